@@ -1,0 +1,184 @@
+//! The quantities and the units people write them in.
+
+use crate::arithmetic::linear;
+use crate::text::textual;
+
+/// How a unit relates to the base unit of its quantity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    /// A power of ten: exact in decimal text, so it is used for printing as well.
+    Ten(i32),
+    /// Any other factor (`Wh`, `min`): parsed, never printed.
+    Factor(f64),
+}
+
+/// One unit of a quantity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// As people write it.
+    pub symbol: &'static str,
+    /// Its size in base units.
+    pub scale: Scale,
+    /// Whether values are printed in it.
+    pub printed: bool,
+}
+
+const fn ten(symbol: &'static str, exponent: i32) -> Unit {
+    Unit {
+        symbol,
+        scale: Scale::Ten(exponent),
+        printed: true,
+    }
+}
+
+const fn read_only(symbol: &'static str, scale: Scale) -> Unit {
+    Unit {
+        symbol,
+        scale,
+        printed: false,
+    }
+}
+
+/// What every quantity has in common.
+pub trait Quantity: Copy + PartialOrd + Sized {
+    /// What is measured, for messages: `power`.
+    const NAME: &'static str;
+    /// The unit of a bare number and of [`Quantity::base`].
+    const BASE: &'static str;
+    /// Every unit it is read in.
+    const UNITS: &'static [Unit];
+    /// From a number of base units.
+    fn from_base(value: f64) -> Self;
+    /// The number of base units.
+    fn base(self) -> f64;
+}
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $base:literal, $units:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+        pub struct $name(f64);
+
+        impl $name {
+            #[doc = concat!("So many ", $base, ".")]
+            pub const fn new(value: f64) -> Self {
+                Self(value)
+            }
+
+            #[doc = concat!("The number of ", $base, ".")]
+            pub const fn get(self) -> f64 {
+                self.0
+            }
+        }
+
+        impl Quantity for $name {
+            const NAME: &'static str = $kind;
+            const BASE: &'static str = $base;
+            const UNITS: &'static [Unit] = $units;
+
+            fn from_base(value: f64) -> Self {
+                Self(value)
+            }
+
+            fn base(self) -> f64 {
+                self.0
+            }
+        }
+
+        linear!($name);
+        textual!($name);
+    };
+}
+
+quantity!(
+    /// Power.
+    Watts,
+    "power",
+    "W",
+    &[ten("mW", -3), ten("W", 0), ten("kW", 3), ten("MW", 6)]
+);
+quantity!(
+    /// Energy.
+    Joules,
+    "energy",
+    "J",
+    &[
+        ten("mJ", -3),
+        ten("J", 0),
+        ten("kJ", 3),
+        ten("MJ", 6),
+        ten("GJ", 9),
+        read_only("Wh", Scale::Factor(3600.0)),
+        read_only("kWh", Scale::Factor(3.6e6)),
+    ]
+);
+quantity!(
+    /// A span of time.
+    Seconds,
+    "time",
+    "s",
+    &[
+        ten("ns", -9),
+        ten("us", -6),
+        ten("ms", -3),
+        ten("s", 0),
+        read_only("µs", Scale::Ten(-6)),
+        read_only("min", Scale::Factor(60.0)),
+        read_only("h", Scale::Factor(3600.0)),
+    ]
+);
+quantity!(
+    /// Frequency of a clock.
+    Megahertz,
+    "frequency",
+    "MHz",
+    &[
+        read_only("Hz", Scale::Ten(-6)),
+        read_only("kHz", Scale::Ten(-3)),
+        ten("MHz", 0),
+        read_only("GHz", Scale::Ten(3)),
+    ]
+);
+quantity!(
+    /// A quantity over another of its kind; written as a percentage or as a plain number.
+    Ratio,
+    "ratio",
+    "",
+    &[read_only("", Scale::Ten(0)), ten("%", -2)]
+);
+quantity!(
+    /// Temperature, or a difference of two.
+    Celsius,
+    "temperature",
+    "C",
+    &[ten("C", 0), read_only("°C", Scale::Ten(0))]
+);
+quantity!(
+    /// An amount of memory.
+    Bytes,
+    "memory",
+    "B",
+    &[
+        ten("B", 0),
+        ten("kB", 3),
+        ten("MB", 6),
+        ten("GB", 9),
+        ten("TB", 12),
+        read_only("KiB", Scale::Factor(1024.0)),
+        read_only("MiB", Scale::Factor(1048576.0)),
+        read_only("GiB", Scale::Factor(1073741824.0)),
+    ]
+);
+quantity!(
+    /// Rate at which memory is read and written.
+    BytesPerSecond,
+    "bandwidth",
+    "B/s",
+    &[
+        ten("B/s", 0),
+        ten("kB/s", 3),
+        ten("MB/s", 6),
+        ten("GB/s", 9),
+        ten("TB/s", 12),
+    ]
+);

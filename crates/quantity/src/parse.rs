@@ -1,0 +1,112 @@
+//! From text to quantity.
+
+use std::marker::PhantomData;
+
+use crate::{Quantity, Scale};
+
+/// Text that is not a quantity of the wanted kind.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("`{text}` is not a {kind}: write a number and a unit ({units})")]
+pub struct ParseQuantityError {
+    text: String,
+    kind: &'static str,
+    units: String,
+}
+
+impl ParseQuantityError {
+    fn of<Q: Quantity>(text: &str) -> Self {
+        let units: Vec<_> = Q::UNITS
+            .iter()
+            .map(|unit| match unit.symbol {
+                "" => "none",
+                symbol => symbol,
+            })
+            .collect();
+        Self {
+            text: text.to_owned(),
+            kind: Q::NAME,
+            units: units.join(", "),
+        }
+    }
+}
+
+pub(crate) fn parse<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
+    let trimmed = text.trim();
+    let split = number_length(trimmed);
+    let (number, symbol) = (&trimmed[..split], trimmed[split..].trim_start());
+    Q::UNITS
+        .iter()
+        .find(|unit| unit.symbol == symbol)
+        .and_then(|unit| scaled(number, unit.scale))
+        .map(Q::from_base)
+        .ok_or_else(|| ParseQuantityError::of::<Q>(text))
+}
+
+/// As written on a command line, where a bare number means the base unit (`180` is 180 W).
+pub fn parse_bare<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
+    let trimmed = text.trim();
+    if number_length(trimmed) == trimmed.len() {
+        return scaled(trimmed, Scale::Ten(0))
+            .map(Q::from_base)
+            .ok_or_else(|| ParseQuantityError::of::<Q>(text));
+    }
+    parse(text)
+}
+
+pub(crate) fn deserialize<'de, Q: Quantity, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Q, D::Error> {
+    struct Visitor<Q>(PhantomData<Q>);
+    impl<Q: Quantity> serde::de::Visitor<'_> for Visitor<Q> {
+        type Value = Q;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            let example = Q::UNITS.iter().rev().find(|unit| unit.printed);
+            let symbol = example.map_or(Q::BASE, |unit| unit.symbol);
+            write!(f, "a {} in quotes, such as \"1.5 {symbol}\"", Q::NAME)
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Q, E> {
+            parse(text).map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_str(Visitor(PhantomData))
+}
+
+/// The length of the number at the start; an `e` belongs to it only before digits.
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digits_from = |start: usize| {
+        bytes[start..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
+            .count()
+    };
+    let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let mantissa = sign + digits_from(sign);
+    if matches!(bytes.get(mantissa), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(mantissa + 1), Some(b'+' | b'-')));
+        let exponent = digits_from((mantissa + 1 + sign).min(bytes.len()));
+        if exponent > 0 {
+            return mantissa + 1 + sign + exponent;
+        }
+    }
+    mantissa
+}
+
+/// Powers of ten are added to the exponent in the text, so that the result is rounded once.
+fn scaled(number: &str, scale: Scale) -> Option<f64> {
+    let value = match scale {
+        Scale::Ten(0) => number.parse().ok()?,
+        Scale::Ten(shift) => {
+            let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+                Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+                None => (number, 0),
+            };
+            let exponent = exponent.checked_add(shift)?;
+            format!("{mantissa}e{exponent}").parse().ok()?
+        }
+        Scale::Factor(factor) => number.parse::<f64>().ok()? * factor,
+    };
+    f64::is_finite(value).then_some(value)
+}
