@@ -1,0 +1,164 @@
+//! Nonlinear least squares within bounds (Levenberg and Marquardt, numerical derivatives).
+
+use crate::linear::solve_symmetric;
+
+/// Where a parameter may lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// Smallest value.
+    pub low: f64,
+    /// Largest value.
+    pub high: f64,
+}
+
+/// The parameters found and what they leave unexplained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// Best parameters.
+    pub parameters: Vec<f64>,
+    /// Residuals there.
+    pub residuals: Vec<f64>,
+    /// Steps taken.
+    pub steps: usize,
+}
+
+const DIFFERENCE: f64 = 1e-6;
+/// A step that gains less than this part of the sum of squares is the last.
+const ENOUGH: f64 = 1e-6;
+const MOST_DAMPED: f64 = 1e12;
+
+/// Minimises the sum of squared residuals from `start`, within `bounds`, in at most `steps` steps.
+pub fn fit(
+    residuals: impl Fn(&[f64]) -> Vec<f64>,
+    start: &[f64],
+    bounds: &[Bounds],
+    steps: usize,
+) -> Fit {
+    let mut parameters = start.to_vec();
+    clamp(&mut parameters, bounds);
+    let mut current = residuals(&parameters);
+    let mut damping = 1e-3;
+    for step in 0..steps {
+        let jacobian = derivatives(&residuals, &parameters, &current, bounds);
+        let before = square(&current);
+        loop {
+            if damping > MOST_DAMPED {
+                return Fit {
+                    parameters,
+                    residuals: current,
+                    steps: step,
+                };
+            }
+            let free = free_parameters(&jacobian, &current, &parameters, bounds);
+            let trial = downhill(&jacobian, &current, &free, damping).map(|move_by| {
+                let mut trial = parameters.clone();
+                for (value, by) in trial.iter_mut().zip(move_by) {
+                    *value += by;
+                }
+                clamp(&mut trial, bounds);
+                let at_trial = residuals(&trial);
+                (trial, at_trial)
+            });
+            match trial {
+                Some((trial, at_trial)) if square(&at_trial) < before => {
+                    parameters = trial;
+                    current = at_trial;
+                    damping *= 0.2;
+                    break;
+                }
+                _ => damping *= 5.0,
+            }
+        }
+        if before - square(&current) < ENOUGH * before {
+            return Fit {
+                parameters,
+                residuals: current,
+                steps: step + 1,
+            };
+        }
+    }
+    Fit {
+        parameters,
+        residuals: current,
+        steps,
+    }
+}
+
+fn square(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|r| r * r).sum()
+}
+
+fn clamp(parameters: &mut [f64], bounds: &[Bounds]) {
+    for (value, bound) in parameters.iter_mut().zip(bounds) {
+        *value = value.clamp(bound.low, bound.high);
+    }
+}
+
+/// One column of derivatives for each parameter, stepping inwards at an upper bound.
+fn derivatives(
+    residuals: &impl Fn(&[f64]) -> Vec<f64>,
+    parameters: &[f64],
+    current: &[f64],
+    bounds: &[Bounds],
+) -> Vec<Vec<f64>> {
+    (0..parameters.len())
+        .map(|index| {
+            let mut shifted = parameters.to_vec();
+            let size = DIFFERENCE * parameters[index].abs().max(1e-6);
+            let by = if parameters[index] + size > bounds[index].high {
+                -size
+            } else {
+                size
+            };
+            shifted[index] += by;
+            residuals(&shifted)
+                .iter()
+                .zip(current)
+                .map(|(moved, here)| (moved - here) / by)
+                .collect()
+        })
+        .collect()
+}
+
+/// A parameter at a bound that the gradient would push across it stays there.
+fn free_parameters(
+    jacobian: &[Vec<f64>],
+    current: &[f64],
+    parameters: &[f64],
+    bounds: &[Bounds],
+) -> Vec<bool> {
+    jacobian
+        .iter()
+        .zip(parameters)
+        .zip(bounds)
+        .map(|((column, value), bound)| {
+            let gradient: f64 = column.iter().zip(current).map(|(j, r)| j * r).sum();
+            !((*value <= bound.low && gradient > 0.0) || (*value >= bound.high && gradient < 0.0))
+        })
+        .collect()
+}
+
+fn downhill(
+    jacobian: &[Vec<f64>],
+    current: &[f64],
+    free: &[bool],
+    damping: f64,
+) -> Option<Vec<f64>> {
+    let n = jacobian.len();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    let mut normal = vec![0.0; n * n];
+    let mut right = vec![0.0; n];
+    for row in 0..n {
+        if !free[row] {
+            normal[row * n + row] = 1.0;
+            continue;
+        }
+        right[row] = -dot(&jacobian[row], current);
+        for column in (0..n).filter(|column| free[*column]) {
+            normal[row * n + column] = dot(&jacobian[row], &jacobian[column]);
+        }
+        let diagonal = &mut normal[row * n + row];
+        *diagonal += damping * diagonal.max(1e-12);
+    }
+    solve_symmetric(&normal, &right)
+}

@@ -1,0 +1,52 @@
+//! Random draws as a function of what they belong to.
+//!
+//! A draw is named by a path of labels and counters, never by how many draws came before it. So a
+//! resumed study, two threads and two machines agree to the bit.
+
+/// The name of a random draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(u64);
+
+impl Seed {
+    /// The root of a study's draws.
+    pub const fn new(seed: u64) -> Self {
+        Self(mix(seed ^ 0x5357_4545_5453_504f))
+    }
+
+    /// The draw with this label below the present one.
+    pub fn label(self, label: &str) -> Self {
+        let folded = label.bytes().fold(self.0, |state, byte| {
+            mix(state ^ u64::from(byte).wrapping_add(0x100))
+        });
+        Self(mix(folded ^ label.len() as u64))
+    }
+
+    /// The draw with this number below the present one.
+    pub const fn number(self, number: u64) -> Self {
+        Self(mix(mix(self.0) ^ number))
+    }
+
+    /// The seed as a number, to hand on.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Uniform in (0, 1), never an end.
+    pub fn uniform(self) -> f64 {
+        ((mix(self.0) >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+    }
+
+    /// Normal with mean 0 and standard deviation 1 (Box and Muller).
+    pub fn normal(self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(self.number(0).uniform()));
+        radius * libm::cos(std::f64::consts::TAU * self.number(1).uniform())
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014) after one step of its sequence.
+const fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,118 @@
+//! Summaries against known values, invariants of noise, fits of known curves.
+
+use proptest::prelude::*;
+use sweetspot_stats::{Bounds, Seed, Summary, fit, geometric_mean, median, solve_symmetric};
+
+#[test]
+fn a_summary_of_five_runs() {
+    let summary = Summary::of(&[10.1, 9.9, 10.0, 10.2, 9.8]).unwrap();
+    assert!((summary.mean - 10.0).abs() < 1e-12);
+    assert!((summary.deviation.unwrap() - 0.158_113_883).abs() < 1e-9);
+    // Student's t for 4 degrees of freedom is 2.776445 in any table.
+    let half = summary.interval95.unwrap().high - summary.mean;
+    assert!((half - 2.776_445 * 0.158_113_883 / 5f64.sqrt()).abs() < 1e-6);
+}
+
+#[test]
+fn the_spread_of_one_run_is_unknown_not_zero() {
+    let summary = Summary::of(&[3.0]).unwrap();
+    assert_eq!((summary.deviation, summary.interval95), (None, None));
+    assert_eq!(Summary::of(&[]), None);
+}
+
+#[test]
+fn geometric_mean_and_median() {
+    assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
+    assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+    assert_eq!(geometric_mean(&[]), None);
+    assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+}
+
+#[test]
+fn normal_noise_has_mean_zero_and_deviation_one() {
+    let draws: Vec<f64> = (0..40_000)
+        .map(|i| Seed::new(1).number(i).normal())
+        .collect();
+    let summary = Summary::of(&draws).unwrap();
+    assert!(summary.mean.abs() < 0.02, "{summary:?}");
+    assert!(
+        (summary.deviation.unwrap() - 1.0).abs() < 0.02,
+        "{summary:?}"
+    );
+    let beyond = draws.iter().filter(|x| x.abs() > 1.96).count() as f64 / 40_000.0;
+    assert!((beyond - 0.05).abs() < 0.006, "{beyond}");
+}
+
+#[test]
+fn the_same_name_gives_the_same_bits_for_ever() {
+    let draw = Seed::new(42).label("power_cap_w=150").number(3).normal();
+    assert_eq!(draw.to_bits(), PINNED, "{:#x}", draw.to_bits());
+}
+const PINNED: u64 = 0xc004_8975_37c3_236c;
+
+proptest! {
+    #[test]
+    fn draws_of_different_names_differ(a in "[a-z=0-9]{0,8}", b in "[a-z=0-9]{0,8}", n in 0u64..1000) {
+        prop_assume!(a != b);
+        prop_assert_ne!(Seed::new(1).label(&a).get(), Seed::new(1).label(&b).get());
+        prop_assert_ne!(Seed::new(1).label(&a).number(n).get(), Seed::new(1).label(&a).number(n + 1).get());
+    }
+
+    #[test]
+    fn shifting_and_scaling_carry_over(values in prop::collection::vec(-1e3..1e3f64, 2..20), by in -1e3..1e3f64) {
+        let here = Summary::of(&values).unwrap();
+        let shifted: Vec<f64> = values.iter().map(|value| 2.0 * value + by).collect();
+        let there = Summary::of(&shifted).unwrap();
+        prop_assert!((there.mean - (2.0 * here.mean + by)).abs() < 1e-8);
+        prop_assert!((there.deviation.unwrap() - 2.0 * here.deviation.unwrap()).abs() < 1e-8);
+    }
+
+    #[test]
+    fn a_solved_system_gives_its_right_side_back(entries in prop::collection::vec(-1.0..1.0f64, 9), right in prop::collection::vec(-1.0..1.0f64, 3)) {
+        let mut matrix = vec![0.0; 9];
+        for row in 0..3 {
+            for column in 0..3 {
+                matrix[row * 3 + column] = (0..3).map(|k| entries[row * 3 + k] * entries[column * 3 + k]).sum();
+            }
+            matrix[row * 3 + row] += 0.5;
+        }
+        let x = solve_symmetric(&matrix, &right).unwrap();
+        for row in 0..3 {
+            let product: f64 = (0..3).map(|k| matrix[row * 3 + k] * x[k]).sum();
+            prop_assert!((product - right[row]).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_matrix_that_is_not_positive_definite_has_no_solution_here() {
+    assert_eq!(solve_symmetric(&[1.0, 2.0, 2.0, 1.0], &[1.0, 1.0]), None);
+}
+
+#[test]
+fn a_known_curve_is_found_again_and_bounds_hold() {
+    let points: Vec<f64> = (1..12).map(|x| f64::from(x) / 4.0).collect();
+    let curve = |p: &[f64], x: f64| p[0] + p[1] / x + p[2] * (p[3] * x).exp();
+    let truth = [2.0, 3.0, 0.5, -0.7];
+    let residuals = |p: &[f64]| {
+        points
+            .iter()
+            .map(|x| curve(p, *x) - curve(&truth, *x))
+            .collect()
+    };
+    let wide = [Bounds {
+        low: -10.0,
+        high: 10.0,
+    }; 4];
+    let found = fit(residuals, &[1.0, 1.0, 1.0, -0.2], &wide, 200);
+    for (found, truth) in found.parameters.iter().zip(truth) {
+        assert!((found - truth).abs() < 1e-4, "{found} for {truth}");
+    }
+    let mut tight = wide;
+    tight[0] = Bounds {
+        low: 0.0,
+        high: 1.5,
+    };
+    assert!(fit(residuals, &[1.0, 1.0, 1.0, -0.2], &tight, 200).parameters[0] <= 1.5);
+}
