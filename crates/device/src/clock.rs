@@ -1,0 +1,108 @@
+//! Time as a value that is handed in.
+
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use sweetspot_quantity::Seconds;
+
+/// A moment on one clock, in nanoseconds since that clock's origin.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// So many nanoseconds after the origin.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+}
+
+impl Add<Seconds> for Moment {
+    type Output = Self;
+    fn add(self, span: Seconds) -> Self {
+        Self(
+            self.0
+                .saturating_add_signed((span.get() * 1e9).round() as i64),
+        )
+    }
+}
+
+impl Sub for Moment {
+    type Output = Seconds;
+    fn sub(self, earlier: Self) -> Seconds {
+        let nanos = i128::from(self.0) - i128::from(earlier.0);
+        Seconds::new(nanos as f64 * 1e-9)
+    }
+}
+
+/// Monotonic time, real or made up.
+pub trait Clock: Send + Sync {
+    /// The present moment.
+    fn now(&self) -> Moment;
+}
+
+/// Real time since the clock was made.
+#[derive(Debug)]
+pub struct MonotonicClock(Instant);
+
+impl Default for MonotonicClock {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for MonotonicClock {
+    fn now(&self) -> Moment {
+        let nanos = self.0.elapsed().as_nanos();
+        Moment(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// Time that passes only when it is told to.
+#[derive(Debug, Default)]
+pub struct VirtualClock(AtomicU64);
+
+impl VirtualClock {
+    /// Lets time pass.
+    pub fn advance(&self, span: Seconds) {
+        let now = Moment(self.0.load(Ordering::Acquire)) + span.max(Seconds::ZERO);
+        self.0.store(now.0, Ordering::Release);
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Moment {
+        Moment(self.0.load(Ordering::Acquire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_time_moves_only_forwards_and_when_told() {
+        let clock = VirtualClock::default();
+        let start = clock.now();
+        clock.advance(Seconds::new(1.5));
+        clock.advance(Seconds::new(-9.0));
+        assert_eq!(clock.now() - start, Seconds::new(1.5));
+        assert_eq!(start - clock.now(), Seconds::new(-1.5));
+    }
+
+    #[test]
+    fn real_time_passes() {
+        let clock = MonotonicClock::default();
+        let start = clock.now();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(clock.now() - start >= Seconds::new(0.002));
+    }
+}

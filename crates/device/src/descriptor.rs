@@ -1,0 +1,74 @@
+//! Who a device is and what it offers.
+
+use serde::{Deserialize, Serialize};
+use sweetspot_quantity::Bytes;
+
+use crate::{Knob, KnobDescriptor, SensorDescriptor, SensorKind};
+
+/// The identity of a device: its UUID, as the vendor writes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DeviceId(String);
+
+impl DeviceId {
+    /// From the vendor's text.
+    pub fn new(uuid: impl Into<String>) -> Self {
+        Self(uuid.into())
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What sort of thing draws the power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceKind {
+    /// A graphics processor, or a slice of one.
+    Gpu,
+    /// A processor package.
+    CpuPackage,
+    /// A whole machine behind a meter.
+    Node,
+}
+
+/// Everything about a device that does not change while it is open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Descriptor {
+    /// Its UUID.
+    pub id: DeviceId,
+    /// The product's name.
+    pub name: String,
+    /// Its kind.
+    pub kind: DeviceKind,
+    /// The backend that brought it: `nvml`, `sim`.
+    pub backend: String,
+    /// The device whose energy it shares: a slice's whole GPU.
+    pub parent: Option<DeviceId>,
+    /// Its memory, where it has its own.
+    pub memory: Option<Bytes>,
+    /// How it can be read.
+    pub sensors: Vec<SensorDescriptor>,
+    /// What can be set on it.
+    pub knobs: Vec<KnobDescriptor>,
+}
+
+impl Descriptor {
+    /// The knob's description, if the device has it.
+    pub fn knob(&self, knob: Knob) -> Option<&KnobDescriptor> {
+        self.knobs.iter().find(|described| described.knob() == knob)
+    }
+
+    /// The sensor's description, if the device has it.
+    pub fn sensor(&self, kind: SensorKind) -> Option<&SensorDescriptor> {
+        self.sensors.iter().find(|sensor| sensor.kind == kind)
+    }
+}

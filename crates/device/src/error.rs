@@ -1,0 +1,71 @@
+//! What can go wrong with a device, by what the caller can do about it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Knob, SensorKind};
+
+/// A reading that was not had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadError {
+    /// The device has no such sensor: use another.
+    #[error("the device has no {0}")]
+    Unsupported(SensorKind),
+    /// The caller may not read it: ask for the right.
+    #[error("no permission to read {0}")]
+    Denied(SensorKind),
+    /// The device is gone: stop.
+    #[error("the device is lost: it no longer answers")]
+    Lost,
+    /// It may work next time: try again.
+    #[error("reading {sensor} failed: {reason}")]
+    Failed {
+        /// Which sensor.
+        sensor: SensorKind,
+        /// What the backend says.
+        reason: String,
+    },
+}
+
+/// A setting that was not made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteError {
+    /// The device has no such knob: choose another.
+    #[error("the device has no {0}")]
+    Unsupported(Knob),
+    /// The caller may not set it: ask for the right.
+    #[error("no permission to set {0}")]
+    Denied(Knob),
+    /// The value is not offered: choose one of those named.
+    #[error("{knob} {asked} is not offered: {offered}")]
+    OutOfRange {
+        /// Which knob.
+        knob: Knob,
+        /// The value asked for, with its unit.
+        asked: String,
+        /// What is offered, in words.
+        offered: String,
+    },
+    /// The device is gone: stop.
+    #[error("the device is lost: it no longer answers")]
+    Lost,
+    /// Another value was read back than was written: do not trust it.
+    #[error("{knob} was set to {written} but reads {read}")]
+    NotTaken {
+        /// Which knob.
+        knob: Knob,
+        /// The value written.
+        written: String,
+        /// The value read back.
+        read: String,
+    },
+    /// It may work next time: try again.
+    #[error("setting {knob} failed: {reason}")]
+    Failed {
+        /// Which knob.
+        knob: Knob,
+        /// What the backend says.
+        reason: String,
+    },
+}

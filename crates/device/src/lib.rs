@@ -1,0 +1,26 @@
+//! What draws power, how it is read, what can be set: descriptors and traits, no implementation.
+//!
+//! A backend brings [`Device`]s (reading) and [`Actuator`]s (writing) of one vendor. Reading and
+//! writing are apart because the writer may live in another process: everything that crosses to it
+//! ([`Settings`], [`Applied`], [`WriteError`]) is plain, serialisable and free of vendors' types.
+//!
+//! Promises: identity is the UUID; time is an injected [`Clock`]; what a device cannot do is a named
+//! state, never zero.
+
+mod clock;
+mod descriptor;
+mod error;
+mod knob;
+mod reading;
+mod sensor;
+mod settings;
+mod traits;
+
+pub use clock::{Clock, Moment, MonotonicClock, VirtualClock};
+pub use descriptor::{Descriptor, DeviceId, DeviceKind};
+pub use error::{ReadError, WriteError};
+pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
+pub use reading::{Amount, Reading};
+pub use sensor::{SensorDescriptor, SensorKind};
+pub use settings::{Applied, AppliedKnob, Settings, Shortfall};
+pub use traits::{Actuator, Device};

@@ -1,0 +1,54 @@
+//! The ways to read a device.
+
+use serde::{Deserialize, Serialize};
+use sweetspot_quantity::Seconds;
+
+/// What a sensor gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SensorKind {
+    /// Energy since some origin, ever growing until it wraps.
+    EnergyCounter,
+    /// Power averaged over a long window.
+    AveragePower,
+    /// Power over a short window.
+    InstantPower,
+    /// Power samples with their times, kept by the driver.
+    BufferedPower,
+    /// Temperature of the chip.
+    Temperature,
+    /// Clock of the cores.
+    CoreClock,
+    /// Clock of the memory.
+    MemoryClock,
+    /// Share of time in which anything ran.
+    Utilisation,
+}
+
+impl std::fmt::Display for SensorKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::EnergyCounter => "energy counter",
+            Self::AveragePower => "averaged power",
+            Self::InstantPower => "instantaneous power",
+            Self::BufferedPower => "buffered power samples",
+            Self::Temperature => "temperature",
+            Self::CoreClock => "core clock",
+            Self::MemoryClock => "memory clock",
+            Self::Utilisation => "utilisation",
+        })
+    }
+}
+
+/// A sensor and how it behaves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SensorDescriptor {
+    /// What it gives.
+    pub kind: SensorKind,
+    /// Where it comes from: `nvmlDeviceGetPowerUsage`.
+    pub source: String,
+    /// How often a new value appears, where known.
+    pub update_period: Option<Seconds>,
+    /// The span that one value covers, where known.
+    pub window: Option<Seconds>,
+}

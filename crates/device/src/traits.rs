@@ -1,0 +1,22 @@
+//! The two faces of a device.
+
+use crate::{Applied, Descriptor, ReadError, Reading, SensorKind, Settings, WriteError};
+
+/// A device that can be read.
+pub trait Device {
+    /// What it is and offers.
+    fn descriptor(&self) -> &Descriptor;
+
+    /// The newest value of a sensor; of a buffer, the newest sample.
+    fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError>;
+}
+
+/// The right to set a device: the device itself in a simulation, a guard's client for a real one.
+pub trait Actuator {
+    /// Brings the named knobs to the wanted state and says what is in force now. All values are
+    /// checked before the first is written.
+    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError>;
+
+    /// Puts every knob back to the device's default.
+    fn reset(&mut self) -> Result<(), WriteError>;
+}
