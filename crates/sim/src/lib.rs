@@ -1,0 +1,28 @@
+//! Simulated GPUs and workloads: physics, not tables.
+//!
+//! A GPU profile holds physical parameters of a board, a workload profile the work of one item; time
+//! and energy follow from both. `docs/simulator.md` has the model, what its parameters were fitted to
+//! and how far off it is.
+//!
+//! Promises: the same profile, settings and seed give the same bits, in virtual time as fast as it can
+//! be computed, in real time whenever it is asked. No profile lists an outcome for a setting.
+//! Left to others: NVML's own quirks, storing and judging results.
+
+mod catalogue;
+mod device;
+mod job;
+mod physics;
+mod profile;
+mod run;
+mod sensors;
+
+pub use catalogue::{CatalogueError, Workload, find_gpu, find_workload, gpus, workloads};
+pub use device::SimulatedGpu;
+pub use job::{Job, JobError, Order, Phase, Variation};
+pub use physics::{Chip, Limits, Load, State, Step};
+pub use profile::{
+    Cap, Core, Fault, GpuProfile, Memory, MemoryNeed, Mode, On, PhaseShare, PowerDraw,
+    ProfileError, Thermal, WorkloadProfile, parse_gpu, parse_workload,
+};
+pub use run::{Outcome, PhaseTotal, Sink, Trace, run};
+pub use sensors::Generation;

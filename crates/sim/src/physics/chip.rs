@@ -1,0 +1,339 @@
+//! A GPU's state and how it moves on under a load.
+
+use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Seconds, Watts};
+
+use super::voltage::Voltage;
+use crate::profile::GpuProfile;
+
+/// A GPU as the physics sees it: constants only, shared by every run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chip {
+    voltage: Voltage,
+    default_clock: f64,
+    lowest_clock: f64,
+    default_memory_clock: f64,
+    idle: f64,
+    context: f64,
+    memory: f64,
+    core: f64,
+    settling: Rate,
+    recovery: Rate,
+    ambient: f64,
+    degrees_per_watt: f64,
+    warming: Rate,
+    idle_temperature: f64,
+    leakage_per_degree: f64,
+}
+
+/// What is set on a GPU, as the physics sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    cap: f64,
+    highest_clock: f64,
+    memory_speed: f64,
+    memory_slowness: f64,
+}
+
+/// What a program does to the GPU while one phase of it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// No program holds the GPU.
+    None,
+    /// A program holds the GPU and waits for its host.
+    Waiting {
+        /// How long.
+        host: Seconds,
+    },
+    /// Kernels run.
+    Kernels {
+        /// What follows the core clock, at the default one.
+        core: Seconds,
+        /// What follows the memory clock, at the default one.
+        memory: Seconds,
+        /// Switching power against the chip's.
+        switching: Ratio,
+        /// Memory power against the chip's.
+        memory_activity: Ratio,
+    },
+}
+
+/// Everything about a GPU that changes: small, plain, copied at will.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    clock: f64,
+    target: f64,
+    temperature: f64,
+    energy: f64,
+    power: f64,
+}
+
+/// What one step of the physics did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// How long it was.
+    pub time: Seconds,
+    /// Mean power in it.
+    pub power: Watts,
+    /// The part of the load's work that it did.
+    pub done: Ratio,
+}
+
+/// A clock this near to where the governor wants it is there already: 0.1 % of the default clock.
+const SETTLED: f64 = 1e-3;
+/// The longest step while the clock moves, in time constants of its governor.
+const STRIDE: f64 = 1.0;
+/// The longest step at all, in thermal time constants.
+const THERMAL_STRIDE: f64 = 0.03;
+/// A cycle brings the clock back to within this part of the default clock.
+const CYCLE: f64 = 1e-4;
+
+impl Chip {
+    /// From a profile.
+    pub fn new(profile: &GpuProfile) -> Self {
+        let relative = |clock: Megahertz| (clock / profile.core.default).get();
+        let thermal = &profile.thermal;
+        let degrees_per_watt =
+            (thermal.at_default_cap - thermal.ambient).get() / profile.cap.default.get();
+        Self {
+            voltage: Voltage::new(
+                relative(profile.core.voltage_knee),
+                profile.core.voltage_floor.get(),
+            ),
+            default_clock: profile.core.default.get(),
+            lowest_clock: relative(profile.core.min),
+            default_memory_clock: profile.memory.default.get(),
+            idle: profile.power.idle.get(),
+            context: profile.power.context.get(),
+            memory: profile.power.memory.get(),
+            core: profile.power.core.get(),
+            settling: Rate::of(profile.cap.settling),
+            recovery: Rate::of(profile.cap.recovery),
+            ambient: thermal.ambient.get(),
+            degrees_per_watt,
+            warming: Rate::of(thermal.time_constant),
+            idle_temperature: thermal.ambient.get() + degrees_per_watt * profile.power.idle.get(),
+            leakage_per_degree: thermal.leakage_per_degree.get(),
+        }
+    }
+
+    /// At rest for a long time.
+    pub fn rest(&self) -> State {
+        State {
+            clock: 1.0,
+            target: 1.0,
+            temperature: self.idle_temperature,
+            energy: 0.0,
+            power: self.idle,
+        }
+    }
+
+    /// A cap, and clocks where they are locked.
+    pub fn limits(&self, cap: Watts, core: Option<Megahertz>, memory: Option<Megahertz>) -> Limits {
+        let memory_speed = memory.map_or(1.0, |clock| clock.get() / self.default_memory_clock);
+        Limits {
+            cap: cap.get(),
+            highest_clock: core.map_or(1.0, |clock| clock.get() / self.default_clock),
+            memory_speed,
+            memory_slowness: 1.0 / memory_speed,
+        }
+    }
+
+    /// Moves on under `load` until its `left` part is done, for `at_most` so long, or until the power
+    /// has changed so much that a new step is due, whatever comes first.
+    pub fn step(
+        &self,
+        state: &mut State,
+        limits: &Limits,
+        load: &Load,
+        left: Ratio,
+        at_most: Seconds,
+    ) -> Step {
+        let left = left.get();
+        let at_most = at_most.get().min(THERMAL_STRIDE * self.warming.constant);
+        // A lock acts at once; only the cap's governor takes its time.
+        state.clock = state.clock.min(limits.highest_clock);
+        let warmer = state.temperature - self.idle_temperature;
+        let idle = self.idle * (1.0 + self.leakage_per_degree * warmer);
+        let (time, power, done) = match *load {
+            Load::None => {
+                self.drift(state, limits.highest_clock, at_most);
+                (at_most, idle, 0.0)
+            }
+            Load::Waiting { host } => {
+                let time = (host.get() * left).min(at_most);
+                self.drift(state, limits.highest_clock, time);
+                (time, idle + self.context, part(time, host.get(), left))
+            }
+            Load::Kernels {
+                core,
+                memory,
+                switching,
+                memory_activity,
+            } => {
+                let memory_power = self.memory * memory_activity.get() * limits.memory_speed;
+                let below_core = idle + self.context + memory_power;
+                let core_power = self.core * switching.get();
+                let target = self.target(state, limits, below_core, core_power);
+                state.target = target;
+                let whole = |clock| core.get() / clock + memory.get() * limits.memory_slowness;
+                let (clock, time, done) = self.glide(state, target, left, at_most, whole);
+                let power = below_core + core_power * self.voltage.switching(clock);
+                (time, power, done)
+            }
+        };
+        state.energy += power * time;
+        state.power = power;
+        self.warm(state, power, time);
+        Step {
+            time: Seconds::new(time),
+            power: Watts::new(power),
+            done: Ratio::new(done),
+        }
+    }
+
+    /// Whether a cycle of steps that led from one state to the other would do the same again, but for
+    /// the slow warming of the chip.
+    pub fn is_cycle(&self, from: &State, to: &State) -> bool {
+        (from.clock - to.clock).abs() < CYCLE
+    }
+
+    /// How long a cycle may be repeated before the temperature must be looked at again.
+    pub fn repeatable(&self) -> Seconds {
+        Seconds::new(THERMAL_STRIDE * self.warming.constant)
+    }
+
+    /// Repeats a cycle: the state after so much more time and energy.
+    pub fn repeat(&self, state: &mut State, time: Seconds, energy: Joules) {
+        state.energy += energy.get();
+        self.warm(state, (energy / time).get(), time.get());
+    }
+
+    /// The clock the governor wants: the highest that keeps power under the cap.
+    fn target(&self, state: &State, limits: &Limits, below_core: f64, core_power: f64) -> f64 {
+        let highest = limits.highest_clock;
+        if below_core + core_power * self.voltage.switching(highest) <= limits.cap {
+            return highest;
+        }
+        let allowed = ((limits.cap - below_core) / core_power).max(0.0);
+        self.voltage
+            .clock_for(allowed, state.target)
+            .clamp(self.lowest_clock.min(highest), highest)
+    }
+
+    /// Lets the clock follow its target for one step: as long as the work left takes, and short while
+    /// the clock still moves. Gives the step's mean clock, its length and the work done.
+    fn glide(
+        &self,
+        state: &mut State,
+        target: f64,
+        left: f64,
+        at_most: f64,
+        whole: impl Fn(f64) -> f64,
+    ) -> (f64, f64, f64) {
+        let away = state.clock - target;
+        if away.abs() < SETTLED {
+            let whole = whole(target);
+            let time = (whole * left).min(at_most);
+            state.clock = target;
+            return (target, time, part(time, whole, left));
+        }
+        let rate = if away > 0.0 {
+            self.settling
+        } else {
+            self.recovery
+        };
+        let mut time = at_most.min(STRIDE * rate.constant);
+        let mut glide = rate.over(time);
+        let whole = whole(target + away * glide.mean);
+        let done = part(time, whole, left);
+        if done == left {
+            time = time.min(whole * left);
+            glide = rate.over(time);
+        }
+        state.clock = target + away * glide.end;
+        (target + away * glide.mean, time, done)
+    }
+
+    /// The clock while no kernel runs: back up to where it may be.
+    fn drift(&self, state: &mut State, highest: f64, time: f64) {
+        state.clock = highest - (highest - state.clock) * self.recovery.over(time).end;
+    }
+
+    /// Temperature follows power with one time constant.
+    fn warm(&self, state: &mut State, power: f64, time: f64) {
+        let steady = self.ambient + self.degrees_per_watt * power;
+        let away = state.temperature - steady;
+        state.temperature = steady + away * self.warming.over(time).end;
+    }
+}
+
+/// How fast a distance shrinks exponentially.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rate {
+    constant: f64,
+    per_second: f64,
+}
+
+/// What is left of such a distance: at the end of a span, and on average in it.
+struct Glide {
+    end: f64,
+    mean: f64,
+}
+
+impl Rate {
+    fn of(constant: Seconds) -> Self {
+        Self {
+            constant: constant.get(),
+            per_second: 1.0 / constant.get(),
+        }
+    }
+
+    /// Up to one time constant by Pade's approximant of order (2, 2), which is 2e-4 off at most.
+    fn over(self, time: f64) -> Glide {
+        let x = time * self.per_second;
+        if x <= 1.0 {
+            let mean = 1.0 / (1.0 + x * (0.5 + x / 12.0));
+            Glide {
+                end: 1.0 - x * mean,
+                mean,
+            }
+        } else {
+            let end = libm::exp(-x);
+            Glide {
+                end,
+                mean: (1.0 - end) / x,
+            }
+        }
+    }
+}
+
+/// The part done in `time` of something that takes `whole`, and all that is left when it is over.
+fn part(time: f64, whole: f64, left: f64) -> f64 {
+    if whole <= 0.0 || time >= whole * left {
+        left
+    } else {
+        time / whole
+    }
+}
+
+impl State {
+    /// Drawn since the state was made.
+    pub fn energy(&self) -> Joules {
+        Joules::new(self.energy)
+    }
+
+    /// Drawn in the last step.
+    pub fn power(&self) -> Watts {
+        Watts::new(self.power)
+    }
+
+    /// Of the chip.
+    pub fn temperature(&self) -> Celsius {
+        Celsius::new(self.temperature)
+    }
+
+    /// The core clock against the default one.
+    pub fn clock(&self) -> Ratio {
+        Ratio::new(self.clock)
+    }
+}

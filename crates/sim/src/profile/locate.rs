@@ -1,0 +1,131 @@
+//! Where in a TOML file a mistake is.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A profile that cannot be used: file, line, key, what is wrong and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
+pub struct ProfileError {
+    /// The file's name, or the profile's where it is built in.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// The key with the tables it stands in, where it is known.
+    pub key: Option<String>,
+    /// What is wrong and what is allowed.
+    pub message: String,
+}
+
+/// A file that is TOML, whatever its keys.
+pub struct Document<'a> {
+    file: &'a str,
+    text: &'a str,
+    table: Spanned<DeTable<'a>>,
+}
+
+impl<'a> Document<'a> {
+    pub fn new(file: &'a str, text: &'a str) -> Result<Self, ProfileError> {
+        let table = DeTable::parse(text).map_err(|error| ProfileError {
+            file: file.to_owned(),
+            line: line_of(text, error.span()),
+            key: None,
+            message: format!("not valid TOML: {}", one_line(error.message())),
+        })?;
+        Ok(Self { file, text, table })
+    }
+
+    /// A key or value that does not fit the profile's form.
+    pub fn refused(&self, error: &toml::de::Error) -> ProfileError {
+        let span = error.span();
+        let key = span
+            .as_ref()
+            .and_then(|span| key_at(self.table.get_ref(), span.start));
+        self.error(line_of(self.text, span), key, reworded(error.message()))
+    }
+
+    /// A value that has the right form but cannot be.
+    pub fn impossible(&self, key: &str, message: String) -> ProfileError {
+        let span = span_of(self.table.get_ref(), key);
+        self.error(line_of(self.text, span), Some(key.to_owned()), message)
+    }
+
+    fn error(&self, line: usize, key: Option<String>, message: String) -> ProfileError {
+        ProfileError {
+            file: self.file.to_owned(),
+            line,
+            key,
+            message,
+        }
+    }
+}
+
+fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    text.as_bytes()[..start]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
+}
+
+fn one_line(message: &str) -> String {
+    message.lines().collect::<Vec<_>>().join(", ")
+}
+
+fn reworded(message: &str) -> String {
+    one_line(message)
+        .replace("unknown field", "unknown key")
+        .replace("unknown variant", "unknown value")
+        .replace("missing field", "missing key")
+        .replace(", expected one of", "; allowed are")
+        .replace(", expected", "; allowed is")
+}
+
+/// The innermost key whose key or value covers the place.
+fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let name = key.get_ref();
+        if key.span().contains(&place) {
+            return Some(name.to_string());
+        }
+        let inner = match value.get_ref() {
+            DeValue::Table(table) => key_at(table, place),
+            DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+                let DeValue::Table(table) = item.get_ref() else {
+                    return None;
+                };
+                key_at(table, place).map(|inner| format!("{index}.{inner}"))
+            }),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => Some(format!("{name}.{inner}")),
+            None => value.span().contains(&place).then(|| name.to_string()),
+        }
+    })
+}
+
+/// Where the value of a key stands; of a key that is not there, the table it would be in.
+fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
+    let (name, rest) = path.split_once('.').unwrap_or((path, ""));
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+    inside(value.get_ref(), rest).or_else(|| Some(key.span()))
+}
+
+fn inside(value: &DeValue<'_>, path: &str) -> Option<Range<usize>> {
+    if path.is_empty() {
+        return None;
+    }
+    match value {
+        DeValue::Table(table) => span_of(table, path),
+        DeValue::Array(items) => {
+            let (index, rest) = path.split_once('.').unwrap_or((path, ""));
+            let item = items.get(index.parse::<usize>().ok()?)?;
+            inside(item.get_ref(), rest).or_else(|| Some(item.span()))
+        }
+        _ => None,
+    }
+}

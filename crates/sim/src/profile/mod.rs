@@ -1,0 +1,120 @@
+//! Profiles as people write them: TOML files, read with errors that name the line and the key.
+
+mod gpu;
+mod locate;
+mod workload;
+
+pub use gpu::{Cap, Core, Fault, GpuProfile, Memory, PowerDraw, Thermal};
+pub use locate::ProfileError;
+pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};
+
+use locate::Document;
+
+/// A value that cannot be, and what could.
+struct Problem {
+    /// Path of the key: `core.default`, `on.0.items`.
+    key: String,
+    /// What is wrong and what is allowed.
+    message: String,
+}
+
+fn problem(key: impl Into<String>, message: impl Into<String>) -> Problem {
+    Problem {
+        key: key.into(),
+        message: message.into(),
+    }
+}
+
+trait Profile: serde::de::DeserializeOwned {
+    /// The first value that is impossible.
+    fn check(&self) -> Result<(), Problem>;
+}
+
+fn parse<P: Profile>(file: &str, text: &str) -> Result<P, ProfileError> {
+    let document = Document::new(file, text)?;
+    let profile: P = toml::from_str(text).map_err(|error| document.refused(&error))?;
+    profile
+        .check()
+        .map_err(|problem| document.impossible(&problem.key, problem.message))?;
+    Ok(profile)
+}
+
+/// Reads a GPU profile; `file` is its name in messages.
+pub fn parse_gpu(file: &str, text: &str) -> Result<GpuProfile, ProfileError> {
+    parse(file, text)
+}
+
+/// Reads a workload profile; `file` is its name in messages.
+pub fn parse_workload(file: &str, text: &str) -> Result<WorkloadProfile, ProfileError> {
+    parse(file, text)
+}
+
+/// Checks used by both kinds of profile.
+mod check {
+    use std::fmt::Display;
+
+    use sweetspot_quantity::Quantity;
+
+    use super::{Problem, problem};
+
+    pub fn within<Q>(key: &str, value: Q, low: Q, high: Q) -> Result<(), Problem>
+    where
+        Q: Quantity + Display,
+    {
+        if low <= value && value <= high {
+            Ok(())
+        } else {
+            Err(problem(
+                key,
+                format!("{value} is not possible; allowed are {low} to {high}"),
+            ))
+        }
+    }
+
+    pub fn not_negative<Q: Quantity + Display>(key: &str, value: Q) -> Result<(), Problem> {
+        if value.base() >= 0.0 {
+            Ok(())
+        } else {
+            Err(problem(
+                key,
+                format!("{value} is not possible; it cannot be negative"),
+            ))
+        }
+    }
+
+    pub fn positive<Q: Quantity + Display>(key: &str, value: Q) -> Result<(), Problem> {
+        if value.base() > 0.0 {
+            Ok(())
+        } else {
+            Err(problem(
+                key,
+                format!("{value} is not possible; it must be more than zero"),
+            ))
+        }
+    }
+
+    /// Each name is one of those allowed and is there once.
+    pub fn names(key: &str, names: &[String], allowed: &[&str]) -> Result<(), Problem> {
+        for (index, name) in names.iter().enumerate() {
+            if !allowed.contains(&name.as_str()) {
+                let message = format!(
+                    "`{name}` is not possible; allowed are {}",
+                    allowed.join(", ")
+                );
+                return Err(problem(key, message));
+            }
+            if names[..index].contains(name) {
+                return Err(problem(key, format!("`{name}` is there twice")));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn count(key: &str, value: u64) -> Result<(), Problem> {
+        if value > 0 {
+            Ok(())
+        } else {
+            Err(problem(key, "0 is not possible; it must be at least 1"))
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The built-in profiles, and what is said of those that cannot be used.
+
+use sweetspot_sim::{
+    GpuProfile, find_gpu, find_workload, gpus, parse_gpu, parse_workload, workloads,
+};
+use toml::Value;
+
+const V100: &str = include_str!("../profiles/gpus/tesla_v100_sxm2_16gb.toml");
+const RESNET50: &str = include_str!("../profiles/workloads/power_capping_2022/resnet50.toml");
+
+fn gpu_error(from: &str, to: &str) -> String {
+    assert!(V100.contains(from), "{from} is in the profile");
+    let text = V100.replacen(from, to, 1);
+    let line = 1 + text
+        .lines()
+        .position(|line| line.contains(to))
+        .unwrap_or(usize::MAX - 1);
+    let error = parse_gpu("my.toml", &text).expect_err(to);
+    if !to.is_empty() {
+        assert_eq!(error.line, line, "{error}");
+    }
+    error.to_string()
+}
+
+fn workload_error(from: &str, to: &str) -> String {
+    assert!(RESNET50.contains(from), "{from} is in the profile");
+    let text = RESNET50.replacen(from, to, 1);
+    parse_workload("mine.toml", &text)
+        .expect_err(to)
+        .to_string()
+}
+
+#[test]
+fn every_built_in_profile_can_be_used_and_found() {
+    let gpus = gpus().unwrap();
+    assert!(gpus.len() >= 2);
+    for (name, profile) in &gpus {
+        assert_eq!(find_gpu(name).unwrap(), (name.clone(), profile.clone()));
+        for alias in &profile.aliases {
+            assert_eq!(
+                &find_gpu(alias).unwrap().0,
+                name,
+                "an alias belongs to one profile"
+            );
+        }
+    }
+    let workloads = workloads().unwrap();
+    assert!(workloads.len() >= 6);
+    for workload in &workloads {
+        assert_eq!(&find_workload(&workload.name, None).unwrap(), workload);
+        let network = workload.name.split('@').next();
+        assert_eq!(network, Some(workload.profile.network.as_str()));
+        for on in &workload.profile.on {
+            assert!(
+                gpus.iter().any(|(name, _)| *name == on.gpu),
+                "{}: {}",
+                workload.name,
+                on.gpu
+            );
+        }
+    }
+}
+
+/// A table of results by cap or clock would be a list of numbers, or the same key under many names.
+/// The only lists are of names, of clocks that the hardware has, and of phases, GPUs and faults.
+#[test]
+fn no_profile_lists_an_outcome_for_a_setting() {
+    const LISTS: [&str; 7] = [
+        "aliases",
+        "fitted",
+        "memory.clocks",
+        "phase",
+        "on",
+        "fault",
+        "fault.knob",
+    ];
+    fn walk(path: &str, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Table(table) => {
+                for (key, value) in table {
+                    if key.chars().any(|c| c.is_ascii_digit()) {
+                        found.push(format!("{path}.{key}: a key that names a value"));
+                    }
+                    let path = if path.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{path}.{key}")
+                    };
+                    walk(&path, value, found);
+                }
+            }
+            Value::Array(items) => {
+                if !LISTS.contains(&path) {
+                    found.push(format!("{path}: a list"));
+                }
+                for item in items {
+                    walk(path, item, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let check = |text: &str| {
+        let mut found = Vec::new();
+        walk("", &Value::Table(text.parse().unwrap()), &mut found);
+        found
+    };
+    let mut files = 0;
+    for folder in ["gpus", "workloads/power_capping_2022"] {
+        let folder = format!("{}/profiles/{folder}", env!("CARGO_MANIFEST_DIR"));
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(check(&text), Vec::<String>::new(), "{}", path.display());
+            files += 1;
+        }
+    }
+    assert!(files >= 8);
+    // The check itself finds what it is for.
+    assert_eq!(check("[time]\ncaps = [150, 300]\n").len(), 1);
+    assert_eq!(check("[time]\n150 = 339.0\n").len(), 1);
+}
+
+/// The published tables are compared with, never looked up.
+#[test]
+fn the_simulator_knows_no_published_table() {
+    let mut folders = vec![format!("{}/src", env!("CARGO_MANIFEST_DIR"))];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path.to_string_lossy().into_owned());
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!text.contains("published/"), "{}", path.display());
+            files += 1;
+        }
+    }
+    assert!(files > 8);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_those_allowed() {
+    let message = gpu_error("units = 5120", "unit = 5120");
+    assert!(
+        message
+            .starts_with("my.toml:9: `core.unit`: unknown key `unit`; allowed are `units`, `min`,"),
+        "{message}"
+    );
+    let message = workload_error("batch = 128", "batch = 128\nlayers = 50");
+    assert!(
+        message.starts_with("mine.toml:6: `layers`: unknown key `layers`; allowed are"),
+        "{message}"
+    );
+}
+
+#[test]
+fn impossible_values_are_named_with_what_is_allowed() {
+    let cases = [
+        (
+            "min = \"150 W\"",
+            "min = \"350 W\"",
+            "`cap.default`: 300 W is not possible; allowed are 350 W to 300 W",
+        ),
+        (
+            "default = \"1530 MHz\"",
+            "default = \"1700 MHz\"",
+            "`core.default`: 1700 MHz is not possible; allowed are 135 MHz to 1530 MHz",
+        ),
+        (
+            "voltage_floor = \"75 %\"",
+            "voltage_floor = \"175 %\"",
+            "`core.voltage_floor`: 175 % is not possible; allowed are 30 % to 100 %",
+        ),
+        (
+            "idle = \"40 W\"",
+            "idle = \"-4 W\"",
+            "`power.idle`: -4 W is not possible; it cannot be negative",
+        ),
+        (
+            "idle = \"40 W\"",
+            "idle = \"40 J\"",
+            "`power.idle`: `40 J` is not a power: write a number and a unit (mW, W, kW, MW)",
+        ),
+        (
+            "idle = \"40 W\"",
+            "idle = 40",
+            "`power.idle`: invalid type: integer `40`; allowed is a power in quotes, such as \"1.5 MW\"",
+        ),
+        (
+            "sensors = \"volta\"",
+            "sensors = \"volt\"",
+            "`sensors`: unknown value `volt`; allowed are `maxwell`",
+        ),
+        (
+            "settling = \"30 ms\"",
+            "settling = \"0 s\"",
+            "`cap.settling`: 0 s is not possible; it must be more than zero",
+        ),
+        (
+            "step = \"7.5 MHz\"",
+            "step = \"7 MHz\"",
+            "`core.step`: 7 MHz does not lead from core.min to core.max in whole steps",
+        ),
+        (
+            "fitted = [\"power.context\"",
+            "fitted = [\"power.total\"",
+            "`fitted`: `power.total` is not possible; allowed are",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let text = V100.replacen(from, to, 1);
+        let message = parse_gpu("my.toml", &text).expect_err(to).to_string();
+        let (_, after_line) = message.split_once(": ").unwrap();
+        assert!(
+            after_line.starts_with(expected),
+            "{message}\n  wanted {expected}"
+        );
+    }
+    let message = gpu_error("min = \"150 W\"", "min = \"50 W\"");
+    assert!(
+        message.contains("`cap.min`: 50 W is not above power.idle + power.context"),
+        "{message}"
+    );
+    let message = gpu_error("default = \"877 MHz\"", "default = \"900 MHz\"");
+    assert!(
+        message.ends_with("`memory.default`: 900 MHz is not among memory.clocks"),
+        "{message}"
+    );
+    let message = gpu_error("[thermal]", "");
+    assert!(message.contains("unknown key `ambient`"), "{message}");
+    let message = gpu_error("name = \"Tesla", "name = Tesla");
+    assert!(
+        message.starts_with("my.toml:2: not valid TOML"),
+        "{message}"
+    );
+    let message = workload_error("core = \"66.7 %\"", "core = \"50 %\"");
+    assert!(
+        message.contains("`phase`: the core shares of all phases add up to 83.3 %, not 100 %"),
+        "{message}"
+    );
+    let message = workload_error("items = 100000", "items = 0");
+    assert!(
+        message.contains("`on.0.items`: 0 is not possible; it must be at least 1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn unknown_names_bring_the_nearest_ones() {
+    let message = |name: &str| find_gpu(name).unwrap_err().to_string();
+    assert!(
+        message("v10").contains("the nearest are v100"),
+        "{}",
+        message("v10")
+    );
+    assert!(message("quadro_rtx6000").contains("quadro_rtx_6000"));
+    let message = |name: &str| {
+        find_workload(name, Some("power_capping_2022"))
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        message("resnet5").contains("resnet50@power_capping_2022"),
+        "{}",
+        message("resnet5")
+    );
+    assert!(message("resnet50@dvfs").contains("there is no workload `resnet50@dvfs`"));
+    assert!(message("/no/such.toml").contains("cannot read the profile /no/such.toml"));
+}
+
+#[test]
+fn a_users_own_file_is_taken_where_a_name_is() {
+    let folder = std::env::temp_dir().join(format!("sweetspot-profiles-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("mine.toml");
+    std::fs::write(&path, V100.replace("Tesla V100-SXM2-16GB", "My GPU")).unwrap();
+    let path_text = path.to_string_lossy().into_owned();
+    let (name, profile): (String, GpuProfile) = find_gpu(&path_text).unwrap();
+    assert_eq!((name, profile.name.as_str()), (path_text.clone(), "My GPU"));
+    std::fs::write(&path, RESNET50).unwrap();
+    assert_eq!(
+        find_workload(&path_text, None).unwrap().profile.network,
+        "resnet50"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
