@@ -1,0 +1,176 @@
+//! What the runs of a study came to.
+
+use sweetspot_decide::Outcome;
+use sweetspot_device::Descriptor;
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_stats::Summary;
+
+use crate::Configuration;
+
+/// Whose energy counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnergyOf {
+    /// The devices that the job uses.
+    #[default]
+    JobGpus,
+}
+
+impl std::fmt::Display for EnergyOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::JobGpus => f.pad("job-gpus"),
+        }
+    }
+}
+
+/// How the runs of a configuration ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// As they should.
+    Ok,
+    /// With an error.
+    Failed(String),
+}
+
+/// Time and energy of one phase in one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseResult {
+    /// Its name.
+    pub name: String,
+    /// Spent in it.
+    pub time: Seconds,
+    /// Drawn in it.
+    pub energy: Joules,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// From start to end.
+    pub time: Seconds,
+    /// Of the devices that count.
+    pub energy: Joules,
+    /// Items done.
+    pub items: u64,
+    /// By phase, where the workload has phases.
+    pub phases: Vec<PhaseResult>,
+}
+
+/// A configuration and its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// What was set.
+    pub configuration: Configuration,
+    /// How it went.
+    pub status: Status,
+    /// The runs that ended well.
+    pub runs: Vec<RunResult>,
+}
+
+impl Point {
+    fn summary(&self, value: impl Fn(&RunResult) -> f64) -> Option<Summary> {
+        Summary::of(&self.runs.iter().map(value).collect::<Vec<_>>())
+    }
+
+    /// Of the time in seconds.
+    pub fn time(&self) -> Option<Summary> {
+        self.summary(|run| run.time.get())
+    }
+
+    /// Of the energy in joules.
+    pub fn energy(&self) -> Option<Summary> {
+        self.summary(|run| run.energy.get())
+    }
+
+    /// Mean energy over mean time.
+    pub fn average_power(&self) -> Option<Watts> {
+        let outcome = self.outcome()?;
+        Some(outcome.energy / outcome.time)
+    }
+
+    /// The means, for choosing; nothing where no run ended well.
+    pub fn outcome(&self) -> Option<Outcome> {
+        Some(Outcome {
+            time: Seconds::new(self.time()?.mean),
+            energy: Joules::new(self.energy()?.mean),
+            items: Some(self.summary(|run| run.items as f64)?.mean),
+        })
+    }
+
+    /// Mean time and energy of each phase.
+    pub fn phases(&self) -> Vec<PhaseResult> {
+        let Some(first) = self.runs.first() else {
+            return Vec::new();
+        };
+        let count = self.runs.len() as f64;
+        let of = |index: usize| {
+            self.runs
+                .iter()
+                .filter_map(move |run| run.phases.get(index))
+        };
+        first
+            .phases
+            .iter()
+            .enumerate()
+            .map(|(index, phase)| PhaseResult {
+                name: phase.name.clone(),
+                time: of(index).map(|phase| phase.time).sum::<Seconds>() / count,
+                energy: of(index).map(|phase| phase.energy).sum::<Joules>() / count,
+            })
+            .collect()
+    }
+}
+
+/// The workload of a study, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadInfo {
+    /// `NETWORK@STUDY` or a path.
+    pub name: String,
+    /// The network alone.
+    pub network: String,
+    /// `training` or `inference`.
+    pub mode: String,
+    /// Items in a batch.
+    pub batch: u64,
+    /// Items in a run.
+    pub items: u64,
+}
+
+/// A study and everything that came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Whose energy is given.
+    pub energy_of: EnergyOf,
+    /// What produced the joules.
+    pub method: String,
+    /// The device.
+    pub device: Descriptor,
+    /// The device's profile or selector, as the user named it.
+    pub device_name: String,
+    /// The workload.
+    pub workload: WorkloadInfo,
+    /// The seed the user gave.
+    pub seed: u64,
+    /// Runs of each configuration.
+    pub repeat: u32,
+    /// The configurations on the axes, in order.
+    pub points: Vec<Point>,
+    /// What all are compared with.
+    pub reference: Point,
+}
+
+impl Study {
+    /// A title for people.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.workload.name, self.device_name)
+    }
+
+    /// Indices and outcomes of the points that have one.
+    pub fn outcomes(&self) -> (Vec<usize>, Vec<Outcome>) {
+        self.points
+            .iter()
+            .enumerate()
+            .filter_map(|(index, point)| Some((index, point.outcome()?)))
+            .unzip()
+    }
+}

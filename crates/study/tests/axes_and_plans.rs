@@ -1,0 +1,157 @@
+//! Axes as people write them, right and wrong; plans and their seeds.
+
+use proptest::prelude::*;
+use sweetspot_device::{Domain, Settings};
+use sweetspot_quantity::{Megahertz, Watts};
+use sweetspot_study::{Configuration, Plan, parse_axis};
+
+fn caps() -> Domain<Watts> {
+    Domain::Range {
+        min: Watts::new(150.0),
+        max: Watts::new(300.0),
+    }
+}
+
+fn axis(text: &str) -> Result<Vec<f64>, String> {
+    parse_axis(text, &caps(), Watts::new(5.0), "v100")
+        .map(|values| values.into_iter().map(Watts::get).collect())
+        .map_err(|error| error.to_string())
+}
+
+fn cap(watts: f64) -> Configuration {
+    Configuration {
+        settings: Settings {
+            power_cap: Some(Watts::new(watts)),
+            ..Settings::default()
+        },
+        batch: 128,
+        gpus: 1,
+    }
+}
+
+#[test]
+fn ranges_lists_and_everything() {
+    let all = axis("all").unwrap();
+    assert_eq!((all.len(), all[0], all[30]), (31, 150.0, 300.0));
+    assert_eq!(axis("150..300:5").unwrap(), all);
+    assert_eq!(axis("150W..0.3kW:5W").unwrap(), all);
+    assert_eq!(axis("150..170:7.5").unwrap(), [150.0, 157.5, 165.0]);
+    assert_eq!(axis("300, 150 ,0.2kW").unwrap(), [300.0, 150.0, 200.0]);
+    assert_eq!(axis("200..200:5").unwrap(), [200.0]);
+}
+
+#[test]
+fn all_has_both_ends_even_off_the_step() {
+    let odd = Domain::Range {
+        min: Watts::new(101.0),
+        max: Watts::new(108.0),
+    };
+    let all = parse_axis("all", &odd, Watts::new(5.0), "odd").unwrap();
+    assert_eq!(all, [101.0, 106.0, 108.0].map(Watts::new));
+    let levels = Domain::Levels([510.0, 652.0].map(Megahertz::new).to_vec());
+    let all = parse_axis("all", &levels, Megahertz::new(5.0), "odd").unwrap();
+    assert_eq!(all, [510.0, 652.0].map(Megahertz::new));
+}
+
+#[test]
+fn wrong_axes_are_refused_in_one_sentence() {
+    let refused = |text: &str| axis(text).unwrap_err();
+    assert_eq!(
+        refused(""),
+        "the axis `` is empty: write `all`, a range such as 150..300:5, or a list such as 150,180,210"
+    );
+    assert_eq!(
+        refused("300..150:5"),
+        "the range `300..150:5` is reversed: write 150..300:5"
+    );
+    assert_eq!(
+        refused("150..300"),
+        "the range `150..300` has no step: write 150..300:5, for example"
+    );
+    assert_eq!(
+        refused("150..300:0"),
+        "the range `150..300:0` has a step that leads nowhere: the step must be more than zero"
+    );
+    assert_eq!(
+        refused("100,200"),
+        "100 W is not offered by v100: it goes from 150 W to 300 W"
+    );
+    assert_eq!(
+        refused("150..400:50"),
+        "350 W is not offered by v100: it goes from 150 W to 300 W"
+    );
+    assert_eq!(
+        refused("200,150,200"),
+        "the axis `200,150,200` has 200 W twice"
+    );
+    assert_eq!(
+        refused("150,,200"),
+        "in the axis `150,,200`, `` is not a power: write a number and a unit (mW, W, kW, MW)"
+    );
+    assert_eq!(
+        refused("150..300:0.0001"),
+        "the axis `150..300:0.0001` has 1500001 values, more than 10000: take a larger step"
+    );
+    assert!(refused("150..300:5J").contains("`5J` is not a power"));
+    assert!(refused("150..1e300:1e-300").contains("more than 10000"));
+}
+
+proptest! {
+    #[test]
+    fn nothing_makes_the_axis_panic_and_what_is_taken_is_offered(text in "[0-9.,:WkJ a-]{0,16}") {
+        if let Ok(values) = axis(&text) {
+            prop_assert!(!values.is_empty());
+            prop_assert!(values.iter().all(|value| (150.0..=300.0).contains(value)));
+        }
+    }
+
+    #[test]
+    fn a_runs_seed_depends_on_what_it_is_not_on_when(count in 1usize..20, repeat in 1u32..5) {
+        let caps: Vec<_> = (0..count).map(|i| cap(150.0 + i as f64)).collect();
+        let mut reversed = caps.clone();
+        reversed.reverse();
+        let plan = |caps: Vec<Configuration>| Plan::new(caps, cap(300.0), repeat, 7, "v100 resnet50".to_owned());
+        let (forth, back) = (plan(caps), plan(reversed));
+        let seeds = |plan: &Plan| {
+            let mut seeds: Vec<_> = plan.runs().iter().map(|run| {
+                let cap = plan.configurations[run.configuration].settings.power_cap.unwrap();
+                (cap.get() as u64, run.seed.get())
+            }).collect();
+            seeds.sort_unstable();
+            seeds
+        };
+        let (forth, back) = (seeds(&forth), seeds(&back));
+        prop_assert_eq!(forth.len(), (count + 1) * repeat as usize);
+        let mut distinct = forth.clone();
+        distinct.dedup();
+        prop_assert_eq!(distinct.len(), forth.len());
+        prop_assert_eq!(forth, back);
+    }
+}
+
+#[test]
+fn the_reference_is_run_like_any_other_and_only_once() {
+    let plan = |caps: &[f64]| {
+        let caps = caps.iter().map(|watts| cap(*watts)).collect();
+        Plan::new(caps, cap(300.0), 5, 1, String::new())
+    };
+    let outside = plan(&[150.0, 200.0]);
+    assert_eq!(
+        (
+            outside.configurations.len(),
+            outside.on_axes,
+            outside.reference
+        ),
+        (3, 2, 2)
+    );
+    let inside = plan(&[300.0, 150.0]);
+    assert_eq!(
+        (
+            inside.configurations.len(),
+            inside.on_axes,
+            inside.reference
+        ),
+        (2, 2, 0)
+    );
+    assert_eq!(inside.runs().len(), 10);
+}
