@@ -1,0 +1,58 @@
+//! A study as CSV: a line for every configuration.
+
+use sweetspot_stats::Summary;
+use sweetspot_study::{Point, Status, Study};
+
+const HEADER: [&str; 13] = [
+    "power_cap_w",
+    "batch",
+    "gpus",
+    "status",
+    "runs",
+    "time_s",
+    "time_sd_s",
+    "energy_j",
+    "energy_sd_j",
+    "average_power_w",
+    "items",
+    "time_vs_reference",
+    "energy_vs_reference",
+];
+
+/// The points of a study; what is unknown is an empty field.
+pub fn study_csv(study: &Study) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEADER)?;
+    for point in &study.points {
+        writer.write_record(record(study, point))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn record(study: &Study, point: &Point) -> [String; 13] {
+    let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let mean = |summary: Option<Summary>| text(summary.map(|summary| summary.mean));
+    let deviation = |summary: Option<Summary>| text(summary.and_then(|s| s.deviation));
+    let outcome = point.outcome();
+    let against = outcome.zip(study.reference.outcome());
+    let relative = |ratio: f64| Some(ratio - 1.0);
+    [
+        text(point.configuration.settings.power_cap.map(|cap| cap.get())),
+        point.configuration.batch.to_string(),
+        point.configuration.gpus.to_string(),
+        match point.status {
+            Status::Ok => "ok".to_owned(),
+            Status::Failed(_) => "failed".to_owned(),
+        },
+        point.runs.len().to_string(),
+        mean(point.time()),
+        deviation(point.time()),
+        mean(point.energy()),
+        deviation(point.energy()),
+        text(point.average_power().map(|power| power.get())),
+        text(outcome.and_then(|outcome| outcome.items)),
+        text(against.and_then(|(here, there)| relative((here.time / there.time).get()))),
+        text(against.and_then(|(here, there)| relative((here.energy / there.energy).get()))),
+    ]
+}

@@ -1,0 +1,18 @@
+//! Studies for people and for programs: terminal tables, sentences, JSON, CSV, Markdown.
+//!
+//! Pure text from typed results; where it goes is the program's business.
+
+mod choices;
+mod csv_text;
+mod deviations;
+mod json;
+mod profiles;
+mod table;
+mod terminal;
+
+pub use choices::{Choice, choices, recommendation};
+pub use csv_text::study_csv;
+pub use deviations::deviations_text;
+pub use json::study_json;
+pub use profiles::profiles_text;
+pub use terminal::{study_markdown, study_text};

@@ -1,0 +1,90 @@
+//! A study as tables 2 and 3 of power_capping_2022 show it.
+
+use sweetspot_decide::Objective;
+use sweetspot_study::{Status, Study};
+
+use crate::choices::{cap_text, choices, recommendation};
+use crate::table::Rows;
+
+/// For a terminal.
+pub fn study_text(study: &Study, objective: Objective) -> String {
+    let mut parts = vec![title(study), rows(study, objective).terminal()];
+    parts.extend(failures(study));
+    parts.extend(recommendation(study, objective));
+    parts.join("\n\n") + "\n"
+}
+
+/// For a document.
+pub fn study_markdown(study: &Study, objective: Objective) -> String {
+    let mut parts = vec![title(study), rows(study, objective).markdown()];
+    parts.extend(failures(study));
+    parts.extend(recommendation(study, objective));
+    parts.join("\n\n") + "\n"
+}
+
+fn title(study: &Study) -> String {
+    let workload = &study.workload;
+    format!(
+        "{}, {}, {} items in batches of {}\non {} ({}), {} power caps, {} {} each, energy of {}",
+        workload.name,
+        workload.mode,
+        workload.items,
+        workload.batch,
+        study.device.name,
+        if study.device.backend == "sim" {
+            "simulated"
+        } else {
+            study.device.id.as_str()
+        },
+        study.points.len(),
+        study.repeat,
+        if study.repeat == 1 { "run" } else { "runs" },
+        study.energy_of,
+    )
+}
+
+fn rows(study: &Study, objective: Objective) -> Rows {
+    let mut rows = Rows::new(&[
+        "Target metric",
+        "Power cap\n[W]",
+        "Average power\n[W]",
+        "Energy\n[kJ]",
+        "vs default\n[%]",
+        "Time\n[s]",
+        "vs default\n[%]",
+    ]);
+    for (index, choice) in choices(study, objective).into_iter().enumerate() {
+        let percent = |ratio: sweetspot_quantity::Ratio| match index {
+            0 => "-".to_owned(),
+            _ => format!("{:+.1}", 100.0 * ratio.get()),
+        };
+        rows.push(vec![
+            choice.label.clone(),
+            cap_text(choice.point.configuration.settings.power_cap),
+            format!("{:.1}", (choice.outcome.energy / choice.outcome.time).get()),
+            format!("{:.3}", choice.outcome.energy.get() / 1e3),
+            percent(choice.energy),
+            format!("{:.1}", choice.outcome.time.get()),
+            percent(choice.time),
+        ]);
+    }
+    rows
+}
+
+fn failures(study: &Study) -> Option<String> {
+    let failed: Vec<_> = study
+        .points
+        .iter()
+        .filter_map(|point| match &point.status {
+            Status::Ok => None,
+            Status::Failed(reason) => Some((point, reason)),
+        })
+        .collect();
+    let (first, reason) = failed.first()?;
+    Some(format!(
+        "{} of {} configurations failed; the first was {} W: {reason}",
+        failed.len(),
+        study.points.len(),
+        cap_text(first.configuration.settings.power_cap),
+    ))
+}

@@ -1,0 +1,144 @@
+//! `sweep`: every configuration of the chosen axes, repeated.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use sweetspot_device::{Device, Settings, VirtualClock};
+use sweetspot_quantity::Watts;
+use sweetspot_sim::{Mode, SimulatedGpu, Variation, find_gpu, find_workload};
+use sweetspot_study::{
+    Configuration, EnergyOf, Plan, Point, RunResult, Status, Study, WorkloadInfo, parse_axis,
+};
+
+use crate::SessionError;
+use crate::virtual_time::{Bench, run_plan};
+
+/// What is to be swept.
+#[derive(Clone, Debug)]
+pub struct SweepRequest {
+    /// Name or path of the simulated GPU's profile.
+    pub gpu: String,
+    /// Name or path of the workload.
+    pub network: String,
+    /// Which of the network's workloads, where the user says.
+    pub mode: Option<Mode>,
+    /// Items in a batch, where the user says.
+    pub batch: Option<u64>,
+    /// Items in a run, where the user says.
+    pub items: Option<u64>,
+    /// The axis of power caps, as written.
+    pub power_cap: String,
+    /// Runs of each configuration.
+    pub repeat: u32,
+    /// Of everything random.
+    pub seed: u64,
+    /// How many runs are computed at a time; no result depends on it.
+    pub threads: NonZeroUsize,
+}
+
+/// The papers' step.
+const USUAL_STEP: Watts = Watts::new(5.0);
+
+/// Runs the study.
+pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
+    let bench = bench(request)?;
+    let caps = parse_axis(
+        &request.power_cap,
+        &bench.gpu.cap.domain(),
+        USUAL_STEP,
+        &bench.gpu_name,
+    )
+    .map_err(SessionError::PowerCap)?;
+    let batch = request.batch.unwrap_or(bench.workload.profile.batch);
+    let items = bench.job(batch, Variation::NONE)?.items;
+    let at_cap = |cap| Configuration {
+        settings: Settings {
+            power_cap: Some(cap),
+            ..Settings::default()
+        },
+        batch,
+        gpus: 1,
+    };
+    let plan = Plan::new(
+        caps.into_iter().map(at_cap).collect(),
+        at_cap(bench.gpu.cap.default),
+        request.repeat,
+        request.seed,
+        format!("{} {}", bench.gpu.name, bench.workload.name),
+    );
+    let runs = run_plan(&bench, &plan, request.threads)?;
+    let mut points: Vec<Point> = plan
+        .configurations
+        .iter()
+        .map(|configuration| Point {
+            configuration: *configuration,
+            status: Status::Ok,
+            runs: Vec::new(),
+        })
+        .collect();
+    for (planned, result) in runs {
+        gather(&mut points[planned.configuration], result);
+    }
+    let reference = points[plan.reference].clone();
+    points.truncate(plan.on_axes);
+    let study = Study {
+        energy_of: EnergyOf::JobGpus,
+        method: "simulator".to_owned(),
+        device: descriptor(&bench),
+        workload: WorkloadInfo {
+            name: bench.workload.name.clone(),
+            network: bench.workload.profile.network.clone(),
+            mode: bench.workload.profile.mode.to_string(),
+            batch,
+            items,
+        },
+        device_name: bench.gpu_name,
+        seed: request.seed,
+        repeat: request.repeat,
+        points,
+        reference,
+    };
+    if let Status::Failed(reason) = &study.reference.status
+        && study.reference.runs.is_empty()
+    {
+        return Err(SessionError::NothingRan {
+            study: study.name(),
+            reason: reason.clone(),
+        });
+    }
+    Ok(study)
+}
+
+fn bench(request: &SweepRequest) -> Result<Bench, SessionError> {
+    let (gpu_name, gpu) = find_gpu(&request.gpu)?;
+    let workload = find_workload(&request.network, gpu.study.as_deref())?;
+    if let Some(asked) = request.mode
+        && asked != workload.profile.mode
+    {
+        return Err(SessionError::Mode {
+            has: workload.profile.mode,
+            workload: workload.name,
+            asked,
+        });
+    }
+    Ok(Bench {
+        gpu_name,
+        gpu,
+        workload,
+        items: request.items,
+    })
+}
+
+fn gather(point: &mut Point, result: Result<RunResult, String>) {
+    match result {
+        Ok(run) => point.runs.push(run),
+        Err(reason) => point.status = Status::Failed(reason),
+    }
+}
+
+fn descriptor(bench: &Bench) -> sweetspot_device::Descriptor {
+    let clock = Arc::new(VirtualClock::default());
+    SimulatedGpu::new(&bench.gpu_name, 0, bench.gpu.clone(), clock)
+        .descriptor()
+        .clone()
+}
