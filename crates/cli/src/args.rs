@@ -87,7 +87,7 @@ const MOST_ITEMS: u64 = 1_000_000_000;
 const SWEEP_EXAMPLES: &str = "\
 Examples:
   sweetspot sweep --simulate v100 --network resnet50
-  sweetspot sweep --simulate quadro_rtx_6000 --network vgg19 --power-cap 120..200:10 --objective eds:1.5
+  sweetspot sweep --simulate quadro_rtx_6000 --network vgg19 --power-cap 120..200:10
   sweetspot sweep --simulate v100 --network resnet50 --export-json study.json --export-csv -";
 
 #[derive(Debug, Args)]

@@ -1,0 +1,149 @@
+//! How fast the simulator is: `cargo run --release -p sweetspot-benchmarks --bin simulator`.
+
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use sweetspot_quantity::{Ratio, Seconds, Watts};
+use sweetspot_session::{SweepRequest, sweep};
+use sweetspot_sim::{
+    Chip, Job, Limits, Order, State, Trace, Variation, find_gpu, find_workload, run,
+};
+
+const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
+const NETWORKS: [&str; 6] = [
+    "alexnet",
+    "vgg19",
+    "inception_v3",
+    "inception_v4",
+    "resnet50",
+    "resnet152",
+];
+const HOUR: f64 = 3600.0;
+
+fn main() -> Result<()> {
+    twelve_sweeps()?;
+    for network in NETWORKS {
+        virtual_hour(network)?;
+    }
+    Ok(())
+}
+
+/// The whole of power_capping_2022 on one thread and on two.
+fn twelve_sweeps() -> Result<()> {
+    const TARGET: f64 = 5.0;
+    let mut times = Vec::new();
+    let mut results = Vec::new();
+    for threads in [1, 2] {
+        let begun = Instant::now();
+        let mut studies = Vec::new();
+        for gpu in BOARDS {
+            for network in NETWORKS {
+                studies.push(sweep(&SweepRequest {
+                    gpu: gpu.to_owned(),
+                    network: network.to_owned(),
+                    mode: None,
+                    batch: None,
+                    items: None,
+                    power_cap: "all".to_owned(),
+                    repeat: 5,
+                    seed: 1,
+                    threads: NonZeroUsize::new(threads).context("at least one thread")?,
+                })?);
+            }
+        }
+        times.push(begun.elapsed().as_secs_f64());
+        results.push(studies);
+    }
+    let runs: usize = results[0]
+        .iter()
+        .flat_map(|study| &study.points)
+        .map(|point| point.runs.len())
+        .sum();
+    let simulated: f64 = results[0]
+        .iter()
+        .flat_map(|study| &study.points)
+        .flat_map(|point| &point.runs)
+        .map(|run| run.time.get())
+        .sum();
+    let same = results[0] == results[1];
+    println!(
+        "twelve sweeps: {runs} runs, {:.0} virtual hours: {:.3} s on 1 thread, {:.3} s on 2 ({:.2} times as fast); target {TARGET} s, {:.0} times faster than that; same bits: {same}",
+        simulated / HOUR,
+        times[0],
+        times[1],
+        times[0] / times[1],
+        TARGET / times[1],
+    );
+    Ok(())
+}
+
+/// An hour of training under a cap with 20 ms samples, beside plain steps of a millisecond.
+fn virtual_hour(network: &str) -> Result<()> {
+    const TARGET_MS: f64 = 10.0;
+    let (name, gpu) = find_gpu("v100")?;
+    let workload = find_workload(network, gpu.study.as_deref())?;
+    let chip = Chip::new(&gpu);
+    let limits = chip.limits(Watts::new(200.0), None, None);
+    let job = |items| {
+        let order = Order {
+            batch: None,
+            items: Some(items),
+        };
+        Job::new(
+            &workload.profile,
+            &name,
+            &gpu,
+            order,
+            Variation::NONE,
+            |_| None,
+        )
+    };
+    let trial = run(&chip, &mut chip.rest(), &limits, &job(10_000)?, &mut ());
+    let items = (HOUR / (trial.time.get() / 10_000.0)) as u64;
+    let job = job(items)?;
+
+    let mut best = f64::INFINITY;
+    let (mut samples, mut energy, mut time) = (0, 0.0, 0.0);
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let mut trace = Trace::every(Seconds::new(0.020));
+        let outcome = run(&chip, &mut chip.rest(), &limits, &job, &mut trace);
+        best = best.min(begun.elapsed().as_secs_f64());
+        (samples, energy, time) = (
+            trace.watts().len(),
+            outcome.energy.get(),
+            outcome.time.get(),
+        );
+    }
+
+    let begun = Instant::now();
+    let (plain_time, plain_energy) = millisecond_steps(&chip, &limits, &job);
+    let plain = begun.elapsed().as_secs_f64();
+    println!(
+        "a virtual hour of {network}, {samples} samples: {:.2} ms; target {TARGET_MS} ms, {:.1} times faster than that; {:.0} times faster than steps of 1 ms, which differ by {:.3} % in time and {:.3} % in energy",
+        1e3 * best,
+        TARGET_MS / (1e3 * best),
+        plain / best,
+        100.0 * (plain_time / time - 1.0),
+        100.0 * (plain_energy / energy - 1.0),
+    );
+    Ok(())
+}
+
+fn millisecond_steps(chip: &Chip, limits: &Limits, job: &Job) -> (f64, f64) {
+    let mut state: State = chip.rest();
+    let mut time = 0.0;
+    let (iteration, count) = job.iterations();
+    for _ in 0..count {
+        for phase in iteration {
+            let mut left = Ratio::new(1.0);
+            while left > Ratio::ZERO {
+                let step = chip.step(&mut state, limits, &phase.load, left, Seconds::new(0.001));
+                left -= step.done;
+                time += step.time.get();
+            }
+        }
+    }
+    (time, state.energy().get())
+}

@@ -1,0 +1,33 @@
+//! The help texts, as they are printed. `SNAPSHOTS=overwrite` renews them.
+
+mod common;
+
+use common::{sweetspot, text};
+use snapbox::{assert_data_eq, file};
+
+fn help(args: &[&str]) -> String {
+    let output = sweetspot(&std::env::temp_dir(), args);
+    assert!(output.status.success());
+    text(&output.stdout)
+}
+
+#[test]
+fn of_the_program() {
+    assert_data_eq!(help(&["--help"]), file!["snapshots/help.txt"].raw());
+}
+
+#[test]
+fn of_sweep() {
+    assert_data_eq!(
+        help(&["sweep", "--help"]),
+        file!["snapshots/help-sweep.txt"].raw()
+    );
+}
+
+#[test]
+fn of_simulate() {
+    assert_data_eq!(
+        help(&["simulate", "--help"]),
+        file!["snapshots/help-simulate.txt"].raw()
+    );
+}

@@ -1,0 +1,145 @@
+//! The simulated study against the published one, and what must not change it.
+
+use std::num::NonZeroUsize;
+
+use sweetspot_decide::{Objective, best};
+use sweetspot_session::published::power_capping_2022;
+use sweetspot_session::{SweepRequest, TOLERANCE, deviations, sweep};
+use sweetspot_study::Study;
+
+fn request(gpu: &str, network: &str) -> SweepRequest {
+    SweepRequest {
+        gpu: gpu.to_owned(),
+        network: network.to_owned(),
+        mode: None,
+        batch: None,
+        items: None,
+        power_cap: "all".to_owned(),
+        repeat: 5,
+        seed: 1,
+        threads: NonZeroUsize::MIN,
+    }
+}
+
+fn bits(study: &Study) -> Vec<(u64, u64)> {
+    let runs = study
+        .points
+        .iter()
+        .chain([&study.reference])
+        .flat_map(|point| &point.runs);
+    runs.map(|run| (run.time.get().to_bits(), run.energy.get().to_bits()))
+        .collect()
+}
+
+#[test]
+fn all_sixty_published_rows_are_met() {
+    let studies = deviations().unwrap();
+    let rows: usize = studies.iter().map(|study| study.rows.len()).sum();
+    assert_eq!(rows, 60);
+    for study in &studies {
+        for row in &study.rows {
+            assert!(row.worst() <= TOLERANCE, "{row:?}");
+        }
+        assert!(
+            study.free_parameters < study.values,
+            "{} parameters",
+            study.free_parameters
+        );
+    }
+}
+
+/// The paper's choices are good choices here, though no profile knows them. V100/Inception v3 has an
+/// odd point: its least energy is printed at 170 W, where a smooth curve has it at 150 W.
+#[test]
+fn the_papers_choices_are_good_choices_here() {
+    let (mut cases, mut good, mut near) = (0, 0, 0);
+    for row in power_capping_2022().unwrap() {
+        let objective = match row.selection.as_str() {
+            "min E" => Objective::Energy,
+            "min EDP" => Objective::Edp,
+            "min EDS(k=2.0)" => Objective::Eds(2.0),
+            "min EDS(k=1.5)" => Objective::Eds(1.5),
+            _ => continue,
+        };
+        let study = sweep(&SweepRequest {
+            repeat: 20,
+            ..request(&row.gpu, row.network)
+        })
+        .unwrap();
+        let (_, outcomes) = study.outcomes();
+        let reference = study.reference.outcome().unwrap();
+        let ours = best(&outcomes, &reference, objective).unwrap();
+        let caps: Vec<_> = study
+            .points
+            .iter()
+            .filter_map(|p| p.configuration.settings.power_cap)
+            .collect();
+        let theirs = caps.iter().position(|cap| *cap == row.power_cap).unwrap();
+        let value = |index: usize| objective.value(&outcomes[index], &reference).unwrap();
+        cases += 1;
+        good += usize::from(value(theirs) / value(ours) - 1.0 <= 0.015);
+        near += usize::from((caps[theirs] - caps[ours]).get().abs() <= 10.0);
+    }
+    assert_eq!(cases, 48);
+    assert!(good >= 46, "{good} of {cases} within 1.5 % of the best");
+    assert!(near >= 36, "{near} of {cases} within 10 W of the best");
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let alone = sweep(&request("v100", "resnet50")).unwrap();
+    for threads in [2, 3, 7] {
+        let together = sweep(&SweepRequest {
+            threads: NonZeroUsize::new(threads).unwrap(),
+            ..request("v100", "resnet50")
+        });
+        assert_eq!(bits(&alone), bits(&together.unwrap()), "{threads} threads");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_in_any_study_and_differs_by_seed_and_subject() {
+    let whole = sweep(&request("v100", "resnet50")).unwrap();
+    let one = sweep(&SweepRequest {
+        power_cap: "150".to_owned(),
+        repeat: 2,
+        ..request("v100", "resnet50")
+    })
+    .unwrap();
+    assert_eq!(whole.points[0].runs[..2], one.points[0].runs[..]);
+    let other_seed = sweep(&SweepRequest {
+        seed: 2,
+        ..request("v100", "resnet50")
+    })
+    .unwrap();
+    assert_ne!(bits(&whole), bits(&other_seed));
+    let first = &whole.points[0].runs;
+    assert_ne!(first[0], first[1]);
+}
+
+#[test]
+fn the_reference_is_the_default_cap_even_where_it_is_not_on_the_axis() {
+    let study = sweep(&SweepRequest {
+        power_cap: "200,150".to_owned(),
+        ..request("v100", "alexnet")
+    })
+    .unwrap();
+    let cap =
+        |point: &sweetspot_study::Point| point.configuration.settings.power_cap.unwrap().get();
+    assert_eq!(
+        study.points.iter().map(cap).collect::<Vec<_>>(),
+        [200.0, 150.0]
+    );
+    assert_eq!(cap(&study.reference), 300.0);
+    assert_eq!(study.reference.runs.len(), 5);
+}
+
+#[test]
+fn phases_sum_to_the_run() {
+    let study = sweep(&request("quadro_rtx_6000", "vgg19")).unwrap();
+    let run = &study.points[0].runs[0];
+    let names: Vec<_> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["host", "forward", "backward"]);
+    let energy: f64 = run.phases.iter().map(|phase| phase.energy.get()).sum();
+    assert!((energy / run.energy.get() - 1.0).abs() < 1e-12);
+}
