@@ -28,10 +28,7 @@ impl Moment {
 impl Add<Seconds> for Moment {
     type Output = Self;
     fn add(self, span: Seconds) -> Self {
-        Self(
-            self.0
-                .saturating_add_signed((span.get() * 1e9).round() as i64),
-        )
+        Self(self.0.saturating_add_signed(span.nanos()))
     }
 }
 

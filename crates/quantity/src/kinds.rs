@@ -127,6 +127,13 @@ quantity!(
         read_only("h", Scale::Factor(3600.0)),
     ]
 );
+impl Seconds {
+    /// In whole nanoseconds, for clocks that count them.
+    pub fn nanos(self) -> i64 {
+        (self.0 * 1e9).round() as i64
+    }
+}
+
 quantity!(
     /// Frequency of a clock.
     Megahertz,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_sim::{Variation, find_gpu, find_workload};
-use sweetspot_study::Configuration;
+use sweetspot_study::{Configuration, RunEnd};
 
 use crate::SessionError;
 use crate::published::{CapRow, power_capping_2022};
@@ -93,11 +93,15 @@ pub fn deviations() -> Result<Vec<StudyDeviations>, SessionError> {
             batch,
             gpus: 1,
         };
-        let result = bench.run(&configuration, Variation::NONE)?;
-        let result = result.map_err(|reason| SessionError::NothingRan {
-            study: STUDY.to_owned(),
-            reason,
-        })?;
+        let result = match bench.run(&configuration, Variation::NONE)? {
+            RunEnd::Done(result) => result,
+            RunEnd::Failed(reason) => {
+                return Err(SessionError::NothingRan {
+                    study: STUDY.to_owned(),
+                    reason,
+                });
+            }
+        };
         rows.push(Deviation {
             published: row,
             time: result.time,

@@ -7,7 +7,7 @@ use sweetspot_device::{Device, Settings, VirtualClock};
 use sweetspot_quantity::Watts;
 use sweetspot_sim::{Mode, SimulatedGpu, Variation, find_gpu, find_workload};
 use sweetspot_study::{
-    Configuration, EnergyOf, Plan, Point, RunResult, Status, Study, WorkloadInfo, parse_axis,
+    Configuration, EnergyOf, Plan, Point, Status, Study, WorkloadInfo, parse_axis,
 };
 
 use crate::SessionError;
@@ -70,14 +70,11 @@ pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
     let mut points: Vec<Point> = plan
         .configurations
         .iter()
-        .map(|configuration| Point {
-            configuration: *configuration,
-            status: Status::Ok,
-            runs: Vec::new(),
-        })
+        .copied()
+        .map(Point::new)
         .collect();
-    for (planned, result) in runs {
-        gather(&mut points[planned.configuration], result);
+    for (planned, end) in runs {
+        points[planned.configuration].add(end);
     }
     let reference = points[plan.reference].clone();
     points.truncate(plan.on_axes);
@@ -127,13 +124,6 @@ fn bench(request: &SweepRequest) -> Result<Bench, SessionError> {
         workload,
         items: request.items,
     })
-}
-
-fn gather(point: &mut Point, result: Result<RunResult, String>) {
-    match result {
-        Ok(run) => point.runs.push(run),
-        Err(reason) => point.status = Status::Failed(reason),
-    }
 }
 
 fn descriptor(bench: &Bench) -> sweetspot_device::Descriptor {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sweetspot_device::{Actuator, VirtualClock};
 use sweetspot_sim::{GpuProfile, Job, Order, SimulatedGpu, Variation, Workload, find_gpu};
-use sweetspot_study::{Configuration, PhaseResult, Plan, PlannedRun, RunResult};
+use sweetspot_study::{Configuration, PhaseResult, Plan, PlannedRun, RunEnd, RunResult};
 
 use crate::SessionError;
 
@@ -45,19 +45,19 @@ impl Bench {
         &self,
         configuration: &Configuration,
         variation: Variation,
-    ) -> Result<Result<RunResult, String>, SessionError> {
+    ) -> Result<RunEnd, SessionError> {
         let clock = Arc::new(VirtualClock::default());
         let mut gpu = SimulatedGpu::new(&self.gpu_name, 0, self.gpu.clone(), clock.clone());
         let job = self.job(configuration.batch, variation)?;
         if let Err(problem) = gpu.apply(&configuration.settings) {
-            return Ok(Err(problem.to_string()));
+            return Ok(RunEnd::Failed(problem.to_string()));
         }
         let outcome = match gpu.run(&job, &mut ()) {
             Ok(outcome) => outcome,
-            Err(problem) => return Ok(Err(problem.to_string())),
+            Err(problem) => return Ok(RunEnd::Failed(problem.to_string())),
         };
         clock.advance(outcome.time);
-        Ok(Ok(RunResult {
+        Ok(RunEnd::Done(RunResult {
             time: outcome.time,
             energy: outcome.energy,
             items: outcome.items,
@@ -79,7 +79,7 @@ pub fn run_plan(
     bench: &Bench,
     plan: &Plan,
     threads: NonZeroUsize,
-) -> Result<Vec<(PlannedRun, Result<RunResult, String>)>, SessionError> {
+) -> Result<Vec<(PlannedRun, RunEnd)>, SessionError> {
     let runs = plan.runs();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -109,6 +109,6 @@ pub fn run_plan(
     });
     done.sort_by_key(|(index, _)| *index);
     done.into_iter()
-        .map(|(index, result)| Ok((runs[index], result?)))
+        .map(|(index, end)| Ok((runs[index], end?)))
         .collect()
 }

@@ -10,4 +10,4 @@ mod results;
 
 pub use axis::{AxisError, MOST_VALUES, parse_axis};
 pub use plan::{Configuration, Plan, PlannedRun};
-pub use results::{EnergyOf, PhaseResult, Point, RunResult, Status, Study, WorkloadInfo};
+pub use results::{EnergyOf, PhaseResult, Point, RunEnd, RunResult, Status, Study, WorkloadInfo};

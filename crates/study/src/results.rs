@@ -56,6 +56,15 @@ pub struct RunResult {
     pub phases: Vec<PhaseResult>,
 }
 
+/// How one run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEnd {
+    /// Well.
+    Done(RunResult),
+    /// With an error, in words.
+    Failed(String),
+}
+
 /// A configuration and its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
@@ -68,6 +77,23 @@ pub struct Point {
 }
 
 impl Point {
+    /// A configuration that has not run yet.
+    pub fn new(configuration: Configuration) -> Self {
+        Self {
+            configuration,
+            status: Status::Ok,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes in a run.
+    pub fn add(&mut self, end: RunEnd) {
+        match end {
+            RunEnd::Done(run) => self.runs.push(run),
+            RunEnd::Failed(reason) => self.status = Status::Failed(reason),
+        }
+    }
+
     fn summary(&self, value: impl Fn(&RunResult) -> f64) -> Option<Summary> {
         Summary::of(&self.runs.iter().map(value).collect::<Vec<_>>())
     }
