@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::{SweepRequest, sweep};
 use sweetspot_sim::{
-    Chip, Job, Limits, Order, State, Trace, Variation, find_gpu, find_workload, run,
+    Chip, Job, Limits, Order, State, Trace, Variation, Work, find_gpu, find_workload, run,
 };
 
 const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
@@ -83,6 +83,7 @@ fn virtual_hour(network: &str) -> Result<()> {
     const TARGET_MS: f64 = 10.0;
     let (name, gpu) = find_gpu("v100")?;
     let workload = find_workload(network, gpu.study.as_deref())?;
+    let work = Work::on(&workload.profile, &name, &gpu, |_| None)?;
     let chip = Chip::new(&gpu);
     let limits = chip.limits(Watts::new(200.0), None, None);
     let job = |items| {
@@ -90,14 +91,7 @@ fn virtual_hour(network: &str) -> Result<()> {
             batch: None,
             items: Some(items),
         };
-        Job::new(
-            &workload.profile,
-            &name,
-            &gpu,
-            order,
-            Variation::NONE,
-            |_| None,
-        )
+        Job::new(&workload.profile, &work, &gpu, order, Variation::NONE)
     };
     let trial = run(&chip, &mut chip.rest(), &limits, &job(10_000)?, &mut ());
     let items = (HOUR / (trial.time.get() / 10_000.0)) as u64;

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use sweetspot_decide::Objective;
+use sweetspot_quantity::{Seconds, parse_bare};
 
 /// Makes deep learning on GPUs cost less energy.
 ///
-/// A GPU rarely needs all the power it may draw: a lower power cap often saves a quarter of the energy
-/// for a tenth more time. Sweetspot finds the setting where that trade suits you.
+/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy for
+/// some more time. Sweetspot finds the setting where that trade suits you.
 #[derive(Debug, Parser)]
 #[command(name = "sweetspot", version, max_term_width = 100)]
 pub struct Cli {
@@ -22,6 +23,7 @@ pub struct Cli {
 pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
+    SimWorkload(SimWorkloadArgs),
 }
 
 /// Try every power cap, several times each, and say which is best.
@@ -105,10 +107,21 @@ pub struct ExportArgs {
     pub export_md: Option<PathBuf>,
 }
 
-/// Look at the simulated GPUs and workloads.
+/// Run a command on a host with simulated GPUs, which every NVML client sees.
+///
+/// The GPUs draw power, warm up and follow their cap in real time, shared by everything that the command
+/// starts; a cap set by one process slows the workload of another.
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true, group(clap::ArgGroup::new("what").required(true).args(["list", "errors"])))]
+#[command(
+    arg_required_else_help = true,
+    after_help = SIMULATE_EXAMPLES,
+    group(clap::ArgGroup::new("what").required(true).args(["gpu", "list", "errors"]))
+)]
 pub struct SimulateArgs {
+    /// The host's GPUs: NAME, NAME:N for several, more after commas; a profile file is taken for a name.
+    #[arg(long, value_name = "GPU[:N],...", requires = "cmd")]
+    pub gpu: Option<String>,
+
     /// List every simulated GPU and workload.
     #[arg(long)]
     pub list: bool,
@@ -119,6 +132,65 @@ pub struct SimulateArgs {
     pub errors: bool,
 
     /// Print tables as Markdown.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "gpu")]
     pub markdown: bool,
+
+    /// Seed of what is random in the sensors.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// The command to run on the host.
+    #[arg(last = true, value_name = "CMD", requires = "gpu")]
+    pub cmd: Vec<OsString>,
+}
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  sweetspot simulate --list
+  sweetspot simulate --gpu v100:2 -- nvitop -1
+  sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --items 3200";
+
+/// Stand in for a training or serving program, in real time, on a simulated host.
+#[derive(Debug, Args)]
+#[command(after_help = WORKLOAD_EXAMPLES)]
+pub struct SimWorkloadArgs {
+    /// The workload: NETWORK, NETWORK@STUDY, or your own profile file.
+    #[arg(long, value_name = "NAME")]
+    pub network: String,
+
+    /// Items in a batch of one rank [default: as in the study].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
+    pub batch: Option<u64>,
+
+    /// The network is trained.
+    #[arg(long, conflicts_with = "infer")]
+    pub train: bool,
+
+    /// The network is only used.
+    #[arg(long)]
+    pub infer: bool,
+
+    /// Ranks of a synchronous data-parallel job, a GPU each; the slowest sets the pace.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub ranks: NonZeroUsize,
+
+    /// Stop after so many items, all ranks together [default: as in the study].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS), conflicts_with = "seconds")]
+    pub items: Option<u64>,
+
+    /// Stop after this time: 10, 10s, 2min.
+    #[arg(long, value_name = "S", value_parser = positive_seconds)]
+    pub seconds: Option<Seconds>,
+}
+
+const WORKLOAD_EXAMPLES: &str = "\
+Example:
+  sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --batch 64 --seconds 5";
+
+fn positive_seconds(text: &str) -> Result<Seconds, String> {
+    match parse_bare::<Seconds>(text) {
+        Ok(time) if time > Seconds::ZERO => Ok(time),
+        Ok(_) => Err("the time must be more than zero".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }

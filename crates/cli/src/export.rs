@@ -8,18 +8,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
-/// A file that is opened before the work starts and takes its name when it is whole, so that a bad
-/// path is told at once and an old file is never lost to half a new one.
+/// A place for a document. It is tried before the work starts, so that a bad path is told at once, and a
+/// file takes its name only when it is whole, so that an old one is never lost to half a new one.
+#[derive(Debug, PartialEq)]
 pub struct Document {
     path: PathBuf,
     target: Target,
 }
 
+#[derive(Debug, PartialEq)]
 enum Target {
     Stdout,
     /// Something that is there and no plain file: a pipe, a device.
-    Special(File),
-    Replaced(NamedTempFile),
+    Special,
+    /// The file itself, where the path is a link to one.
+    File(PathBuf),
 }
 
 impl Document {
@@ -29,10 +32,17 @@ impl Document {
         } else if path.is_dir() {
             bail!("cannot write {}: it is a folder", path.display());
         } else if path.exists() && !path.is_file() {
-            let file = File::options().write(true).open(path);
-            Target::Special(file.with_context(|| cannot_write(path))?)
+            Target::Special
         } else {
-            Target::Replaced(beside(path).with_context(|| cannot_write(path))?)
+            let file = match path.canonicalize() {
+                Ok(file) => file,
+                Err(_) if path.is_symlink() => {
+                    bail!("cannot write {}: it is a link to nowhere", path.display())
+                }
+                Err(_) => path.to_owned(),
+            };
+            beside(&file).with_context(|| cannot_write(path))?;
+            Target::File(file)
         };
         Ok(Self {
             path: path.to_owned(),
@@ -41,20 +51,28 @@ impl Document {
     }
 
     pub fn is_stdout(&self) -> bool {
-        matches!(self.target, Target::Stdout)
+        self.target == Target::Stdout
     }
 
-    pub fn write(self, text: &str) -> Result<()> {
-        let written = match self.target {
+    pub fn write(&self, text: &str) -> Result<()> {
+        let written = match &self.target {
             Target::Stdout => return print(text),
-            Target::Special(mut file) => file.write_all(text.as_bytes()),
-            Target::Replaced(mut file) => file
-                .write_all(text.as_bytes())
-                .and_then(|()| file.as_file().sync_all())
-                .and_then(|()| file.persist(&self.path).map_err(|error| error.error))
-                .map(drop),
+            Target::Special => File::options()
+                .write(true)
+                .open(&self.path)
+                .and_then(|mut file| file.write_all(text.as_bytes())),
+            Target::File(path) => replace(path, text),
         };
         written.with_context(|| cannot_write(&self.path))
+    }
+}
+
+impl std::fmt::Display for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.target {
+            Target::Stdout => f.write_str("standard output"),
+            _ => write!(f, "{}", self.path.display()),
+        }
     }
 }
 
@@ -62,12 +80,22 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// A new file in the same folder; links are followed, so that the file behind one is replaced.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = beside(path)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(old) = std::fs::metadata(path) {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A new file in the same folder, which goes away unless it takes another's place.
 fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder.to_owned(),
-        _ => PathBuf::from("."),
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
     };
     tempfile::Builder::new()
         .prefix(".sweetspot-")
@@ -78,13 +106,15 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
 /// To standard output.
 pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
 }
 
 /// Whether the reader of standard output went away, as `head` does.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
+        .root_cause()
         .downcast_ref::<io::Error>()
         .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -1,16 +1,21 @@
 //! The `sweetspot` program: flags become typed requests, answers become text and exit codes.
 
 mod args;
+mod child;
 mod export;
+mod sim_workload;
 mod simulate;
 mod sweep;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Cli, Command};
 
+/// Done, and something asked for was not met.
+pub const NOT_MET: u8 = 1;
 /// Bad input, or nothing could be done.
 const REFUSED: u8 = 2;
 /// The same where a command of the user's was given, as `timeout` and `env` do.
@@ -25,14 +30,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are answers, not errors. A closed pipe is nobody's fault.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { refused } else { 0 });
+            return answer(&error, refused);
         }
     };
     let done = match cli.command {
         Command::Sweep(args) => sweep::run(args),
-        Command::Simulate(args) => simulate::run(&args),
+        Command::Simulate(args) => simulate::run(args),
+        Command::SimWorkload(args) => sim_workload::run(&args),
     };
     match done {
         Ok(code) => code,
@@ -42,6 +46,25 @@ fn main() -> ExitCode {
             ExitCode::from(refused)
         }
     }
+}
+
+/// Help and version are answers; everything else that the flags may lead to is one line.
+fn answer(error: &clap::Error, refused: u8) -> ExitCode {
+    if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+        // A closed pipe is nobody's fault.
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { refused } else { 0 });
+    }
+    let text = error.to_string();
+    let lines = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" ");
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    eprintln!("sweetspot: {line} (--help shows the flags)");
+    ExitCode::from(refused)
 }
 
 /// Whether something follows a `--`.

@@ -7,7 +7,9 @@ use anyhow::{Result, bail};
 use sweetspot_report::{study_csv, study_json, study_markdown, study_text};
 use sweetspot_session::{SweepRequest, sweep};
 use sweetspot_sim::Mode;
+use sweetspot_study::Status;
 
+use crate::NOT_MET;
 use crate::args::SweepArgs;
 use crate::export::{Document, print};
 
@@ -23,14 +25,14 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     let request = request(args)?;
     let [json, csv, markdown] = documents;
     let (json, csv, markdown) = (json?, csv?, markdown?);
-    let on_stdout = [&json, &csv, &markdown]
-        .into_iter()
-        .flatten()
-        .filter(|document| document.is_stdout())
-        .count();
-    if on_stdout > 1 {
-        bail!("only one document can go to standard output: give the others a file");
+    let all: Vec<&Document> = [&json, &csv, &markdown].into_iter().flatten().collect();
+    if let Some(twice) = (1..all.len()).find(|index| all[..*index].contains(&all[*index])) {
+        bail!(
+            "two documents cannot go to {}: give each its own file",
+            all[twice]
+        );
     }
+    let on_stdout = all.iter().any(|document| document.is_stdout());
     let study = sweep(&request)?;
     if let Some(json) = json {
         let document = study_json(&study, objective);
@@ -42,10 +44,11 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     if let Some(markdown) = markdown {
         markdown.write(&study_markdown(&study, objective))?;
     }
-    if on_stdout == 0 {
+    if !on_stdout {
         print(&study_text(&study, objective))?;
     }
-    Ok(ExitCode::SUCCESS)
+    let met = study.points.iter().all(|point| point.status == Status::Ok);
+    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
 }
 
 fn request(args: SweepArgs) -> Result<SweepRequest> {
@@ -90,6 +93,7 @@ fn one_gpu(selector: String) -> Result<String> {
     }
     match selector.rsplit_once(':') {
         Some((name, "1")) => Ok(name.to_owned()),
+        Some((name, "0")) => bail!("--simulate {selector}: no GPU at all: write {name}"),
         Some((name, count)) if count.parse::<u64>().is_ok() => {
             bail!(
                 "--simulate {selector}: this version sweeps one simulated GPU at a time: write {name}"

@@ -25,6 +25,7 @@ fn refused_in(folder: &Path, args: &[&str], code: i32) -> String {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");
     assert_eq!(text(&output.stdout), "");
+    assert_eq!(message.lines().count(), 1, "{message}");
     for word in ["panicked", "backtrace", "RUST_BACKTRACE", "   0:"] {
         assert!(!message.contains(word), "{message}");
     }
@@ -255,7 +256,7 @@ fn a_file_that_cannot_be_written_is_told_before_the_work() {
     );
     let message = refused(&["--export-json", "-", "--export-csv", "-"], 2);
     assert!(
-        message.contains("only one document can go to standard output"),
+        message.contains("two documents cannot go to standard output"),
         "{message}"
     );
 }
@@ -284,7 +285,7 @@ fn a_users_profile_with_a_mistake_is_named_with_its_line() {
     assert_eq!(denied.status.code(), Some(2));
     assert_eq!(
         text(&denied.stderr),
-        "sweetspot: no run of resnet50@power_capping_2022 on my.toml ended well: no permission to set power cap\n"
+        "sweetspot: the reference of resnet50@power_capping_2022 on my.toml failed: no permission to set power cap\n"
     );
 }
 
@@ -309,5 +310,159 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(
         (child.wait().unwrap().code(), message.as_str()),
         (Some(0), "")
+    );
+}
+
+#[test]
+fn configurations_that_fail_are_not_chosen_and_the_exit_code_says_so() {
+    let folder = folder();
+    let v100 = include_str!("../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    // At low caps a run takes longer than the GPU lives.
+    let fault = "[[fault]]\nkind = \"lost\"\nafter = \"300 s\"\n";
+    std::fs::write(folder.path().join("my.toml"), format!("{v100}\n{fault}")).unwrap();
+    let args = ["sweep", "--simulate", "my.toml", "--network", "resnet50"];
+    let output = sweetspot(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout)
+            .contains("configurations failed; the first was 150 W: the device is lost")
+    );
+    let args = [&args[..], &["--export-json", "-"]].concat();
+    let study: Value = serde_json::from_slice(&sweetspot(folder.path(), &args).stdout).unwrap();
+    let points = study["points"].as_array().unwrap();
+    assert_eq!(points[0]["status"], "failed");
+    for best in study["best"].as_object().unwrap().values() {
+        let point = best["point"].as_u64().unwrap() as usize;
+        assert_eq!(points[point]["status"], "ok");
+    }
+    let front = study["pareto"].as_array().unwrap();
+    assert!(
+        front
+            .iter()
+            .all(|index| points[index.as_u64().unwrap() as usize]["status"] == "ok")
+    );
+}
+
+#[test]
+fn how_a_path_is_spelled_changes_nothing() {
+    let folder = folder();
+    let quadro = include_str!("../../sim/profiles/gpus/quadro_rtx_6000.toml");
+    let workload = include_str!("../../sim/profiles/workloads/power_capping_2022/resnet50.toml");
+    std::fs::write(folder.path().join("g.toml"), quadro).unwrap();
+    std::fs::write(folder.path().join("w.toml"), workload).unwrap();
+    let csv = |gpu: &str, network: &str| {
+        let args = [
+            "sweep",
+            "--simulate",
+            gpu,
+            "--network",
+            network,
+            "--export-csv",
+            "-",
+        ];
+        let output = sweetspot(folder.path(), &args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let by_name = csv("quadro_rtx_6000", "resnet50");
+    // A copy of a known board is that board: its own work, not another's scaled to it.
+    assert_eq!(by_name, csv("g.toml", "./w.toml"));
+    assert_eq!(by_name, csv("./g.toml", "w.toml"));
+    std::fs::write(
+        folder.path().join("w.toml"),
+        workload.replace("\"tesla_v100_sxm2_16gb\"", "\"v100\""),
+    )
+    .unwrap();
+    assert_eq!(csv("v100", "resnet50"), csv("v100", "w.toml"));
+}
+
+#[test]
+fn a_link_leads_to_the_file_that_is_replaced() {
+    let folder = folder();
+    std::fs::create_dir(folder.path().join("real")).unwrap();
+    let real = folder.path().join("real/study.json");
+    std::fs::write(&real, "old").unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&real, private).unwrap();
+    let link = folder.path().join("link.json");
+    std::os::unix::fs::symlink("real/study.json", &link).unwrap();
+    let args = [&SWEEP[..], &["--export-json", "link.json"]].concat();
+    assert!(sweetspot(folder.path(), &args).status.success());
+    assert!(link.is_symlink());
+    assert!(std::fs::read_to_string(&real).unwrap().starts_with('{'));
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&real).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let args = [&SWEEP[..], &["--export-json", "a", "--export-csv", "a"]].concat();
+    let twice = sweetspot(folder.path(), &args);
+    assert_eq!(
+        text(&twice.stderr),
+        "sweetspot: two documents cannot go to a: give each its own file\n"
+    );
+}
+
+#[test]
+fn profiles_that_cannot_be_are_refused_quickly() {
+    let folder = folder();
+    let v100 = include_str!("../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    let resnet = include_str!("../../sim/profiles/workloads/power_capping_2022/resnet50.toml");
+    let gpu = |from: &str, to: &str| (v100.replacen(from, to, 1), resnet.to_owned());
+    let workload = |from: &str, to: &str| (v100.to_owned(), resnet.replacen(from, to, 1));
+    let cases = [
+        gpu("max = \"300 W\"", "max = \"1e300 W\""),
+        gpu("time_constant = \"40 s\"", "time_constant = \"1 us\""),
+        gpu("ambient = \"30 C\"", "ambient = \"-1e9 C\""),
+        gpu(
+            "leakage_per_degree = \"0.5 %\"",
+            "leakage_per_degree = \"NaN\"",
+        ),
+        gpu("bandwidth = \"900 GB/s\"", "bandwidth = \"1 B/s\""),
+        gpu("core = \"220 W\"", "core = \"1e300 W\""),
+        gpu("memory = \"2", "memory = \"9"),
+        gpu("name = \"Tesla", "name = \"\\u001b[31mTesla"),
+        workload("host = \"", "host = \"1e20"),
+        workload("items = 100000", "items = 9223372036854775807"),
+        workload("items = 100000", "startup = \"1e6 h\"\nitems = 100000"),
+        workload(
+            "items = 100000",
+            "host_per_batch = \"20 h\"\nitems = 100000",
+        ),
+        workload("name = \"forward\"", "name = \"\""),
+        (String::new(), resnet.to_owned()),
+        ("\u{0}\u{1}".to_owned(), resnet.to_owned()),
+    ];
+    for (gpu, workload) in &cases {
+        std::fs::write(folder.path().join("g.toml"), gpu).unwrap();
+        std::fs::write(folder.path().join("w.toml"), workload).unwrap();
+        let output = sweetspot(
+            folder.path(),
+            &["sweep", "--simulate", "g.toml", "--network", "w.toml"],
+        );
+        let message = text(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{message}{}\n{gpu}\n{workload}",
+            text(&output.stdout)
+        );
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    for (gpu, reason) in [
+        ("/dev/zero.toml/..", "cannot read"),
+        (".", "there is no GPU"),
+        ("./", "it is not a file"),
+        ("/dev/../dev/zero", "it is not a file"),
+    ] {
+        let message = refused_in(
+            tempfile::tempdir().unwrap().path(),
+            &["sweep", "--simulate", gpu, "--network", "resnet50"],
+            2,
+        );
+        assert!(message.contains(reason), "{message}");
+    }
+    let message = refused(&["--power-cap", "150..300:0.02", "--repeat", "10000"], 2);
+    assert!(
+        message.contains("the study has 75010000 runs, more than 1000000"),
+        "{message}"
     );
 }

@@ -2,12 +2,13 @@
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Seconds;
 
-/// A moment on one clock, in nanoseconds since that clock's origin.
+/// A moment on one clock, in nanoseconds since that clock's origin. Moments of [`MonotonicClock`] can be
+/// compared between the processes of a machine.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -46,20 +47,14 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Moment;
 }
 
-/// Real time since the clock was made.
-#[derive(Debug)]
-pub struct MonotonicClock(Instant);
-
-impl Default for MonotonicClock {
-    fn default() -> Self {
-        Self(Instant::now())
-    }
-}
+/// The machine's own monotonic time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MonotonicClock;
 
 impl Clock for MonotonicClock {
     fn now(&self) -> Moment {
-        let nanos = self.0.elapsed().as_nanos();
-        Moment(u64::try_from(nanos).unwrap_or(u64::MAX))
+        let now = clock_gettime(ClockId::Monotonic);
+        Moment(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 }
 
@@ -97,7 +92,7 @@ mod tests {
 
     #[test]
     fn real_time_passes() {
-        let clock = MonotonicClock::default();
+        let clock = MonotonicClock;
         let start = clock.now();
         std::thread::sleep(std::time::Duration::from_millis(2));
         assert!(clock.now() - start >= Seconds::new(0.002));

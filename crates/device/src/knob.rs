@@ -49,14 +49,6 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
         }
     }
 
-    /// The smallest and the largest value, if there are any.
-    pub fn ends(&self) -> Option<(Q, Q)> {
-        match self {
-            Self::Range { min, max } => Some((*min, *max)),
-            Self::Levels(levels) => Some((*levels.first()?, *levels.last()?)),
-        }
-    }
-
     /// What is offered in place of a value that is not, in words.
     pub fn offered_near(&self, value: Q) -> String {
         match self {

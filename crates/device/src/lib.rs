@@ -21,6 +21,6 @@ pub use descriptor::{Descriptor, DeviceId, DeviceKind};
 pub use error::{ReadError, WriteError};
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
 pub use reading::{Amount, Reading};
-pub use sensor::{SensorDescriptor, SensorKind};
+pub use sensor::{Scope, SensorDescriptor, SensorKind};
 pub use settings::{Applied, AppliedKnob, Settings, Shortfall};
 pub use traits::{Actuator, Device};

@@ -40,11 +40,25 @@ impl std::fmt::Display for SensorKind {
     }
 }
 
+/// Whose value a sensor gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// The whole device.
+    Device,
+    /// Its memory alone.
+    Memory,
+    /// The module it sits on, with what else is there.
+    Module,
+}
+
 /// A sensor and how it behaves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensorDescriptor {
     /// What it gives.
     pub kind: SensorKind,
+    /// Whose value it gives.
+    pub scope: Scope,
     /// Where it comes from: `nvmlDeviceGetPowerUsage`.
     pub source: String,
     /// How often a new value appears, where known.

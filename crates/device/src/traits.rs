@@ -1,6 +1,6 @@
 //! The two faces of a device.
 
-use crate::{Applied, Descriptor, ReadError, Reading, SensorKind, Settings, WriteError};
+use crate::{Applied, Descriptor, Knob, ReadError, Reading, SensorKind, Settings, WriteError};
 
 /// A device that can be read.
 pub trait Device {
@@ -17,6 +17,7 @@ pub trait Actuator {
     /// checked before the first is written.
     fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError>;
 
-    /// Puts every knob back to the device's default.
-    fn reset(&mut self) -> Result<(), WriteError>;
+    /// Frees a knob: back to the device's default. What was set before it may be unknown (NVML cannot tell
+    /// a locked clock), so this is how a lock is undone.
+    fn reset(&mut self, knob: Knob) -> Result<(), WriteError>;
 }

@@ -1,6 +1,6 @@
 //! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
 
-use sweetspot_decide::{Objective, Outcome, best};
+use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::{Ratio, Watts};
 use sweetspot_study::{Point, Study};
 
@@ -46,20 +46,10 @@ pub fn choices(study: &Study, objective: Objective) -> Vec<Choice<'_>> {
         .collect();
     let own = (!TABLE.contains(&objective)).then_some(objective);
     for objective in TABLE.into_iter().chain(own) {
-        let point = best_point(study, &reference, objective);
-        rows.extend(point.and_then(|point| choose(label(objective), point)));
+        let best = study.best(objective);
+        rows.extend(best.and_then(|best| choose(label(objective), &study.points[best.point])));
     }
     rows
-}
-
-fn best_point<'a>(
-    study: &'a Study,
-    reference: &Outcome,
-    objective: Objective,
-) -> Option<&'a Point> {
-    let (indices, outcomes) = study.outcomes();
-    let chosen = best(&outcomes, reference, objective)?;
-    Some(&study.points[indices[chosen]])
 }
 
 /// As the paper writes it.
@@ -82,21 +72,47 @@ fn label(objective: Objective) -> String {
 /// What to do, in one sentence.
 pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
     let reference = study.reference.outcome()?;
-    let default_cap = study.reference.configuration.settings.power_cap?;
-    let point = best_point(study, &reference, objective)?;
-    let outcome = point.outcome()?;
-    let cap = point.configuration.settings.power_cap?;
-    let value = |outcome| objective.value(outcome, &reference);
-    if cap == default_cap || !objective.is_better(value(&outcome)?, value(&reference)?) {
+    let cap_of = |point: &Point| point.configuration.settings.power_cap;
+    let default_cap = cap_of(&study.reference)?;
+    let best = study.best(objective)?;
+    let point = &study.points[best.point];
+    if point.configuration == study.reference.configuration || best.reference_is_as_good {
         return Some(format!(
-            "Recommendation: keep the default power cap of {default_cap}: no cap tried has a better {objective}."
+            "Recommendation: keep the default power cap of {default_cap}: no cap tried is significantly better in {objective}."
         ));
     }
+    let outcome = point.outcome()?;
+    let ties: Vec<Watts> = best
+        .tied_with
+        .iter()
+        .filter_map(|tie| cap_of(&study.points[*tie]))
+        .collect();
     Some(format!(
-        "Recommendation: set the power cap to {cap} (best {objective}): {} and {} than at {default_cap}.",
+        "Recommendation: set the power cap to {} (best {objective}): {} and {} than at {default_cap}.{}",
+        cap_of(point)?,
         change(outcome.energy / reference.energy, "energy"),
         change(outcome.time / reference.time, "time"),
+        as_good(&ties),
     ))
+}
+
+/// What the measurements cannot tell from the choice.
+fn as_good(ties: &[Watts]) -> String {
+    let names: Vec<String> = ties.iter().map(Watts::to_string).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(" No significant difference to {one}."),
+        [first, .., last] if names.len() > 4 => {
+            format!(
+                " No significant difference to {} others from {first} to {last}.",
+                names.len()
+            )
+        }
+        [most @ .., last] => format!(
+            " No significant difference to {} and {last}.",
+            most.join(", ")
+        ),
+    }
 }
 
 fn change(ratio: Ratio, what: &str) -> String {

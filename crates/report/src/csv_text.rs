@@ -3,7 +3,7 @@
 use sweetspot_stats::Summary;
 use sweetspot_study::{Point, Status, Study};
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 14] = [
     "power_cap_w",
     "batch",
     "gpus",
@@ -17,20 +17,23 @@ const HEADER: [&str; 13] = [
     "items",
     "time_vs_reference",
     "energy_vs_reference",
+    "reference",
 ];
 
-/// The points of a study; what is unknown is an empty field.
+/// The points of a study and its reference; what is unknown is an empty field.
 pub fn study_csv(study: &Study) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADER)?;
-    for point in &study.points {
+    let is_reference = |point: &Point| point.configuration == study.reference.configuration;
+    let off_axes = (!study.points.iter().any(is_reference)).then_some(&study.reference);
+    for point in study.points.iter().chain(off_axes) {
         writer.write_record(record(study, point))?;
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn record(study: &Study, point: &Point) -> [String; 13] {
+fn record(study: &Study, point: &Point) -> [String; 14] {
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mean = |summary: Option<Summary>| text(summary.map(|summary| summary.mean));
     let deviation = |summary: Option<Summary>| text(summary.and_then(|s| s.deviation));
@@ -54,5 +57,6 @@ fn record(study: &Study, point: &Point) -> [String; 13] {
         text(outcome.and_then(|outcome| outcome.items)),
         text(against.and_then(|(here, there)| relative((here.time / there.time).get()))),
         text(against.and_then(|(here, there)| relative((here.energy / there.energy).get()))),
+        (point.configuration == study.reference.configuration).to_string(),
     ]
 }

@@ -1,7 +1,7 @@
 //! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Objective, Outcome, best, pareto};
+use sweetspot_decide::{Objective, Outcome, pareto};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Configuration, Point, Status, Study};
@@ -26,8 +26,13 @@ pub fn study_json(study: &Study, objective: Objective) -> Value {
     let best: Map<String, Value> = objectives
         .iter()
         .filter_map(|objective| {
-            let chosen = best(&outcomes, &reference?, *objective)?;
-            Some((objective.to_string(), json!({"point": indices[chosen]})))
+            let best = study.best(*objective)?;
+            let mut chosen = Map::new();
+            chosen.insert("point".into(), json!(best.point));
+            if !best.tied_with.is_empty() {
+                chosen.insert("tied_with".into(), json!(best.tied_with));
+            }
+            Some((objective.to_string(), Value::Object(chosen)))
         })
         .collect();
     let front: Vec<usize> = pareto(&outcomes).into_iter().map(|i| indices[i]).collect();
@@ -37,13 +42,7 @@ pub fn study_json(study: &Study, objective: Objective) -> Value {
         "study": study.name(),
         "energy_of": study.energy_of.to_string(),
         "device": device(study),
-        "workload": {
-            "name": study.workload.name,
-            "network": study.workload.network,
-            "mode": study.workload.mode,
-            "batch": study.workload.batch,
-            "items": study.workload.items,
-        },
+        "workload": workload(study),
         "seed": study.seed,
         "repeat": study.repeat,
         "objective": objective.to_string(),
@@ -60,6 +59,20 @@ fn objectives(own: Objective) -> Vec<Objective> {
         all.push(own);
     }
     all
+}
+
+fn workload(study: &Study) -> Value {
+    let workload = &study.workload;
+    let mut object = Map::new();
+    object.insert("name".into(), json!(workload.name));
+    object.insert("network".into(), json!(workload.network));
+    object.insert("mode".into(), json!(workload.mode));
+    object.insert("batch".into(), json!(workload.batch));
+    object.insert("items".into(), json!(workload.items));
+    if let Some(from) = &workload.scaled_from {
+        object.insert("scaled_from".into(), json!(from));
+    }
+    Value::Object(object)
 }
 
 fn device(study: &Study) -> Value {

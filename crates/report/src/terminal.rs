@@ -24,8 +24,12 @@ pub fn study_markdown(study: &Study, objective: Objective) -> String {
 
 fn title(study: &Study) -> String {
     let workload = &study.workload;
+    let scaled = match &workload.scaled_from {
+        Some(from) => format!(", work scaled from {from}"),
+        None => String::new(),
+    };
     format!(
-        "{}, {}, {} items in batches of {}\non {} ({}), {} power caps, {} {} each, energy of {}",
+        "{}, {}, {} items in batches of {}{scaled}\non {} ({}), {} power caps, {} {} each, energy of {}",
         workload.name,
         workload.mode,
         workload.items,

@@ -10,7 +10,7 @@ use std::error::Error;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::published::{CapRow, power_capping_2022};
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, Order, Variation, WorkloadProfile, find_gpu, find_workload, run,
+    Chip, GpuProfile, Job, Order, Variation, Work, WorkloadProfile, find_gpu, find_workload, run,
 };
 use sweetspot_stats::{Bounds, fit};
 
@@ -59,7 +59,7 @@ fn fit_gpu(
         0.0,
         most_waiting - gpu.power.idle.get(),
     );
-    free(gpu.power.memory.get(), 0.0, 54.0);
+    free(gpu.power.memory.get(), 0.0, 48.0);
     for workload in workloads {
         let on = workload
             .on
@@ -144,15 +144,8 @@ fn deviation(
         .iter()
         .find(|workload| workload.network == row.network);
     let job = workload.and_then(|workload| {
-        Job::new(
-            workload,
-            name,
-            gpu,
-            Order::default(),
-            Variation::NONE,
-            |_| None,
-        )
-        .ok()
+        let work = Work::on(workload, name, gpu, |_| None).ok()?;
+        Job::new(workload, &work, gpu, Order::default(), Variation::NONE).ok()
     });
     let Some(job) = job else {
         return vec![f64::NAN; 2];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Ratio, Seconds};
-use sweetspot_sim::{Variation, find_gpu, find_workload};
+use sweetspot_sim::Variation;
 use sweetspot_study::{Configuration, RunEnd};
 
 use crate::SessionError;
@@ -71,20 +71,15 @@ pub fn deviations() -> Result<Vec<StudyDeviations>, SessionError> {
     let mut free = BTreeSet::new();
     let mut different = BTreeSet::new();
     for row in published {
-        let (gpu_name, gpu) = find_gpu(&row.gpu)?;
-        let workload = find_workload(&format!("{}@{STUDY}", row.network), None)?;
-        let of_gpu = gpu.fitted.iter().map(|key| (gpu_name.clone(), key.clone()));
-        let place = format!("{} on {gpu_name}", workload.name);
-        let of_workload = workload.profile.fitted.iter();
-        free.extend(of_gpu.chain(of_workload.map(|key| (place.clone(), key.clone()))));
+        let network = format!("{}@{STUDY}", row.network);
+        let bench = Bench::new(&row.gpu, &network, None, None)?;
+        let fitted = bench.gpu.fitted.iter();
+        let of_gpu = fitted.map(|key| (bench.gpu_name.clone(), key.clone()));
+        let place = format!("{network} on {}", bench.gpu_name);
+        let fitted = bench.workload.profile.fitted.iter();
+        free.extend(of_gpu.chain(fitted.map(|key| (place.clone(), key.clone()))));
         different.insert((place, row.power_cap.get() as u64));
-        let batch = workload.profile.batch;
-        let bench = Bench {
-            gpu_name,
-            gpu,
-            workload,
-            items: None,
-        };
+        let batch = bench.workload.profile.batch;
         let configuration = Configuration {
             settings: Settings {
                 power_cap: Some(row.power_cap),

@@ -32,14 +32,60 @@ pub enum SessionError {
         /// What was asked for.
         asked: Mode,
     },
-    /// No configuration could be run.
-    #[error("no run of {study} ended well: {reason}")]
+    /// More runs than anybody means.
+    #[error("the study has {count} runs, more than {limit}: take a larger step or fewer repeats")]
+    TooManyRuns {
+        /// How many.
+        count: usize,
+        /// The most.
+        limit: usize,
+    },
+    /// The reference failed, so that there is nothing to compare with.
+    #[error("the reference of {study} failed: {reason}")]
     NothingRan {
         /// Which study.
         study: String,
         /// What the first failure was.
         reason: String,
     },
+    /// A list of simulated GPUs that cannot be made.
+    #[error("--gpu {selector}: {problem}")]
+    Gpus {
+        /// As written.
+        selector: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The folder of a simulated host.
+    #[error("cannot make a simulated host in {}: {problem}", folder.display())]
+    HostFolder {
+        /// Where.
+        folder: std::path::PathBuf,
+        /// What the system says.
+        problem: String,
+    },
+    /// A simulated host that cannot be used.
+    #[error(transparent)]
+    Host(#[from] sweetspot_sim_host::HostError),
+    /// A stand-in workload without a host to run on.
+    #[error(
+        "sim-workload runs on a simulated host: sweetspot simulate --gpu NAME -- sweetspot sim-workload ..."
+    )]
+    NoHost,
+    /// More ranks than GPUs that the program may use.
+    #[error("{ranks} ranks need as many GPUs, and {visible} {} visible", if *visible == 1 { "is" } else { "are" })]
+    Ranks {
+        /// Asked for.
+        ranks: usize,
+        /// There.
+        visible: usize,
+    },
+    /// `CUDA_VISIBLE_DEVICES` that names nothing.
+    #[error("CUDA_VISIBLE_DEVICES={0} names no GPU of this host: use indices or UUIDs")]
+    Visible(String),
+    /// Where progress is told.
+    #[error("cannot print progress: {0}")]
+    Print(std::io::Error),
     /// The published figures to compare with.
     #[error(transparent)]
     Published(#[from] PublishedError),

@@ -7,9 +7,13 @@ pub mod published;
 
 mod deviations;
 mod error;
+mod sim_workload;
+mod simulated_host;
 mod sweep;
 mod virtual_time;
 
 pub use deviations::{Deviation, StudyDeviations, TOLERANCE, deviations};
 pub use error::SessionError;
+pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
+pub use simulated_host::{SimulatedHost, parse_gpus};
 pub use sweep::{SweepRequest, sweep};

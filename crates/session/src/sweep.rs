@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sweetspot_device::{Device, Settings, VirtualClock};
 use sweetspot_quantity::Watts;
-use sweetspot_sim::{Mode, SimulatedGpu, Variation, find_gpu, find_workload};
+use sweetspot_sim::{Mode, SimulatedGpu, Variation};
 use sweetspot_study::{
     Configuration, EnergyOf, Plan, Point, Status, Study, WorkloadInfo, parse_axis,
 };
@@ -36,12 +36,15 @@ pub struct SweepRequest {
     pub threads: NonZeroUsize,
 }
 
+/// More runs than this in one study are a slip of the pen.
+const MOST_RUNS: usize = 1_000_000;
+
 /// The papers' step.
 const USUAL_STEP: Watts = Watts::new(5.0);
 
 /// Runs the study.
 pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
-    let bench = bench(request)?;
+    let bench = Bench::new(&request.gpu, &request.network, request.mode, request.items)?;
     let caps = parse_axis(
         &request.power_cap,
         &bench.gpu.cap.domain(),
@@ -64,8 +67,15 @@ pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
         at_cap(bench.gpu.cap.default),
         request.repeat,
         request.seed,
-        format!("{} {}", bench.gpu.name, bench.workload.name),
+        format!("{} {}", bench.gpu.name, bench.workload.profile.network),
     );
+    let count = plan.configurations.len() * request.repeat as usize;
+    if count > MOST_RUNS {
+        return Err(SessionError::TooManyRuns {
+            count,
+            limit: MOST_RUNS,
+        });
+    }
     let runs = run_plan(&bench, &plan, request.threads)?;
     let mut points: Vec<Point> = plan
         .configurations
@@ -88,6 +98,7 @@ pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
             mode: bench.workload.profile.mode.to_string(),
             batch,
             items,
+            scaled_from: bench.work.scaled_from.clone(),
         },
         device_name: bench.gpu_name,
         seed: request.seed,
@@ -95,9 +106,7 @@ pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
         points,
         reference,
     };
-    if let Status::Failed(reason) = &study.reference.status
-        && study.reference.runs.is_empty()
-    {
+    if let Status::Failed(reason) = &study.reference.status {
         return Err(SessionError::NothingRan {
             study: study.name(),
             reason: reason.clone(),
@@ -106,29 +115,9 @@ pub fn sweep(request: &SweepRequest) -> Result<Study, SessionError> {
     Ok(study)
 }
 
-fn bench(request: &SweepRequest) -> Result<Bench, SessionError> {
-    let (gpu_name, gpu) = find_gpu(&request.gpu)?;
-    let workload = find_workload(&request.network, gpu.study.as_deref())?;
-    if let Some(asked) = request.mode
-        && asked != workload.profile.mode
-    {
-        return Err(SessionError::Mode {
-            has: workload.profile.mode,
-            workload: workload.name,
-            asked,
-        });
-    }
-    Ok(Bench {
-        gpu_name,
-        gpu,
-        workload,
-        items: request.items,
-    })
-}
-
 fn descriptor(bench: &Bench) -> sweetspot_device::Descriptor {
     let clock = Arc::new(VirtualClock::default());
-    SimulatedGpu::new(&bench.gpu_name, 0, bench.gpu.clone(), clock)
+    SimulatedGpu::new(0, bench.gpu.clone(), clock)
         .descriptor()
         .clone()
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sweetspot_device::{Actuator, VirtualClock};
-use sweetspot_sim::{GpuProfile, Job, Order, SimulatedGpu, Variation, Workload, find_gpu};
+use sweetspot_sim::{
+    GpuProfile, Job, JobError, Mode, Order, SimulatedGpu, Variation, Work, Workload, find_gpu,
+    find_workload,
+};
 use sweetspot_study::{Configuration, PhaseResult, Plan, PlannedRun, RunEnd, RunResult};
 
 use crate::SessionError;
@@ -15,29 +18,45 @@ pub struct Bench {
     pub gpu_name: String,
     pub gpu: GpuProfile,
     pub workload: Workload,
+    pub work: Work,
     pub items: Option<u64>,
 }
 
 impl Bench {
-    /// The job of a configuration.
+    /// Puts the workload on the GPU, both found by name or path.
+    pub fn new(
+        gpu: &str,
+        network: &str,
+        mode: Option<Mode>,
+        items: Option<u64>,
+    ) -> Result<Self, SessionError> {
+        let (gpu_name, gpu) = find_gpu(gpu)?;
+        let workload = find_workload(network, gpu.study.as_deref())?;
+        check_mode(&workload, mode)?;
+        let work = work_on(&workload, &gpu_name, &gpu)?;
+        Ok(Self {
+            gpu_name,
+            gpu,
+            workload,
+            work,
+            items,
+        })
+    }
+
+    /// The job of a batch size.
     pub fn job(&self, batch: u64, variation: Variation) -> Result<Job, SessionError> {
         let order = Order {
             batch: Some(batch),
             items: self.items,
         };
-        let base = |name: &str| find_gpu(name).ok().map(|(_, profile)| profile);
         Job::new(
             &self.workload.profile,
-            &self.gpu_name,
+            &self.work,
             &self.gpu,
             order,
             variation,
-            base,
         )
-        .map_err(|problem| SessionError::Job {
-            workload: self.workload.name.clone(),
-            problem,
-        })
+        .map_err(|problem| of_job(&self.workload, problem))
     }
 
     /// One run on a GPU fresh from its rest, so that it depends on nothing but itself.
@@ -47,7 +66,7 @@ impl Bench {
         variation: Variation,
     ) -> Result<RunEnd, SessionError> {
         let clock = Arc::new(VirtualClock::default());
-        let mut gpu = SimulatedGpu::new(&self.gpu_name, 0, self.gpu.clone(), clock.clone());
+        let mut gpu = SimulatedGpu::new(0, self.gpu.clone(), clock.clone());
         let job = self.job(configuration.batch, variation)?;
         if let Err(problem) = gpu.apply(&configuration.settings) {
             return Ok(RunEnd::Failed(problem.to_string()));
@@ -56,6 +75,10 @@ impl Bench {
             Ok(outcome) => outcome,
             Err(problem) => return Ok(RunEnd::Failed(problem.to_string())),
         };
+        if !(outcome.time.is_finite() && outcome.energy.is_finite()) {
+            let reason = "the simulation came to no finite result";
+            return Ok(RunEnd::Failed(reason.to_owned()));
+        }
         clock.advance(outcome.time);
         Ok(RunEnd::Done(RunResult {
             time: outcome.time,
@@ -71,6 +94,31 @@ impl Bench {
                 })
                 .collect(),
         }))
+    }
+}
+
+/// The workload must be of the mode that was asked for.
+pub fn check_mode(workload: &Workload, asked: Option<Mode>) -> Result<(), SessionError> {
+    match asked {
+        Some(asked) if asked != workload.profile.mode => Err(SessionError::Mode {
+            has: workload.profile.mode,
+            workload: workload.name.clone(),
+            asked,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The workload's work on a GPU.
+pub fn work_on(workload: &Workload, name: &str, gpu: &GpuProfile) -> Result<Work, SessionError> {
+    let find = |name: &str| find_gpu(name).ok();
+    Work::on(&workload.profile, name, gpu, find).map_err(|problem| of_job(workload, problem))
+}
+
+pub fn of_job(workload: &Workload, problem: JobError) -> SessionError {
+    SessionError::Job {
+        workload: workload.name.clone(),
+        problem,
     }
 }
 
@@ -95,8 +143,9 @@ pub fn run_plan(
         }
     };
     let mut done: Vec<_> = std::thread::scope(|scope| {
+        // Where no more threads can be had, those there are do the work.
         let helpers: Vec<_> = (1..threads.get().min(runs.len()))
-            .map(|_| scope.spawn(work))
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
             .collect();
         let mut done = work();
         for helper in helpers {

@@ -1,7 +1,5 @@
 //! The built-in profiles by name, and the user's own by path.
 
-use std::path::Path;
-
 use include_dir::{Dir, include_dir};
 
 use crate::profile::{GpuProfile, ProfileError, WorkloadProfile, parse_gpu, parse_workload};
@@ -13,7 +11,10 @@ static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/workloads");
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueError {
     /// No profile has this name.
-    #[error("there is no {what} `{name}`; {}", did_you_mean(near))]
+    #[error(
+        "there is no {what} `{name}`; the nearest are {} (`sweetspot simulate --list` shows all)",
+        near.join(", ")
+    )]
     Unknown {
         /// `GPU profile`, `network`, `study of resnet50`.
         what: String,
@@ -41,16 +42,6 @@ pub enum CatalogueError {
     /// The file can be read but not used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-}
-
-fn did_you_mean(near: &[String]) -> String {
-    match near {
-        [] => "`sweetspot simulate --list` shows all".to_owned(),
-        near => format!(
-            "the nearest are {} (`sweetspot simulate --list` shows all)",
-            near.join(", ")
-        ),
-    }
 }
 
 /// A workload and the name it is known by: `NETWORK@STUDY`, or the path of the user's file.
@@ -101,6 +92,18 @@ pub fn find_gpu(name: &str) -> Result<(String, GpuProfile), CatalogueError> {
         name: name.to_owned(),
         near: nearest(name, names()),
     })
+}
+
+/// The name and the text of a GPU's profile, found as [`find_gpu`] finds it and known to be good.
+pub fn gpu_text(name: &str) -> Result<(String, String), CatalogueError> {
+    let (found, _) = find_gpu(name)?;
+    if is_path(name) {
+        let text = read(name)?;
+        return Ok((found, text));
+    }
+    let text = built_in(&GPUS).find(|(known, _)| *known == found);
+    let (name, text) = text.unwrap_or((found, ""));
+    Ok((name, text.to_owned()))
 }
 
 /// A workload by `NETWORK@STUDY`, by `NETWORK` alone for a GPU of `study`, or by path of a TOML file.
@@ -176,19 +179,27 @@ fn is_path(name: &str) -> bool {
     name.ends_with(".toml") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
+/// Profiles are small, plain files; anything else is not read at all.
 fn read(path: &str) -> Result<String, CatalogueError> {
-    std::fs::read_to_string(Path::new(path)).map_err(|error| CatalogueError::Unreadable {
+    const MOST_BYTES: u64 = 1 << 20;
+    let unreadable = |reason: String| CatalogueError::Unreadable {
         path: path.to_owned(),
-        reason: error.to_string(),
-    })
+        reason,
+    };
+    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if !about.is_file() {
+        return Err(unreadable("it is not a file".to_owned()));
+    }
+    if about.len() > MOST_BYTES {
+        return Err(unreadable("it is too large for a profile".to_owned()));
+    }
+    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
-/// Up to three names that are alike, the most alike first.
+/// The three names most like it, the nearest first.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
-    const ALIKE: f64 = 0.6;
     let mut near: Vec<_> = names
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known), known))
-        .filter(|(likeness, _)| *likeness > ALIKE)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     near.into_iter().take(3).map(|(_, known)| known).collect()

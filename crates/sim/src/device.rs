@@ -12,7 +12,7 @@ use sweetspot_stats::Seed;
 
 use crate::job::Job;
 use crate::physics::{Chip, Limits, Load, State};
-use crate::profile::{Fault, GpuProfile};
+use crate::profile::GpuProfile;
 use crate::run::{Outcome, Sink, run};
 use crate::sensors::COUNTER_PERIOD;
 
@@ -39,12 +39,12 @@ struct Counter {
 }
 
 impl SimulatedGpu {
-    /// At rest and at its default settings; `name` and `index` make its UUID.
-    pub fn new(name: &str, index: u64, profile: GpuProfile, clock: Arc<dyn Clock>) -> Self {
+    /// At rest and at its default settings; the product's name and `index` make its UUID.
+    pub fn new(index: u64, profile: GpuProfile, clock: Arc<dyn Clock>) -> Self {
         let chip = Chip::new(&profile);
         let now = clock.now();
         Self {
-            descriptor: describe(name, index, &profile),
+            descriptor: describe(index, &profile),
             state: chip.rest(),
             chip,
             made: now,
@@ -118,27 +118,19 @@ impl SimulatedGpu {
 
     fn lost_at(&self, moment: Moment) -> bool {
         let age = moment - self.made;
-        let lost = |fault: &Fault| matches!(fault, Fault::Lost { after } if age >= *after);
-        self.profile.faults.iter().any(lost)
+        self.profile.faults.iter().any(|fault| fault.is_lost(age))
     }
 
     fn is_stuck(&self, sensor: SensorKind) -> bool {
         let age = self.caught_up - self.made;
-        self.profile.faults.iter().any(|fault| {
-            matches!(fault, Fault::StuckSensor { sensor: stuck, after } if *stuck == sensor && age >= *after)
-        })
+        let mut faults = self.profile.faults.iter();
+        faults.any(|fault| fault.sticks(sensor, age))
     }
 
     fn counted(&self) -> Joules {
-        let shown = self.counter.shown.get();
-        let wrapped = self.profile.faults.iter().fold(shown, |value, fault| {
-            if let Fault::CounterWraps { at } = fault {
-                value % at.get()
-            } else {
-                value
-            }
-        });
-        Joules::new((wrapped * 1e3).floor() / 1e3)
+        let faults = self.profile.faults.iter();
+        let shown = faults.fold(self.counter.shown, |counted, fault| fault.wrapped(counted));
+        Joules::new((shown.get() * 1e3).floor() / 1e3)
     }
 
     fn core_clock(&self) -> Megahertz {
@@ -169,9 +161,7 @@ impl SimulatedGpu {
         domain: &Domain<Q>,
     ) -> Result<Option<AppliedKnob<Q>>, WriteError> {
         let Some(asked) = asked else { return Ok(None) };
-        let denied =
-            |fault: &Fault| matches!(fault, Fault::WriteDenied { knob: denied } if *denied == knob);
-        if self.profile.faults.iter().any(denied) {
+        if self.profile.faults.iter().any(|fault| fault.denies(knob)) {
             return Err(WriteError::Denied(knob));
         }
         if !domain.contains(asked) {
@@ -244,12 +234,19 @@ impl Actuator for SimulatedGpu {
         Ok(applied)
     }
 
-    fn reset(&mut self) -> Result<(), WriteError> {
+    fn reset(&mut self, knob: Knob) -> Result<(), WriteError> {
         self.catch_up();
         if self.lost_at(self.caught_up) {
             return Err(WriteError::Lost);
         }
-        self.settings = Settings::default();
+        if self.profile.faults.iter().any(|fault| fault.denies(knob)) {
+            return Err(WriteError::Denied(knob));
+        }
+        match knob {
+            Knob::PowerCap => self.settings.power_cap = None,
+            Knob::CoreClock => self.settings.core_clock = None,
+            Knob::MemoryClock => self.settings.memory_clock = None,
+        }
         Ok(())
     }
 }
@@ -258,7 +255,7 @@ fn ticks(age: Seconds) -> u64 {
     (age.get() / COUNTER_PERIOD) as u64
 }
 
-fn describe(name: &str, index: u64, profile: &GpuProfile) -> Descriptor {
+fn describe(index: u64, profile: &GpuProfile) -> Descriptor {
     let knob = |domain, default: Megahertz| KnobRange {
         domain: Domain::Levels(domain),
         default,
@@ -270,7 +267,7 @@ fn describe(name: &str, index: u64, profile: &GpuProfile) -> Descriptor {
         readable: true,
     };
     Descriptor {
-        id: uuid(name, index),
+        id: uuid(&profile.name, index),
         name: profile.name.clone(),
         kind: DeviceKind::Gpu,
         backend: "sim".to_owned(),
@@ -288,9 +285,9 @@ fn describe(name: &str, index: u64, profile: &GpuProfile) -> Descriptor {
     }
 }
 
-/// A UUID in NVIDIA's form that is the same on every machine.
-fn uuid(name: &str, index: u64) -> DeviceId {
-    let seed = Seed::new(0).label(name).number(index);
+/// The UUID of a simulated GPU: in NVIDIA's form, and the same on every machine.
+pub fn uuid(product: &str, index: u64) -> DeviceId {
+    let seed = Seed::new(0).label(product).number(index);
     let (a, b) = (seed.number(0).get(), seed.number(1).get());
     DeviceId::new(format!(
         "GPU-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",

@@ -68,6 +68,14 @@ pub enum JobError {
         /// The largest batch that fits; 0 where none does.
         largest: u64,
     },
+    /// It would take months.
+    #[error("a run would take {:.0} hours, more than {:.0}: take fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
+    TooLong {
+        /// At the default clocks.
+        time: Seconds,
+        /// The longest.
+        limit: Seconds,
+    },
     /// The work is known for a GPU that is not: it cannot be scaled.
     #[error("the work is given for the GPU `{0}`, of which there is no profile to scale it from")]
     UnknownBase(String),
@@ -87,21 +95,60 @@ pub struct Job {
     last: Vec<Phase>,
 }
 
-impl Job {
-    /// Puts a workload on a GPU. `base` finds the profile of another GPU to scale the work from.
-    pub fn new(
+/// The work of one item on a certain GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    on: On,
+    /// The GPU for which the work is known, where it was scaled from another than this.
+    pub scaled_from: Option<String>,
+}
+
+impl Work {
+    /// As known for this GPU, by whatever name or path it goes, or scaled from the first GPU it is known
+    /// for. `find` finds a GPU's own name and profile.
+    pub fn on(
         workload: &WorkloadProfile,
         gpu_name: &str,
         gpu: &GpuProfile,
+        find: impl Fn(&str) -> Option<(String, GpuProfile)>,
+    ) -> Result<Self, JobError> {
+        let is_this = |on: &&On| {
+            on.gpu == gpu_name
+                || find(&on.gpu).is_some_and(|(name, profile)| name == gpu_name || profile == *gpu)
+        };
+        if let Some(on) = workload.on.iter().find(is_this) {
+            return Ok(Self {
+                on: on.clone(),
+                scaled_from: None,
+            });
+        }
+        let mut on = workload.on[0].clone();
+        let (name, from) = find(&on.gpu).ok_or_else(|| JobError::UnknownBase(on.gpu.clone()))?;
+        let arithmetic = |gpu: &GpuProfile| gpu.core.units as f64 * gpu.core.default.get();
+        on.core = on.core * (arithmetic(&from) / arithmetic(gpu));
+        on.memory = on.memory * (from.memory.bandwidth / gpu.memory.bandwidth);
+        Ok(Self {
+            on,
+            scaled_from: Some(name),
+        })
+    }
+}
+
+impl Job {
+    /// Puts a workload on the GPU that `work` is for.
+    pub fn new(
+        workload: &WorkloadProfile,
+        work: &Work,
+        gpu: &GpuProfile,
         order: Order,
         variation: Variation,
-        base: impl Fn(&str) -> Option<GpuProfile>,
     ) -> Result<Self, JobError> {
-        let on = work_on(workload, gpu_name, gpu, base)?;
+        let on = &work.on;
         let batch = order.batch.unwrap_or(workload.batch);
         let items = order.items.unwrap_or(on.items);
         fits(workload, gpu, batch.min(items))?;
-        let iteration = |batch| phases(workload, &on, batch, variation);
+        too_long(on, batch, items)?;
+        let iteration = |batch| phases(workload, on, batch, variation);
         let mut phase_names = vec!["host".to_owned()];
         phase_names.extend(workload.phases.iter().map(|phase| phase.name.clone()));
         let startup = (on.startup > Seconds::ZERO).then(|| {
@@ -166,22 +213,22 @@ fn fits(workload: &WorkloadProfile, gpu: &GpuProfile, batch: u64) -> Result<(), 
     })
 }
 
-/// The work of one item on this GPU: as given for it, or scaled from the first GPU it is given for.
-fn work_on(
-    workload: &WorkloadProfile,
-    gpu_name: &str,
-    gpu: &GpuProfile,
-    base: impl Fn(&str) -> Option<GpuProfile>,
-) -> Result<On, JobError> {
-    if let Some(on) = workload.on.iter().find(|on| on.gpu == gpu_name) {
-        return Ok(on.clone());
+/// A run of months is a slip of the pen.
+const LONGEST: Seconds = Seconds::new(1e7);
+
+fn too_long(on: &On, batch: u64, items: u64) -> Result<(), JobError> {
+    let items = items as f64;
+    let device = (on.core + on.memory + on.host) * items;
+    let host = on.host_per_batch * (items / batch as f64).ceil();
+    let time = on.startup + device + host;
+    if time <= LONGEST {
+        Ok(())
+    } else {
+        Err(JobError::TooLong {
+            time,
+            limit: LONGEST,
+        })
     }
-    let mut on = workload.on[0].clone();
-    let from = base(&on.gpu).ok_or_else(|| JobError::UnknownBase(on.gpu.clone()))?;
-    let arithmetic = |gpu: &GpuProfile| gpu.core.units as f64 * gpu.core.default.get();
-    on.core = on.core * (arithmetic(&from) / arithmetic(gpu));
-    on.memory = on.memory * (from.memory.bandwidth / gpu.memory.bandwidth);
-    Ok(on)
 }
 
 fn phases(workload: &WorkloadProfile, on: &On, batch: u64, variation: Variation) -> Vec<Phase> {

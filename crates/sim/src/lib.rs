@@ -16,13 +16,14 @@ mod profile;
 mod run;
 mod sensors;
 
-pub use catalogue::{CatalogueError, Workload, find_gpu, find_workload, gpus, workloads};
-pub use device::SimulatedGpu;
-pub use job::{Job, JobError, Order, Phase, Variation};
-pub use physics::{Chip, Limits, Load, State, Step};
+pub use catalogue::{CatalogueError, Workload, find_gpu, find_workload, gpu_text, gpus, workloads};
+pub use device::{SimulatedGpu, uuid};
+pub use job::{Job, JobError, Order, Phase, Variation, Work};
+pub use physics::{Chip, Cycle, Limits, Load, State, Step};
 pub use profile::{
     Cap, Core, Fault, GpuProfile, Memory, MemoryNeed, Mode, On, PhaseShare, PowerDraw,
     ProfileError, Thermal, WorkloadProfile, parse_gpu, parse_workload,
 };
 pub use run::{Outcome, PhaseTotal, Sink, Trace, run};
 pub use sensors::Generation;
+pub use sweetspot_device::Knob;

@@ -3,7 +3,7 @@
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 use crate::job::{Job, Phase};
-use crate::physics::{Chip, Limits, State};
+use crate::physics::{Chip, Cycle, Limits, State};
 
 /// Sees every stretch of constant power of a run.
 pub trait Sink {
@@ -114,8 +114,12 @@ pub fn run(
         let before = *state;
         runner.once(state, iteration);
         left -= 1;
-        if chip.is_cycle(&before, state) {
-            left -= runner.again(state, left);
+        if left > 0 {
+            let between = *state;
+            runner.once(state, iteration);
+            left -= 1;
+            let cycle = Cycle::new(&before, &between, state);
+            left -= runner.again(state, &cycle, left);
         }
     }
     runner.once(state, job.last());
@@ -166,22 +170,18 @@ impl<S: Sink> Runner<'_, S> {
         self.count(1);
     }
 
-    /// Repeats the last steps as long as the chip stays as warm as it is; says how often.
-    fn again(&mut self, state: &mut State, at_most: u64) -> u64 {
-        let time: Seconds = self.steps.iter().map(|step| step.1).sum();
+    /// Repeats the last steps as often as they would come out the same; says how often.
+    fn again(&mut self, state: &mut State, cycle: &Cycle, at_most: u64) -> u64 {
+        let length: Seconds = self.steps.iter().map(|step| step.1).sum();
         let energy: Joules = self.steps.iter().map(|step| step.1 * step.2).sum();
-        if time <= Seconds::ZERO {
-            return 0;
-        }
-        let times = ((self.chip.repeatable() / time).get() as u64).min(at_most);
+        let times = self.chip.repeats(cycle, length).min(at_most);
         if times > 0 {
             for _ in 0..times {
                 for (_, time, power) in &self.steps {
                     self.sink.stretch(*time, *power);
                 }
             }
-            let factor = times as f64;
-            self.chip.repeat(state, time * factor, energy * factor);
+            self.chip.repeat(state, cycle, times, length, energy);
             self.count(times);
         }
         times

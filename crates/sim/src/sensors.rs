@@ -1,7 +1,7 @@
 //! Which power sensors a generation of GPUs has.
 
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{SensorDescriptor, SensorKind};
+use sweetspot_device::{Scope, SensorDescriptor, SensorKind};
 use sweetspot_quantity::Seconds;
 
 /// A generation of NVIDIA GPUs, as far as its sensors are concerned.
@@ -32,46 +32,24 @@ impl Generation {
         !matches!(self, Self::Maxwell | Self::Pascal)
     }
 
-    /// The span one power value covers: 10 ms of every 20 on Pascal and Volta, 25 of every 100 on
-    /// GA100 and Hopper, everything on the others (Yang, Adamek and Armour, 2023).
-    const fn window(self) -> (f64, f64) {
-        match self {
-            Self::Maxwell | Self::Pascal | Self::Volta => (0.010, 0.020),
-            Self::Turing | Self::Ampere | Self::Ada => (0.100, 0.100),
-            Self::AmpereGa100 | Self::Hopper => (0.025, 0.100),
-        }
-    }
-
-    /// The sensors as a device describes them.
+    /// What a simulated GPU tells in the process: exact values, and a counter that ticks. How a generation's
+    /// own sensors average and lag is the business of `sim-host`.
     pub fn sensors(self) -> Vec<SensorDescriptor> {
-        let (window, update) = self.window();
-        let sensor =
-            |kind, source: &str, update: Option<f64>, window: Option<f64>| SensorDescriptor {
-                kind,
-                source: source.to_owned(),
-                update_period: update.map(Seconds::new),
-                window: window.map(Seconds::new),
-            };
-        let mut sensors = vec![sensor(
-            SensorKind::InstantPower,
-            "simulated power",
-            Some(update),
-            Some(window),
-        )];
+        let sensor = |kind, update: Option<f64>| SensorDescriptor {
+            kind,
+            scope: Scope::Device,
+            source: "simulator".to_owned(),
+            update_period: update.map(Seconds::new),
+            window: None,
+        };
+        let mut sensors = vec![
+            sensor(SensorKind::InstantPower, None),
+            sensor(SensorKind::Temperature, None),
+            sensor(SensorKind::CoreClock, None),
+            sensor(SensorKind::MemoryClock, None),
+        ];
         if self.has_energy_counter() {
-            sensors.push(sensor(
-                SensorKind::EnergyCounter,
-                "simulated counter",
-                Some(COUNTER_PERIOD),
-                None,
-            ));
-        }
-        for kind in [
-            SensorKind::Temperature,
-            SensorKind::CoreClock,
-            SensorKind::MemoryClock,
-        ] {
-            sensors.push(sensor(kind, "simulated state", None, None));
+            sensors.push(sensor(SensorKind::EnergyCounter, Some(COUNTER_PERIOD)));
         }
         sensors
     }

@@ -10,10 +10,10 @@ use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::{Fault, Load, SimulatedGpu, find_gpu, parse_gpu};
 
 fn gpu(faults: Vec<Fault>) -> (Arc<VirtualClock>, SimulatedGpu) {
-    let (name, mut profile) = find_gpu("v100").unwrap();
+    let (_, mut profile) = find_gpu("v100").unwrap();
     profile.faults = faults;
     let clock = Arc::new(VirtualClock::default());
-    (clock.clone(), SimulatedGpu::new(&name, 0, profile, clock))
+    (clock.clone(), SimulatedGpu::new(0, profile, clock))
 }
 
 fn busy() -> Load {
@@ -52,7 +52,7 @@ fn the_counter_ticks_every_tenth_of_a_second_and_follows_the_cap() {
     clock.advance(Seconds::new(10.0));
     let power = (energy(&mut gpu) - before) / Seconds::new(10.0);
     assert!((power.get() - 160.0).abs() < 0.5, "{power}");
-    gpu.reset().unwrap();
+    gpu.reset(Knob::PowerCap).unwrap();
     gpu.occupy(Load::None);
     clock.advance(Seconds::new(400.0));
     let idle = gpu.read(SensorKind::InstantPower).unwrap();
@@ -65,8 +65,8 @@ fn the_counter_ticks_every_tenth_of_a_second_and_follows_the_cap() {
 
 #[test]
 fn it_runs_in_real_time_as_well() {
-    let (name, profile) = find_gpu("v100").unwrap();
-    let mut gpu = SimulatedGpu::new(&name, 0, profile, Arc::new(MonotonicClock::default()));
+    let (_, profile) = find_gpu("v100").unwrap();
+    let mut gpu = SimulatedGpu::new(0, profile, Arc::new(MonotonicClock));
     gpu.occupy(busy());
     let before = gpu.read(SensorKind::InstantPower).unwrap().at;
     std::thread::sleep(std::time::Duration::from_millis(250));
@@ -103,36 +103,27 @@ fn what_is_not_offered_is_refused_and_nothing_is_set() {
 
 #[test]
 fn faults_do_what_they_say() {
-    let (clock, mut lost) = gpu(vec![Fault::Lost {
-        after: Seconds::new(5.0),
-    }]);
+    let (clock, mut lost) = gpu(vec![Fault::lost(Seconds::new(5.0))]);
     assert!(lost.read(SensorKind::Temperature).is_ok());
     clock.advance(Seconds::new(5.0));
     assert_eq!(lost.read(SensorKind::Temperature), Err(ReadError::Lost));
     assert_eq!(lost.apply(&Settings::default()), Err(WriteError::Lost));
 
-    let (_, mut denied) = gpu(vec![Fault::WriteDenied {
-        knob: Knob::PowerCap,
-    }]);
+    let (_, mut denied) = gpu(vec![Fault::write_denied(Knob::PowerCap)]);
     let cap = Settings {
         power_cap: Some(Watts::new(200.0)),
         ..Settings::default()
     };
     assert_eq!(denied.apply(&cap), Err(WriteError::Denied(Knob::PowerCap)));
 
-    let stuck = Fault::StuckSensor {
-        sensor: SensorKind::InstantPower,
-        after: Seconds::new(1.0),
-    };
+    let stuck = Fault::stuck_sensor(SensorKind::InstantPower, Seconds::new(1.0));
     let (clock, mut stuck) = gpu(vec![stuck]);
     let first = stuck.read(SensorKind::InstantPower).unwrap();
     stuck.occupy(busy());
     clock.advance(Seconds::new(2.0));
     assert_eq!(stuck.read(SensorKind::InstantPower).unwrap(), first);
 
-    let (clock, mut wrapping) = gpu(vec![Fault::CounterWraps {
-        at: Joules::new(100.0),
-    }]);
+    let (clock, mut wrapping) = gpu(vec![Fault::counter_wraps(Joules::new(100.0))]);
     clock.advance(Seconds::new(3.0));
     // 120 J at 40 W idle, less the 100 J at which it starts again.
     assert!(
@@ -147,29 +138,34 @@ fn faults_are_written_in_the_profile() {
     let v100 = include_str!("../profiles/gpus/tesla_v100_sxm2_16gb.toml");
     let with = |fault: &str| parse_gpu("my.toml", &format!("{v100}\n[[fault]]\n{fault}\n"));
     let profile = with("kind = \"lost\"\nafter = \"2 min\"").unwrap();
-    assert_eq!(
-        profile.faults,
-        [Fault::Lost {
-            after: Seconds::new(120.0)
-        }]
-    );
+    assert_eq!(profile.faults, [Fault::lost(Seconds::new(120.0))]);
     let profile = with("kind = \"write-denied\"\nknob = \"power-cap\"").unwrap();
-    assert_eq!(
-        profile.faults,
-        [Fault::WriteDenied {
-            knob: Knob::PowerCap
-        }]
-    );
-    for wrong in [
-        "kind = \"melts\"",
-        "kind = \"lost\"",
-        "kind = \"lost\"\nafter = \"-1 s\"",
-        "kind = \"lost\"\nafter = \"1 s\"\nwhen = 3",
+    assert_eq!(profile.faults, [Fault::write_denied(Knob::PowerCap)]);
+    // The profile ends at line 41; the fault's keys follow.
+    let lines = v100.lines().count();
+    for (wrong, line, expected) in [
+        (
+            "kind = \"melts\"",
+            3,
+            "`fault.0.kind`: unknown value `melts`; allowed are `lost`",
+        ),
+        ("kind = \"lost\"", 2, "`fault.0`: missing key `after`"),
+        (
+            "kind = \"lost\"\nafter = \"-1 s\"",
+            4,
+            "`fault.0.after`: -1 s is not possible",
+        ),
+        (
+            "kind = \"lost\"\nafter = \"1 s\"\nwhen = 3",
+            5,
+            "`fault.0.when`: unknown key `when`",
+        ),
     ] {
         let message = with(wrong).unwrap_err().to_string();
+        let expected = format!("my.toml:{}: {expected}", lines + line);
         assert!(
-            message.starts_with("my.toml:") && message.contains("`fault"),
-            "{message}"
+            message.starts_with(&expected),
+            "{message}\n  wanted {expected}"
         );
     }
 }
@@ -177,11 +173,9 @@ fn faults_are_written_in_the_profile() {
 #[test]
 fn the_same_gpu_has_the_same_uuid_everywhere() {
     let (_, gpu) = gpu(Vec::new());
-    assert_eq!(
-        gpu.descriptor().id.as_str().len(),
-        "GPU-8b1f0c5a-0000-0000-0000-000000000000".len()
-    );
-    let (name, profile) = find_gpu("v100").unwrap();
-    let other = SimulatedGpu::new(&name, 1, profile, Arc::new(VirtualClock::default()));
+    assert_eq!(gpu.descriptor().id.as_str(), UUID);
+    let (_, profile) = find_gpu("v100").unwrap();
+    let other = SimulatedGpu::new(1, profile, Arc::new(VirtualClock::default()));
     assert_ne!(gpu.descriptor().id, other.descriptor().id);
 }
+const UUID: &str = "GPU-ce31da5b-bbb5-ae53-83ba-05b17d154eb6";

@@ -1,7 +1,8 @@
 //! Statistics without I/O: summaries with confidence intervals, least squares, seeded noise.
 //!
-//! Everything here is a pure function of its arguments. Transcendental functions come from `libm`,
-//! so that the same input gives the same bits on every machine.
+//! Everything here is a pure function of its arguments. Noise and sums use `libm` for transcendental
+//! functions, so that they give the same bits on every machine; Student's quantiles, which only widen
+//! intervals, come from `statrs` and are the same on one.
 
 mod least_squares;
 mod linear;
@@ -11,4 +12,4 @@ mod summary;
 pub use least_squares::{Bounds, Fit, fit};
 pub use linear::solve_symmetric;
 pub use noise::Seed;
-pub use summary::{Interval, Summary, geometric_mean, median};
+pub use summary::{Interval, Summary, differ, geometric_mean};

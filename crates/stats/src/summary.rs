@@ -67,14 +67,18 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some(libm::exp(logarithms / values.len() as f64))
 }
 
-/// The middle value, or the mean of the two middle ones.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+/// Whether two sets of measurements differ at the 5 % level (Welch's test); unknown where one of them has
+/// no spread to judge by.
+pub fn differ(a: &[f64], b: &[f64]) -> Option<bool> {
+    let (a, b) = (Summary::of(a)?, Summary::of(b)?);
+    let share = |summary: &Summary| Some(summary.deviation?.powi(2) / summary.count as f64);
+    let (of_a, of_b) = (share(&a)?, share(&b)?);
+    let variance = of_a + of_b;
+    if variance == 0.0 {
+        return Some(a.mean != b.mean);
     }
+    let part = |share: f64, count: usize| share.powi(2) / (count - 1) as f64;
+    let degrees = variance.powi(2) / (part(of_a, a.count) + part(of_b, b.count));
+    let quantile = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
+    Some((a.mean - b.mean).abs() > quantile * libm::sqrt(variance))
 }

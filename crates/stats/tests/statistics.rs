@@ -1,7 +1,7 @@
 //! Summaries against known values, invariants of noise, fits of known curves.
 
 use proptest::prelude::*;
-use sweetspot_stats::{Bounds, Seed, Summary, fit, geometric_mean, median, solve_symmetric};
+use sweetspot_stats::{Bounds, Seed, Summary, differ, fit, geometric_mean, solve_symmetric};
 
 #[test]
 fn a_summary_of_five_runs() {
@@ -21,12 +21,26 @@ fn the_spread_of_one_run_is_unknown_not_zero() {
 }
 
 #[test]
-fn geometric_mean_and_median() {
+fn geometric_means() {
     assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
     assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     assert_eq!(geometric_mean(&[]), None);
-    assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-    assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+}
+
+#[test]
+fn measurements_differ_when_their_spread_says_so() {
+    let (low, near, high) = ([10.0, 10.1, 9.9], [10.05, 10.15, 9.95], [11.0, 11.1, 10.9]);
+    assert_eq!(differ(&low, &near), Some(false));
+    assert_eq!(differ(&low, &high), Some(true));
+    assert_eq!(differ(&low, &[10.0]), None);
+    assert_eq!(differ(&[1.0, 1.0], &[1.0, 1.0]), Some(false));
+    // Of equal sets, one in twenty is told to differ.
+    let draws =
+        |set: u64| -> Vec<f64> { (0..5).map(|i| Seed::new(set).number(i).normal()).collect() };
+    let told = (0..2000)
+        .filter(|set| differ(&draws(2 * set), &draws(2 * set + 1)) == Some(true))
+        .count();
+    assert!((60..140).contains(&told), "{told} of 2000");
 }
 
 #[test]

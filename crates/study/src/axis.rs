@@ -80,7 +80,7 @@ pub fn parse_axis<Q: Quantity + Display>(
 ) -> Result<Vec<Q>, AxisError> {
     let text = text.trim();
     let values = if text == "all" {
-        everything(domain, usual_step)
+        everything(text, domain, usual_step)?
     } else if let Some((low, rest)) = text.split_once("..") {
         range(text, low, rest)?
     } else {
@@ -107,15 +107,19 @@ pub fn parse_axis<Q: Quantity + Display>(
     Ok(values)
 }
 
-fn everything<Q: Quantity + Display>(domain: &Domain<Q>, usual_step: Q) -> Vec<Q> {
+fn everything<Q: Quantity + Display>(
+    axis: &str,
+    domain: &Domain<Q>,
+    usual_step: Q,
+) -> Result<Vec<Q>, AxisError> {
     match domain {
-        Domain::Levels(levels) => levels.clone(),
+        Domain::Levels(levels) => Ok(levels.clone()),
         Domain::Range { min, max } => {
-            let mut values = steps(*min, *max, usual_step);
+            let mut values = steps(axis, *min, *max, usual_step)?;
             if values.last().is_none_or(|last| last < max) {
                 values.push(*max);
             }
-            values
+            Ok(values)
         }
     }
 }
@@ -140,22 +144,22 @@ fn range<Q: Quantity + Display>(axis: &str, low: &str, rest: &str) -> Result<Vec
             step: step.base().to_string(),
         });
     }
-    let count = (high.base() - low.base()) / step.base();
+    steps(axis, low, high, step)
+}
+
+/// From the lower end in steps as far as the upper one; a hair of rounding does not lose the end.
+fn steps<Q: Quantity>(axis: &str, low: Q, high: Q, step: Q) -> Result<Vec<Q>, AxisError> {
+    let count = ((high.base() - low.base()) / step.base() + 1e-9).floor();
     if count >= MOST_VALUES as f64 {
         return Err(AxisError::TooMany {
             axis: axis.to_owned(),
             count: (count as u64).saturating_add(1),
         });
     }
-    Ok(steps(low, high, step))
-}
-
-/// From the lower end in steps as far as the upper one; a hair of rounding does not lose the end.
-fn steps<Q: Quantity>(low: Q, high: Q, step: Q) -> Vec<Q> {
-    let count = ((high.base() - low.base()) / step.base() + 1e-9).floor() as usize;
-    (0..=count)
-        .map(|index| Q::from_base((low.base() + index as f64 * step.base()).min(high.base())))
-        .collect()
+    let value = |index: u32| low.base() + f64::from(index) * step.base();
+    Ok((0..=count as u32)
+        .map(|index| Q::from_base(value(index).min(high.base())))
+        .collect())
 }
 
 fn list<Q: Quantity + Display>(axis: &str) -> Result<Vec<Q>, AxisError> {

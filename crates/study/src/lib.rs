@@ -10,4 +10,6 @@ mod results;
 
 pub use axis::{AxisError, MOST_VALUES, parse_axis};
 pub use plan::{Configuration, Plan, PlannedRun};
-pub use results::{EnergyOf, PhaseResult, Point, RunEnd, RunResult, Status, Study, WorkloadInfo};
+pub use results::{
+    Best, EnergyOf, PhaseResult, Point, RunEnd, RunResult, Status, Study, WorkloadInfo,
+};

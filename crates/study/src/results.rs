@@ -1,9 +1,9 @@
 //! What the runs of a study came to.
 
-use sweetspot_decide::Outcome;
+use sweetspot_decide::{Objective, Outcome, best};
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_stats::Summary;
+use sweetspot_stats::{Summary, differ};
 
 use crate::Configuration;
 
@@ -114,13 +114,31 @@ impl Point {
         Some(outcome.energy / outcome.time)
     }
 
-    /// The means, for choosing; nothing where no run ended well.
+    /// The means, for choosing; nothing where a run failed: those that did not would be a choice of
+    /// the lucky ones.
     pub fn outcome(&self) -> Option<Outcome> {
+        if self.status != Status::Ok {
+            return None;
+        }
         Some(Outcome {
             time: Seconds::new(self.time()?.mean),
             energy: Joules::new(self.energy()?.mean),
             items: Some(self.summary(|run| run.items as f64)?.mean),
         })
+    }
+
+    /// An objective's value in each run.
+    fn values(&self, objective: Objective, reference: &Outcome) -> Vec<f64> {
+        let outcome = |run: &RunResult| Outcome {
+            time: run.time,
+            energy: run.energy,
+            items: Some(run.items as f64),
+        };
+        let values = self
+            .runs
+            .iter()
+            .map(|run| objective.value(&outcome(run), reference));
+        values.flatten().collect()
     }
 
     /// Mean time and energy of each phase.
@@ -147,6 +165,17 @@ impl Point {
     }
 }
 
+/// A choice and what cannot be told from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Best {
+    /// Index of the best point.
+    pub point: usize,
+    /// Points whose runs do not differ significantly from its runs.
+    pub tied_with: Vec<usize>,
+    /// Whether the reference is no worse, or not significantly so.
+    pub reference_is_as_good: bool,
+}
+
 /// The workload of a study, in words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadInfo {
@@ -160,6 +189,8 @@ pub struct WorkloadInfo {
     pub batch: u64,
     /// Items in a run.
     pub items: u64,
+    /// The GPU from which the work was scaled, where it was.
+    pub scaled_from: Option<String>,
 }
 
 /// A study and everything that came of it.
@@ -189,6 +220,28 @@ impl Study {
     /// A title for people.
     pub fn name(&self) -> String {
         format!("{} on {}", self.workload.name, self.device_name)
+    }
+
+    /// The best point by an objective, and which others do as well.
+    pub fn best(&self, objective: Objective) -> Option<Best> {
+        let reference = self.reference.outcome()?;
+        let (indices, outcomes) = self.outcomes();
+        let chosen = best(&outcomes, &reference, objective)?;
+        let point = indices[chosen];
+        let values = |point: &Point| point.values(objective, &reference);
+        let of_best = values(&self.points[point]);
+        let ties = |other: &Point| differ(&of_best, &values(other)) == Some(false);
+        let value = |outcome: &Outcome| objective.value(outcome, &reference);
+        let better = objective.is_better(value(&outcomes[chosen])?, value(&reference)?);
+        Some(Best {
+            tied_with: indices
+                .iter()
+                .copied()
+                .filter(|other| *other != point && ties(&self.points[*other]))
+                .collect(),
+            reference_is_as_good: !better || ties(&self.reference),
+            point,
+        })
     }
 
     /// Indices and outcomes of the points that have one.

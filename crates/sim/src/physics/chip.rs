@@ -80,12 +80,16 @@ pub struct Step {
 
 /// A clock this near to where the governor wants it is there already: 0.1 % of the default clock.
 const SETTLED: f64 = 1e-3;
+/// The farthest that the clock moves in a step, against the default clock: power may change steeply.
+const MOST_MOVED: f64 = 0.02;
 /// The longest step while the clock moves, in time constants of its governor.
 const STRIDE: f64 = 1.0;
+/// Rounds in which a step's length and its mean clock agree; each is some ten times nearer.
+const MOST_ROUNDS: usize = 12;
 /// The longest step at all, in thermal time constants.
 const THERMAL_STRIDE: f64 = 0.03;
-/// A cycle brings the clock back to within this part of the default clock.
-const CYCLE: f64 = 1e-4;
+/// While a cycle is repeated the clock may move by this part of the default clock.
+const CYCLE: f64 = 5e-4;
 
 impl Chip {
     /// From a profile.
@@ -191,21 +195,28 @@ impl Chip {
         }
     }
 
-    /// Whether a cycle of steps that led from one state to the other would do the same again, but for
-    /// the slow warming of the chip.
-    pub fn is_cycle(&self, from: &State, to: &State) -> bool {
-        (from.clock - to.clock).abs() < CYCLE
+    /// How often a cycle of this length may be repeated before it must be computed again: while the
+    /// clock has moved by a hair only, and the chip is as warm as it was.
+    pub fn repeats(&self, cycle: &Cycle, length: Seconds) -> u64 {
+        if length <= Seconds::ZERO {
+            return 0;
+        }
+        let by_heat = THERMAL_STRIDE * self.warming.constant / length.get();
+        by_heat.min(cycle.most()) as u64
     }
 
-    /// How long a cycle may be repeated before the temperature must be looked at again.
-    pub fn repeatable(&self) -> Seconds {
-        Seconds::new(THERMAL_STRIDE * self.warming.constant)
-    }
-
-    /// Repeats a cycle: the state after so much more time and energy.
-    pub fn repeat(&self, state: &mut State, time: Seconds, energy: Joules) {
-        state.energy += energy.get();
-        self.warm(state, (energy / time).get(), time.get());
+    /// Repeats a cycle: the state after so many more of them.
+    pub fn repeat(
+        &self,
+        state: &mut State,
+        cycle: &Cycle,
+        times: u64,
+        length: Seconds,
+        energy: Joules,
+    ) {
+        state.clock += cycle.movement(times);
+        state.energy += energy.get() * times as f64;
+        self.warm(state, (energy / length).get(), length.get() * times as f64);
     }
 
     /// The clock the governor wants: the highest that keeps power under the cap.
@@ -242,16 +253,29 @@ impl Chip {
         } else {
             self.recovery
         };
-        let mut time = at_most.min(STRIDE * rate.constant);
-        let mut glide = rate.over(time);
-        let whole = whole(target + away * glide.mean);
-        let done = part(time, whole, left);
+        let stride = at_most.min(rate.constant * STRIDE.min(MOST_MOVED / away.abs()));
+        let at = |time: f64| {
+            let glide = rate.over(time);
+            (target + away * glide.mean, target + away * glide.end)
+        };
+        let (mut mean, mut end) = at(stride);
+        let mut time = stride;
+        let mut done = part(stride, whole(mean), left);
         if done == left {
-            time = time.min(whole * left);
-            glide = rate.over(time);
+            // The work ends within the stride: its length and its mean clock depend on each other.
+            for _ in 0..MOST_ROUNDS {
+                let needed = stride.min(whole(mean) * left);
+                let settled = (needed - time).abs() <= 1e-9 * stride;
+                time = needed;
+                (mean, end) = at(time);
+                if settled {
+                    break;
+                }
+            }
+            done = left;
         }
-        state.clock = target + away * glide.end;
-        (target + away * glide.mean, time, done)
+        state.clock = end;
+        (mean, time, done)
     }
 
     /// The clock while no kernel runs: back up to where it may be.
@@ -264,6 +288,47 @@ impl Chip {
         let steady = self.ambient + self.degrees_per_watt * power;
         let away = state.temperature - steady;
         state.temperature = steady + away * self.warming.over(time).end;
+    }
+}
+
+/// How the clock drifts while the same steps come again and again: by a little each time, and each time
+/// by a certain part of the time before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycle {
+    drift: f64,
+    ratio: f64,
+}
+
+impl Cycle {
+    /// From the states before, between and after two such rounds.
+    pub fn new(before: &State, between: &State, after: &State) -> Self {
+        let (first, second) = (between.clock - before.clock, after.clock - between.clock);
+        let ratio = if first == 0.0 { 0.0 } else { second / first };
+        // A clock that swings about its place has arrived.
+        Self {
+            drift: if ratio < 0.0 { 0.0 } else { second },
+            ratio: ratio.clamp(0.0, 1.0),
+        }
+    }
+
+    /// Of the clock in so many more rounds: a geometric series.
+    fn movement(&self, times: u64) -> f64 {
+        let rest = 1.0 - self.ratio;
+        if rest < 1e-9 {
+            self.drift * times as f64
+        } else {
+            self.drift * self.ratio * (1.0 - libm::pow(self.ratio, times as f64)) / rest
+        }
+    }
+
+    /// Rounds in which the clock moves by a hair at most.
+    fn most(&self) -> f64 {
+        let (drift, rest) = (self.drift.abs() * self.ratio, 1.0 - self.ratio);
+        if drift <= CYCLE * rest {
+            f64::INFINITY
+        } else {
+            CYCLE / drift
+        }
     }
 }
 
@@ -317,6 +382,28 @@ fn part(time: f64, whole: f64, left: f64) -> f64 {
 }
 
 impl State {
+    /// As plain numbers, to keep it outside of the program.
+    pub const fn to_array(self) -> [f64; 5] {
+        [
+            self.clock,
+            self.target,
+            self.temperature,
+            self.energy,
+            self.power,
+        ]
+    }
+
+    /// Back from [`State::to_array`].
+    pub const fn from_array([clock, target, temperature, energy, power]: [f64; 5]) -> Self {
+        Self {
+            clock,
+            target,
+            temperature,
+            energy,
+            power,
+        }
+    }
+
     /// Drawn since the state was made.
     pub fn energy(&self) -> Joules {
         Joules::new(self.energy)

@@ -7,4 +7,4 @@
 mod chip;
 mod voltage;
 
-pub use chip::{Chip, Limits, Load, State, Step};
+pub use chip::{Chip, Cycle, Limits, Load, State, Step};

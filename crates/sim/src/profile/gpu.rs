@@ -1,11 +1,10 @@
 //! The profile of a GPU: physical parameters, no outcome.
 
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{Domain, Knob, SensorKind};
-use sweetspot_quantity::{
-    Bytes, BytesPerSecond, Celsius, Joules, Megahertz, Ratio, Seconds, Watts,
-};
+use sweetspot_device::Domain;
+use sweetspot_quantity::{Bytes, BytesPerSecond, Celsius, Megahertz, Ratio, Seconds, Watts};
 
+use super::fault::Fault;
 use super::{Problem, Profile, check, problem};
 use crate::sensors::Generation;
 
@@ -149,34 +148,6 @@ pub struct Thermal {
     pub leakage_per_degree: Ratio,
 }
 
-/// Something that goes wrong. Times count from the moment the GPU is made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Fault {
-    /// The GPU no longer answers.
-    Lost {
-        /// From here on.
-        after: Seconds,
-    },
-    /// A knob may not be set.
-    WriteDenied {
-        /// Which.
-        knob: Knob,
-    },
-    /// A sensor repeats its last value for ever.
-    StuckSensor {
-        /// Which.
-        sensor: SensorKind,
-        /// From here on.
-        after: Seconds,
-    },
-    /// The energy counter starts again from zero.
-    CounterWraps {
-        /// When it has counted this much.
-        at: Joules,
-    },
-}
-
 const FITTABLE: [&str; 11] = [
     "core.voltage_knee",
     "core.voltage_floor",
@@ -191,32 +162,46 @@ const FITTABLE: [&str; 11] = [
     "thermal.leakage_per_degree",
 ];
 
+/// No board draws more, and none is slower to react.
+const MOST_POWER: Watts = Watts::new(10_000.0);
+const SLOWEST: Seconds = Seconds::new(60.0);
+
 impl Profile for GpuProfile {
     fn check(&self) -> Result<(), Problem> {
+        check::text("name", &self.name)?;
         check::names("fitted", &self.fitted, &FITTABLE)?;
         check::within("noise", self.noise, Ratio::ZERO, Ratio::new(0.2))?;
         self.core.check()?;
         self.memory.check()?;
-        check::not_negative("power.idle", self.power.idle)?;
-        check::not_negative("power.context", self.power.context)?;
-        check::not_negative("power.memory", self.power.memory)?;
-        check::positive("power.core", self.power.core)?;
+        check::within("power.idle", self.power.idle, Watts::ZERO, MOST_POWER)?;
+        check::within("power.context", self.power.context, Watts::ZERO, MOST_POWER)?;
+        check::within("power.memory", self.power.memory, Watts::ZERO, MOST_POWER)?;
+        check::within("power.core", self.power.core, Watts::new(0.1), MOST_POWER)?;
         self.check_cap()?;
         self.check_thermal()?;
-        self.faults.iter().enumerate().try_for_each(check_fault)
+        let mut faults = self.faults.iter().enumerate();
+        faults.try_for_each(|(index, fault)| fault.check(index))
     }
 }
 
 impl Core {
     fn check(&self) -> Result<(), Problem> {
-        check::count("core.units", self.units)?;
-        check::positive("core.min", self.min)?;
+        check::count("core.units", self.units, 1_000_000)?;
+        check::within(
+            "core.min",
+            self.min,
+            Megahertz::new(1.0),
+            Megahertz::new(10_000.0),
+        )?;
+        check::within("core.max", self.max, self.min, Megahertz::new(10_000.0))?;
         check::within("core.default", self.default, self.min, self.max)?;
-        check::positive("core.step", self.step)?;
+        check::within(
+            "core.step",
+            self.step,
+            Megahertz::new(0.5),
+            Megahertz::new(10_000.0),
+        )?;
         let count = ((self.max - self.min) / self.step).get();
-        if count > 10_000.0 {
-            return Err(problem("core.step", "gives more than 10,000 clocks"));
-        }
         if (count - count.round()).abs() > 1e-6 {
             let message = format!(
                 "{} does not lead from core.min to core.max in whole steps",
@@ -233,32 +218,44 @@ impl Core {
             );
             return Err(problem("core.default", message));
         }
+        let floor = self.voltage_floor;
+        check::within(
+            "core.voltage_floor",
+            floor,
+            Ratio::new(0.3),
+            Ratio::new(1.0),
+        )?;
+        // Where the voltage rises at all, it needs some way to do so.
+        let knee = self.default * if floor < Ratio::new(1.0) { 0.99 } else { 1.0 };
         check::within(
             "core.voltage_knee",
             self.voltage_knee,
             Megahertz::ZERO,
-            self.default,
-        )?;
-        if self.voltage_knee == self.default && self.voltage_floor != Ratio::new(1.0) {
-            let message = "at the default clock itself the floor can only be 100 %";
-            return Err(problem("core.voltage_knee", message));
-        }
-        check::within(
-            "core.voltage_floor",
-            self.voltage_floor,
-            Ratio::new(0.3),
-            Ratio::new(1.0),
+            knee,
         )
     }
 }
 
 impl Memory {
     fn check(&self) -> Result<(), Problem> {
-        check::positive("memory.capacity", self.capacity)?;
-        check::positive("memory.bandwidth", self.bandwidth)?;
-        if !self.clocks.is_sorted_by(|a, b| a < b) || self.clocks.iter().any(|c| c.get() <= 0.0) {
-            let message = "clocks must be positive and ascending";
-            return Err(problem("memory.clocks", message));
+        check::within(
+            "memory.capacity",
+            self.capacity,
+            Bytes::new(1e6),
+            Bytes::new(1e15),
+        )?;
+        let (slow, fast) = (BytesPerSecond::new(1e6), BytesPerSecond::new(1e15));
+        check::within("memory.bandwidth", self.bandwidth, slow, fast)?;
+        for clock in &self.clocks {
+            check::within(
+                "memory.clocks",
+                *clock,
+                Megahertz::new(1.0),
+                Megahertz::new(100_000.0),
+            )?;
+        }
+        if !self.clocks.is_sorted_by(|a, b| a < b) {
+            return Err(problem("memory.clocks", "the clocks must be ascending"));
         }
         if !self.clocks.contains(&self.default) {
             let message = format!("{} is not among memory.clocks", self.default);
@@ -271,43 +268,57 @@ impl Memory {
 impl GpuProfile {
     fn check_cap(&self) -> Result<(), Problem> {
         let cap = &self.cap;
+        if cap.min > cap.max {
+            let message = format!("{} is above cap.max ({})", cap.min, cap.max);
+            return Err(problem("cap.min", message));
+        }
+        check::within("cap.max", cap.max, Watts::new(1.0), MOST_POWER)?;
         check::within("cap.default", cap.default, cap.min, cap.max)?;
-        let waiting = self.power.idle + self.power.context;
-        if cap.min <= waiting {
+        let power = &self.power;
+        let floor = self.core.voltage_floor.get();
+        let lowest = power.core * (self.core.min / self.core.default) * (floor * floor);
+        let least = power.idle + power.context + power.memory + lowest;
+        if cap.min < least {
             let message = format!(
-                "{} is not above power.idle + power.context ({waiting}), which no cap can lower",
+                "{} cannot be kept: at the lowest clock the parts of [power] come to {least:.1}",
                 cap.min
             );
             return Err(problem("cap.min", message));
         }
-        check::positive("cap.settling", cap.settling)?;
-        check::positive("cap.recovery", cap.recovery)
+        check::within("cap.settling", cap.settling, Seconds::new(1e-4), SLOWEST)?;
+        check::within("cap.recovery", cap.recovery, Seconds::new(1e-4), SLOWEST)
     }
 
     fn check_thermal(&self) -> Result<(), Problem> {
         let thermal = &self.thermal;
+        let (cold, hot) = (Celsius::new(-60.0), Celsius::new(120.0));
+        check::within("thermal.ambient", thermal.ambient, cold, Celsius::new(80.0))?;
         check::within(
             "thermal.at_default_cap",
             thermal.at_default_cap,
             thermal.ambient,
-            Celsius::new(120.0),
+            hot,
         )?;
-        check::positive("thermal.time_constant", thermal.time_constant)?;
+        let constant = thermal.time_constant;
+        check::within(
+            "thermal.time_constant",
+            constant,
+            Seconds::new(0.1),
+            Seconds::new(3600.0),
+        )?;
+        let leakage = thermal.leakage_per_degree;
         check::within(
             "thermal.leakage_per_degree",
-            thermal.leakage_per_degree,
+            leakage,
             Ratio::ZERO,
             Ratio::new(0.05),
-        )
-    }
-}
-
-fn check_fault((index, fault): (usize, &Fault)) -> Result<(), Problem> {
-    match fault {
-        Fault::Lost { after } | Fault::StuckSensor { after, .. } => {
-            check::not_negative(&format!("fault.{index}.after"), *after)
+        )?;
+        let per_watt = (thermal.at_default_cap - thermal.ambient).get() / self.cap.default.get();
+        let feedback = self.power.idle.get() * leakage.get() * per_watt;
+        if feedback > 0.5 {
+            let message = "so much leakage at this temperature would run away: take less of one";
+            return Err(problem("thermal.leakage_per_degree", message));
         }
-        Fault::CounterWraps { at } => check::positive(&format!("fault.{index}.at"), *at),
-        Fault::WriteDenied { .. } => Ok(()),
+        Ok(())
     }
 }

@@ -40,8 +40,12 @@ impl<'a> Document<'a> {
     /// A key or value that does not fit the profile's form.
     pub fn refused(&self, error: &toml::de::Error) -> ProfileError {
         let span = error.span();
+        // A key that is missing from the whole document stands nowhere in it.
+        let missing = error.message().starts_with("missing field");
+        let everywhere = |span: &Range<usize>| missing && span.start == 0;
         let key = span
             .as_ref()
+            .filter(|span| !everywhere(span))
             .and_then(|span| key_at(self.table.get_ref(), span.start));
         self.error(line_of(self.text, span), key, reworded(error.message()))
     }
@@ -80,6 +84,7 @@ fn reworded(message: &str) -> String {
         .replace("unknown field", "unknown key")
         .replace("unknown variant", "unknown value")
         .replace("missing field", "missing key")
+        .replace("expected u64", "expected a whole number from 0")
         .replace(", expected one of", "; allowed are")
         .replace(", expected", "; allowed is")
 }

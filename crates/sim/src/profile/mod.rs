@@ -1,10 +1,12 @@
 //! Profiles as people write them: TOML files, read with errors that name the line and the key.
 
+mod fault;
 mod gpu;
 mod locate;
 mod workload;
 
-pub use gpu::{Cap, Core, Fault, GpuProfile, Memory, PowerDraw, Thermal};
+pub use fault::Fault;
+pub use gpu::{Cap, Core, GpuProfile, Memory, PowerDraw, Thermal};
 pub use locate::ProfileError;
 pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};
 
@@ -110,11 +112,20 @@ mod check {
         Ok(())
     }
 
-    pub fn count(key: &str, value: u64) -> Result<(), Problem> {
-        if value > 0 {
+    pub fn count(key: &str, value: u64, most: u64) -> Result<(), Problem> {
+        if (1..=most).contains(&value) {
             Ok(())
         } else {
-            Err(problem(key, "0 is not possible; it must be at least 1"))
+            let message = format!("{value} is not possible; allowed are 1 to {most}");
+            Err(problem(key, message))
         }
+    }
+
+    /// A name that can be printed on one line.
+    pub fn text(key: &str, text: &str) -> Result<(), Problem> {
+        if text.trim().is_empty() || text.chars().any(char::is_control) {
+            return Err(problem(key, "a name must be one line of text"));
+        }
+        Ok(())
     }
 }

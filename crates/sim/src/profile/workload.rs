@@ -107,12 +107,16 @@ const FITTABLE: [&str; 7] = [
     "memory_activity",
 ];
 
+/// A billion items take years on any GPU.
+const MOST_ITEMS: u64 = 1_000_000_000;
+
 /// Shares are written with a few digits.
 const SHARES_OFF: f64 = 0.002;
 
 impl Profile for WorkloadProfile {
     fn check(&self) -> Result<(), Problem> {
-        check::count("batch", self.batch)?;
+        check::text("network", &self.network)?;
+        check::count("batch", self.batch, MOST_ITEMS)?;
         check::names("fitted", &self.fitted, &FITTABLE)?;
         if !(0.0..=1e6).contains(&self.half_speed_batch) {
             let message = format!(
@@ -121,13 +125,21 @@ impl Profile for WorkloadProfile {
             );
             return Err(problem("half_speed_batch", message));
         }
-        check::not_negative("memory.fixed", self.memory.fixed)?;
-        check::not_negative("memory.per_item", self.memory.per_item)?;
+        let most = Bytes::new(1e15);
+        check::within("memory.fixed", self.memory.fixed, Bytes::ZERO, most)?;
+        check::within("memory.per_item", self.memory.per_item, Bytes::ZERO, most)?;
         self.check_phases()?;
         if self.on.is_empty() {
             return Err(problem("on", "at least one GPU's work is needed"));
         }
-        self.on.iter().enumerate().try_for_each(check_on)
+        for (index, on) in self.on.iter().enumerate() {
+            if self.on[..index].iter().any(|other| other.gpu == on.gpu) {
+                let message = format!("`{}` is there twice", on.gpu);
+                return Err(problem(format!("on.{index}.gpu"), message));
+            }
+            check_on(index, on)?;
+        }
+        Ok(())
     }
 }
 
@@ -135,6 +147,7 @@ impl WorkloadProfile {
     fn check_phases(&self) -> Result<(), Problem> {
         for (index, phase) in self.phases.iter().enumerate() {
             let key = |name| format!("phase.{index}.{name}");
+            check::text(&key("name"), &phase.name)?;
             check::within(&key("core"), phase.core, Ratio::ZERO, Ratio::new(1.0))?;
             check::within(&key("memory"), phase.memory, Ratio::ZERO, Ratio::new(1.0))?;
             if phase.name == "host" || phase.name == "startup" {
@@ -172,14 +185,19 @@ impl WorkloadProfile {
     }
 }
 
-fn check_on((index, on): (usize, &On)) -> Result<(), Problem> {
+fn check_on(index: usize, on: &On) -> Result<(), Problem> {
     let key = |name| format!("on.{index}.{name}");
-    check::count(&key("items"), on.items)?;
-    check::not_negative(&key("startup"), on.startup)?;
-    check::not_negative(&key("host_per_batch"), on.host_per_batch)?;
-    check::not_negative(&key("host"), on.host)?;
-    check::not_negative(&key("core"), on.core)?;
-    check::not_negative(&key("memory"), on.memory)?;
+    check::count(&key("items"), on.items, MOST_ITEMS)?;
+    let day = Seconds::new(86_400.0);
+    for (name, time) in [
+        ("startup", on.startup),
+        ("host_per_batch", on.host_per_batch),
+        ("host", on.host),
+        ("core", on.core),
+        ("memory", on.memory),
+    ] {
+        check::within(&key(name), time, Seconds::ZERO, day)?;
+    }
     if on.core + on.memory <= Seconds::ZERO {
         let message = "core and memory are both nothing; a workload must use the GPU";
         return Err(problem(key("core"), message));

@@ -2,7 +2,8 @@
 
 use sweetspot_quantity::Watts;
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, Order, Outcome, Variation, find_gpu, find_workload, run,
+    Chip, GpuProfile, Job, Order, Outcome, Variation, Work, WorkloadProfile, find_gpu,
+    find_workload, run,
 };
 
 pub fn gpu(name: &str) -> (String, GpuProfile) {
@@ -11,10 +12,20 @@ pub fn gpu(name: &str) -> (String, GpuProfile) {
 
 pub fn job(gpu: &(String, GpuProfile), network: &str, order: Order, variation: Variation) -> Job {
     let workload = find_workload(network, gpu.1.study.as_deref()).expect("a built-in workload");
-    let base = |name: &str| find_gpu(name).ok().map(|(_, profile)| profile);
-    Job::new(&workload.profile, &gpu.0, &gpu.1, order, variation, base).expect("it fits")
+    let work = Work::on(&workload.profile, &gpu.0, &gpu.1, |name| {
+        find_gpu(name).ok()
+    });
+    let work = work.expect("work that can be scaled");
+    Job::new(&workload.profile, &work, &gpu.1, order, variation).expect("it fits")
 }
 
+#[allow(dead_code)]
+pub fn put_on(workload: &WorkloadProfile, gpu: &(String, GpuProfile), order: Order) -> Job {
+    let work = Work::on(workload, &gpu.0, &gpu.1, |name| find_gpu(name).ok()).expect("work");
+    Job::new(workload, &work, &gpu.1, order, Variation::NONE).expect("it fits")
+}
+
+#[allow(dead_code)]
 pub fn at_cap(gpu: &GpuProfile, job: &Job, cap: f64) -> Outcome {
     let chip = Chip::new(gpu);
     let limits = chip.limits(Watts::new(cap), None, None);

@@ -1,0 +1,58 @@
+//! A command of the user's: signals passed to it, its exit code passed on.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use anyhow::Result;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// As shells say of a command that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
+
+pub fn run(mut command: Command) -> Result<ExitCode> {
+    // A terminal sends its signals to the command as well; the others are passed on.
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let program = command.get_program().to_string_lossy();
+            eprintln!("sweetspot: cannot run {program}: {error}");
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            return Ok(ExitCode::from(if missing {
+                NOT_FOUND
+            } else {
+                NOT_RUNNABLE
+            }));
+        }
+    };
+    let pid = Pid::from_child(&child);
+    let handle = signals.handle();
+    let passer = std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let signal = match signal {
+                SIGTERM => Signal::TERM,
+                SIGHUP => Signal::HUP,
+                _ => continue,
+            };
+            let _ = kill_process(pid, signal);
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    let _ = passer.join();
+    Ok(code(status?))
+}
+
+/// The command's own code, or 128 and the signal that ended it.
+fn code(status: ExitStatus) -> ExitCode {
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 1,
+    };
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}

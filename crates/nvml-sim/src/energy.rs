@@ -1,0 +1,214 @@
+//! Power, energy, temperature, utilisation.
+
+use std::ffi::{c_int, c_uint, c_ulonglong};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nvml::{
+    nvmlDevice_t, nvmlFieldValue_t, nvmlSample_t, nvmlTemperature_t, nvmlUtilization_t, nvmlValue_t,
+};
+use nvml_wrapper_sys::bindings as nvml;
+use sweetspot_quantity::Watts;
+use sweetspot_sim::Generation;
+use sweetspot_sim_host::Live;
+
+use crate::support::*;
+
+/// How long the driver is busy with a read of the counter, and with a drain of the buffer (H200).
+const COUNTER_BUSY: Duration = Duration::from_micros(2_800);
+const BUFFER_BUSY: Duration = Duration::from_micros(170);
+
+fn milliwatts(power: Watts) -> c_uint {
+    (power.get() * 1e3).round() as c_uint
+}
+
+fn wall_micros() -> u64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    now.as_micros() as u64
+}
+
+fn millijoules(device: nvmlDevice_t) -> Result<u64, u32> {
+    if !gpu(device)?.profile().sensors.has_energy_counter() {
+        return Err(NOT_SUPPORTED);
+    }
+    gpu(device)?
+        .take_slow_path(COUNTER_BUSY)
+        .map_err(|_| GPU_IS_LOST)?;
+    let energy = look(device, |live| live.counter())?.ok_or(NOT_SUPPORTED)?;
+    Ok((energy.get() * 1e3) as u64)
+}
+
+/// Averaged and instantaneous power as fields came with Ampere.
+fn has_power_fields(generation: Generation) -> bool {
+    !matches!(
+        generation,
+        Generation::Maxwell | Generation::Pascal | Generation::Volta | Generation::Turing
+    )
+}
+
+/// The value of a field and its type.
+fn field(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32), u32> {
+    use nvml::field_id as ids;
+    let number = |value: c_uint| {
+        let value = nvmlValue_t { uiVal: value };
+        (value, nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)
+    };
+    let long = |value: u64| {
+        let value = nvmlValue_t { ullVal: value };
+        (
+            value,
+            nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
+        )
+    };
+    let generation = gpu(device)?.profile().sensors;
+    let power = |read: fn(&Live<'_>) -> Watts| look(device, |live| milliwatts(read(live)));
+    Ok(match id {
+        ids::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => long(millijoules(device)?),
+        _ if !has_power_fields(generation) || scope != 0 => return Err(NOT_SUPPORTED),
+        ids::NVML_FI_DEV_ENERGY => long(millijoules(device)?),
+        ids::NVML_FI_DEV_POWER_AVERAGE => number(power(|live| live.average_power())?),
+        ids::NVML_FI_DEV_POWER_INSTANT => number(power(|live| live.instant_power())?),
+        ids::NVML_FI_DEV_POWER_MIN_LIMIT => number(power(|live| live.profile().cap.min)?),
+        ids::NVML_FI_DEV_POWER_MAX_LIMIT => number(power(|live| live.profile().cap.max)?),
+        ids::NVML_FI_DEV_POWER_DEFAULT_LIMIT => number(power(|live| live.profile().cap.default)?),
+        ids::NVML_FI_DEV_POWER_CURRENT_LIMIT | ids::NVML_FI_DEV_POWER_REQUESTED_LIMIT => {
+            number(power(|live| live.power_cap())?)
+        }
+        _ => return Err(NOT_SUPPORTED),
+    })
+}
+
+exports! {
+    fn nvmlDeviceGetPowerUsage(device: nvmlDevice_t, power: *mut c_uint) {
+        put(power, milliwatts(look(device, |live| live.power_usage())?))
+    }
+    fn nvmlDeviceGetTotalEnergyConsumption(device: nvmlDevice_t, energy: *mut c_ulonglong) {
+        put(energy, millijoules(device)?)
+    }
+    fn nvmlDeviceGetFieldValues(device: nvmlDevice_t, count: c_int, values: *mut nvmlFieldValue_t) {
+        gpu(device)?;
+        if values.is_null() || count < 0 {
+            return Err(INVALID_ARGUMENT);
+        }
+        for index in 0..count as usize {
+            // SAFETY: NVML's contract: there are `count` values, their ids filled in.
+            let value = unsafe { &mut *values.add(index) };
+            value.timestamp = wall_micros() as i64;
+            value.latencyUsec = 0;
+            match field(device, value.fieldId, value.scopeId) {
+                Ok((number, kind)) => {
+                    value.value = number;
+                    value.valueType = kind;
+                    value.nvmlReturn = SUCCESS;
+                }
+                Err(code) => value.nvmlReturn = code,
+            }
+        }
+        Ok(())
+    }
+    fn nvmlDeviceGetSamples(
+        device: nvmlDevice_t,
+        kind: c_uint,
+        last_seen: c_ulonglong,
+        value_kind: *mut c_uint,
+        count: *mut c_uint,
+        place: *mut nvmlSample_t,
+    ) {
+        if kind != nvml::nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES {
+            gpu(device)?;
+            return Err(NOT_SUPPORTED);
+        }
+        if count.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        gpu(device)?.take_slow_path(BUFFER_BUSY).map_err(|_| GPU_IS_LOST)?;
+        let (samples, now) = look(device, |live| (live.samples(), live.now()))?;
+        put(value_kind, nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)?;
+        let wall = wall_micros();
+        let fresh: Vec<nvmlSample_t> = samples
+            .into_iter()
+            .map(|sample| nvmlSample_t {
+                timeStamp: wall - (now - sample.at) / 1000,
+                sampleValue: nvmlValue_t { uiVal: milliwatts(Watts::new(sample.watts)) },
+            })
+            .filter(|sample| sample.timeStamp > last_seen)
+            .collect();
+        if place.is_null() {
+            return put(count, fresh.len() as c_uint);
+        }
+        // SAFETY: `count` is not null.
+        let room = unsafe { count.read() } as usize;
+        let shown = &fresh[fresh.len().saturating_sub(room)..];
+        if shown.is_empty() {
+            return Err(NOT_FOUND);
+        }
+        put(count, shown.len() as c_uint)?;
+        for (index, sample) in shown.iter().enumerate() {
+            // SAFETY: there is room for as many as are shown.
+            put(unsafe { place.add(index) }, *sample)?;
+        }
+        Ok(())
+    }
+    fn nvmlDeviceGetPowerManagementMode(device: nvmlDevice_t, mode: *mut c_uint) {
+        gpu(device)?;
+        put(mode, 1)
+    }
+    fn nvmlDeviceGetPowerManagementLimit(device: nvmlDevice_t, limit: *mut c_uint) {
+        put(limit, milliwatts(look(device, |live| live.power_cap())?))
+    }
+    fn nvmlDeviceGetEnforcedPowerLimit(device: nvmlDevice_t, limit: *mut c_uint) {
+        put(limit, milliwatts(look(device, |live| live.power_cap())?))
+    }
+    fn nvmlDeviceGetPowerManagementDefaultLimit(device: nvmlDevice_t, limit: *mut c_uint) {
+        put(limit, milliwatts(look(device, |live| live.profile().cap.default)?))
+    }
+    fn nvmlDeviceGetPowerManagementLimitConstraints(device: nvmlDevice_t, min: *mut c_uint, max: *mut c_uint) {
+        let (low, high) = look(device, |live| (live.profile().cap.min, live.profile().cap.max))?;
+        put(min, milliwatts(low))?;
+        put(max, milliwatts(high))
+    }
+    fn nvmlDeviceSetPowerManagementLimit(device: nvmlDevice_t, limit: c_uint) {
+        let cap = Watts::new(f64::from(limit) * 1e-3);
+        if !gpu(device)?.profile().cap.domain().contains(cap) {
+            return Err(INVALID_ARGUMENT);
+        }
+        change(device, &format!("power_cap {limit} mW"), |live| live.set_power_cap(cap))
+    }
+    fn nvmlDeviceGetTemperature(device: nvmlDevice_t, sensor: c_uint, temperature: *mut c_uint) {
+        if sensor != nvml::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU {
+            return Err(INVALID_ARGUMENT);
+        }
+        put(temperature, look(device, |live| live.temperature().get())?.round() as c_uint)
+    }
+    fn nvmlDeviceGetTemperatureV(device: nvmlDevice_t, place: *mut nvmlTemperature_t) {
+        if place.is_null() {
+            return Err(INVALID_ARGUMENT);
+        }
+        let degrees = look(device, |live| live.temperature().get())?.round() as c_int;
+        // SAFETY: the place is not null and the client has filled in version and sensor.
+        unsafe { (*place).temperature = degrees };
+        Ok(())
+    }
+    fn nvmlDeviceGetTemperatureThreshold(device: nvmlDevice_t, threshold: c_uint, temperature: *mut c_uint) {
+        gpu(device)?;
+        match threshold {
+            nvml::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN => put(temperature, 95),
+            nvml::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN => put(temperature, 90),
+            _ => Err(NOT_SUPPORTED),
+        }
+    }
+    fn nvmlDeviceGetUtilizationRates(device: nvmlDevice_t, place: *mut nvmlUtilization_t) {
+        let busy = look(device, |live| live.utilisation())?;
+        let percent = (100.0 * busy.get()).round().clamp(0.0, 100.0) as c_uint;
+        put(place, nvmlUtilization_t { gpu: percent, memory: percent / 2 })
+    }
+    fn nvmlDeviceGetPerformanceState(device: nvmlDevice_t, state: *mut c_uint) {
+        let busy = look(device, |live| !live.programs().is_empty())?;
+        put(state, if busy { 0 } else { 8 })
+    }
+    fn nvmlDeviceGetPowerState(device: nvmlDevice_t, state: *mut c_uint) {
+        let busy = look(device, |live| !live.programs().is_empty())?;
+        put(state, if busy { 0 } else { 8 })
+    }
+}

@@ -1,0 +1,58 @@
+//! Starting, stopping, errors and the system.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use nvml_wrapper_sys::bindings as nvml;
+
+use crate::support::*;
+
+const DRIVER: &str = "580.159.04";
+const CUDA: c_int = 13_000;
+
+exports! {
+    fn nvmlInit_v2() { initialise() }
+    fn nvmlInit() { initialise() }
+    fn nvmlInitWithFlags(_flags: c_uint) { initialise() }
+    fn nvmlShutdown() { shut_down() }
+
+    fn nvmlSystemGetDriverVersion(version: *mut c_char, length: c_uint) {
+        host()?;
+        put_text(version, length, DRIVER)
+    }
+    fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: c_uint) {
+        host()?;
+        put_text(version, length, concat!("13.", "580.159.04"))
+    }
+    fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) {
+        host()?;
+        put(version, CUDA)
+    }
+    fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) {
+        host()?;
+        put(version, CUDA)
+    }
+    fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, length: c_uint) {
+        host()?;
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(|_| NOT_FOUND)?;
+        let first = command.split(|byte| *byte == 0).next().unwrap_or_default();
+        put_text(name, length, &String::from_utf8_lossy(first))
+    }
+}
+
+/// NVIDIA documents `nvmlErrorString`.
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlErrorString(result: nvml::nvmlReturn_t) -> *const c_char {
+    let text = match result {
+        SUCCESS => c"Success",
+        UNINITIALIZED => c"Uninitialized",
+        INVALID_ARGUMENT => c"Invalid Argument",
+        NOT_SUPPORTED => c"Not Supported",
+        NO_PERMISSION => c"Insufficient Permissions",
+        NOT_FOUND => c"Not Found",
+        INSUFFICIENT_SIZE => c"Insufficient Size",
+        DRIVER_NOT_LOADED => c"Driver Not Loaded",
+        GPU_IS_LOST => c"GPU is lost",
+        _ => c"Unknown Error",
+    };
+    text.as_ptr()
+}

@@ -1,0 +1,158 @@
+//! A simulated host: a folder with GPUs, the NVML library, and the environment that leads to them.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sweetspot_sim::gpu_text;
+use sweetspot_sim_host::{ENVIRONMENT, GpuSpec, Host};
+
+use crate::SessionError;
+
+/// GPUs of a host at most.
+const MOST_GPUS: u64 = 64;
+
+/// A simulated host for as long as this value lives.
+#[derive(Debug)]
+pub struct SimulatedHost {
+    folder: PathBuf,
+    library: PathBuf,
+}
+
+/// The GPUs that `v100:2,quadro_rtx_6000` names.
+pub fn parse_gpus(selector: &str) -> Result<Vec<GpuSpec>, SessionError> {
+    let bad = |problem: String| SessionError::Gpus {
+        selector: selector.to_owned(),
+        problem,
+    };
+    let mut gpus = Vec::new();
+    for part in selector.split(',') {
+        let (name, count) = match part.rsplit_once(':') {
+            Some((name, count)) => {
+                let count = count.parse::<u64>().map_err(|_| {
+                    bad(format!(
+                        "`{count}` is not a number of GPUs: write NAME or NAME:N"
+                    ))
+                })?;
+                (name, count)
+            }
+            None => (part, 1),
+        };
+        if count == 0 || count + gpus.len() as u64 > MOST_GPUS {
+            return Err(bad(format!("a host has 1 to {MOST_GPUS} GPUs")));
+        }
+        let (name, profile) = gpu_text(name)?;
+        gpus.extend((0..count).map(|_| GpuSpec {
+            name: name.clone(),
+            profile: profile.clone(),
+        }));
+    }
+    Ok(gpus)
+}
+
+impl SimulatedHost {
+    /// Makes a host with these GPUs; `library` is the simulated NVML, which travels in the program.
+    pub fn new(gpus: Vec<GpuSpec>, library: &[u8], seed: u64) -> Result<Self, SessionError> {
+        remove_those_left_behind();
+        let folder = fresh_folder().map_err(|problem| cannot_make(&base(), &problem))?;
+        let host = Self {
+            library: folder.join("lib/libnvidia-ml.so.1"),
+            folder,
+        };
+        host.fill(library)
+            .map_err(|problem| cannot_make(&host.folder, &problem))?;
+        Host::create(&host.folder, gpus, seed)?;
+        Ok(host)
+    }
+
+    fn fill(&self, library: &[u8]) -> io::Result<()> {
+        std::fs::create_dir(self.folder.join("lib"))?;
+        std::fs::write(&self.library, library)?;
+        std::os::unix::fs::symlink("libnvidia-ml.so.1", self.folder.join("lib/libnvidia-ml.so"))?;
+        // Some clients look whether there is such a program, and ask no more of it.
+        let stand_in = self.folder.join("bin/nvidia-smi");
+        std::fs::create_dir(self.folder.join("bin"))?;
+        std::fs::write(
+            &stand_in,
+            "#!/bin/sh\necho 'a stand-in on a simulated host: try sweetspot devices, nvitop or gpustat'\n",
+        )?;
+        std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755))
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The variables that put a process on this host.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let before = |folder: &str, variable: &str| {
+            let mut paths = vec![self.folder.join(folder)];
+            if let Some(others) = std::env::var_os(variable) {
+                paths.extend(std::env::split_paths(&others));
+            }
+            std::env::join_paths(paths).unwrap_or_default()
+        };
+        vec![
+            (ENVIRONMENT, self.folder.clone().into()),
+            ("SWEETSPOT_NVML", self.library.clone().into()),
+            ("LD_LIBRARY_PATH", before("lib", "LD_LIBRARY_PATH")),
+            ("PATH", before("bin", "PATH")),
+        ]
+    }
+}
+
+impl Drop for SimulatedHost {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn cannot_make(folder: &Path, problem: &io::Error) -> SessionError {
+    SessionError::HostFolder {
+        folder: folder.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+const PREFIX: &str = "sweetspot-sim-";
+
+/// Shared memory where there is some.
+fn base() -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() {
+        shared.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+fn fresh_folder() -> io::Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let folder = base().join(format!("{PREFIX}{}-{number}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            other => return other.map(|()| folder),
+        }
+    }
+}
+
+/// A killed program could not tidy up.
+fn remove_those_left_behind() {
+    let Ok(entries) = std::fs::read_dir(base()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split('-').next());
+        if let Some(pid) = owner.and_then(|pid| pid.parse::<u32>().ok())
+            && !Path::new(&format!("/proc/{pid}")).exists()
+        {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The folder of a simulated host.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytemuck::Zeroable;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use sweetspot_sim::{Chip, GpuProfile, parse_gpu};
+use sweetspot_stats::Seed;
+
+use crate::error::HostError;
+use crate::sensors::Sensors;
+use crate::state::{Live, Record};
+use crate::store::{Store, lock};
+
+/// The variable that names the folder.
+pub const ENVIRONMENT: &str = "SWEETSPOT_SIM";
+const VERSION: u32 = 1;
+const DESCRIPTION: &str = "host.json";
+
+/// A GPU to be put into a host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GpuSpec {
+    /// The profile's name.
+    pub name: String,
+    /// The profile's text.
+    pub profile: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Description {
+    version: u32,
+    seed: u64,
+    gpus: Vec<GpuSpec>,
+}
+
+/// A simulated host.
+#[derive(Debug)]
+pub struct Host {
+    folder: PathBuf,
+    gpus: Vec<SharedGpu>,
+}
+
+/// One GPU of a host.
+#[derive(Debug)]
+pub struct SharedGpu {
+    name: String,
+    index: usize,
+    profile: GpuProfile,
+    chip: Chip,
+    store: Store,
+    folder: PathBuf,
+}
+
+impl Host {
+    /// Makes a host in an empty folder.
+    pub fn create(folder: &Path, gpus: Vec<GpuSpec>, seed: u64) -> Result<Self, HostError> {
+        for (index, spec) in gpus.iter().enumerate() {
+            let profile = parse_gpu(&spec.name, &spec.profile)?;
+            let chip = Chip::new(&profile);
+            let path = state_path(folder, index);
+            let record = at_rest(&profile, &chip, Seed::new(seed).number(index as u64));
+            Store::create(path.clone(), &record).map_err(|problem| files(&path, problem))?;
+            let slow = slow_path(folder, index);
+            File::create(&slow).map_err(|problem| files(&slow, problem))?;
+        }
+        let description = Description {
+            version: VERSION,
+            seed,
+            gpus,
+        };
+        let path = folder.join(DESCRIPTION);
+        let text = serde_json::to_string_pretty(&description).map_err(std::io::Error::other);
+        text.and_then(|text| std::fs::write(&path, text))
+            .map_err(|problem| files(&path, problem))?;
+        Self::open(folder)
+    }
+
+    /// Opens the host in a folder.
+    pub fn open(folder: &Path) -> Result<Self, HostError> {
+        let path = folder.join(DESCRIPTION);
+        let text = std::fs::read_to_string(&path).map_err(|problem| files(&path, problem))?;
+        let format = |reason: String| HostError::Format {
+            path: folder.to_owned(),
+            reason,
+        };
+        let description: Description =
+            serde_json::from_str(&text).map_err(|error| format(error.to_string()))?;
+        if description.version != VERSION {
+            return Err(format(format!("version {}", description.version)));
+        }
+        let gpus = description
+            .gpus
+            .into_iter()
+            .enumerate()
+            .map(|(index, spec)| {
+                let profile = parse_gpu(&spec.name, &spec.profile)?;
+                Ok(SharedGpu {
+                    name: spec.name,
+                    index,
+                    chip: Chip::new(&profile),
+                    profile,
+                    store: Store::at(state_path(folder, index)),
+                    folder: folder.to_owned(),
+                })
+            })
+            .collect::<Result<_, HostError>>()?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            gpus,
+        })
+    }
+
+    /// The host that this process runs on, if the environment names one.
+    pub fn from_environment() -> Option<Result<Self, HostError>> {
+        let folder = std::env::var_os(ENVIRONMENT)?;
+        Some(Self::open(Path::new(&folder)))
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its GPUs, in order.
+    pub fn gpus(&self) -> &[SharedGpu] {
+        &self.gpus
+    }
+}
+
+impl SharedGpu {
+    /// The profile's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its place in the host.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// What it is.
+    pub fn profile(&self) -> &GpuProfile {
+        &self.profile
+    }
+
+    /// Its UUID, the same in every process of every such host.
+    pub fn uuid(&self) -> String {
+        sweetspot_sim::uuid(&self.profile.name, self.index as u64).to_string()
+    }
+
+    /// Brings the GPU to the present moment and looks at it, alone among all processes.
+    pub fn look<R>(&self, look: impl FnOnce(&mut Live<'_>) -> R) -> Result<R, HostError> {
+        let result = self.store.update(|record: &mut Record| {
+            let mut live = Live {
+                profile: &self.profile,
+                chip: &self.chip,
+                record,
+            };
+            let now = monotonic_nanos();
+            live.advance(now.max(live.now()));
+            look(&mut live)
+        });
+        result.map_err(|problem| files(self.store.path(), problem))
+    }
+
+    /// Notes a write to the device in the host's log, for tests and the curious.
+    pub fn note_write(&self, what: &str) {
+        let line = format!("gpu{} {what}\n", self.index);
+        let log = File::options()
+            .append(true)
+            .create(true)
+            .open(self.folder.join("writes.log"));
+        if let Ok(mut log) = log {
+            let _ = log.write_all(line.as_bytes());
+        }
+    }
+
+    /// Waits for the one path through the driver that slow reads take, and keeps it and a core busy for
+    /// some time, as the real driver does.
+    pub fn take_slow_path(&self, busy: Duration) -> Result<(), HostError> {
+        let path = slow_path(&self.folder, self.index);
+        let file = File::open(&path).map_err(|problem| files(&path, problem))?;
+        lock(&file).map_err(|problem| files(&path, problem))?;
+        let begun = Instant::now();
+        while begun.elapsed() < busy {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+}
+
+fn slow_path(folder: &Path, index: usize) -> PathBuf {
+    folder.join(format!("gpu{index}.slow"))
+}
+
+fn state_path(folder: &Path, index: usize) -> PathBuf {
+    folder.join(format!("gpu{index}.state"))
+}
+
+fn files(path: &Path, problem: std::io::Error) -> HostError {
+    HostError::Files {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+fn at_rest(profile: &GpuProfile, chip: &Chip, seed: Seed) -> Record {
+    let now = monotonic_nanos();
+    let state = chip.rest();
+    Record {
+        now,
+        made: now,
+        physics: state.to_array(),
+        cap: profile.cap.default.get(),
+        sensors: Sensors::new(now, state.power().get(), seed),
+        ..Record::zeroed()
+    }
+}
+
+/// The clock that all processes of a machine share.
+fn monotonic_nanos() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

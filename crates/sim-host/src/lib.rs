@@ -1,0 +1,23 @@
+//! Simulated GPUs in real time, shared by every process of a simulated host.
+//!
+//! A simulated host is a folder (`SWEETSPOT_SIM`): the profiles of its GPUs, and a file with the state of
+//! each. There is no daemon and no thread: whoever looks at a GPU brings it up to the present moment,
+//! under a lock that the kernel frees when its holder is killed, and writes the older of two copies, so
+//! that the other is whole whatever happens.
+//!
+//! Promises: no torn state, energy conserved, the same physics as in virtual time.
+//! Left to others: NVML's functions (`nvml-sim`), programs that put load on a GPU (`session`).
+
+mod advance;
+mod error;
+mod host;
+mod job;
+mod sensors;
+mod state;
+mod store;
+
+pub use error::HostError;
+pub use host::{ENVIRONMENT, GpuSpec, Host, SharedGpu};
+pub use job::{JobId, JobProgress};
+pub use sensors::{PowerSensor, Sample};
+pub use state::{Live, Throttle, WriteDenied};
