@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use sweetspot_decide::Objective;
-use sweetspot_quantity::{Seconds, parse_bare};
+use sweetspot_quantity::{Megahertz, Seconds, Watts, parse_bare};
 
 /// Makes deep learning on GPUs cost less energy.
 ///
@@ -24,6 +24,13 @@ pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
     SimWorkload(SimWorkloadArgs),
+    Run(RunArgs),
+    /// Put back what was left changed on a GPU, after a crash or a kill.
+    Restore,
+    Devices(DevicesArgs),
+    Doctor(DoctorArgs),
+    #[command(hide = true)]
+    Guard(GuardArgs),
 }
 
 /// Try every power cap, several times each, and say which is best.
@@ -193,4 +200,68 @@ fn positive_seconds(text: &str) -> Result<Seconds, String> {
         Ok(_) => Err("the time must be more than zero".to_owned()),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Run a command with the GPUs at a setting, then put everything back as it was.
+///
+/// The setting holds while the command runs. Whatever happens then, an error, a signal, the death of this
+/// program, a process of its own puts back what was set before.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// The GPUs: all, indices, or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].
+    #[arg(long, value_name = "all|0,1|UUID,...")]
+    pub device: Option<String>,
+
+    /// The most power each may draw: 180W.
+    #[arg(long, value_name = "WATTS", value_parser = parse_bare::<Watts>)]
+    pub power_cap: Option<Watts>,
+
+    /// The clock the cores are locked to: 1200MHz.
+    #[arg(long, value_name = "MHZ", value_parser = parse_bare::<Megahertz>)]
+    pub core_clock: Option<Megahertz>,
+
+    /// The clock the memory is locked to.
+    #[arg(long, value_name = "MHZ", value_parser = parse_bare::<Megahertz>)]
+    pub memory_clock: Option<Megahertz>,
+
+    /// Change no device setting (also SWEETSPOT_READ_ONLY=1).
+    #[arg(long)]
+    pub read_only: bool,
+
+    /// The command.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub cmd: Vec<OsString>,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  sweetspot run --power-cap 180W -- python train.py
+  sweetspot run --device 0 --core-clock 1200MHz -- python train.py";
+
+/// Show the GPUs: power and cap now, clocks, and each sensor with its measured update period.
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// The GPUs: all, indices, or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].
+    #[arg(long, value_name = "all|0,1|UUID,...")]
+    pub device: Option<String>,
+
+    /// Write the same as JSON; `-` is standard output, which then carries nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+}
+
+/// Check what works here, and say how to mend what does not.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Write the same as JSON; `-` is standard output, which then carries nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+}
+
+/// The guard of a run: started by it, not by people.
+#[derive(Debug, Args)]
+pub struct GuardArgs {
+    /// The socket on which the client waits.
+    pub socket: PathBuf,
 }

@@ -10,8 +10,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// As shells say of a command that is not there, and of one that cannot be run.
-const NOT_FOUND: u8 = 127;
-const NOT_RUNNABLE: u8 = 126;
+pub fn not_run(missing: bool) -> ExitCode {
+    ExitCode::from(if missing { 127 } else { 126 })
+}
 
 pub fn run(mut command: Command) -> Result<ExitCode> {
     // A terminal sends its signals to the command as well; the others are passed on.
@@ -22,11 +23,7 @@ pub fn run(mut command: Command) -> Result<ExitCode> {
             let program = command.get_program().to_string_lossy();
             eprintln!("sweetspot: cannot run {program}: {error}");
             let missing = error.kind() == io::ErrorKind::NotFound;
-            return Ok(ExitCode::from(if missing {
-                NOT_FOUND
-            } else {
-                NOT_RUNNABLE
-            }));
+            return Ok(not_run(missing));
         }
     };
     let pid = Pid::from_child(&child);
@@ -49,10 +46,16 @@ pub fn run(mut command: Command) -> Result<ExitCode> {
 
 /// The command's own code, or 128 and the signal that ended it.
 fn code(status: ExitStatus) -> ExitCode {
-    let code = match (status.code(), status.signal()) {
-        (Some(code), _) => code,
-        (None, Some(signal)) => 128 + signal,
-        (None, None) => 1,
-    };
+    match status.code() {
+        Some(code) => passed_on(code),
+        None => by_signal(status.signal().unwrap_or(0)),
+    }
+}
+
+pub fn passed_on(code: i32) -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+pub fn by_signal(signal: i32) -> ExitCode {
+    passed_on(128 + signal)
 }

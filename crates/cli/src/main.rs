@@ -3,6 +3,8 @@
 mod args;
 mod child;
 mod export;
+mod run;
+mod see;
 mod sim_workload;
 mod simulate;
 mod sweep;
@@ -33,10 +35,21 @@ fn main() -> ExitCode {
             return answer(&error, refused);
         }
     };
+    if !matches!(
+        cli.command,
+        Command::Guard(_) | Command::Restore | Command::SimWorkload(_)
+    ) {
+        run::warn_of_settings_left();
+    }
     let done = match cli.command {
         Command::Sweep(args) => sweep::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::SimWorkload(args) => sim_workload::run(&args),
+        Command::Run(args) => run::run(args),
+        Command::Restore => run::restore(),
+        Command::Devices(args) => see::devices(&args),
+        Command::Doctor(args) => see::doctor(&args),
+        Command::Guard(args) => run::guard(&args.socket),
     };
     match done {
         Ok(code) => code,

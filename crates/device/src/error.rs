@@ -17,6 +17,9 @@ pub enum ReadError {
     /// The device is gone: stop.
     #[error("the device is lost: it no longer answers")]
     Lost,
+    /// A limit that cannot be told.
+    #[error("the power limits cannot be read: {0}")]
+    Limits(String),
     /// It may work next time: try again.
     #[error("reading {sensor} failed: {reason}")]
     Failed {

@@ -20,7 +20,7 @@ pub use clock::{Clock, Moment, MonotonicClock, VirtualClock};
 pub use descriptor::{Descriptor, DeviceId, DeviceKind};
 pub use error::{ReadError, WriteError};
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
-pub use reading::{Amount, Reading};
+pub use reading::{Amount, Drained, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};
 pub use settings::{Applied, AppliedKnob, Settings, Shortfall};
 pub use traits::{Actuator, Device};

@@ -23,6 +23,8 @@ pub enum SensorKind {
     MemoryClock,
     /// Share of time in which anything ran.
     Utilisation,
+    /// Why it does not run faster.
+    ThrottleReasons,
 }
 
 impl std::fmt::Display for SensorKind {
@@ -36,6 +38,7 @@ impl std::fmt::Display for SensorKind {
             Self::CoreClock => "core clock",
             Self::MemoryClock => "memory clock",
             Self::Utilisation => "utilisation",
+            Self::ThrottleReasons => "throttle reasons",
         })
     }
 }

@@ -1,6 +1,9 @@
 //! The two faces of a device.
 
-use crate::{Applied, Descriptor, Knob, ReadError, Reading, SensorKind, Settings, WriteError};
+use crate::{
+    Applied, Descriptor, Drained, Knob, PowerLimits, ReadError, Reading, SensorKind, Settings,
+    WriteError,
+};
 
 /// A device that can be read.
 pub trait Device {
@@ -9,6 +12,14 @@ pub trait Device {
 
     /// The newest value of a sensor; of a buffer, the newest sample.
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError>;
+
+    /// Everything that the driver's buffer has gathered since the last drain.
+    fn drain(&mut self) -> Result<Drained, ReadError> {
+        Err(ReadError::Unsupported(SensorKind::BufferedPower))
+    }
+
+    /// The power limits, requested, enforced and default apart.
+    fn power_limits(&mut self) -> Result<PowerLimits, ReadError>;
 }
 
 /// The right to set a device: the device itself in a simulation, a guard's client for a real one.

@@ -5,6 +5,7 @@
 mod choices;
 mod csv_text;
 mod deviations;
+mod devices;
 mod json;
 mod profiles;
 mod table;
@@ -13,6 +14,7 @@ mod terminal;
 pub use choices::{Choice, choices, recommendation};
 pub use csv_text::study_csv;
 pub use deviations::deviations_text;
+pub use devices::{devices_json, devices_text, doctor_json, doctor_text};
 pub use json::study_json;
 pub use profiles::profiles_text;
 pub use terminal::{study_markdown, study_text};

@@ -48,6 +48,52 @@ pub enum SessionError {
         /// What the first failure was.
         reason: String,
     },
+    /// NVML.
+    #[error(transparent)]
+    Nvml(#[from] sweetspot_backend_nvml::OpenError),
+    /// No GPU at all.
+    #[error("there is no NVIDIA GPU on this machine")]
+    NoGpu,
+    /// `--device` that names nothing.
+    #[error("--device {selector}: {problem}; there are {known}")]
+    Device {
+        /// As written.
+        selector: String,
+        /// What is wrong.
+        problem: String,
+        /// What could be named.
+        known: String,
+    },
+    /// A setting that a device does not offer.
+    #[error("{device}: {problem}")]
+    Setting {
+        /// Which device.
+        device: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A write was asked for where none is allowed.
+    #[error(
+        "read-only: no device setting is changed while --read-only or SWEETSPOT_READ_ONLY is set"
+    )]
+    ReadOnly,
+    /// Nothing to set.
+    #[error("nothing to set: give --power-cap, --core-clock or --memory-clock")]
+    NothingToSet,
+    /// The guard.
+    #[error(transparent)]
+    Guard(#[from] sweetspot_guard::GuardError),
+    /// Its journal.
+    #[error(transparent)]
+    Journal(#[from] sweetspot_guard::JournalError),
+    /// The system.
+    #[error("{what}: {problem}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What it says.
+        problem: std::io::Error,
+    },
     /// A list of simulated GPUs that cannot be made.
     #[error("--gpu {selector}: {problem}")]
     Gpus {

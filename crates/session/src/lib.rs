@@ -6,14 +6,22 @@
 pub mod published;
 
 mod deviations;
+mod devices;
+mod doctor;
 mod error;
+mod gpus;
+mod run;
 mod sim_workload;
 mod simulated_host;
 mod sweep;
 mod virtual_time;
 
 pub use deviations::{Deviation, StudyDeviations, TOLERANCE, deviations};
+pub use devices::{DeviceReport, SensorReport, devices};
+pub use doctor::{Check, Verdict, doctor};
 pub use error::SessionError;
+pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
+pub use run::{RunEnd, RunRequest, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{SimulatedHost, parse_gpus};
 pub use sweep::{SweepRequest, sweep};

@@ -174,6 +174,20 @@ impl<'a> Rank<'a> {
     }
 }
 
+impl Rank<'_> {
+    /// Waits for a single iteration, looking often once its end is near: others wait for it.
+    fn await_iteration(&self, near: Instant) -> Result<(u64, JobProgress), HostError> {
+        std::thread::sleep(near.saturating_duration_since(Instant::now()));
+        loop {
+            let (_, progress) = self.show()?;
+            if let Some(at) = progress.finished_at {
+                return Ok((at, progress));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
 impl Drop for Rank<'_> {
     fn drop(&mut self) {
         let _ = self.gpu.look(|live| live.leave(self.place));
@@ -292,6 +306,7 @@ fn together(
     let mut end = 0;
     let mut done = 0;
     let mut energies = vec![Joules::ZERO; ranks.len()];
+    let mut expected = Duration::ZERO;
     loop {
         let over = match (amount, begun) {
             (Amount::For(time), Some(begun)) => nanos(end - begun) >= time,
@@ -305,11 +320,13 @@ fn together(
             let now = rank.grant(rank.job.iterations().0, 1)?;
             begun.get_or_insert(now);
         }
+        let this_begun = Instant::now();
         for (rank, energy) in ranks.iter().zip(&mut energies) {
-            let (at, progress) = rank.finish(|_| Ok(()))?;
+            let (at, progress) = rank.await_iteration(this_begun + expected)?;
             end = end.max(at);
             *energy = progress.energy;
         }
+        expected = this_begun.elapsed().mul_f64(0.97);
         done += 1;
         teller.tell(done, done * batch)?;
     }

@@ -190,6 +190,12 @@ impl Live<'_> {
         Ok(())
     }
 
+    /// The range the core clock is locked to. NVML has no such getter; tests look here.
+    pub fn core_lock(&self) -> Option<(Megahertz, Megahertz)> {
+        let (low, high) = (self.record.core_low, self.record.core_high);
+        (high > 0.0).then(|| (Megahertz::new(low), Megahertz::new(high)))
+    }
+
     /// Locks the memory clock to a range, or frees it.
     pub fn lock_memory_clock(
         &mut self,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sweetspot_device::{
     Actuator, Amount, Applied, AppliedKnob, Clock, Descriptor, Device, DeviceId, DeviceKind,
-    Domain, Knob, KnobDescriptor, KnobRange, Moment, ReadError, Reading, SensorKind, Settings,
-    WriteError,
+    Domain, Knob, KnobDescriptor, KnobRange, Moment, PowerLimits, ReadError, Reading, SensorKind,
+    Settings, WriteError,
 };
 use sweetspot_quantity::{Joules, Megahertz, Quantity, Ratio, Seconds, Watts};
 use sweetspot_stats::Seed;
@@ -206,6 +206,16 @@ impl Device for SimulatedGpu {
         self.stuck.retain(|held| held.source != sensor);
         self.stuck.push(reading);
         Ok(reading)
+    }
+
+    fn power_limits(&mut self) -> Result<PowerLimits, ReadError> {
+        let default = self.profile.cap.default;
+        let set = self.settings.power_cap.unwrap_or(default);
+        Ok(PowerLimits {
+            requested: set,
+            enforced: set,
+            default,
+        })
     }
 }
 

@@ -1,0 +1,163 @@
+//! Readings.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock as NvmlClock, Sampling, TemperatureSensor};
+use nvml_wrapper::enums::device::SampleValue;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::structs::device::FieldId;
+use sweetspot_device::{
+    Amount, Clock, Descriptor, Device, Drained, Moment, MonotonicClock, PowerLimits, ReadError,
+    Reading, SensorKind, Throttle,
+};
+use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
+
+use crate::NvmlGpu;
+use crate::detect::{POWER_AVERAGE, POWER_INSTANT};
+use crate::error::of_read;
+
+/// A wall clock that moves by more than this against the monotonic one was set.
+const STEP_NANOS: i128 = 20_000_000;
+
+fn watts(milliwatts: u32) -> Amount {
+    Amount::Power(Watts::new(f64::from(milliwatts) / 1e3))
+}
+
+fn number(value: &SampleValue) -> f64 {
+    match *value {
+        SampleValue::F64(value) => value,
+        SampleValue::U32(value) => f64::from(value),
+        SampleValue::U64(value) => value as f64,
+        SampleValue::I64(value) => value as f64,
+    }
+}
+
+impl NvmlGpu {
+    fn field(&self, id: FieldId) -> Result<Amount, NvmlError> {
+        let values = self.device.field_values_for(&[id])?;
+        let sample = values.into_iter().next().ok_or(NvmlError::NotFound)??;
+        Ok(watts(number(&sample.value?) as u32))
+    }
+
+    fn amount(&self, sensor: SensorKind) -> Result<Amount, NvmlError> {
+        let device = &self.device;
+        let clock = |kind| {
+            Ok(Amount::Frequency(Megahertz::new(f64::from(
+                device.clock_info(kind)?,
+            ))))
+        };
+        match sensor {
+            SensorKind::EnergyCounter => {
+                let millijoules = device.total_energy_consumption()?;
+                Ok(Amount::Energy(Joules::new(millijoules as f64 / 1e3)))
+            }
+            SensorKind::AveragePower if self.power_is_averaged => Ok(watts(device.power_usage()?)),
+            SensorKind::AveragePower => self.field(POWER_AVERAGE),
+            SensorKind::InstantPower if self.power_is_averaged => self.field(POWER_INSTANT),
+            SensorKind::InstantPower => Ok(watts(device.power_usage()?)),
+            SensorKind::BufferedPower => {
+                let samples = device.samples(Sampling::Power, None)?;
+                let newest = samples.last().ok_or(NvmlError::NotFound)?;
+                Ok(watts(number(&newest.value) as u32))
+            }
+            SensorKind::Temperature => {
+                let degrees = device.temperature(TemperatureSensor::Gpu)?;
+                Ok(Amount::Temperature(Celsius::new(f64::from(degrees))))
+            }
+            SensorKind::CoreClock => clock(NvmlClock::SM),
+            SensorKind::MemoryClock => clock(NvmlClock::Memory),
+            SensorKind::Utilisation => {
+                let percent = device.utilization_rates()?.gpu;
+                Ok(Amount::Share(Ratio::new(f64::from(percent) / 100.0)))
+            }
+            SensorKind::ThrottleReasons => Ok(Amount::Throttle(throttle(
+                device.current_throttle_reasons()?,
+            ))),
+        }
+    }
+}
+
+fn throttle(reasons: ThrottleReasons) -> Throttle {
+    let any = |several: ThrottleReasons| reasons.intersects(several);
+    Throttle {
+        idle: any(ThrottleReasons::GPU_IDLE),
+        power_cap: any(ThrottleReasons::SW_POWER_CAP),
+        clock_setting: any(
+            ThrottleReasons::APPLICATIONS_CLOCKS_SETTING | ThrottleReasons::DISPLAY_CLOCK_SETTING
+        ),
+        thermal: any(ThrottleReasons::SW_THERMAL_SLOWDOWN | ThrottleReasons::HW_THERMAL_SLOWDOWN),
+        hardware: any(ThrottleReasons::HW_SLOWDOWN
+            | ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN
+            | ThrottleReasons::SYNC_BOOST),
+    }
+}
+
+impl Device for NvmlGpu {
+    fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError> {
+        if self.descriptor.sensor(sensor).is_none() {
+            return Err(ReadError::Unsupported(sensor));
+        }
+        let amount = self
+            .amount(sensor)
+            .map_err(|error| of_read(sensor, error))?;
+        Ok(Reading {
+            source: sensor,
+            at: MonotonicClock.now(),
+            amount,
+        })
+    }
+
+    fn drain(&mut self) -> Result<Drained, ReadError> {
+        const SENSOR: SensorKind = SensorKind::BufferedPower;
+        let samples = match self.device.samples(Sampling::Power, self.last_sample) {
+            Ok(samples) => samples,
+            Err(NvmlError::NotFound) => Vec::new(),
+            Err(error) => return Err(of_read(SENSOR, error)),
+        };
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let offset = i128::from(MonotonicClock.now().nanos()) - wall.as_nanos() as i128;
+        let clock_stepped = self
+            .wall_offset
+            .is_some_and(|before| (before - offset).abs() > STEP_NANOS);
+        self.wall_offset = Some(offset);
+        let readings: Vec<Reading> = samples
+            .iter()
+            // The driver may announce more samples than it gives: the rest have no time.
+            .filter(|sample| sample.timestamp > 0)
+            .filter_map(|sample| {
+                let nanos = i128::from(sample.timestamp) * 1000 + offset;
+                Some(Reading {
+                    source: SENSOR,
+                    at: Moment::from_nanos(u64::try_from(nanos).ok()?),
+                    amount: watts(number(&sample.value) as u32),
+                })
+            })
+            .collect();
+        let newest = samples.iter().map(|sample| sample.timestamp).max();
+        self.last_sample = newest.unwrap_or(self.last_sample);
+        Ok(Drained {
+            readings,
+            clock_stepped,
+        })
+    }
+
+    fn power_limits(&mut self) -> Result<PowerLimits, ReadError> {
+        let watts = |result: Result<u32, NvmlError>| match result {
+            Ok(milliwatts) => Ok(Watts::new(f64::from(milliwatts) / 1e3)),
+            Err(NvmlError::GpuLost) => Err(ReadError::Lost),
+            Err(error) => Err(ReadError::Limits(error.to_string())),
+        };
+        Ok(PowerLimits {
+            requested: watts(self.device.power_management_limit())?,
+            enforced: watts(self.device.enforced_power_limit())?,
+            default: watts(self.device.power_management_limit_default())?,
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! Settings. Only a guard calls this.
+
+use nvml_wrapper::enum_wrappers::device::Clock;
+use nvml_wrapper::enums::device::GpuLockedClocksSetting;
+use sweetspot_device::{
+    Actuator, Applied, AppliedKnob, Device, Domain, Knob, KnobDescriptor, Settings, Shortfall,
+    WriteError,
+};
+use sweetspot_quantity::{Megahertz, Quantity, Watts};
+
+use crate::NvmlGpu;
+use crate::detect::locks_cores;
+use crate::error::of_write;
+
+impl NvmlGpu {
+    fn check(&self, settings: &Settings) -> Result<(), WriteError> {
+        for knob in [Knob::PowerCap, Knob::CoreClock, Knob::MemoryClock] {
+            let asked = match knob {
+                Knob::PowerCap => settings.power_cap.is_some(),
+                Knob::CoreClock => settings.core_clock.is_some(),
+                Knob::MemoryClock => settings.memory_clock.is_some(),
+            };
+            if !asked {
+                continue;
+            }
+            match (self.descriptor.knob(knob), settings) {
+                (None, _) => return Err(WriteError::Unsupported(knob)),
+                (Some(KnobDescriptor::PowerCap(range)), s) => {
+                    offered(knob, s.power_cap, &range.domain)?
+                }
+                (Some(KnobDescriptor::CoreClock(range)), s) => {
+                    offered(knob, s.core_clock, &range.domain)?
+                }
+                (Some(KnobDescriptor::MemoryClock(range)), s) => {
+                    offered(knob, s.memory_clock, &range.domain)?
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_power_cap(&mut self, cap: Watts) -> Result<AppliedKnob<Watts>, WriteError> {
+        const KNOB: Knob = Knob::PowerCap;
+        let milliwatts = (cap.get() * 1e3).round() as u32;
+        self.device
+            .set_power_management_limit(milliwatts)
+            .map_err(|error| of_write(KNOB, error))?;
+        let limits = self.power_limits().map_err(|error| WriteError::Failed {
+            knob: KNOB,
+            reason: error.to_string(),
+        })?;
+        if (limits.requested - cap).abs() > Watts::new(0.5) {
+            return Err(WriteError::NotTaken {
+                knob: KNOB,
+                written: cap.to_string(),
+                read: limits.requested.to_string(),
+            });
+        }
+        Ok(AppliedKnob {
+            requested: limits.requested,
+            enforced: limits.enforced,
+            shortfall: (limits.enforced < limits.requested).then_some(Shortfall::BoardLimit),
+        })
+    }
+
+    /// A lock has no getter: what was written is all there is to tell.
+    fn lock(&mut self, knob: Knob, clock: Megahertz) -> Result<AppliedKnob<Megahertz>, WriteError> {
+        let mhz = clock.get().round() as u32;
+        let locked = match knob {
+            Knob::MemoryClock => self.device.set_mem_locked_clocks(mhz, mhz),
+            _ => self
+                .device
+                .set_gpu_locked_clocks(GpuLockedClocksSetting::Numeric {
+                    min_clock_mhz: mhz,
+                    max_clock_mhz: mhz,
+                }),
+        };
+        locked.map_err(|error| of_write(knob, error))?;
+        Ok(AppliedKnob {
+            requested: clock,
+            enforced: clock,
+            shortfall: None,
+        })
+    }
+
+    /// On boards that cannot lock clocks: both at once, read back.
+    fn set_application_clocks(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+        const KNOB: Knob = Knob::CoreClock;
+        let fail = |error| of_write(KNOB, error);
+        let now = |kind| self.device.applications_clock(kind).map_err(fail);
+        let pick = |asked: Option<Megahertz>, kind| match asked {
+            Some(clock) => Ok(clock.get().round() as u32),
+            None => now(kind),
+        };
+        let memory = pick(settings.memory_clock, Clock::Memory)?;
+        let core = pick(settings.core_clock, Clock::Graphics)?;
+        self.device
+            .set_applications_clocks(memory, core)
+            .map_err(fail)?;
+        let read = self
+            .device
+            .applications_clock(Clock::Graphics)
+            .map_err(fail)?;
+        if read != core {
+            return Err(WriteError::NotTaken {
+                knob: KNOB,
+                written: format!("{core} MHz"),
+                read: format!("{read} MHz"),
+            });
+        }
+        let applied = |clock: Option<Megahertz>| {
+            clock.map(|clock| AppliedKnob {
+                requested: clock,
+                enforced: clock,
+                shortfall: None,
+            })
+        };
+        Ok(Applied {
+            power_cap: None,
+            core_clock: applied(settings.core_clock),
+            memory_clock: applied(settings.memory_clock),
+        })
+    }
+}
+
+fn offered<Q: Quantity + std::fmt::Display>(
+    knob: Knob,
+    asked: Option<Q>,
+    domain: &Domain<Q>,
+) -> Result<(), WriteError> {
+    match asked {
+        Some(value) if !domain.contains(value) => Err(WriteError::OutOfRange {
+            knob,
+            asked: value.to_string(),
+            offered: domain.offered_near(value),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl Actuator for NvmlGpu {
+    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+        self.check(settings)?;
+        let mut applied = Applied::default();
+        let clocks = settings.core_clock.is_some() || settings.memory_clock.is_some();
+        if clocks && !locks_cores(&self.architecture) {
+            applied = self.set_application_clocks(settings)?;
+        } else {
+            if let Some(clock) = settings.memory_clock {
+                applied.memory_clock = Some(self.lock(Knob::MemoryClock, clock)?);
+            }
+            if let Some(clock) = settings.core_clock {
+                applied.core_clock = Some(self.lock(Knob::CoreClock, clock)?);
+            }
+        }
+        if let Some(cap) = settings.power_cap {
+            applied.power_cap = Some(self.set_power_cap(cap)?);
+        }
+        Ok(applied)
+    }
+
+    fn reset(&mut self, knob: Knob) -> Result<(), WriteError> {
+        let reset = match knob {
+            Knob::PowerCap => {
+                let default = self.device.power_management_limit_default();
+                default.and_then(|limit| self.device.set_power_management_limit(limit))
+            }
+            _ if !locks_cores(&self.architecture) => self.device.reset_applications_clocks(),
+            Knob::CoreClock => self.device.reset_gpu_locked_clocks(),
+            Knob::MemoryClock => self.device.reset_mem_locked_clocks(),
+        };
+        reset.map_err(|error| of_write(knob, error))
+    }
+}

@@ -1,0 +1,69 @@
+//! A simulated host that stays up for as long as a test needs it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// A host and the program that keeps it.
+pub struct TestHost {
+    keeper: Child,
+    stdin: Option<ChildStdin>,
+    folder: PathBuf,
+    library: PathBuf,
+}
+
+impl TestHost {
+    pub fn new(gpus: &str) -> Self {
+        let mut keeper = Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+            .args([
+                "simulate",
+                "--gpu",
+                gpus,
+                "--",
+                "sh",
+                "-c",
+                "echo $SWEETSPOT_SIM; echo $SWEETSPOT_NVML; read line",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stdin = keeper.stdin.take();
+        let out = keeper.stdout.take().expect("its output is piped");
+        let mut lines = BufReader::new(out).lines();
+        let mut path = || PathBuf::from(lines.next().expect("a line").expect("of text"));
+        let (folder, library) = (path(), path());
+        Self {
+            keeper,
+            stdin,
+            folder,
+            library,
+        }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A command on this host.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("SWEETSPOT_SIM", &self.folder)
+            .env("SWEETSPOT_NVML", &self.library)
+            .env("LD_LIBRARY_PATH", self.folder.join("lib"));
+        command
+    }
+
+    /// The program on this host.
+    pub fn sweetspot(&self) -> Command {
+        self.command(env!("CARGO_BIN_EXE_sweetspot"))
+    }
+}
+
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}

@@ -1,0 +1,130 @@
+//! The tool killed at random moments of a run: the GPU is as before within a second, and no process of the
+//! workload is left. `KILLS=200` for the whole count (scripts/kill-test).
+
+#[path = "common/host.rs"]
+mod host;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use host::TestHost;
+use sweetspot_quantity::Watts;
+use sweetspot_sim_host::Host;
+use sweetspot_stats::Seed;
+
+/// What the workload leaves in process lists: a grandchild in a session of its own among it.
+fn workload(marker: u64) -> String {
+    format!("sleep 7{marker} & setsid sleep 7{marker} & sleep 7{marker}")
+}
+
+fn is_running(marker: u64) -> bool {
+    let wanted = format!("7{marker}");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.into_iter().any(|entry| {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(&wanted)
+    })
+}
+
+fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
+    let shared = Host::open(host.folder()).unwrap();
+    let gpu = &shared.gpus()[0];
+    gpu.look(|gpu| gpu.set_power_cap(Watts::new(250.0)))
+        .unwrap()
+        .unwrap();
+    let marker = 100_000_000 + u64::from(std::process::id()) * 1000 + number;
+    let mut client = host
+        .sweetspot()
+        .args([
+            "run",
+            "--power-cap",
+            "160",
+            "--core-clock",
+            "1200",
+            "--",
+            "sh",
+            "-c",
+            &workload(marker),
+        ])
+        .spawn()
+        .unwrap();
+    let seed = Seed::new(7).number(number);
+    std::thread::sleep(Duration::from_secs_f64(
+        0.35 * seed.label("moment").uniform().powi(2),
+    ));
+    let was_set = gpu.look(|gpu| gpu.power_cap().get()).unwrap() == 160.0;
+    let signal = ["-KILL", "-TERM", "-INT"][(3.0 * seed.label("signal").uniform()) as usize];
+    Command::new("kill")
+        .args([signal, &client.id().to_string()])
+        .status()
+        .unwrap();
+    let killed = Instant::now();
+    let as_before = || {
+        gpu.look(|gpu| gpu.power_cap().get() == 250.0 && gpu.core_lock().is_none())
+            .unwrap()
+    };
+    // A guard that had not begun may still begin, and must then end: so look until the second is over.
+    let mut took = None;
+    while killed.elapsed() < Duration::from_secs(1) {
+        let good = as_before() && !is_running(marker);
+        match (good, took) {
+            (true, None) => took = Some(killed.elapsed()),
+            (false, Some(_)) => took = None,
+            _ => {}
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    client.wait().unwrap();
+    assert!(
+        as_before(),
+        "kill {number} with {signal}: the settings are not back"
+    );
+    assert!(
+        !is_running(marker),
+        "kill {number} with {signal}: something still runs"
+    );
+    assert!(
+        took.is_some(),
+        "kill {number} with {signal}: it took more than a second"
+    );
+    (took.unwrap_or_default().as_millis() as u64, was_set)
+}
+
+#[test]
+fn settings_come_back_within_a_second_of_any_kill() {
+    let kills: u64 = std::env::var("KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+        .unwrap_or(24);
+    let next = AtomicU64::new(0);
+    let results: Vec<(u64, bool)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let host = TestHost::new("v100");
+                    let mut results = Vec::new();
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= kills {
+                            return results;
+                        }
+                        results.push(kill_once(&host, number));
+                    }
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    let set = results.iter().filter(|(_, was_set)| *was_set).count();
+    let slowest = results.iter().map(|(took, _)| *took).max().unwrap_or(0);
+    println!(
+        "{} kills, {set} of them while the setting was in force; the slowest restore took {slowest} ms",
+        results.len()
+    );
+    assert_eq!(results.len() as u64, kills);
+    assert!(set * 4 > results.len(), "only {set} kills fell into a run");
+}

@@ -1,0 +1,282 @@
+//! `sweetspot run` on simulated GPUs: what is written, what comes back, what is refused.
+
+#[path = "common/host.rs"]
+mod host;
+
+use std::process::{Command, Output};
+
+use host::TestHost;
+use sweetspot_quantity::Watts;
+use sweetspot_sim_host::Host;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn run(host: &TestHost, args: &[&str]) -> Output {
+    host.sweetspot().arg("run").args(args).output().unwrap()
+}
+
+fn set_cap(host: &TestHost, watts: f64) {
+    let shared = Host::open(host.folder()).unwrap();
+    shared.gpus()[0]
+        .look(|gpu| gpu.set_power_cap(Watts::new(watts)))
+        .unwrap()
+        .unwrap();
+}
+
+fn cap(host: &TestHost) -> f64 {
+    let shared = Host::open(host.folder()).unwrap();
+    shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap()
+}
+
+fn writes(host: &TestHost) -> String {
+    std::fs::read_to_string(host.folder().join("writes.log")).unwrap_or_default()
+}
+
+#[test]
+fn the_writes_of_a_run_in_order() {
+    let host = TestHost::new("v100:2");
+    set_cap(&host, 250.0);
+    let output = run(
+        &host,
+        &[
+            "--power-cap",
+            "180W",
+            "--core-clock",
+            "1200MHz",
+            "--",
+            "true",
+        ],
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    snapbox::assert_data_eq!(
+        writes(&host),
+        snapbox::file!["snapshots/run-writes.txt"].raw()
+    );
+    assert_eq!(cap(&host), 250.0);
+    let journals = std::fs::read_dir(host.folder().join("guard")).unwrap();
+    let left = journals.filter(|file| {
+        file.as_ref()
+            .unwrap()
+            .path()
+            .extension()
+            .is_some_and(|e| e != "lock")
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn the_command_runs_at_the_setting_and_its_code_comes_back() {
+    let host = TestHost::new("v100");
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let script = format!("{program} devices --export-json -; exit 7");
+    let output = run(&host, &["--power-cap", "190", "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(7));
+    let devices: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(devices["devices"][0]["power_cap_w"]["requested"], 190.0);
+    assert_eq!(devices["devices"][0]["power_cap_w"]["default"], 300.0);
+    assert_eq!(cap(&host), 300.0);
+    let output = run(
+        &host,
+        &["--power-cap", "190", "--", "sh", "-c", "kill -9 $$"],
+    );
+    assert_eq!(output.status.code(), Some(128 + 9));
+}
+
+#[test]
+fn wrong_input_is_refused_before_anything_is_written() {
+    let host = TestHost::new("v100");
+    let refused = |args: &[&str], code: i32, expected: &str| {
+        let output = run(&host, args);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    };
+    refused(
+        &["--power-cap", "90", "--", "true"],
+        125,
+        "power cap 90 W is not offered: it goes from 150 W to 300 W",
+    );
+    refused(
+        &["--core-clock", "1000", "--", "true"],
+        125,
+        "the nearest are 997 MHz and 1005 MHz",
+    );
+    refused(
+        &["--memory-clock", "877", "--", "true"],
+        125,
+        "it has no memory clock that can be set",
+    );
+    refused(
+        &["--device", "3", "--power-cap", "200", "--", "true"],
+        125,
+        "there is no GPU `3`; there are 0 (GPU-",
+    );
+    refused(&["--", "true"], 125, "nothing to set");
+    refused(
+        &["--read-only", "--power-cap", "200", "--", "true"],
+        125,
+        "read-only",
+    );
+    refused(
+        &["--power-cap", "200J", "--", "true"],
+        125,
+        "`200J` is not a power",
+    );
+    refused(
+        &["--power-cap", "200", "--", "/no/such/program"],
+        127,
+        "cannot run /no/such/program",
+    );
+    assert_eq!(cap(&host), 300.0);
+    let caps: Vec<String> = writes(&host).lines().map(str::to_owned).collect();
+    // Only the last of them got as far as a guard, which put things back.
+    assert_eq!(
+        caps,
+        ["gpu0 power_cap 200000 mW", "gpu0 power_cap 300000 mW"]
+    );
+}
+
+#[test]
+fn no_library_no_driver_no_gpu() {
+    let run = |library: &str| {
+        Command::new(env!("CARGO_BIN_EXE_sweetspot"))
+            .args(["run", "--power-cap", "200", "--", "true"])
+            .env("SWEETSPOT_NVML", library)
+            .env_remove("SWEETSPOT_SIM")
+            .output()
+            .unwrap()
+    };
+    let missing = run("/no/such/lib.so");
+    assert_eq!(missing.status.code(), Some(125));
+    assert!(
+        text(&missing.stderr).contains("cannot load NVIDIA's management library /no/such/lib.so")
+    );
+    let broken = run("/etc/hostname");
+    assert_eq!(broken.status.code(), Some(125));
+    let host = TestHost::new("v100");
+    let no_driver = host
+        .sweetspot()
+        .args(["devices"])
+        .env_remove("SWEETSPOT_SIM")
+        .output()
+        .unwrap();
+    assert_eq!(no_driver.status.code(), Some(2));
+    assert!(
+        text(&no_driver.stderr).contains("driver is not loaded"),
+        "{}",
+        text(&no_driver.stderr)
+    );
+}
+
+#[test]
+fn one_writer_at_a_time_and_the_second_is_told_who() {
+    let host = TestHost::new("v100");
+    let mut first = host
+        .sweetspot()
+        .args(["run", "--power-cap", "200", "--", "sleep", "20"])
+        .spawn()
+        .unwrap();
+    while cap(&host) != 200.0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = run(&host, &["--power-cap", "250", "--", "true"]);
+    assert_eq!(second.status.code(), Some(125));
+    let message = text(&second.stderr);
+    assert!(
+        message.contains(&format!("is held by process {}", first.id())),
+        "{message}"
+    );
+    assert!(
+        message.contains("run --power-cap 200 -- sleep 20"),
+        "{message}"
+    );
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn faults_of_the_gpu_are_told_and_nothing_is_left_behind_silently() {
+    let folder = tempfile::tempdir().unwrap();
+    let v100 = include_str!("../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    let profile = |fault: &str| {
+        let path = folder.path().join("gpu.toml");
+        std::fs::write(&path, format!("{v100}\n[[fault]]\n{fault}\n")).unwrap();
+        path.to_string_lossy().into_owned()
+    };
+    let denied = TestHost::new(&profile("kind = \"write-denied\"\nknob = \"power-cap\""));
+    let output = run(&denied, &["--power-cap", "200", "--", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        text(&output.stderr).contains("no permission to set power cap"),
+        "{}",
+        text(&output.stderr)
+    );
+
+    let lost = TestHost::new(&profile("kind = \"lost\"\nafter = \"1.5 s\""));
+    let output = run(&lost, &["--power-cap", "200", "--", "sleep", "2"]);
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("its settings could not be put back: try `sweetspot restore`"),
+        "{message}"
+    );
+    let other = lost.sweetspot().arg("doctor").output().unwrap();
+    assert!(
+        text(&other.stderr).contains("was left changed by"),
+        "{}",
+        text(&other.stderr)
+    );
+}
+
+#[test]
+fn what_a_killed_guard_left_is_said_and_restored() {
+    let host = TestHost::new("v100");
+    set_cap(&host, 240.0);
+    let mut client = host
+        .sweetspot()
+        .args(["run", "--power-cap", "200", "--", "sleep", "20"])
+        .spawn()
+        .unwrap();
+    while cap(&host) != 200.0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // The guard and its client both, at once.
+    let children =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", client.id())).unwrap();
+    for guard in children.split_whitespace() {
+        Command::new("kill").args(["-9", guard]).status().unwrap();
+    }
+    client.kill().unwrap();
+    client.wait().unwrap();
+    assert_eq!(cap(&host), 200.0);
+    let said = host
+        .sweetspot()
+        .args(["simulate", "--list"])
+        .output()
+        .unwrap();
+    assert!(
+        text(&said.stderr).contains("was left changed by process"),
+        "{}",
+        text(&said.stderr)
+    );
+    let restored = host.sweetspot().arg("restore").output().unwrap();
+    assert!(
+        text(&restored.stdout).contains("it is as before now"),
+        "{}",
+        text(&restored.stdout)
+    );
+    assert_eq!(cap(&host), 240.0);
+    let again = host.sweetspot().arg("restore").output().unwrap();
+    assert_eq!(text(&again.stdout), "nothing was left changed\n");
+
+    std::fs::write(host.folder().join("guard/GPU-x.journal"), "{ half").unwrap();
+    let damaged = host.sweetspot().arg("restore").output().unwrap();
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(
+        text(&damaged.stderr).contains("GPU-x.journal is damaged"),
+        "{}",
+        text(&damaged.stderr)
+    );
+}

@@ -1,0 +1,217 @@
+//! A guard seen from the process that needs one.
+
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use sweetspot_device::{Applied, DeviceId, Settings};
+
+use crate::owner::Owner;
+use crate::protocol::{Ended, Reply, Request, Start, receive, send};
+
+/// Why a guard did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// It said why.
+    #[error("{0}")]
+    Refused(String),
+    /// The workload could not be started.
+    #[error("cannot run {program}: {reason}")]
+    NotStarted {
+        /// What was to run.
+        program: String,
+        /// Whether there is no such program.
+        missing: bool,
+        /// What the system says.
+        reason: String,
+    },
+    /// It is gone.
+    #[error("the guard is gone ({0}); `sweetspot restore` puts back what it may have left changed")]
+    Gone(String),
+}
+
+/// What a guard tells without being asked, or in answer to an interruption.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// The workload ended.
+    Ended(Ended),
+    /// The devices are as before; problems in words.
+    Released(Vec<String>),
+}
+
+/// A running guard. Everything is put back when it is dropped.
+#[derive(Debug)]
+pub struct Guard {
+    child: Child,
+    replies: BufReader<UnixStream>,
+    requests: UnixStream,
+}
+
+const START_WITHIN: Duration = Duration::from_secs(20);
+
+impl Guard {
+    /// Starts the program that serves as guard; it is told the socket by its last argument.
+    pub fn start(mut program: Command, folder: &Path) -> Result<Self, GuardError> {
+        let gone = |error: io::Error| GuardError::Gone(error.to_string());
+        let path = folder.join(format!("guard-{}.socket", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).map_err(gone)?;
+        listener.set_nonblocking(true).map_err(gone)?;
+        // In a process group of its own, so that what is sent to the client's does not reach it.
+        let child = program.arg(&path).process_group(0).spawn().map_err(gone)?;
+        let stream = accept(&listener, child);
+        let _ = std::fs::remove_file(&path);
+        let (stream, child) = stream.map_err(gone)?;
+        Ok(Self {
+            child,
+            replies: BufReader::new(stream.try_clone().map_err(gone)?),
+            requests: stream,
+        })
+    }
+
+    /// Takes devices, and returns what there is to know about how they were found.
+    pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<String>, GuardError> {
+        let owner = Owner::me();
+        match self.ask(&Request::Lease { devices, owner })? {
+            Reply::Leased { notes } => Ok(notes),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Brings a device's knobs to a state.
+    pub fn apply(&mut self, device: &DeviceId, settings: &Settings) -> Result<Applied, GuardError> {
+        let request = Request::Apply {
+            device: device.clone(),
+            settings: *settings,
+        };
+        match self.ask(&request)? {
+            Reply::Applied(applied) => Ok(applied),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Runs the workload; its end comes as a [`Message`].
+    pub fn run(&mut self, start: Start) -> Result<(), GuardError> {
+        let program = start.command.first().cloned().unwrap_or_default();
+        match self.ask(&Request::Start(start))? {
+            Reply::Started => Ok(()),
+            Reply::NotStarted { missing, reason } => Err(GuardError::NotStarted {
+                program: String::from_utf8_lossy(&program).into_owned(),
+                missing,
+                reason,
+            }),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Something that can interrupt the guard from a signal handler's thread.
+    pub fn interrupter(&self) -> io::Result<impl FnMut(i32, bool) + Send + 'static> {
+        let mut stream = self.requests.try_clone()?;
+        Ok(move |signal, pass_on| {
+            let _ = send(&mut stream, &Request::Interrupt { signal, pass_on });
+        })
+    }
+
+    /// Waits for what the guard has to tell.
+    pub fn wait(&mut self) -> Result<Message, GuardError> {
+        match self.reply()? {
+            Reply::Ended(ended) => Ok(Message::Ended(ended)),
+            Reply::Released { problems } => Ok(Message::Released(problems)),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Waits for what the guard has to tell, but not for ever; nothing where it told nothing.
+    pub fn wait_for(&mut self, time: Duration) -> Option<Message> {
+        let stream = self.replies.get_ref();
+        stream.set_read_timeout(Some(time)).ok()?;
+        let message = self
+            .replies
+            .fill_buf()
+            .ok()
+            .filter(|bytes| !bytes.is_empty())
+            .map(|_| ());
+        let _ = self.replies.get_ref().set_read_timeout(None);
+        message.and_then(|()| self.wait().ok())
+    }
+
+    /// Lets everything go, and returns what could not be put back. What the workload left running goes on,
+    /// unless it is to end.
+    pub fn release(mut self, end_workload: bool) -> Result<Vec<String>, GuardError> {
+        self.send(&Request::Release { end_workload })?;
+        loop {
+            match self.wait() {
+                Ok(Message::Released(problems)) => {
+                    let _ = self.child.wait();
+                    return Ok(problems);
+                }
+                Ok(Message::Ended(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn send(&mut self, request: &Request) -> Result<(), GuardError> {
+        send(&mut self.requests, request).map_err(|error| GuardError::Gone(error.to_string()))
+    }
+
+    fn reply(&mut self) -> Result<Reply, GuardError> {
+        loop {
+            match receive(&mut self.replies) {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) => return Err(GuardError::Gone("it closed its socket".to_owned())),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(GuardError::Gone(error.to_string())),
+            }
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Reply, GuardError> {
+        self.send(request)?;
+        match self.reply()? {
+            Reply::Refused(reason) => Err(GuardError::Refused(reason)),
+            reply => Ok(reply),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.requests.shutdown(std::net::Shutdown::Both);
+        let _ = self.child.wait();
+    }
+}
+
+fn unexpected(reply: Reply) -> GuardError {
+    match reply {
+        Reply::Refused(reason) => GuardError::Refused(reason),
+        Reply::Released { .. } => GuardError::Refused("it was interrupted".to_owned()),
+        other => GuardError::Gone(format!("it answered {other:?}")),
+    }
+}
+
+/// Waits for the guard to call, but not for one that ended instead.
+fn accept(listener: &UnixListener, mut child: Child) -> io::Result<(UnixStream, Child)> {
+    let begun = Instant::now();
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                return Ok((stream, child));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(status) = child.try_wait()? {
+            return Err(io::Error::other(format!("it ended at once, {status}")));
+        }
+        if begun.elapsed() > START_WITHIN {
+            let _ = child.kill();
+            return Err(io::Error::other("it did not start in time"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

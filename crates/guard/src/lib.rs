@@ -1,0 +1,23 @@
+//! The only writer to any device.
+//!
+//! A guard is a process of its own. Its client asks over a socket: lease these devices, apply this, run
+//! that. Before the first write to a device, what was set is in a journal on disk. When the client lets go,
+//! or is gone for whatever reason, the guard puts everything back and ends what still runs of the workload,
+//! to the last grandchild.
+//!
+//! Promises: one writer per device, told who it is when somebody else asks; every write read back; a
+//! journal that is there means that something was left changed.
+//! Left to others: which backend a device belongs to, what to set.
+
+mod client;
+mod journal;
+mod owner;
+mod processes;
+mod protocol;
+mod server;
+
+pub use client::{Guard, GuardError, Message};
+pub use journal::{Journal, JournalError, Left};
+pub use owner::Owner;
+pub use protocol::{Ended, Start};
+pub use server::{Controlled, restore_left, serve};

@@ -1,0 +1,73 @@
+//! The workload's process tree.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+
+/// From now on, whoever loses its parent below this process becomes its child.
+pub fn adopt_orphans() {
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Everything below this process.
+fn descendants() -> Vec<Pid> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+            continue;
+        };
+        let mut fields = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_whitespace();
+        let (state, parent) = (fields.next(), fields.next());
+        if state == Some("Z") {
+            continue;
+        }
+        if let Some(parent) = parent.and_then(|parent| parent.parse().ok()) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut next = vec![getpid().as_raw_nonzero().get()];
+    while let Some(parent) = next.pop() {
+        for child in children.remove(&parent).unwrap_or_default() {
+            found.extend(Pid::from_raw(child));
+            next.push(child);
+        }
+    }
+    found
+}
+
+/// Sends a signal to everything below this process.
+pub fn signal_all(signal: Signal) {
+    for pid in descendants() {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Ends everything below this process: politely, and after `grace` not so. Returns when nothing is left.
+pub fn end_all(grace: Duration) {
+    let begun = Instant::now();
+    signal_all(Signal::TERM);
+    loop {
+        reap();
+        if descendants().is_empty() {
+            return;
+        }
+        if begun.elapsed() > grace {
+            signal_all(Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Lets ended children go.
+fn reap() {
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+}

@@ -1,0 +1,79 @@
+//! What client and guard say to each other: one JSON object a line.
+
+use std::io::{self, BufRead, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sweetspot_device::{Applied, DeviceId, Settings};
+
+use crate::owner::Owner;
+
+/// A command to run as the workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Program and arguments; bytes, because a path need not be text.
+    pub command: Vec<Vec<u8>>,
+    /// Variables to add to the environment.
+    pub environment: Vec<(String, String)>,
+    /// The process group of the client, to which a terminal sends its signals.
+    pub process_group: i32,
+}
+
+/// How the workload ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// With a code of its own.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Request {
+    Lease {
+        devices: Vec<DeviceId>,
+        owner: Owner,
+    },
+    Apply {
+        device: DeviceId,
+        settings: Settings,
+    },
+    Start(Start),
+    Interrupt {
+        signal: i32,
+        pass_on: bool,
+    },
+    Release {
+        end_workload: bool,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reply {
+    Leased { notes: Vec<String> },
+    Applied(Applied),
+    Started,
+    NotStarted { missing: bool, reason: String },
+    Ended(Ended),
+    Released { problems: Vec<String> },
+    Refused(String),
+}
+
+pub(crate) fn send<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// The next message; nothing where the other side is gone, be it in the middle of a line.
+pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl BufRead) -> io::Result<Option<T>> {
+    let mut line = Vec::new();
+    stream.read_until(b'\n', &mut line)?;
+    if line.last() != Some(&b'\n') {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_slice(&line)?))
+}

@@ -1,0 +1,284 @@
+//! The guard itself.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use sweetspot_device::{Actuator, Device, DeviceId, Knob, Settings, WriteError};
+
+use crate::journal::{Claim, Entry, Journal, JournalError, Left};
+use crate::owner::{Owner, boot_id};
+use crate::processes::{adopt_orphans, end_all, signal_all};
+use crate::protocol::{Ended, Reply, Request, Start, receive, send};
+
+/// How long an orphaned workload may take to end by itself.
+const ORPHANS_GRACE: Duration = Duration::from_millis(300);
+
+/// A device that can be read and set.
+pub trait Controlled: Device + Actuator {}
+impl<T: Device + Actuator> Controlled for T {}
+
+struct Leased {
+    device: Box<dyn Controlled>,
+    entry: Entry,
+    _claim: Claim,
+}
+
+struct Server<'a> {
+    journal: Journal,
+    open: &'a mut dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String>,
+    leased: Vec<Leased>,
+    out: Arc<Mutex<UnixStream>>,
+}
+
+/// Serves one client until it lets go or is gone; then everything is as it was.
+pub fn serve(
+    stream: UnixStream,
+    journal: Journal,
+    open: &mut dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String>,
+) -> io::Result<()> {
+    // Signals are the client's to handle: the guard ends when the client does. They are caught, not
+    // ignored, because what is ignored would be so in the workload as well.
+    let caught = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(signal, caught.clone())?;
+    }
+    adopt_orphans();
+    let mut requests = BufReader::new(stream.try_clone()?);
+    let mut server = Server {
+        journal,
+        open,
+        leased: Vec::new(),
+        out: Arc::new(Mutex::new(stream)),
+    };
+    loop {
+        let request = match receive::<Request>(&mut requests) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(Some(request)) => request,
+            // A client that speaks nonsense is as good as gone.
+            Ok(None) | Err(_) => {
+                server.put_back();
+                end_all(ORPHANS_GRACE);
+                return Ok(());
+            }
+        };
+        let released = match request {
+            Request::Release { end_workload } => Some(end_workload),
+            _ => None,
+        };
+        let reply = server.answer(request);
+        server.say(&reply);
+        if let Some(end_workload) = released {
+            if end_workload {
+                end_all(ORPHANS_GRACE);
+            }
+            return Ok(());
+        }
+    }
+}
+
+impl Server<'_> {
+    fn say(&self, reply: &Reply) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        // A client that is gone is noticed where requests are read.
+        let _ = send(&mut *out, reply);
+    }
+
+    fn answer(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Lease { devices, owner } => match self.lease(&devices, &owner) {
+                Ok(notes) => Reply::Leased { notes },
+                Err(reason) => {
+                    self.put_back();
+                    Reply::Refused(reason)
+                }
+            },
+            Request::Apply { device, settings } => match self.apply(&device, &settings) {
+                Ok(applied) => Reply::Applied(applied),
+                Err(reason) => Reply::Refused(reason),
+            },
+            Request::Start(start) => match run(&start) {
+                Ok(child) => {
+                    self.watch(child);
+                    Reply::Started
+                }
+                Err(error) => Reply::NotStarted {
+                    missing: error.kind() == io::ErrorKind::NotFound,
+                    reason: error.to_string(),
+                },
+            },
+            Request::Interrupt { signal, pass_on } => {
+                // First the devices, whatever the workload makes of the signal.
+                let problems = self.put_back();
+                if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
+                    signal_all(signal);
+                }
+                Reply::Released { problems }
+            }
+            Request::Release { .. } => Reply::Released {
+                problems: self.put_back(),
+            },
+        }
+    }
+
+    fn lease(&mut self, devices: &[DeviceId], owner: &Owner) -> Result<Vec<String>, String> {
+        let mut notes = Vec::new();
+        for id in devices {
+            let claim = self.journal.claim(id, owner).map_err(text)?;
+            let mut device = (self.open)(id)?;
+            if let Some(left) = self.journal.read(id).map_err(text)? {
+                notes.push(settle(&self.journal, device.as_mut(), &left)?);
+            }
+            let cap = device.power_limits().ok().map(|limits| limits.requested);
+            let name = device.descriptor().name.clone();
+            let entry = Entry::new(owner.clone(), id.clone(), name, cap);
+            self.leased.push(Leased {
+                device,
+                entry,
+                _claim: claim,
+            });
+        }
+        Ok(notes)
+    }
+
+    fn apply(
+        &mut self,
+        id: &DeviceId,
+        settings: &Settings,
+    ) -> Result<sweetspot_device::Applied, String> {
+        let leased = self
+            .leased
+            .iter_mut()
+            .find(|leased| leased.entry.device == *id);
+        let leased = leased.ok_or_else(|| format!("{id} is not leased"))?;
+        let touched = &mut leased.entry.touched;
+        for (knob, named) in [
+            (Knob::PowerCap, settings.power_cap.is_some()),
+            (Knob::CoreClock, settings.core_clock.is_some()),
+            (Knob::MemoryClock, settings.memory_clock.is_some()),
+        ] {
+            if named && !touched.contains(&knob) {
+                touched.push(knob);
+            }
+        }
+        if touched.contains(&Knob::PowerCap) && leased.entry.power_cap.is_none() {
+            return Err(format!(
+                "{id}: the power cap cannot be read, so it could not be put back"
+            ));
+        }
+        // On disk before the first write.
+        self.journal.write(&leased.entry).map_err(text)?;
+        leased
+            .device
+            .apply(settings)
+            .map_err(|error| format!("{}: {error}", leased.entry.name))
+    }
+
+    /// Puts back whatever was touched; what could not be put back stays in the journal and is told.
+    fn put_back(&mut self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for mut leased in self.leased.drain(..) {
+            let restored = restore(leased.device.as_mut(), &leased.entry);
+            let forgotten =
+                restored.and_then(|()| self.journal.forget(&leased.entry.device).map_err(text));
+            problems.extend(forgotten.err());
+        }
+        problems
+    }
+
+    /// Tells the client when the workload ends.
+    fn watch(&self, mut child: Child) {
+        let out = self.out.clone();
+        std::thread::spawn(move || {
+            let ended = match child.wait() {
+                Ok(status) => match (status.code(), status.signal()) {
+                    (Some(code), _) => Ended::Code(code),
+                    (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+                },
+                Err(_) => Ended::Code(1),
+            };
+            let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = send(&mut *out, &Reply::Ended(ended));
+        });
+    }
+}
+
+fn text(error: JournalError) -> String {
+    error.to_string()
+}
+
+/// In the opposite order of the touching. A lock has no getter, so undoing it is a reset; the cap is read back.
+fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), String> {
+    let failed = |error: WriteError| {
+        format!(
+            "{} ({}): {error}; its settings could not be put back: try `sweetspot restore`",
+            entry.name, entry.device
+        )
+    };
+    for knob in entry.touched.iter().rev() {
+        match knob {
+            Knob::PowerCap => {
+                let settings = Settings {
+                    power_cap: entry.power_cap,
+                    ..Settings::default()
+                };
+                device.apply(&settings).map_err(failed)?;
+            }
+            clock => device.reset(*clock).map_err(failed)?,
+        }
+    }
+    Ok(())
+}
+
+/// Undoes what an earlier guard left; what an earlier boot left is gone already.
+fn settle(journal: &Journal, device: &mut dyn Controlled, left: &Entry) -> Result<String, String> {
+    let note = if left.owner.boot_id == boot_id() {
+        restore(device, left)?;
+        format!(
+            "{} was left changed by {}: it is as before now",
+            left.name, left.owner
+        )
+    } else {
+        format!(
+            "{} was left changed in an earlier boot of this machine, which undid it",
+            left.name
+        )
+    };
+    journal.forget(&left.device).map_err(text)?;
+    Ok(note)
+}
+
+/// Puts back what guards that are gone left changed; a line about each.
+pub fn restore_left(
+    journal: &Journal,
+    left: &Left,
+    open: &mut dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String>,
+) -> Result<String, String> {
+    let _claim = journal.claim(&left.device, &Owner::me()).map_err(text)?;
+    let entry = journal.read(&left.device).map_err(text)?;
+    let Some(entry) = entry else {
+        return Ok(format!("{} is as before already", left.name));
+    };
+    let mut device = open(&left.device)?;
+    settle(journal, device.as_mut(), &entry)
+}
+
+fn run(start: &Start) -> io::Result<Child> {
+    let mut words = start
+        .command
+        .iter()
+        .map(|word| OsString::from_vec(word.clone()));
+    let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
+    Command::new(program)
+        .args(words)
+        .envs(start.environment.iter().map(|(name, value)| (name, value)))
+        .process_group(start.process_group)
+        .spawn()
+}

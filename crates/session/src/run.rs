@@ -1,0 +1,207 @@
+//! `run`: a command at a setting, and everything as before afterwards.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rustix::process::getpgrp;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sweetspot_device::{Descriptor, Device, Domain, Knob, KnobDescriptor, Settings};
+use sweetspot_guard::{Ended, Guard, GuardError, Message, Start};
+use sweetspot_quantity::Quantity;
+
+use crate::SessionError;
+use crate::gpus::{all_gpus, guard_folder, open_nvml, select};
+
+/// A command and the setting it is to run at.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// Which GPUs, where the user says.
+    pub device: Option<String>,
+    /// The setting, the same on each.
+    pub settings: Settings,
+    /// No write is allowed.
+    pub read_only: bool,
+    /// The command.
+    pub command: Vec<OsString>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEnd {
+    /// The command ended by itself.
+    Ended(Ended),
+    /// A signal ended the run.
+    Interrupted(i32),
+}
+
+/// How long a workload may take to end after a signal.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs it. `guard` is the program that serves as guard; `tell` takes what the user should know.
+pub fn run(
+    request: &RunRequest,
+    guard: Command,
+    tell: &mut dyn FnMut(&str),
+) -> Result<RunEnd, SessionError> {
+    if request.settings == Settings::default() {
+        return Err(SessionError::NothingToSet);
+    }
+    if request.read_only {
+        return Err(SessionError::ReadOnly);
+    }
+    let gpus = select(all_gpus(open_nvml()?)?, request.device.as_deref())?;
+    let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
+    for device in &devices {
+        check(device, &request.settings)?;
+    }
+    let folder = guard_folder();
+    sweetspot_guard::Journal::open(&folder)?;
+    let interrupted = Arc::new(AtomicI32::new(0));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).map_err(|problem| {
+        SessionError::System {
+            what: "signals cannot be caught",
+            problem,
+        }
+    })?;
+    let mut guard = Guard::start(guard, &folder)?;
+    let interrupter = guard
+        .interrupter()
+        .map_err(|problem| SessionError::System {
+            what: "the guard's socket",
+            problem,
+        })?;
+    let handle = signals.handle();
+    let flag = interrupted.clone();
+    let watcher = std::thread::spawn(move || watch(&mut signals, &flag, interrupter));
+    let done = at_settings(&mut guard, &devices, request, tell);
+    let signal = interrupted.load(Ordering::Acquire);
+    let finished = match (done, signal) {
+        (Err(_), signal) if signal != 0 => Ok(RunEnd::Interrupted(signal)),
+        (Ok(RunEnd::Ended(_)), signal) if signal != 0 => Ok(RunEnd::Interrupted(signal)),
+        (other, _) => other,
+    };
+    let released = guard.release(signal != 0);
+    handle.close();
+    let _ = watcher.join();
+    for problem in released? {
+        tell(&problem);
+    }
+    finished
+}
+
+/// Passes signals on to the guard, which puts the devices back before anything else.
+fn watch(signals: &mut Signals, interrupted: &AtomicI32, mut interrupt: impl FnMut(i32, bool)) {
+    for signal in signals.forever() {
+        interrupted.store(signal, Ordering::Release);
+        // A terminal has sent its own signals to the workload as well.
+        let from_terminal = matches!(signal, SIGINT | SIGQUIT) && in_foreground();
+        interrupt(signal, !from_terminal);
+    }
+}
+
+fn in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| rustix::termios::tcgetpgrp(&terminal) == Ok(getpgrp()))
+}
+
+fn at_settings(
+    guard: &mut Guard,
+    devices: &[Descriptor],
+    request: &RunRequest,
+    tell: &mut dyn FnMut(&str),
+) -> Result<RunEnd, SessionError> {
+    let ids: Vec<_> = devices.iter().map(|device| device.id.clone()).collect();
+    for note in guard.lease(ids)? {
+        tell(&note);
+    }
+    for device in devices {
+        let applied = guard.apply(&device.id, &request.settings)?;
+        if let Some(cap) = applied.power_cap
+            && cap.shortfall.is_some()
+        {
+            tell(&format!(
+                "{}: asked for {}, the device enforces {} (another limit of the board is lower)",
+                device.name, cap.requested, cap.enforced
+            ));
+        }
+    }
+    guard.run(Start {
+        command: request
+            .command
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .collect(),
+        environment: Vec::new(),
+        process_group: getpgrp().as_raw_nonzero().get(),
+    })?;
+    wait(guard)
+}
+
+fn wait(guard: &mut Guard) -> Result<RunEnd, SessionError> {
+    match guard.wait()? {
+        Message::Ended(ended) => Ok(RunEnd::Ended(ended)),
+        // The devices are back; the workload may tidy up for a while.
+        Message::Released(problems) => {
+            let ended = guard.wait_for(GRACE);
+            match (problems.first(), ended) {
+                (Some(problem), _) => Err(GuardError::Refused(problem.clone()).into()),
+                (None, Some(Message::Ended(ended))) => Ok(RunEnd::Ended(ended)),
+                (None, _) => Ok(RunEnd::Ended(Ended::Signal(0))),
+            }
+        }
+    }
+}
+
+/// Whether the device offers the setting, before anything is touched.
+fn check(device: &Descriptor, settings: &Settings) -> Result<(), SessionError> {
+    let bad = |problem: String| SessionError::Setting {
+        device: device.name.clone(),
+        problem,
+    };
+    let missing = |knob: Knob| bad(format!("it has no {knob} that can be set"));
+    if let Some(cap) = settings.power_cap {
+        match device.knob(Knob::PowerCap) {
+            Some(KnobDescriptor::PowerCap(range)) => {
+                offered(Knob::PowerCap, cap, &range.domain).map_err(bad)?
+            }
+            _ => return Err(missing(Knob::PowerCap)),
+        }
+    }
+    if let Some(clock) = settings.core_clock {
+        match device.knob(Knob::CoreClock) {
+            Some(KnobDescriptor::CoreClock(range)) => {
+                offered(Knob::CoreClock, clock, &range.domain).map_err(bad)?
+            }
+            _ => return Err(missing(Knob::CoreClock)),
+        }
+    }
+    if let Some(clock) = settings.memory_clock {
+        match device.knob(Knob::MemoryClock) {
+            Some(KnobDescriptor::MemoryClock(range)) => {
+                offered(Knob::MemoryClock, clock, &range.domain).map_err(bad)?
+            }
+            _ => return Err(missing(Knob::MemoryClock)),
+        }
+    }
+    Ok(())
+}
+
+fn offered<Q: Quantity + std::fmt::Display>(
+    knob: Knob,
+    value: Q,
+    domain: &Domain<Q>,
+) -> Result<(), String> {
+    if domain.contains(value) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{knob} {value} is not offered: {}",
+            domain.offered_near(value)
+        ))
+    }
+}
