@@ -1,5 +1,5 @@
 //! The tool killed at random moments of a run: the GPU is as before within a second, and no process of the
-//! workload is left. `KILLS=200` for the whole count (scripts/kill-test).
+//! workload is left. `KILLS=200` for the whole count (scripts/torture).
 
 #[path = "common/host.rs"]
 mod host;

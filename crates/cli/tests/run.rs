@@ -172,6 +172,64 @@ fn no_library_no_driver_no_gpu() {
 }
 
 #[test]
+fn the_devices_that_are_meant_are_set_and_no_others() {
+    let host = TestHost::new("v100:3");
+    let uuids: Vec<String> = Host::open(host.folder())
+        .unwrap()
+        .gpus()
+        .iter()
+        .map(|gpu| gpu.uuid())
+        .collect();
+    let set = |device: Option<&str>, visible: Option<&str>| {
+        let mut command = host.sweetspot();
+        command.args(["run", "--power-cap", "200"]);
+        device.map(|device| command.args(["--device", device]));
+        visible.map(|visible| command.env("CUDA_VISIBLE_DEVICES", visible));
+        let before = writes(&host).len();
+        let output = command.args(["--", "true"]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let log = writes(&host)[before..].to_owned();
+        let set = log.lines().filter(|line| line.contains("200000"));
+        set.map(|line| line[..4].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(set(None, None), ["gpu0", "gpu1", "gpu2"]);
+    assert_eq!(set(Some("1"), None), ["gpu1"]);
+    assert_eq!(set(Some("2,0"), None), ["gpu2", "gpu0"]);
+    assert_eq!(set(Some(&uuids[1]), Some("0")), ["gpu1"]);
+    assert_eq!(set(None, Some("2")), ["gpu2"]);
+    assert_eq!(set(None, Some(&uuids[0][..12])), ["gpu0"]);
+    // CUDA ends its list at the first name it does not know.
+    assert_eq!(set(None, Some("1,9,0")), ["gpu1"]);
+    assert_eq!(set(Some("all"), Some("1")), ["gpu0", "gpu1", "gpu2"]);
+}
+
+#[test]
+fn boards_that_cannot_lock_clocks_have_application_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pascal.toml");
+    let v100 = include_str!("../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    std::fs::write(
+        &path,
+        v100.replace("sensors = \"volta\"", "sensors = \"pascal\""),
+    )
+    .unwrap();
+    let host = TestHost::new(&path.to_string_lossy());
+    let output = run(&host, &["--core-clock", "1200MHz", "--", "true"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(
+        writes(&host),
+        "gpu0 application_clocks 877 1200 MHz\ngpu0 reset_application_clocks\n"
+    );
+    // A Pascal has no energy counter: it is not shown, and not as 0.
+    let devices = host.sweetspot().arg("devices").output().unwrap();
+    assert!(
+        !text(&devices.stdout).contains("energy counter"),
+        "{}",
+        text(&devices.stdout)
+    );
+}
+
+#[test]
 fn one_writer_at_a_time_and_the_second_is_told_who() {
     let host = TestHost::new("v100");
     let mut first = host

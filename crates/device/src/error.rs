@@ -38,7 +38,7 @@ pub enum WriteError {
     #[error("the device has no {0}")]
     Unsupported(Knob),
     /// The caller may not set it: ask for the right.
-    #[error("no permission to set {0}")]
+    #[error("no permission to set {0}: it needs root")]
     Denied(Knob),
     /// The value is not offered: choose one of those named.
     #[error("{knob} {asked} is not offered: {offered}")]

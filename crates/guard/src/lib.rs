@@ -20,4 +20,4 @@ pub use client::{Guard, GuardError, Message};
 pub use journal::{Journal, JournalError, Left};
 pub use owner::Owner;
 pub use protocol::{Ended, Start};
-pub use server::{Controlled, restore_left, serve};
+pub use server::{Controlled, Open, restore_left, serve};

@@ -25,25 +25,24 @@ const ORPHANS_GRACE: Duration = Duration::from_millis(300);
 pub trait Controlled: Device + Actuator {}
 impl<T: Device + Actuator> Controlled for T {}
 
+/// How a device is opened for writing; failures in words.
+pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String> + 'a;
+
 struct Leased {
     device: Box<dyn Controlled>,
     entry: Entry,
     _claim: Claim,
 }
 
-struct Server<'a> {
+struct Server<'a, 'b> {
     journal: Journal,
-    open: &'a mut dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String>,
+    open: &'a mut Open<'b>,
     leased: Vec<Leased>,
     out: Arc<Mutex<UnixStream>>,
 }
 
 /// Serves one client until it lets go or is gone; then everything is as it was.
-pub fn serve(
-    stream: UnixStream,
-    journal: Journal,
-    open: &mut dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String>,
-) -> io::Result<()> {
+pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::Result<()> {
     // Signals are the client's to handle: the guard ends when the client does. They are caught, not
     // ignored, because what is ignored would be so in the workload as well.
     let caught = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -84,7 +83,7 @@ pub fn serve(
     }
 }
 
-impl Server<'_> {
+impl Server<'_, '_> {
     fn say(&self, reply: &Reply) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // A client that is gone is noticed where requests are read.
@@ -256,11 +255,7 @@ fn settle(journal: &Journal, device: &mut dyn Controlled, left: &Entry) -> Resul
 }
 
 /// Puts back what guards that are gone left changed; a line about each.
-pub fn restore_left(
-    journal: &Journal,
-    left: &Left,
-    open: &mut dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String>,
-) -> Result<String, String> {
+pub fn restore_left(journal: &Journal, left: &Left, open: &mut Open<'_>) -> Result<String, String> {
     let _claim = journal.claim(&left.device, &Owner::me()).map_err(text)?;
     let entry = journal.read(&left.device).map_err(text)?;
     let Some(entry) = entry else {

@@ -2,7 +2,7 @@
 //! the units and the error codes of NVIDIA's library.
 //!
 //! Promises: no thread, no lock that a fork could inherit held, no panic across the border. What a
-//! generation does not have answers `NOT_SUPPORTED`.
+//! generation does not have, and what is not simulated, answers `NOT_SUPPORTED`.
 //! Left to others: the physics and the shared state (`sim-host`).
 #![allow(unsafe_code)]
 #![allow(non_snake_case)]
@@ -14,3 +14,4 @@ mod identity;
 mod lifecycle;
 mod memory;
 mod support;
+mod unsupported;

@@ -15,6 +15,8 @@ mod job;
 mod sensors;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use error::HostError;
 pub use host::{ENVIRONMENT, GpuSpec, Host, SharedGpu};

@@ -296,6 +296,10 @@ impl Live<'_> {
         let free = self.record.slots.iter().position(|slot| slot.pid == 0);
         let place = free.ok_or(HostError::Full(SLOTS))?;
         let mut slot = Slot::new(pid, memory, energy);
+        // A newcomer takes turns with the others from now on; it is owed nothing for the past.
+        let others = self.record.slots.iter().filter(|slot| slot.pid != 0);
+        let turns = others.map(|slot| slot.kernel_time).reduce(f64::max);
+        slot.kernel_time = turns.unwrap_or(0.0);
         slot.shows(self.record.now);
         self.record.slots[place] = slot;
         Ok(JobId { place, pid })
