@@ -1,6 +1,6 @@
 //! The workload's process tree.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
@@ -44,10 +44,19 @@ fn descendants() -> Vec<Pid> {
     found
 }
 
-/// Sends a signal to everything below this process.
+/// Sends a signal once to each process below this one, those included that are born meanwhile: a shell that
+/// gets an interrupt and whose newest child does not would go on waiting for that child.
 pub fn signal_all(signal: Signal) {
-    for pid in descendants() {
-        let _ = kill_process(pid, signal);
+    const ROUNDS: u32 = 5;
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut told = HashSet::new();
+    for _ in 0..ROUNDS {
+        for pid in descendants() {
+            if told.insert(pid) {
+                let _ = kill_process(pid, signal);
+            }
+        }
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -61,7 +70,9 @@ pub fn end_all(grace: Duration) {
             return;
         }
         if begun.elapsed() > grace {
-            signal_all(Signal::KILL);
+            for pid in descendants() {
+                let _ = kill_process(pid, Signal::KILL);
+            }
         }
         std::thread::sleep(Duration::from_millis(5));
     }

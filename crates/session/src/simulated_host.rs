@@ -1,10 +1,12 @@
 //! A simulated host: a folder with GPUs, the NVML library, and the environment that leads to them.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use sweetspot_sim::gpu_text;
 use sweetspot_sim_host::{ENVIRONMENT, GpuSpec, Host};
 
@@ -18,6 +20,8 @@ const MOST_GPUS: u64 = 64;
 pub struct SimulatedHost {
     folder: PathBuf,
     library: PathBuf,
+    /// Locked for as long as the host is in use.
+    _owner: File,
 }
 
 /// The GPUs that `v100:2,quadro_rtx_6000` names.
@@ -56,9 +60,11 @@ impl SimulatedHost {
     pub fn new(gpus: Vec<GpuSpec>, library: &[u8], seed: u64) -> Result<Self, SessionError> {
         remove_those_left_behind();
         let folder = fresh_folder().map_err(|problem| cannot_make(&base(), &problem))?;
+        let owner = locked(&folder).map_err(|problem| cannot_make(&folder, &problem))?;
         let host = Self {
             library: folder.join("lib/libnvidia-ml.so.1"),
             folder,
+            _owner: owner,
         };
         host.fill(library)
             .map_err(|problem| cannot_make(&host.folder, &problem))?;
@@ -117,6 +123,16 @@ fn cannot_make(folder: &Path, problem: &io::Error) -> SessionError {
 }
 
 const PREFIX: &str = "sweetspot-sim-";
+const OWNER: &str = "owner";
+
+/// The lock is taken before the file has its name, so that nobody finds it free.
+fn locked(folder: &Path) -> io::Result<File> {
+    let new = folder.join("owner.new");
+    let lock = File::create(&new)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    std::fs::rename(new, folder.join(OWNER))?;
+    Ok(lock)
+}
 
 /// Shared memory where there is some.
 fn base() -> PathBuf {
@@ -139,19 +155,20 @@ fn fresh_folder() -> io::Result<PathBuf> {
     }
 }
 
-/// A killed program could not tidy up.
+/// A killed program could not tidy up. Its lock is gone with it; its process number would tell nothing to
+/// those who see other numbers, in containers.
 fn remove_those_left_behind() {
     let Ok(entries) = std::fs::read_dir(base()) else {
         return;
     };
     for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name
-            .strip_prefix(PREFIX)
-            .and_then(|rest| rest.split('-').next());
-        if let Some(pid) = owner.and_then(|pid| pid.parse::<u32>().ok())
-            && !Path::new(&format!("/proc/{pid}")).exists()
-        {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let lock = File::open(entry.path().join(OWNER));
+        let is_left =
+            lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if is_left {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
