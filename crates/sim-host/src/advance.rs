@@ -25,8 +25,14 @@ impl Live<'_> {
             let until = self.next_moment(to, &sensor);
             self.step(until, &limits);
             if self.record.now >= self.record.sensors.next_event(self.record.now - 1, &sensor) {
-                let energy = self.energy().get();
-                self.record.sensors.happen(self.record.now, energy, &sensor);
+                let (now, energy, age) = (self.record.now, self.energy().get(), self.age());
+                let stuck = |kind| {
+                    self.profile
+                        .faults
+                        .iter()
+                        .any(|fault| fault.sticks(kind, age))
+                };
+                self.record.sensors.happen(now, energy, &sensor, stuck);
             }
         }
     }
@@ -59,9 +65,15 @@ impl Live<'_> {
         }
         self.record.physics = state.to_array();
         self.record.now = to - MEMORY;
-        self.record
-            .sensors
-            .wake(self.record.now, state.energy().get(), state.power().get());
+        let (now, energy, age) = (self.record.now, state.energy().get(), self.age());
+        let stuck = |kind| {
+            self.profile
+                .faults
+                .iter()
+                .any(|fault| fault.sticks(kind, age))
+        };
+        let watts = state.power().get();
+        self.record.sensors.wake(now, energy, watts, stuck);
     }
 
     /// Sensors, and the moment at which a silent program counts as gone, end a step.

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use sweetspot_quantity::{Joules, Ratio, Watts};
-use sweetspot_sim::Generation;
+use sweetspot_sim::{Generation, SensorKind};
 use sweetspot_stats::Seed;
 
 /// One sample of the driver's buffer.
@@ -74,8 +74,11 @@ pub(crate) struct Sensors {
     ticks: u64,
     /// The short window that is being measured, and its last value.
     window_begun: f64,
-    instant: f64,
     pending: f64,
+    /// What is shown of power and energy.
+    instant: f64,
+    average: f64,
+    counter: f64,
     /// The filtered power that the buffer's samples show.
     filtered: f64,
     samples: [Sample; BUFFER],
@@ -91,6 +94,7 @@ impl Sensors {
         let mut sensors = Self {
             window_begun: 0.0,
             instant: watts,
+            average: watts,
             pending: watts,
             filtered: watts,
             origin: now,
@@ -143,8 +147,14 @@ impl Sensors {
         }
     }
 
-    /// What happens at this moment.
-    pub fn happen(&mut self, now: u64, energy: f64, sensor: &PowerSensor) {
+    /// What happens at this moment; a sensor that is stuck goes on showing what it showed.
+    pub fn happen(
+        &mut self,
+        now: u64,
+        energy: f64,
+        sensor: &PowerSensor,
+        is_stuck: impl Fn(SensorKind) -> bool,
+    ) {
         let age = now - self.origin;
         let is_at = |phase: u64| age % sensor.period == phase;
         if is_at(sensor.window_ends()) {
@@ -153,7 +163,7 @@ impl Sensors {
         if is_at(sensor.window_begins()) {
             self.window_begun = energy;
         }
-        if is_at(0) {
+        if is_at(0) && !is_stuck(SensorKind::InstantPower) {
             self.instant = self.pending;
         }
         if age.is_multiple_of(TICK) {
@@ -161,8 +171,19 @@ impl Sensors {
             let place = self.ticks as usize % TICKS;
             self.tick_energy[place] = energy;
             self.tick_busy[place] = self.busy;
+            if !is_stuck(SensorKind::EnergyCounter) {
+                self.counter = energy;
+            }
+            if !is_stuck(SensorKind::AveragePower) {
+                // Ten ticks are a second.
+                self.average = energy - self.tick_energy[(place + TICKS - 10) % TICKS];
+            }
         }
         if now >= self.next_sample {
+            if is_stuck(SensorKind::BufferedPower) {
+                self.next_sample = u64::MAX;
+                return;
+            }
             self.samples[self.sample_count as usize % BUFFER] = Sample {
                 at: now,
                 watts: self.filtered,
@@ -173,7 +194,13 @@ impl Sensors {
     }
 
     /// After a long sleep at constant power: as if every tick had been seen.
-    pub fn wake(&mut self, now: u64, energy: f64, watts: f64) {
+    pub fn wake(
+        &mut self,
+        now: u64,
+        energy: f64,
+        watts: f64,
+        is_stuck: impl Fn(SensorKind) -> bool,
+    ) {
         let age = now - self.origin;
         self.ticks = age / TICK;
         let since_tick = (age % TICK) as f64 * 1e-9;
@@ -182,24 +209,34 @@ impl Sensors {
             self.tick_energy[place] = energy - watts * (since_tick + 0.1 * back as f64);
             self.tick_busy[place] = self.busy;
         }
-        (self.instant, self.pending, self.filtered) = (watts, watts, watts);
+        (self.pending, self.filtered) = (watts, watts);
         self.window_begun = energy;
-        self.sample_count = 0;
-        self.next_sample = now + self.spacing();
+        if !is_stuck(SensorKind::InstantPower) {
+            self.instant = watts;
+        }
+        if !is_stuck(SensorKind::AveragePower) {
+            self.average = watts;
+        }
+        if !is_stuck(SensorKind::EnergyCounter) {
+            self.counter = self.tick_energy[self.ticks as usize % TICKS];
+        }
+        if !is_stuck(SensorKind::BufferedPower) {
+            self.sample_count = 0;
+            self.next_sample = now + self.spacing();
+        }
     }
 
     pub fn counter(&self) -> Joules {
-        Joules::new(self.tick_energy[self.ticks as usize % TICKS])
+        Joules::new(self.counter)
     }
 
     pub fn instant(&self) -> Watts {
         Watts::new(self.instant)
     }
 
-    /// Mean over the last ten ticks.
+    /// Mean of the last second.
     pub fn average(&self) -> Watts {
-        let ago = (self.ticks as usize + TICKS - 10) % TICKS;
-        Watts::new(self.counter().get() - self.tick_energy[ago])
+        Watts::new(self.average)
     }
 
     /// Share of the last two ticks in which kernels ran.

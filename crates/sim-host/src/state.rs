@@ -69,9 +69,14 @@ impl Live<'_> {
         State::from_array(self.record.physics)
     }
 
+    /// Since the GPU was made.
+    pub(crate) fn age(&self) -> Seconds {
+        Seconds::new((self.record.now - self.record.made) as f64 * 1e-9)
+    }
+
     /// Whether the GPU no longer answers.
     pub fn is_lost(&self) -> bool {
-        let age = Seconds::new((self.record.now - self.record.made) as f64 * 1e-9);
+        let age = self.age();
         self.profile.faults.iter().any(|fault| fault.is_lost(age))
     }
 

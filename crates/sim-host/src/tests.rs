@@ -2,7 +2,7 @@
 
 use bytemuck::Zeroable;
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
-use sweetspot_sim::{Chip, Generation, GpuProfile, Load, Phase, find_gpu};
+use sweetspot_sim::{Chip, Fault, Generation, GpuProfile, Load, Phase, SensorKind, find_gpu};
 use sweetspot_stats::Seed;
 
 use crate::sensors::Sensors;
@@ -252,4 +252,18 @@ fn a_night_without_anybody_is_one_stride() {
     assert!((energy / expected - 1.0).abs() < 1e-6, "{energy}");
     assert!((bench.live().counter().unwrap().get() - energy).abs() < 40.0 * 0.11);
     assert!((bench.live().average_power().get() - 40.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_stuck_sensor_repeats_itself_and_the_others_go_on() {
+    let mut bench = Bench::new(Generation::Hopper);
+    let stuck = Fault::stuck_sensor(SensorKind::EnergyCounter, Seconds::new(1.0));
+    bench.profile.faults = vec![stuck];
+    bench.pass(1500, 10);
+    let counter = bench.live().counter();
+    program(&mut bench, &[kernels(0.5, 0.8)], 1_000_000);
+    bench.pass(2000, 10);
+    assert_eq!(bench.live().counter(), counter);
+    assert!(bench.live().average_power() > Watts::new(150.0));
+    assert_eq!(bench.live().samples().len(), 119);
 }

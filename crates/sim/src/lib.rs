@@ -26,4 +26,4 @@ pub use profile::{
 };
 pub use run::{Outcome, PhaseTotal, Sink, Trace, run};
 pub use sensors::Generation;
-pub use sweetspot_device::Knob;
+pub use sweetspot_device::{Knob, SensorKind};
