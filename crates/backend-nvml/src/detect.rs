@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 
 use nvml_wrapper::Device;
-use nvml_wrapper::enum_wrappers::device::Sampling;
 use nvml_wrapper::enums::device::DeviceArchitecture;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
@@ -14,7 +13,7 @@ use sweetspot_device::{
 use sweetspot_quantity::{Bytes, Megahertz, Seconds, Watts};
 
 use crate::error::{OpenError, failed};
-use crate::raw::graphics_clocks;
+use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
 /// The name by which every client loads it.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -32,6 +31,7 @@ pub struct Nvml {
 /// A GPU, or a slice of one.
 #[derive(Debug)]
 pub struct NvmlGpu {
+    pub(crate) nvml: &'static nvml_wrapper::Nvml,
     pub(crate) device: Device<'static>,
     pub(crate) descriptor: Descriptor,
     pub(crate) architecture: DeviceArchitecture,
@@ -39,6 +39,7 @@ pub struct NvmlGpu {
     pub(crate) last_sample: u64,
     pub(crate) wall_offset: Option<i128>,
     index: u32,
+    is_lost: bool,
 }
 
 impl Nvml {
@@ -88,9 +89,19 @@ impl Nvml {
     }
 }
 
+impl Nvml {
+    /// One GPU, without a look at the others.
+    pub fn gpu(&self, id: &DeviceId) -> Result<NvmlGpu, OpenError> {
+        let what = || failed(format!("open {id}"));
+        let device = self.nvml.device_by_uuid(id.as_str()).map_err(what())?;
+        let index = device.index().map_err(what())?;
+        NvmlGpu::open(self.nvml, device, index, None).map_err(what())
+    }
+}
+
 impl NvmlGpu {
     fn open(
-        nvml: &nvml_wrapper::Nvml,
+        nvml: &'static nvml_wrapper::Nvml,
         device: Device<'static>,
         index: u32,
         parent: Option<DeviceId>,
@@ -99,6 +110,7 @@ impl NvmlGpu {
         let is_ga100 = device
             .cuda_compute_capability()
             .is_ok_and(|capability| (capability.major, capability.minor) == (8, 0));
+        let is_lost = matches!(device.power_usage(), Err(NvmlError::GpuLost));
         // NVIDIA documents: a mean over one second on Ampere (except GA100) or newer.
         let power_is_averaged = !is_ga100 && !is_before_ampere(&architecture);
         let descriptor = Descriptor {
@@ -111,10 +123,11 @@ impl NvmlGpu {
                 .memory_info()
                 .ok()
                 .map(|info| Bytes::new(info.total as f64)),
-            sensors: sensors(&device, power_is_averaged),
+            sensors: sensors(nvml, &device, power_is_averaged),
             knobs: knobs(nvml, &device, &architecture),
         };
         Ok(Self {
+            nvml,
             device,
             descriptor,
             architecture,
@@ -122,12 +135,18 @@ impl NvmlGpu {
             last_sample: 0,
             wall_offset: None,
             index,
+            is_lost,
         })
     }
 
     /// Its place in the driver's order; a slice has its GPU's.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    /// Whether it was found but no longer answers: what it can do is then unknown.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// The generation's name.
@@ -151,13 +170,20 @@ pub(crate) fn is_before_ampere(architecture: &DeviceArchitecture) -> bool {
     matches!(architecture, Kepler | Maxwell | Pascal | Volta | Turing)
 }
 
-fn sensors(device: &Device<'_>, power_is_averaged: bool) -> Vec<SensorDescriptor> {
+fn sensors(
+    nvml: &nvml_wrapper::Nvml,
+    device: &Device<'_>,
+    power_is_averaged: bool,
+) -> Vec<SensorDescriptor> {
     let mut sensors = Vec::new();
     let mut add = |there: bool, kind, source: &str, window: Option<f64>| {
         if there {
             sensors.push(SensorDescriptor {
                 kind,
-                scope: Scope::Device,
+                scope: match kind {
+                    SensorKind::MemoryPower => Scope::Memory,
+                    _ => Scope::Device,
+                },
                 source: source.to_owned(),
                 update_period: None,
                 window: window.map(Seconds::new),
@@ -205,15 +231,18 @@ fn sensors(device: &Device<'_>, power_is_averaged: bool) -> Vec<SensorDescriptor
             Some(1.0),
         );
     }
-    let buffered = match device.samples(Sampling::Power, None) {
-        Ok(_) | Err(NvmlError::NotFound) => true,
-        Err(_) => false,
-    };
+    let buffered = power_samples(nvml, device, 0).is_ok();
     add(
         buffered,
         SensorKind::BufferedPower,
         "nvmlDeviceGetSamples(NVML_TOTAL_POWER_SAMPLES)",
         None,
+    );
+    add(
+        power_field(nvml, device, POWER_AVERAGE.0, MEMORY_SCOPE).is_ok(),
+        SensorKind::MemoryPower,
+        "NVML_FI_DEV_POWER_AVERAGE, memory scope",
+        Some(1.0),
     );
     use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
     add(

@@ -1,8 +1,87 @@
-//! Calls that the wrapper gets wrong: it asks for 128 clocks and takes "too few" for an answer.
+//! Calls that the wrapper gets wrong or cannot make: it asks for 128 clocks and takes "too few" for an answer,
+//! it has no scope for fields, and it drains the driver's buffer in two calls where one is enough.
 #![allow(unsafe_code)]
 
+use std::mem::zeroed;
+
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
-use nvml_wrapper_sys::bindings::nvmlReturn_enum_NVML_SUCCESS;
+use nvml_wrapper_sys::bindings::{
+    nvmlFieldValue_t, nvmlReturn_enum_NVML_ERROR_NOT_FOUND, nvmlReturn_enum_NVML_SUCCESS,
+    nvmlSample_t, nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT,
+};
+
+/// Scopes of power fields.
+pub const MEMORY_SCOPE: u32 = 2;
+
+/// A power field of one part of the device, in milliwatts.
+pub fn power_field(
+    nvml: &Nvml,
+    device: &Device<'_>,
+    id: u32,
+    scope: u32,
+) -> Result<u32, NvmlError> {
+    let call = nvml.lib().nvmlDeviceGetFieldValues.as_ref();
+    let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
+    // SAFETY: a field value is plain data; zero is a valid value of each part.
+    let mut value: nvmlFieldValue_t = unsafe { zeroed() };
+    (value.fieldId, value.scopeId) = (id, scope);
+    // SAFETY: the handle is of this library, and there is room for one value.
+    let result = unsafe { call(device.handle(), 1, &mut value) };
+    for code in [result, value.nvmlReturn] {
+        if code != nvmlReturn_enum_NVML_SUCCESS {
+            return Err(code.into());
+        }
+    }
+    if value.valueType != nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT {
+        return Err(NvmlError::NotSupported);
+    }
+    // SAFETY: the type says which part of the union is there.
+    Ok(unsafe { value.value.uiVal })
+}
+
+/// The driver's power samples since a wall-clock time in microseconds: times and milliwatts.
+pub fn power_samples(
+    nvml: &Nvml,
+    device: &Device<'_>,
+    last_seen: u64,
+) -> Result<Vec<(u64, u32)>, NvmlError> {
+    const ROOM: usize = 200;
+    let call = nvml.lib().nvmlDeviceGetSamples.as_ref();
+    let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
+    // SAFETY: samples are plain data; zero is a valid value of each part.
+    let mut samples: Vec<nvmlSample_t> = vec![unsafe { zeroed() }; ROOM];
+    let (mut kind, mut count) = (0, ROOM as u32);
+    // SAFETY: the handle is of this library, and there is room for as many samples as `count` says.
+    let result = unsafe {
+        call(
+            device.handle(),
+            nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES,
+            last_seen,
+            &mut kind,
+            &mut count,
+            samples.as_mut_ptr(),
+        )
+    };
+    if result == nvmlReturn_enum_NVML_ERROR_NOT_FOUND {
+        return Ok(Vec::new());
+    }
+    if result != nvmlReturn_enum_NVML_SUCCESS {
+        return Err(result.into());
+    }
+    if kind != nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT {
+        return Err(NvmlError::NotSupported);
+    }
+    samples.truncate(count as usize);
+    // The driver may announce more samples than it gives: the rest have no time.
+    samples.retain(|sample| sample.timeStamp > 0);
+    // SAFETY: the type says which part of the union is there.
+    let plain = samples
+        .iter()
+        .map(|sample| (sample.timeStamp, unsafe { sample.sampleValue.uiVal }));
+    Ok(plain.collect())
+}
 
 /// The core clocks that go with a memory clock, as the driver lists them.
 pub fn graphics_clocks(nvml: &Nvml, device: &Device<'_>, memory_clock: u32) -> Vec<u32> {

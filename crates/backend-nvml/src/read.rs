@@ -3,19 +3,20 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
-use nvml_wrapper::enum_wrappers::device::{Clock as NvmlClock, Sampling, TemperatureSensor};
+use nvml_wrapper::enum_wrappers::device::{Clock as NvmlClock, TemperatureSensor};
 use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{
     Amount, Clock, Descriptor, Device, Drained, Moment, MonotonicClock, PowerLimits, ReadError,
-    Reading, SensorKind, Throttle,
+    Reading, SensorKind, Settings, Throttle,
 };
 use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
 use crate::NvmlGpu;
-use crate::detect::{POWER_AVERAGE, POWER_INSTANT};
+use crate::detect::{POWER_AVERAGE, POWER_INSTANT, locks_cores};
 use crate::error::of_read;
+use crate::raw::{MEMORY_SCOPE, power_field, power_samples};
 
 /// A wall clock that moves by more than this against the monotonic one was set.
 const STEP_NANOS: i128 = 20_000_000;
@@ -57,9 +58,13 @@ impl NvmlGpu {
             SensorKind::InstantPower if self.power_is_averaged => self.field(POWER_INSTANT),
             SensorKind::InstantPower => Ok(watts(device.power_usage()?)),
             SensorKind::BufferedPower => {
-                let samples = device.samples(Sampling::Power, None)?;
-                let newest = samples.last().ok_or(NvmlError::NotFound)?;
-                Ok(watts(number(&newest.value) as u32))
+                let samples = power_samples(self.nvml, device, 0)?;
+                let (_, newest) = samples.last().ok_or(NvmlError::NotFound)?;
+                Ok(watts(*newest))
+            }
+            SensorKind::MemoryPower => {
+                let power = power_field(self.nvml, device, POWER_AVERAGE.0, MEMORY_SCOPE)?;
+                Ok(watts(power))
             }
             SensorKind::Temperature => {
                 let degrees = device.temperature(TemperatureSensor::Gpu)?;
@@ -114,11 +119,8 @@ impl Device for NvmlGpu {
 
     fn drain(&mut self) -> Result<Drained, ReadError> {
         const SENSOR: SensorKind = SensorKind::BufferedPower;
-        let samples = match self.device.samples(Sampling::Power, self.last_sample) {
-            Ok(samples) => samples,
-            Err(NvmlError::NotFound) => Vec::new(),
-            Err(error) => return Err(of_read(SENSOR, error)),
-        };
+        let samples = power_samples(self.nvml, &self.device, self.last_sample)
+            .map_err(|error| of_read(SENSOR, error))?;
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -129,18 +131,16 @@ impl Device for NvmlGpu {
         self.wall_offset = Some(offset);
         let readings: Vec<Reading> = samples
             .iter()
-            // The driver may announce more samples than it gives: the rest have no time.
-            .filter(|sample| sample.timestamp > 0)
-            .filter_map(|sample| {
-                let nanos = i128::from(sample.timestamp) * 1000 + offset;
+            .filter_map(|(micros, milliwatts)| {
+                let nanos = i128::from(*micros) * 1000 + offset;
                 Some(Reading {
                     source: SENSOR,
                     at: Moment::from_nanos(u64::try_from(nanos).ok()?),
-                    amount: watts(number(&sample.value) as u32),
+                    amount: watts(*milliwatts),
                 })
             })
             .collect();
-        let newest = samples.iter().map(|sample| sample.timestamp).max();
+        let newest = samples.iter().map(|(micros, _)| *micros).max();
         self.last_sample = newest.unwrap_or(self.last_sample);
         Ok(Drained {
             readings,
@@ -159,5 +159,23 @@ impl Device for NvmlGpu {
             enforced: watts(self.device.enforced_power_limit())?,
             default: watts(self.device.power_management_limit_default())?,
         })
+    }
+
+    fn settings(&mut self) -> Result<Settings, ReadError> {
+        let mut settings = Settings {
+            power_cap: self.power_limits().ok().map(|limits| limits.requested),
+            ..Settings::default()
+        };
+        if !locks_cores(&self.architecture) {
+            // Application clocks can be told; those that are the default's are not set.
+            let set = |kind| {
+                let now = self.device.applications_clock(kind).ok()?;
+                let default = self.device.default_applications_clock(kind).ok()?;
+                (now != default).then(|| Megahertz::new(f64::from(now)))
+            };
+            settings.core_clock = set(NvmlClock::Graphics);
+            settings.memory_clock = set(NvmlClock::Memory);
+        }
+        Ok(settings)
     }
 }

@@ -97,16 +97,18 @@ impl NvmlGpu {
         self.device
             .set_applications_clocks(memory, core)
             .map_err(fail)?;
-        let read = self
-            .device
-            .applications_clock(Clock::Graphics)
-            .map_err(fail)?;
-        if read != core {
-            return Err(WriteError::NotTaken {
-                knob: KNOB,
-                written: format!("{core} MHz"),
-                read: format!("{read} MHz"),
-            });
+        for (kind, knob, written) in [
+            (Clock::Graphics, Knob::CoreClock, core),
+            (Clock::Memory, Knob::MemoryClock, memory),
+        ] {
+            let read = self.device.applications_clock(kind).map_err(fail)?;
+            if read != written {
+                return Err(WriteError::NotTaken {
+                    knob,
+                    written: format!("{written} MHz"),
+                    read: format!("{read} MHz"),
+                });
+            }
         }
         let applied = |clock: Option<Megahertz>| {
             clock.map(|clock| AppliedKnob {

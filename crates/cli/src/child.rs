@@ -8,6 +8,8 @@ use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+use sweetspot_guard::not_ignored;
+use sweetspot_session::in_foreground;
 
 /// As shells say of a command that is not there, and of one that cannot be run.
 pub fn not_run(missing: bool) -> ExitCode {
@@ -16,7 +18,7 @@ pub fn not_run(missing: bool) -> ExitCode {
 
 pub fn run(mut command: Command) -> Result<ExitCode> {
     // A terminal sends its signals to the command as well; the others are passed on.
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new(not_ignored(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP]))?;
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -33,6 +35,8 @@ pub fn run(mut command: Command) -> Result<ExitCode> {
             let signal = match signal {
                 SIGTERM => Signal::TERM,
                 SIGHUP => Signal::HUP,
+                SIGINT if !in_foreground() => Signal::INT,
+                SIGQUIT if !in_foreground() => Signal::QUIT,
                 _ => continue,
             };
             let _ = kill_process(pid, signal);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use sweetspot_device::Settings;
 use sweetspot_guard::{Ended, GuardError};
 use sweetspot_session::{
-    RunEnd, RunRequest, SessionError, left_changed, restore_all, run as run_session, serve_as_guard,
+    Ran, RunRequest, SessionError, left_changed, restore_all, run as run_session, serve_as_guard,
 };
 
 use crate::NOT_MET;
@@ -27,14 +27,25 @@ pub fn run(args: RunArgs) -> Result<ExitCode> {
         command: args.cmd,
     };
     let program = std::env::current_exe().context("this program cannot find itself")?;
-    let mut guard = Command::new(program);
-    guard.arg("guard");
-    let ended = run_session(&request, guard, &mut |note| eprintln!("sweetspot: {note}"));
-    match ended {
-        Ok(RunEnd::Ended(Ended::Code(code))) => Ok(passed_on(code)),
-        Ok(RunEnd::Ended(Ended::Signal(signal)) | RunEnd::Interrupted(signal)) => {
-            Ok(by_signal(signal))
-        }
+    let guard = || {
+        let mut guard = Command::new(&program);
+        guard.arg("guard");
+        guard
+    };
+    let ran = run_session(&request, guard, &mut |note| eprintln!("sweetspot: {note}"));
+    match ran {
+        Ok(Ran {
+            ended: Ended::Code(0),
+            restored: false,
+        }) => Ok(ExitCode::from(NOT_MET)),
+        Ok(Ran {
+            ended: Ended::Code(code),
+            ..
+        }) => Ok(passed_on(code)),
+        Ok(Ran {
+            ended: Ended::Signal(signal),
+            ..
+        }) => Ok(by_signal(signal)),
         Err(SessionError::Guard(error @ GuardError::NotStarted { missing, .. })) => {
             eprintln!("sweetspot: {error}");
             Ok(not_run(missing))
@@ -54,7 +65,7 @@ pub fn guard(socket: &Path) -> Result<ExitCode> {
 }
 
 pub fn restore() -> Result<ExitCode> {
-    if read_only() && !left_changed()?.is_empty() {
+    if read_only() && !left_changed().is_empty() {
         return Err(SessionError::ReadOnly.into());
     }
     let lines = restore_all()?;
@@ -76,15 +87,17 @@ pub fn restore() -> Result<ExitCode> {
 
 /// Every command says so if something was left changed.
 pub fn warn_of_settings_left() {
-    match left_changed() {
-        Ok(left) => {
-            for left in left.iter().filter(|left| left.this_boot) {
-                eprintln!(
-                    "sweetspot: {} was left changed by {}: `sweetspot restore` puts it back",
-                    left.name, left.owner
-                );
-            }
+    for left in left_changed() {
+        match left {
+            Ok(left) if left.this_boot => eprintln!(
+                "sweetspot: {} was left changed by {}: `sweetspot restore` puts it back",
+                left.name, left.owner
+            ),
+            Ok(left) => eprintln!(
+                "sweetspot: {} was left changed in an earlier boot of this machine, which undid it: `sweetspot restore` forgets it",
+                left.name
+            ),
+            Err(problem) => eprintln!("sweetspot: {problem}"),
         }
-        Err(problem) => eprintln!("sweetspot: {problem}"),
     }
 }

@@ -3,10 +3,12 @@
 #[path = "common/host.rs"]
 mod host;
 
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use host::TestHost;
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Megahertz, Watts};
 use sweetspot_sim_host::Host;
 
 fn text(bytes: &[u8]) -> String {
@@ -204,32 +206,6 @@ fn the_devices_that_are_meant_are_set_and_no_others() {
 }
 
 #[test]
-fn boards_that_cannot_lock_clocks_have_application_clocks() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pascal.toml");
-    let v100 = include_str!("../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
-    std::fs::write(
-        &path,
-        v100.replace("sensors = \"volta\"", "sensors = \"pascal\""),
-    )
-    .unwrap();
-    let host = TestHost::new(&path.to_string_lossy());
-    let output = run(&host, &["--core-clock", "1200MHz", "--", "true"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(
-        writes(&host),
-        "gpu0 application_clocks 877 1200 MHz\ngpu0 reset_application_clocks\n"
-    );
-    // A Pascal has no energy counter: it is not shown, and not as 0.
-    let devices = host.sweetspot().arg("devices").output().unwrap();
-    assert!(
-        !text(&devices.stdout).contains("energy counter"),
-        "{}",
-        text(&devices.stdout)
-    );
-}
-
-#[test]
 fn one_writer_at_a_time_and_the_second_is_told_who() {
     let host = TestHost::new("v100");
     let mut first = host
@@ -255,57 +231,170 @@ fn one_writer_at_a_time_and_the_second_is_told_who() {
     first.wait().unwrap();
 }
 
-#[test]
-fn faults_of_the_gpu_are_told_and_nothing_is_left_behind_silently() {
-    let folder = tempfile::tempdir().unwrap();
+/// A V100 with something wrong about it, or of another generation.
+fn odd_gpu(folder: &Path, from: &str, to: &str, more: &str) -> String {
     let v100 = include_str!("../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
-    let profile = |fault: &str| {
-        let path = folder.path().join("gpu.toml");
-        std::fs::write(&path, format!("{v100}\n[[fault]]\n{fault}\n")).unwrap();
-        path.to_string_lossy().into_owned()
-    };
-    let denied = TestHost::new(&profile("kind = \"write-denied\"\nknob = \"power-cap\""));
-    let output = run(&denied, &["--power-cap", "200", "--", "true"]);
-    assert_eq!(output.status.code(), Some(125));
-    assert!(
-        text(&output.stderr).contains("no permission to set power cap"),
-        "{}",
-        text(&output.stderr)
-    );
+    let path = folder.join("gpu.toml");
+    std::fs::write(&path, format!("{}\n{more}\n", v100.replace(from, to))).unwrap();
+    path.to_string_lossy().into_owned()
+}
 
-    let lost = TestHost::new(&profile("kind = \"lost\"\nafter = \"1.5 s\""));
-    let output = run(&lost, &["--power-cap", "200", "--", "sleep", "2"]);
-    let message = text(&output.stderr);
+/// Starts a run and waits until its setting is in force.
+fn running(host: &TestHost, watts: &str) -> Child {
+    let child = host
+        .sweetspot()
+        .args(["run", "--power-cap", watts, "--", "sleep", "20"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while cap(host) != watts.parse::<f64>().unwrap() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+fn guard_of(client: &Child) -> String {
+    let path = format!("/proc/{0}/task/{0}/children", client.id());
+    std::fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+fn kill(signal: &str, pid: &str) {
     assert!(
-        message.contains("its settings could not be put back: try `sweetspot restore`"),
-        "{message}"
-    );
-    let other = lost.sweetspot().arg("doctor").output().unwrap();
-    assert!(
-        text(&other.stderr).contains("was left changed by"),
-        "{}",
-        text(&other.stderr)
+        Command::new("kill")
+            .args([signal, pid])
+            .status()
+            .unwrap()
+            .success()
     );
 }
 
 #[test]
-fn what_a_killed_guard_left_is_said_and_restored() {
+fn a_write_that_is_refused_leaves_nothing_to_restore() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "[[fault]]\nkind = \"write-denied\"\nknob = \"power-cap\"";
+    let host = TestHost::new(&odd_gpu(folder.path(), "", "", fault));
+    let output = run(
+        &host,
+        &["--power-cap", "200", "--core-clock", "1200", "--", "true"],
+    );
+    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(
+        text(&output.stderr),
+        "sweetspot: Tesla V100-SXM2-16GB: no permission to set power cap: it needs root\n"
+    );
+    assert_eq!(
+        writes(&host),
+        "gpu0 lock_core_clock 1200 1200 MHz\ngpu0 reset_core_clock\n"
+    );
+    let restore = host.sweetspot().arg("restore").output().unwrap();
+    assert_eq!(text(&restore.stdout), "nothing was left changed\n");
+}
+
+#[test]
+fn a_gpu_lost_in_the_middle_is_told_and_not_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "[[fault]]\nkind = \"lost\"\nafter = \"1.5 s\"";
+    let host = TestHost::new(&odd_gpu(folder.path(), "", "", fault));
+    let output = run(&host, &["--power-cap", "200", "--", "sleep", "2"]);
+    let message = text(&output.stderr);
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "the command went well, restoring did not: {message}"
+    );
+    assert!(
+        message.contains("its settings could not be put back: try `sweetspot restore`"),
+        "{message}"
+    );
+    let doctor = host.sweetspot().arg("doctor").output().unwrap();
+    assert!(
+        text(&doctor.stderr).contains("was left changed by"),
+        "{}",
+        text(&doctor.stderr)
+    );
+    assert!(
+        text(&doctor.stdout).contains("fail  GPU 0 is lost"),
+        "{}",
+        text(&doctor.stdout)
+    );
+    let devices = host.sweetspot().arg("devices").output().unwrap();
+    assert_eq!(devices.status.code(), Some(2));
+    assert!(
+        text(&devices.stderr).contains("the device is lost"),
+        "{}",
+        text(&devices.stderr)
+    );
+}
+
+#[test]
+fn application_clocks_come_back_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let pascal = odd_gpu(
+        folder.path(),
+        "sensors = \"volta\"",
+        "sensors = \"pascal\"",
+        "",
+    );
+    let host = TestHost::new(&pascal);
+    let shared = Host::open(host.folder()).unwrap();
+    let set = Some((Megahertz::new(877.0), Megahertz::new(1005.0)));
+    shared.gpus()[0]
+        .look(|gpu| gpu.set_application_clocks(set))
+        .unwrap()
+        .unwrap();
+    let output = run(&host, &["--core-clock", "1200MHz", "--", "true"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(
+        writes(&host),
+        "gpu0 application_clocks 877 1200 MHz\ngpu0 application_clocks 877 1005 MHz\n"
+    );
+    // A Pascal has no energy counter: it is not shown, and not as 0.
+    let devices = host.sweetspot().arg("devices").output().unwrap();
+    assert!(
+        !text(&devices.stdout).contains("energy counter"),
+        "{}",
+        text(&devices.stdout)
+    );
+}
+
+#[test]
+fn a_guard_that_is_killed_is_replaced() {
     let host = TestHost::new("v100");
     set_cap(&host, 240.0);
-    let mut client = host
-        .sweetspot()
-        .args(["run", "--power-cap", "200", "--", "sleep", "20"])
-        .spawn()
-        .unwrap();
-    while cap(&host) != 200.0 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    let client = running(&host, "200");
+    kill("-9", &guard_of(&client));
+    let output = client.wait_with_output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{message}");
+    assert!(
+        message.contains("the guard is gone") && message.contains("it is as before now"),
+        "{message}"
+    );
+    assert_eq!(cap(&host), 240.0);
+    // Signals alone do not make a guard go.
+    let client = running(&host, "200");
+    for signal in ["-USR1", "-TERM", "-INT", "-HUP"] {
+        kill(signal, &guard_of(&client));
     }
-    // The guard and its client both, at once.
-    let children =
-        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", client.id())).unwrap();
-    for guard in children.split_whitespace() {
-        Command::new("kill").args(["-9", guard]).status().unwrap();
-    }
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(cap(&host), 200.0);
+    kill("-TERM", &client.id().to_string());
+    assert_eq!(
+        client.wait_with_output().unwrap().status.code(),
+        Some(128 + 15)
+    );
+    assert_eq!(cap(&host), 240.0);
+}
+
+#[test]
+fn what_guard_and_client_left_is_said_and_restored() {
+    let host = TestHost::new("v100");
+    set_cap(&host, 240.0);
+    let mut client = running(&host, "200");
+    // Both at once: the client is stopped, so that it cannot start another guard.
+    let guard = guard_of(&client);
+    kill("-STOP", &client.id().to_string());
+    kill("-9", &guard);
     client.kill().unwrap();
     client.wait().unwrap();
     assert_eq!(cap(&host), 200.0);
@@ -319,22 +408,77 @@ fn what_a_killed_guard_left_is_said_and_restored() {
         "{}",
         text(&said.stderr)
     );
+    // A journal that nobody can read does not keep the others from being restored.
+    std::fs::write(host.folder().join("guard/GPU-x.journal"), "{ half").unwrap();
     let restored = host.sweetspot().arg("restore").output().unwrap();
+    assert_eq!(restored.status.code(), Some(1));
     assert!(
         text(&restored.stdout).contains("it is as before now"),
         "{}",
         text(&restored.stdout)
     );
+    assert!(
+        text(&restored.stderr).contains("GPU-x.journal is damaged"),
+        "{}",
+        text(&restored.stderr)
+    );
     assert_eq!(cap(&host), 240.0);
+    std::fs::remove_file(host.folder().join("guard/GPU-x.journal")).unwrap();
     let again = host.sweetspot().arg("restore").output().unwrap();
     assert_eq!(text(&again.stdout), "nothing was left changed\n");
+}
 
-    std::fs::write(host.folder().join("guard/GPU-x.journal"), "{ half").unwrap();
-    let damaged = host.sweetspot().arg("restore").output().unwrap();
-    assert_eq!(damaged.status.code(), Some(2));
-    assert!(
-        text(&damaged.stderr).contains("GPU-x.journal is damaged"),
-        "{}",
-        text(&damaged.stderr)
-    );
+#[test]
+fn a_signal_at_any_moment_of_the_start_gives_its_own_code_and_no_noise() {
+    let host = TestHost::new("v100:2");
+    set_cap(&host, 240.0);
+    for milliseconds in (5..60).step_by(4) {
+        let client = host
+            .sweetspot()
+            .args(["run", "--power-cap", "200", "--", "sleep", "20"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        kill("-TERM", &client.id().to_string());
+        let output = client.wait_with_output().unwrap();
+        // Before its handlers are there, the signal itself ends the process.
+        let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+        let ended = output.status.code().or(signal.map(|signal| 128 + signal));
+        assert_eq!(
+            ended,
+            Some(128 + 15),
+            "{milliseconds} ms: {}",
+            text(&output.stderr)
+        );
+        assert_eq!(text(&output.stderr), "", "{milliseconds} ms");
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(cap(&host), 240.0);
+}
+
+#[test]
+fn nohup_is_respected() {
+    let host = TestHost::new("v100");
+    let mut command = host.command("nohup");
+    command.args([
+        env!("CARGO_BIN_EXE_sweetspot"),
+        "run",
+        "--power-cap",
+        "200",
+        "--",
+        "sleep",
+        "1",
+    ]);
+    let client = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while cap(&host) != 200.0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill("-HUP", &client.id().to_string());
+    assert_eq!(client.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(cap(&host), 300.0);
 }

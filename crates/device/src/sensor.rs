@@ -15,6 +15,8 @@ pub enum SensorKind {
     InstantPower,
     /// Power samples with their times, kept by the driver.
     BufferedPower,
+    /// Power of the memory alone, averaged over a long window.
+    MemoryPower,
     /// Temperature of the chip.
     Temperature,
     /// Clock of the cores.
@@ -34,6 +36,7 @@ impl std::fmt::Display for SensorKind {
             Self::AveragePower => "averaged power",
             Self::InstantPower => "instantaneous power",
             Self::BufferedPower => "buffered power samples",
+            Self::MemoryPower => "memory power",
             Self::Temperature => "temperature",
             Self::CoreClock => "core clock",
             Self::MemoryClock => "memory clock",

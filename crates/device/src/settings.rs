@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Megahertz, Watts};
 
+use crate::Knob;
+
 /// The wanted state of a device's knobs; a knob that is not named stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +18,30 @@ pub struct Settings {
     /// The clock its memory is locked to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<Megahertz>,
+}
+
+impl Settings {
+    /// The part of it that concerns one knob.
+    pub fn only(&self, knob: Knob) -> Self {
+        let mut part = Self::default();
+        match knob {
+            Knob::PowerCap => part.power_cap = self.power_cap,
+            Knob::CoreClock => part.core_clock = self.core_clock,
+            Knob::MemoryClock => part.memory_clock = self.memory_clock,
+        }
+        part
+    }
+
+    /// The knobs it names, clocks before the cap.
+    pub fn knobs(&self) -> Vec<Knob> {
+        let named = [
+            (Knob::MemoryClock, self.memory_clock.is_some()),
+            (Knob::CoreClock, self.core_clock.is_some()),
+            (Knob::PowerCap, self.power_cap.is_some()),
+        ];
+        let named = named.into_iter().filter(|(_, is)| *is);
+        named.map(|(knob, _)| knob).collect()
+    }
 }
 
 /// Why a device enforces less than was requested.

@@ -20,6 +20,15 @@ pub trait Device {
 
     /// The power limits, requested, enforced and default apart.
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError>;
+
+    /// What is set now, as far as it can be told: a knob that is not named is at its default, or has no
+    /// getter.
+    fn settings(&mut self) -> Result<Settings, ReadError> {
+        Ok(Settings {
+            power_cap: Some(self.power_limits()?.requested),
+            ..Settings::default()
+        })
+    }
 }
 
 /// The right to set a device: the device itself in a simulation, a guard's client for a real one.

@@ -5,6 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sweetspot_device::{Applied, DeviceId, Settings};
@@ -47,7 +48,10 @@ pub enum Message {
 pub struct Guard {
     child: Child,
     replies: BufReader<UnixStream>,
-    requests: UnixStream,
+    requests: Arc<Mutex<UnixStream>>,
+    /// What an interruption brought, told among the answers to other questions.
+    released: Option<Vec<String>>,
+    kept: Vec<String>,
 }
 
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -68,7 +72,9 @@ impl Guard {
         Ok(Self {
             child,
             replies: BufReader::new(stream.try_clone().map_err(gone)?),
-            requests: stream,
+            requests: Arc::new(Mutex::new(stream)),
+            released: None,
+            kept: Vec::new(),
         })
     }
 
@@ -107,21 +113,30 @@ impl Guard {
         }
     }
 
-    /// Something that can interrupt the guard from a signal handler's thread.
-    pub fn interrupter(&self) -> io::Result<impl FnMut(i32, bool) + Send + 'static> {
-        let mut stream = self.requests.try_clone()?;
-        Ok(move |signal, pass_on| {
-            let _ = send(&mut stream, &Request::Interrupt { signal, pass_on });
-        })
+    /// Something that can interrupt the guard from another thread.
+    pub fn interrupter(&self) -> impl FnMut(i32, bool) + Send + 'static {
+        let stream = self.requests.clone();
+        move |signal, pass_on| {
+            let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = send(&mut *stream, &Request::Interrupt { signal, pass_on });
+        }
     }
 
     /// Waits for what the guard has to tell.
     pub fn wait(&mut self) -> Result<Message, GuardError> {
+        if let Some(problems) = self.released.take() {
+            return Ok(Message::Released(problems));
+        }
         match self.reply()? {
             Reply::Ended(ended) => Ok(Message::Ended(ended)),
             Reply::Released { problems } => Ok(Message::Released(problems)),
             other => Err(unexpected(other)),
         }
+    }
+
+    /// Problems to be told with those of the release.
+    pub fn keep(&mut self, problems: Vec<String>) {
+        self.kept.extend(problems);
     }
 
     /// Waits for what the guard has to tell, but not for ever; nothing where it told nothing.
@@ -138,24 +153,29 @@ impl Guard {
         message.and_then(|()| self.wait().ok())
     }
 
-    /// Lets everything go, and returns what could not be put back. What the workload left running goes on,
-    /// unless it is to end.
+    /// Lets everything go, and returns what could not be put back, earlier interruptions included. What
+    /// the workload left running goes on, unless it is to end.
     pub fn release(mut self, end_workload: bool) -> Result<Vec<String>, GuardError> {
         self.send(&Request::Release { end_workload })?;
+        let mut problems = std::mem::take(&mut self.kept);
+        problems.extend(self.released.take().unwrap_or_default());
+        // The guard closes its socket after its last word; what it says before may answer older questions.
         loop {
-            match self.wait() {
-                Ok(Message::Released(problems)) => {
-                    let _ = self.child.wait();
-                    return Ok(problems);
+            match self.reply() {
+                Ok(Reply::Released { problems: more }) => problems.extend(more),
+                Ok(_) => {}
+                Err(error) => {
+                    let ended = self.child.wait();
+                    let well = ended.is_ok_and(|status| status.success());
+                    return if well { Ok(problems) } else { Err(error) };
                 }
-                Ok(Message::Ended(_)) => {}
-                Err(error) => return Err(error),
             }
         }
     }
 
     fn send(&mut self, request: &Request) -> Result<(), GuardError> {
-        send(&mut self.requests, request).map_err(|error| GuardError::Gone(error.to_string()))
+        let mut stream = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        send(&mut *stream, request).map_err(|error| GuardError::Gone(error.to_string()))
     }
 
     fn reply(&mut self) -> Result<Reply, GuardError> {
@@ -171,16 +191,21 @@ impl Guard {
 
     fn ask(&mut self, request: &Request) -> Result<Reply, GuardError> {
         self.send(request)?;
-        match self.reply()? {
-            Reply::Refused(reason) => Err(GuardError::Refused(reason)),
-            reply => Ok(reply),
+        loop {
+            match self.reply()? {
+                Reply::Refused(reason) => return Err(GuardError::Refused(reason)),
+                Reply::Released { problems } => {
+                    self.released.get_or_insert_default().extend(problems);
+                }
+                reply => return Ok(reply),
+            }
         }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = self.requests.shutdown(std::net::Shutdown::Both);
+        let _ = self.replies.get_ref().shutdown(std::net::Shutdown::Both);
         let _ = self.child.wait();
     }
 }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{DeviceId, Knob};
-use sweetspot_quantity::Watts;
+use sweetspot_device::{DeviceId, Knob, Settings};
 
 use crate::owner::{Owner, boot_id};
 
@@ -59,7 +58,8 @@ pub(crate) struct Entry {
     pub owner: Owner,
     pub device: DeviceId,
     pub name: String,
-    pub power_cap: Option<Watts>,
+    /// What was set, as far as the device can tell.
+    pub saved: Settings,
     pub touched: Vec<Knob>,
 }
 
@@ -172,43 +172,32 @@ impl Journal {
         }
     }
 
-    /// What was left changed by guards that are gone; a device that is held now is not left.
-    pub fn left(&self) -> Result<Vec<Left>, JournalError> {
+    /// What was left changed by guards that are gone, and journals that cannot be read; a device that is
+    /// held now is not left.
+    pub fn left(&self) -> Result<Vec<Result<Left, JournalError>>, JournalError> {
         let mut left = Vec::new();
-        for entry in self.entries()? {
-            let lock = File::open(self.path(&entry.device, "lock"));
-            let held = lock
-                .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err());
-            if !held {
-                left.push(Left {
+        for file in std::fs::read_dir(&self.folder).map_err(|problem| self.disk(problem))? {
+            let path = file.map_err(|problem| self.disk(problem))?.path();
+            if path.extension().is_none_or(|ending| ending != "journal") {
+                continue;
+            }
+            match read_entry(&path) {
+                Ok(Some(entry)) if !self.is_held(&entry.device) => left.push(Ok(Left {
                     this_boot: entry.owner.boot_id == boot_id(),
                     device: entry.device,
                     name: entry.name,
                     owner: entry.owner,
-                });
+                })),
+                Ok(_) => {}
+                Err(problem) => left.push(Err(problem)),
             }
         }
         Ok(left)
     }
 
-    /// Drops the journal of a device whose settings did not outlive an earlier boot.
-    pub fn drop_earlier_boot(&self, left: &Left) -> Result<(), JournalError> {
-        if left.this_boot {
-            Ok(())
-        } else {
-            self.forget(&left.device)
-        }
-    }
-
-    fn entries(&self) -> Result<Vec<Entry>, JournalError> {
-        let mut entries = Vec::new();
-        for file in std::fs::read_dir(&self.folder).map_err(|problem| self.disk(problem))? {
-            let path = file.map_err(|problem| self.disk(problem))?.path();
-            if path.extension().is_some_and(|ending| ending == "journal") {
-                entries.extend(read_entry(&path)?);
-            }
-        }
-        Ok(entries)
+    fn is_held(&self, device: &DeviceId) -> bool {
+        let lock = File::open(self.path(device, "lock"));
+        lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
     }
 }
 
@@ -230,13 +219,13 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
 }
 
 impl Entry {
-    pub fn new(owner: Owner, device: DeviceId, name: String, power_cap: Option<Watts>) -> Self {
+    pub fn new(owner: Owner, device: DeviceId, name: String, saved: Settings) -> Self {
         Self {
             version: VERSION,
             owner,
             device,
             name,
-            power_cap,
+            saved,
             touched: Vec::new(),
         }
     }

@@ -10,6 +10,17 @@ pub fn adopt_orphans() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
+/// Those of some signals that this process was not started to ignore: `nohup` has its reasons.
+pub fn not_ignored(signals: &[i32]) -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let kept = |signal: &&i32| mask & (1 << (**signal - 1)) == 0;
+    signals.iter().filter(kept).copied().collect()
+}
+
 /// Everything below this process.
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use sweetspot_device::{Actuator, Device, DeviceId, Knob, Settings, WriteError};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use sweetspot_device::{Actuator, Applied, Device, DeviceId, Settings, WriteError};
 
 use crate::journal::{Claim, Entry, Journal, JournalError, Left};
 use crate::owner::{Owner, boot_id};
-use crate::processes::{adopt_orphans, end_all, signal_all};
+use crate::processes::{adopt_orphans, end_all, not_ignored, signal_all};
 use crate::protocol::{Ended, Reply, Request, Start, receive, send};
 
 /// How long an orphaned workload may take to end by itself.
@@ -39,6 +39,7 @@ struct Server<'a, 'b> {
     open: &'a mut Open<'b>,
     leased: Vec<Leased>,
     out: Arc<Mutex<UnixStream>>,
+    interrupted: bool,
 }
 
 /// Serves one client until it lets go or is gone; then everything is as it was.
@@ -46,7 +47,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
     // Signals are the client's to handle: the guard ends when the client does. They are caught, not
     // ignored, because what is ignored would be so in the workload as well.
     let caught = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+    for signal in not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM]) {
         signal_hook::flag::register(signal, caught.clone())?;
     }
     adopt_orphans();
@@ -56,6 +57,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         open,
         leased: Vec::new(),
         out: Arc::new(Mutex::new(stream)),
+        interrupted: false,
     };
     loop {
         let request = match receive::<Request>(&mut requests) {
@@ -92,6 +94,11 @@ impl Server<'_, '_> {
 
     fn answer(&mut self, request: Request) -> Reply {
         match request {
+            Request::Lease { .. } | Request::Apply { .. } | Request::Start(_)
+                if self.interrupted =>
+            {
+                Reply::Refused("interrupted".to_owned())
+            }
             Request::Lease { devices, owner } => match self.lease(&devices, &owner) {
                 Ok(notes) => Reply::Leased { notes },
                 Err(reason) => {
@@ -115,6 +122,7 @@ impl Server<'_, '_> {
             },
             Request::Interrupt { signal, pass_on } => {
                 // First the devices, whatever the workload makes of the signal.
+                self.interrupted = true;
                 let problems = self.put_back();
                 if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
                     signal_all(signal);
@@ -135,9 +143,11 @@ impl Server<'_, '_> {
             if let Some(left) = self.journal.read(id).map_err(text)? {
                 notes.push(settle(&self.journal, device.as_mut(), &left)?);
             }
-            let cap = device.power_limits().ok().map(|limits| limits.requested);
             let name = device.descriptor().name.clone();
-            let entry = Entry::new(owner.clone(), id.clone(), name, cap);
+            let saved = device
+                .settings()
+                .map_err(|error| format!("{name}: {error}"))?;
+            let entry = Entry::new(owner.clone(), id.clone(), name, saved);
             self.leased.push(Leased {
                 device,
                 entry,
@@ -147,37 +157,42 @@ impl Server<'_, '_> {
         Ok(notes)
     }
 
-    fn apply(
-        &mut self,
-        id: &DeviceId,
-        settings: &Settings,
-    ) -> Result<sweetspot_device::Applied, String> {
+    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<Applied, String> {
         let leased = self
             .leased
             .iter_mut()
             .find(|leased| leased.entry.device == *id);
         let leased = leased.ok_or_else(|| format!("{id} is not leased"))?;
-        let touched = &mut leased.entry.touched;
-        for (knob, named) in [
-            (Knob::PowerCap, settings.power_cap.is_some()),
-            (Knob::CoreClock, settings.core_clock.is_some()),
-            (Knob::MemoryClock, settings.memory_clock.is_some()),
-        ] {
-            if named && !touched.contains(&knob) {
-                touched.push(knob);
-            }
-        }
-        if touched.contains(&Knob::PowerCap) && leased.entry.power_cap.is_none() {
+        let entry = &mut leased.entry;
+        if settings.power_cap.is_some() && entry.saved.power_cap.is_none() {
             return Err(format!(
                 "{id}: the power cap cannot be read, so it could not be put back"
             ));
         }
-        // On disk before the first write.
-        self.journal.write(&leased.entry).map_err(text)?;
-        leased
-            .device
-            .apply(settings)
-            .map_err(|error| format!("{}: {error}", leased.entry.name))
+        let mut applied = Applied::default();
+        for knob in settings.knobs() {
+            let is_new = !entry.touched.contains(&knob);
+            if is_new {
+                entry.touched.push(knob);
+            }
+            // On disk before the first write.
+            self.journal.write(entry).map_err(text)?;
+            match leased.device.apply(&settings.only(knob)) {
+                Ok(one) => {
+                    applied.power_cap = one.power_cap.or(applied.power_cap);
+                    applied.core_clock = one.core_clock.or(applied.core_clock);
+                    applied.memory_clock = one.memory_clock.or(applied.memory_clock);
+                }
+                Err(error) => {
+                    // What was refused was not touched.
+                    if is_new && is_refusal(&error) {
+                        entry.touched.pop();
+                    }
+                    return Err(format!("{}: {error}", entry.name));
+                }
+            }
+        }
+        Ok(applied)
     }
 
     /// Puts back whatever was touched; what could not be put back stays in the journal and is told.
@@ -213,27 +228,38 @@ fn text(error: JournalError) -> String {
     error.to_string()
 }
 
-/// In the opposite order of the touching. A lock has no getter, so undoing it is a reset; the cap is read back.
+fn is_refusal(error: &WriteError) -> bool {
+    matches!(
+        error,
+        WriteError::Denied(_) | WriteError::Unsupported(_) | WriteError::OutOfRange { .. }
+    )
+}
+
+/// In the opposite order of the touching, each knob whatever became of the others. What was set is written
+/// and read back; where nothing is known of it (a lock has no getter), the knob is freed.
 fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), String> {
-    let failed = |error: WriteError| {
-        format!(
-            "{} ({}): {error}; its settings could not be put back: try `sweetspot restore`",
-            entry.name, entry.device
-        )
-    };
+    let mut problems = Vec::new();
     for knob in entry.touched.iter().rev() {
-        match knob {
-            Knob::PowerCap => {
-                let settings = Settings {
-                    power_cap: entry.power_cap,
-                    ..Settings::default()
-                };
-                device.apply(&settings).map_err(failed)?;
-            }
-            clock => device.reset(*clock).map_err(failed)?,
-        }
+        let before = entry.saved.only(*knob);
+        let is_there = device.settings().is_ok_and(|now| now.only(*knob) == before);
+        let restored = if before == Settings::default() {
+            device.reset(*knob)
+        } else if is_there {
+            Ok(())
+        } else {
+            device.apply(&before).map(drop)
+        };
+        problems.extend(restored.err().map(|error| error.to_string()));
     }
-    Ok(())
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} ({}): {}; its settings could not be put back: try `sweetspot restore`",
+        entry.name,
+        entry.device,
+        problems.join(", ")
+    ))
 }
 
 /// Undoes what an earlier guard left; what an earlier boot left is gone already.

@@ -123,13 +123,13 @@ exports! {
             return Err(INVALID_ARGUMENT);
         }
         gpu(device)?.take_slow_path(BUFFER_BUSY).map_err(|_| GPU_IS_LOST)?;
-        let (samples, now) = look(device, |live| (live.samples(), live.now()))?;
+        let samples = look(device, |live| live.samples())?;
         put(value_kind, nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)?;
-        let wall = wall_micros();
+        let host = host()?;
         let fresh: Vec<nvmlSample_t> = samples
             .into_iter()
             .map(|sample| nvmlSample_t {
-                timeStamp: wall - (now - sample.at) / 1000,
+                timeStamp: host.wall_micros(sample.at),
                 sampleValue: nvmlValue_t { uiVal: milliwatts(Watts::new(sample.watts)) },
             })
             .filter(|sample| sample.timeStamp > last_seen)

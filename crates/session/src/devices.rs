@@ -45,6 +45,9 @@ pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), Se
     let nvml = open_nvml()?;
     let driver = nvml.driver_version()?;
     let gpus = select(all_gpus(nvml)?, selector)?;
+    if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
+        return Err(SessionError::Lost(lost.descriptor().name.clone()));
+    }
     let reports = std::thread::scope(|scope| {
         let watchers: Vec<_> = gpus
             .into_iter()

@@ -5,7 +5,7 @@ use std::path::Path;
 use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_device::{Device, Knob, SensorKind};
 
-use crate::gpus::{guard_folder, left_changed, open_nvml};
+use crate::gpus::{left_changed, open_nvml};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,11 @@ pub fn doctor() -> Vec<Check> {
 fn of_gpu(gpu: &NvmlGpu) -> Vec<Check> {
     let descriptor = gpu.descriptor();
     let name = |what: &str| format!("GPU {} {what}", gpu.index());
+    if gpu.is_lost() {
+        let finding =
+            "it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back";
+        return vec![check(name("is lost"), Verdict::Fail, finding)];
+    }
     let has = |kind| descriptor.sensor(kind).is_some();
     let persistence = match gpu.persistence() {
         Some(true) => check(name("persistence"), Verdict::Pass, "on"),
@@ -203,20 +208,19 @@ fn rapl(root: &Path) -> Check {
 
 fn left() -> Check {
     const NAME: &str = "settings left changed";
-    match left_changed() {
-        Ok(left) if left.is_empty() => check(NAME, Verdict::Pass, "none"),
-        Ok(left) => {
-            let names: Vec<_> = left.iter().map(|left| left.name.clone()).collect();
-            check(
-                NAME,
-                Verdict::Warn,
-                format!("{}: `sweetspot restore` puts them back", names.join(", ")),
-            )
+    let (mut names, mut problems) = (Vec::new(), Vec::new());
+    for left in left_changed() {
+        match left {
+            Ok(left) => names.push(left.name),
+            Err(problem) => problems.push(problem.to_string()),
         }
-        Err(error) => check(
-            NAME,
-            Verdict::Fail,
-            format!("{error} ({})", guard_folder().display()),
-        ),
     }
+    if let Some(problem) = problems.first() {
+        return check(NAME, Verdict::Fail, problem.clone());
+    }
+    if names.is_empty() {
+        return check(NAME, Verdict::Pass, "none");
+    }
+    let finding = format!("{}: `sweetspot restore` puts them back", names.join(", "));
+    check(NAME, Verdict::Warn, finding)
 }

@@ -55,7 +55,7 @@ pub enum SessionError {
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,
     /// `--device` that names nothing.
-    #[error("--device {selector}: {problem}; there are {known}")]
+    #[error("{selector}: {problem}; there are {known}")]
     Device {
         /// As written.
         selector: String,
@@ -72,6 +72,11 @@ pub enum SessionError {
         /// What is wrong.
         problem: String,
     },
+    /// A device that is there but does not answer.
+    #[error(
+        "{0}: the device is lost: it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back"
+    )]
+    Lost(String),
     /// A write was asked for where none is allowed.
     #[error(
         "read-only: no device setting is changed while --read-only or SWEETSPOT_READ_ONLY is set"

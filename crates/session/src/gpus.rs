@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sweetspot_backend_nvml::{Nvml, NvmlGpu};
 use sweetspot_device::{Device, DeviceId};
-use sweetspot_guard::{Controlled, Journal, Left, restore_left, serve};
+use sweetspot_guard::{Controlled, Journal, JournalError, Left, restore_left, serve};
 use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
@@ -47,7 +47,10 @@ pub(crate) fn select(
         .map(|gpu| format!("{} ({})", gpu.index(), gpu.descriptor().id))
         .collect();
     let bad = |problem: String| SessionError::Device {
-        selector: text.to_owned(),
+        selector: match is_cuda {
+            true => format!("CUDA_VISIBLE_DEVICES={text}"),
+            false => format!("--device {text}"),
+        },
         problem,
         known: known.join(", "),
     };
@@ -85,13 +88,17 @@ fn is_named(gpu: &NvmlGpu, name: &str) -> bool {
     }
 }
 
-/// Where guards keep their journals: on a simulated host its own folder, else the system's.
+/// Where guards of the whole machine keep their journals.
+const SYSTEM_FOLDER: &str = "/run/sweetspot";
+
+/// Where guards keep their journals: on a simulated host its own folder, else the system's, or the user's
+/// where the user may not write there.
 pub fn guard_folder() -> PathBuf {
-    if let Some(host) = std::env::var_os(ENVIRONMENT) {
-        return Path::new(&host).join("guard");
+    if let Some(host) = simulated_host() {
+        return host.join("guard");
     }
     if rustix::process::geteuid().is_root() {
-        return PathBuf::from("/run/sweetspot");
+        return PathBuf::from(SYSTEM_FOLDER);
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) => Path::new(&folder).join("sweetspot"),
@@ -101,21 +108,44 @@ pub fn guard_folder() -> PathBuf {
     }
 }
 
-/// What guards that are gone left changed on this machine.
-pub fn left_changed() -> Result<Vec<Left>, SessionError> {
-    let folder = guard_folder();
-    if !folder.is_dir() {
-        return Ok(Vec::new());
+/// The folder of the simulated host whose library is in use.
+fn simulated_host() -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os(ENVIRONMENT)?);
+    match std::env::var_os("SWEETSPOT_NVML") {
+        Some(library) if !Path::new(&library).starts_with(&folder) => None,
+        _ => Some(folder),
     }
-    Ok(Journal::open(&folder)?.left()?)
+}
+
+/// What guards that are gone left changed, on the whole machine as well where that is another folder.
+pub fn left_changed() -> Vec<Result<Left, JournalError>> {
+    let mut folders = vec![guard_folder()];
+    if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
+        folders.push(PathBuf::from(SYSTEM_FOLDER));
+    }
+    folders.iter().flat_map(|folder| left_in(folder)).collect()
+}
+
+fn left_in(folder: &Path) -> Vec<Result<Left, JournalError>> {
+    if !folder.exists() {
+        return Vec::new();
+    }
+    match Journal::open(folder).and_then(|journal| journal.left()) {
+        Ok(left) => left,
+        Err(problem) => vec![Err(problem)],
+    }
 }
 
 /// Opens a device for writing.
 fn opener(nvml: Nvml) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String> {
     move |id| {
-        let gpus = nvml.gpus().map_err(|error| error.to_string())?;
-        let gpu = gpus.into_iter().find(|gpu| gpu.descriptor().id == *id);
-        let gpu = gpu.ok_or_else(|| format!("there is no GPU {id} on this machine"))?;
+        let gpu = nvml.gpu(id).map_err(|error| error.to_string())?;
+        if gpu.is_lost() {
+            return Err(format!(
+                "{}: the device is lost: it no longer answers",
+                gpu.descriptor().name
+            ));
+        }
         Ok(Box::new(gpu))
     }
 }
@@ -136,14 +166,19 @@ pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
 
 /// Puts back everything that was left changed: a line about each, good or bad.
 pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
-    let left = left_changed()?;
+    let folder = guard_folder();
+    let left = left_in(&folder);
     if left.is_empty() {
         return Ok(Vec::new());
     }
-    let journal = Journal::open(&guard_folder())?;
+    let journal = Journal::open(&folder)?;
     let mut open = opener(open_nvml()?);
-    Ok(left
-        .iter()
-        .map(|left| restore_left(&journal, left, &mut open))
-        .collect())
+    let mut lines = Vec::new();
+    for left in left {
+        lines.push(match left {
+            Ok(left) => restore_left(&journal, &left, &mut open),
+            Err(problem) => Err(problem.to_string()),
+        });
+    }
+    Ok(lines)
 }

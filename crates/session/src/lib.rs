@@ -21,7 +21,7 @@ pub use devices::{DeviceReport, SensorReport, devices};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::SessionError;
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
-pub use run::{RunEnd, RunRequest, run};
+pub use run::{Ran, RunRequest, in_foreground, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{SimulatedHost, parse_gpus};
 pub use sweep::{SweepRequest, sweep};

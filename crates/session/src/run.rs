@@ -11,7 +11,9 @@ use rustix::process::getpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sweetspot_device::{Descriptor, Device, Domain, Knob, KnobDescriptor, Settings};
-use sweetspot_guard::{Ended, Guard, GuardError, Message, Start};
+use sweetspot_guard::{
+    Ended, Guard, GuardError, Message, Start, adopt_orphans, end_all, not_ignored,
+};
 use sweetspot_quantity::Quantity;
 
 use crate::SessionError;
@@ -32,22 +34,22 @@ pub struct RunRequest {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RunEnd {
-    /// The command ended by itself.
-    Ended(Ended),
-    /// A signal ended the run.
-    Interrupted(i32),
+pub struct Ran {
+    /// The command, or the signal that ended the run before it.
+    pub ended: Ended,
+    /// Whether every device is as before.
+    pub restored: bool,
 }
 
 /// How long a workload may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs it. `guard` is the program that serves as guard; `tell` takes what the user should know.
+/// Runs it. `guard` makes the program that serves as guard; `tell` takes what the user should know.
 pub fn run(
     request: &RunRequest,
-    guard: Command,
+    guard: impl Fn() -> Command,
     tell: &mut dyn FnMut(&str),
-) -> Result<RunEnd, SessionError> {
+) -> Result<Ran, SessionError> {
     if request.settings == Settings::default() {
         return Err(SessionError::NothingToSet);
     }
@@ -55,43 +57,69 @@ pub fn run(
         return Err(SessionError::ReadOnly);
     }
     let gpus = select(all_gpus(open_nvml()?)?, request.device.as_deref())?;
+    if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
+        return Err(SessionError::Lost(lost.descriptor().name.clone()));
+    }
     let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
     for device in &devices {
         check(device, &request.settings)?;
     }
     let folder = guard_folder();
     sweetspot_guard::Journal::open(&folder)?;
-    let interrupted = Arc::new(AtomicI32::new(0));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).map_err(|problem| {
-        SessionError::System {
-            what: "signals cannot be caught",
-            problem,
-        }
-    })?;
-    let mut guard = Guard::start(guard, &folder)?;
-    let interrupter = guard
-        .interrupter()
-        .map_err(|problem| SessionError::System {
-            what: "the guard's socket",
-            problem,
-        })?;
+    let system = |what: &'static str| move |problem| SessionError::System { what, problem };
+    // Should the guard be killed, what it ran becomes this process' to end.
+    adopt_orphans();
+    let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+    let mut signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;
     let handle = signals.handle();
-    let flag = interrupted.clone();
+    let mut running = Guard::start(guard(), &folder)?;
+    let interrupted = Arc::new(AtomicI32::new(0));
+    let (flag, interrupter) = (interrupted.clone(), running.interrupter());
     let watcher = std::thread::spawn(move || watch(&mut signals, &flag, interrupter));
-    let done = at_settings(&mut guard, &devices, request, tell);
+    let done = at_settings(&mut running, &devices, request, tell);
     let signal = interrupted.load(Ordering::Acquire);
-    let finished = match (done, signal) {
-        (Err(_), signal) if signal != 0 => Ok(RunEnd::Interrupted(signal)),
-        (Ok(RunEnd::Ended(_)), signal) if signal != 0 => Ok(RunEnd::Interrupted(signal)),
-        (other, _) => other,
+    let mut released = match &done {
+        Err(SessionError::Guard(GuardError::Gone(_))) => {
+            replace_guard(running, guard(), &devices, tell)
+        }
+        _ => running.release(signal != 0),
     };
-    let released = guard.release(signal != 0);
     handle.close();
     let _ = watcher.join();
-    for problem in released? {
-        tell(&problem);
+    for problem in released.iter().flatten() {
+        tell(problem);
     }
-    finished
+    let ended = match (signal, done) {
+        (0, Ok(ended)) => ended,
+        (0, Err(error)) => return Err(error),
+        (signal, _) => {
+            if let Err(error) = &released {
+                tell(&error.to_string());
+                released = Ok(vec![error.to_string()]);
+            }
+            Ended::Signal(signal)
+        }
+    };
+    Ok(Ran {
+        ended,
+        restored: released?.is_empty(),
+    })
+}
+
+/// The guard was killed: ends what it ran, and has another put back what it left.
+fn replace_guard(
+    gone: Guard,
+    program: Command,
+    devices: &[Descriptor],
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<String>, GuardError> {
+    drop(gone);
+    end_all(Duration::from_millis(300));
+    let mut guard = Guard::start(program, &guard_folder())?;
+    for note in guard.lease(devices.iter().map(|device| device.id.clone()).collect())? {
+        tell(&note);
+    }
+    guard.release(false)
 }
 
 /// Passes signals on to the guard, which puts the devices back before anything else.
@@ -104,7 +132,8 @@ fn watch(signals: &mut Signals, interrupted: &AtomicI32, mut interrupt: impl FnM
     }
 }
 
-fn in_foreground() -> bool {
+/// Whether this process is in the foreground of a terminal, which then sends Ctrl-C to the workload too.
+pub fn in_foreground() -> bool {
     let terminal = std::fs::File::open("/dev/tty");
     terminal.is_ok_and(|terminal| rustix::termios::tcgetpgrp(&terminal) == Ok(getpgrp()))
 }
@@ -114,7 +143,7 @@ fn at_settings(
     devices: &[Descriptor],
     request: &RunRequest,
     tell: &mut dyn FnMut(&str),
-) -> Result<RunEnd, SessionError> {
+) -> Result<Ended, SessionError> {
     let ids: Vec<_> = devices.iter().map(|device| device.id.clone()).collect();
     for note in guard.lease(ids)? {
         tell(&note);
@@ -142,16 +171,15 @@ fn at_settings(
     wait(guard)
 }
 
-fn wait(guard: &mut Guard) -> Result<RunEnd, SessionError> {
+fn wait(guard: &mut Guard) -> Result<Ended, SessionError> {
     match guard.wait()? {
-        Message::Ended(ended) => Ok(RunEnd::Ended(ended)),
+        Message::Ended(ended) => Ok(ended),
         // The devices are back; the workload may tidy up for a while.
         Message::Released(problems) => {
-            let ended = guard.wait_for(GRACE);
-            match (problems.first(), ended) {
-                (Some(problem), _) => Err(GuardError::Refused(problem.clone()).into()),
-                (None, Some(Message::Ended(ended))) => Ok(RunEnd::Ended(ended)),
-                (None, _) => Ok(RunEnd::Ended(Ended::Signal(0))),
+            guard.keep(problems);
+            match guard.wait_for(GRACE) {
+                Some(Message::Ended(ended)) => Ok(ended),
+                _ => Ok(Ended::Code(0)),
             }
         }
     }

@@ -302,23 +302,14 @@ fn together(
 ) -> Result<Finished, SessionError> {
     let (_, count) = ranks[0].job.iterations();
     let batch = ranks[0].job.batch * ranks.len() as u64;
-    let mut begun = None;
-    let mut end = 0;
-    let mut done = 0;
+    let all: u64 = ranks.iter().map(|rank| rank.job.items).sum();
+    let begun = ranks[0].gpu.look(|live| live.now())?;
+    let mut end = begun;
     let mut energies = vec![Joules::ZERO; ranks.len()];
     let mut expected = Duration::ZERO;
-    loop {
-        let over = match (amount, begun) {
-            (Amount::For(time), Some(begun)) => nanos(end - begun) >= time,
-            (Amount::For(_), None) => false,
-            _ => done >= count.max(1),
-        };
-        if over {
-            break;
-        }
+    let mut at_once = |phases: &dyn Fn(&Job) -> Vec<Phase>| -> Result<u64, SessionError> {
         for rank in ranks {
-            let now = rank.grant(rank.job.iterations().0, 1)?;
-            begun.get_or_insert(now);
+            rank.grant(&phases(&rank.job), 1)?;
         }
         let this_begun = Instant::now();
         for (rank, energy) in ranks.iter().zip(&mut energies) {
@@ -327,12 +318,36 @@ fn together(
             *energy = progress.energy;
         }
         expected = this_begun.elapsed().mul_f64(0.97);
+        Ok(end)
+    };
+    if !ranks[0].job.startup().is_empty() {
+        at_once(&|job| job.startup().to_vec())?;
+    }
+    let mut items = 0;
+    let mut done = 0;
+    let mut now = begun;
+    loop {
+        let over = match amount {
+            Amount::For(time) => nanos(now - begun) >= time,
+            _ => done >= count,
+        };
+        if over {
+            break;
+        }
+        now = at_once(&|job| job.iterations().0.to_vec())?;
         done += 1;
-        teller.tell(done, done * batch)?;
+        items = done * batch;
+        teller.tell(done, items)?;
+    }
+    if !matches!(amount, Amount::For(_)) {
+        if !ranks[0].job.last().is_empty() {
+            now = at_once(&|job| job.last().to_vec())?;
+        }
+        items = all;
     }
     Ok(Finished {
-        items: done * batch,
-        time: nanos(end - begun.unwrap_or(end)),
+        items,
+        time: nanos(now - begun),
         energy: energies.into_iter().sum(),
     })
 }

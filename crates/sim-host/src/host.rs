@@ -34,6 +34,8 @@ pub struct GpuSpec {
 struct Description {
     version: u32,
     seed: u64,
+    /// Wall clock less monotonic clock, in microseconds, when the host was made: samples keep their times.
+    wall_offset: i64,
     gpus: Vec<GpuSpec>,
 }
 
@@ -41,6 +43,7 @@ struct Description {
 #[derive(Debug)]
 pub struct Host {
     folder: PathBuf,
+    wall_offset: i64,
     gpus: Vec<SharedGpu>,
 }
 
@@ -66,10 +69,12 @@ impl Host {
             Store::create(path.clone(), &record).map_err(|problem| files(&path, problem))?;
             let slow = slow_path(folder, index);
             File::create(&slow).map_err(|problem| files(&slow, problem))?;
+            open_to_all(&path).map_err(|problem| files(&path, problem))?;
         }
         let description = Description {
             version: VERSION,
             seed,
+            wall_offset: wall_micros() - (monotonic_nanos() / 1000) as i64,
             gpus,
         };
         let path = folder.join(DESCRIPTION);
@@ -110,6 +115,7 @@ impl Host {
             .collect::<Result<_, HostError>>()?;
         Ok(Self {
             folder: folder.to_owned(),
+            wall_offset: description.wall_offset,
             gpus,
         })
     }
@@ -123,6 +129,17 @@ impl Host {
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The user it belongs to.
+    pub fn owner(&self) -> Option<u32> {
+        let about = std::fs::metadata(&self.folder).ok()?;
+        Some(std::os::unix::fs::MetadataExt::uid(&about))
+    }
+
+    /// A moment of monotonic time as wall-clock microseconds.
+    pub fn wall_micros(&self, nanos: u64) -> u64 {
+        ((nanos / 1000) as i64 + self.wall_offset).max(0) as u64
     }
 
     /// Its GPUs, in order.
@@ -219,6 +236,17 @@ fn at_rest(profile: &GpuProfile, chip: &Chip, seed: Seed) -> Record {
         sensors: Sensors::new(now, state.power().get(), seed),
         ..Record::zeroed()
     }
+}
+
+fn wall_micros() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+}
+
+/// Whoever is on the host may look at its GPUs, and looking brings their state up to date.
+fn open_to_all(path: &Path) -> std::io::Result<()> {
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(path, all)
 }
 
 /// The clock that all processes of a machine share.

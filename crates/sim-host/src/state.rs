@@ -218,6 +218,7 @@ impl Live<'_> {
         clocks: Option<(Megahertz, Megahertz)>,
     ) -> Result<(), WriteDenied> {
         self.writable(sweetspot_sim::Knob::CoreClock)?;
+        self.writable(sweetspot_sim::Knob::MemoryClock)?;
         let (memory, core) = clocks.map_or((0.0, 0.0), |(memory, core)| (memory.get(), core.get()));
         (self.record.application_memory, self.record.application_core) = (memory, core);
         Ok(())
@@ -371,11 +372,21 @@ impl Live<'_> {
     /// Looks which programs are still there.
     pub(crate) fn call_the_roll(&mut self) {
         for slot in self.record.slots.iter_mut().filter(|slot| slot.pid != 0) {
-            let pid = rustix::process::Pid::from_raw(slot.pid as i32);
-            let answer = pid.map(rustix::process::test_kill_process);
-            if answer == Some(Err(rustix::io::Errno::SRCH)) {
+            if !lives(slot.pid) {
                 slot.died();
             }
         }
     }
+}
+
+/// A process that ended but was not waited for is gone as well.
+fn lives(pid: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        // Without a view of processes, nobody is declared dead but by silence.
+        return !std::path::Path::new("/proc/self/stat").exists();
+    };
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
