@@ -96,6 +96,6 @@ fn codecarbon_counts_their_energy() {
 /// `HAMMER_S=60` for the whole minute (scripts/torture).
 #[test]
 fn sixteen_processes_and_no_torn_state() {
-    let seconds = std::env::var("HAMMER_S").unwrap_or_else(|_| "5".to_owned());
-    script("v100", "hammer.py", &[&seconds]);
+    let seconds = std::env::var("HAMMER_S").unwrap_or_else(|_| "6".to_owned());
+    script("v100", "hammer.py", &[PROGRAM, &seconds]);
 }
