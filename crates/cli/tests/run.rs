@@ -268,6 +268,15 @@ fn kill(signal: &str, pid: &str) {
     );
 }
 
+/// A killed process takes a moment to go, and keeps its locks until then.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().next());
+    state.is_some_and(|state| state != "Z")
+}
+
 #[test]
 fn a_write_that_is_refused_leaves_nothing_to_restore() {
     let folder = tempfile::tempdir().unwrap();
@@ -395,6 +404,9 @@ fn what_guard_and_client_left_is_said_and_restored() {
     let guard = guard_of(&client);
     kill("-STOP", &client.id().to_string());
     kill("-9", &guard);
+    while is_alive(&guard) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     client.kill().unwrap();
     client.wait().unwrap();
     assert_eq!(cap(&host), 200.0);
