@@ -54,6 +54,11 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
             report.index, descriptor.name, report.architecture
         )];
         lines.push(format!("  {}", descriptor.id));
+        if let Some(parent) = &descriptor.parent {
+            lines.push(format!(
+                "  a slice of {parent}, whose energy and settings it shares"
+            ));
+        }
         lines.push(format!("  power cap: {}", cap(report)));
         for (name, knob) in [
             ("core clocks", Knob::CoreClock),

@@ -7,7 +7,7 @@ use sweetspot_device::{Amount, Descriptor, Device, PowerLimits, Reading, SensorK
 use sweetspot_quantity::Seconds;
 
 use crate::SessionError;
-use crate::gpus::{all_gpus, open_nvml, select};
+use crate::gpus::{Slices, all_gpus, open_nvml, select};
 
 /// A sensor and what was seen of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ const WATCH: Duration = Duration::from_millis(1500);
 pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), SessionError> {
     let nvml = open_nvml()?;
     let driver = nvml.driver_version()?;
-    let gpus = select(all_gpus(nvml)?, selector)?;
+    let gpus = select(all_gpus(nvml)?, selector, Slices::Too)?;
     if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
         return Err(SessionError::Lost(lost.descriptor().name.clone()));
     }

@@ -25,10 +25,18 @@ pub(crate) fn all_gpus(nvml: Nvml) -> Result<Vec<NvmlGpu>, SessionError> {
     Ok(gpus)
 }
 
+/// Whether MIG slices can be meant: they can be read, but share their GPU's settings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slices {
+    Too,
+    No,
+}
+
 /// `all`, indices or UUIDs, separated by commas. Without a selector: what `CUDA_VISIBLE_DEVICES` leaves.
 pub(crate) fn select(
     gpus: Vec<NvmlGpu>,
     selector: Option<&str>,
+    slices: Slices,
 ) -> Result<Vec<NvmlGpu>, SessionError> {
     let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let (text, is_cuda) = match (selector, &visible) {
@@ -39,7 +47,7 @@ pub(crate) fn select(
     if text == "all" {
         return Ok(gpus
             .into_iter()
-            .filter(|gpu| gpu.descriptor().parent.is_none())
+            .filter(|gpu| slices == Slices::Too || gpu.descriptor().parent.is_none())
             .collect());
     }
     let known: Vec<String> = gpus
@@ -58,7 +66,7 @@ pub(crate) fn select(
     for part in text.split(',').map(str::trim) {
         let place = gpus.iter().position(|gpu| is_named(gpu, part));
         match place {
-            Some(place) if gpus[place].descriptor().parent.is_some() => {
+            Some(place) if slices == Slices::No && gpus[place].descriptor().parent.is_some() => {
                 return Err(bad(format!(
                     "{part} is a slice, which shares its GPU's settings: name the GPU"
                 )));

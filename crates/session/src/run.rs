@@ -17,7 +17,7 @@ use sweetspot_guard::{
 use sweetspot_quantity::Quantity;
 
 use crate::SessionError;
-use crate::gpus::{all_gpus, guard_folder, open_nvml, select};
+use crate::gpus::{Slices, all_gpus, guard_folder, open_nvml, select};
 
 /// A command and the setting it is to run at.
 #[derive(Clone, Debug)]
@@ -56,7 +56,11 @@ pub fn run(
     if request.read_only {
         return Err(SessionError::ReadOnly);
     }
-    let gpus = select(all_gpus(open_nvml()?)?, request.device.as_deref())?;
+    let gpus = select(
+        all_gpus(open_nvml()?)?,
+        request.device.as_deref(),
+        Slices::No,
+    )?;
     if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
         return Err(SessionError::Lost(lost.descriptor().name.clone()));
     }
