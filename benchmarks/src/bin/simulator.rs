@@ -40,15 +40,8 @@ fn twelve_sweeps() -> Result<()> {
         for gpu in BOARDS {
             for network in NETWORKS {
                 studies.push(sweep(&SweepRequest {
-                    gpu: gpu.to_owned(),
-                    network: network.to_owned(),
-                    mode: None,
-                    batch: None,
-                    items: None,
-                    power_cap: "all".to_owned(),
-                    repeat: 5,
-                    seed: 1,
                     threads: NonZeroUsize::new(threads).context("at least one thread")?,
+                    ..SweepRequest::new(gpu, network)
                 })?);
             }
         }

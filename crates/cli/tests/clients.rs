@@ -1,6 +1,7 @@
 //! Other people's NVML clients, unchanged from the package index, on simulated hosts.
 //!
-//! They live in `.venv`, which scripts/setup makes; where it is absent these tests say so and do nothing.
+//! They live in `.venv`, which scripts/setup makes; where it is absent these tests say so and do nothing, or fail
+//! where `SWEETSPOT_ALL_TESTS` is set, as scripts/test does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,6 +11,8 @@ fn environment() -> Option<PathBuf> {
     if folder.join("nvitop").exists() {
         return Some(folder);
     }
+    let all = std::env::var_os("SWEETSPOT_ALL_TESTS").is_some();
+    assert!(!all, "no test may be left out, and there is no .venv");
     eprintln!("SKIPPED: there is no .venv with NVML clients; scripts/setup makes it");
     None
 }

@@ -87,6 +87,21 @@ fn the_command_runs_at_the_setting_and_its_code_comes_back() {
 }
 
 #[test]
+fn a_command_that_ends_at_once_is_no_surprise() {
+    let host = TestHost::new("v100");
+    for number in 0..40 {
+        let output = run(&host, &["--power-cap", "190", "--", "false"]);
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{number}: {}",
+            text(&output.stderr)
+        );
+    }
+    assert_eq!(cap(&host), 300.0);
+}
+
+#[test]
 fn wrong_input_is_refused_before_anything_is_written() {
     let host = TestHost::new("v100");
     let refused = |args: &[&str], code: i32, expected: &str| {

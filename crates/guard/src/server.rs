@@ -40,6 +40,7 @@ struct Server<'a, 'b> {
     leased: Vec<Leased>,
     out: Arc<Mutex<UnixStream>>,
     interrupted: bool,
+    started: Option<Child>,
 }
 
 /// Serves one client until it lets go or is gone; then everything is as it was.
@@ -58,6 +59,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         leased: Vec::new(),
         out: Arc::new(Mutex::new(stream)),
         interrupted: false,
+        started: None,
     };
     loop {
         let request = match receive::<Request>(&mut requests) {
@@ -76,6 +78,10 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         };
         let reply = server.answer(request);
         server.say(&reply);
+        // Its end is told after its start, however short it is.
+        if let Some(child) = server.started.take() {
+            server.watch(child);
+        }
         if let Some(end_workload) = released {
             if end_workload {
                 end_all(ORPHANS_GRACE);
@@ -112,7 +118,7 @@ impl Server<'_, '_> {
             },
             Request::Start(start) => match run(&start) {
                 Ok(child) => {
-                    self.watch(child);
+                    self.started = Some(child);
                     Reply::Started
                 }
                 Err(error) => Reply::NotStarted {

@@ -36,6 +36,23 @@ pub struct SweepRequest {
     pub threads: NonZeroUsize,
 }
 
+impl SweepRequest {
+    /// The study as its paper ran it: every cap, five runs each.
+    pub fn new(gpu: &str, network: &str) -> Self {
+        Self {
+            gpu: gpu.to_owned(),
+            network: network.to_owned(),
+            mode: None,
+            batch: None,
+            items: None,
+            power_cap: "all".to_owned(),
+            repeat: 5,
+            seed: 1,
+            threads: NonZeroUsize::MIN,
+        }
+    }
+}
+
 /// More runs than this in one study are a slip of the pen.
 const MOST_RUNS: usize = 1_000_000;
 

@@ -7,20 +7,6 @@ use sweetspot_session::published::power_capping_2022;
 use sweetspot_session::{SweepRequest, TOLERANCE, deviations, sweep};
 use sweetspot_study::Study;
 
-fn request(gpu: &str, network: &str) -> SweepRequest {
-    SweepRequest {
-        gpu: gpu.to_owned(),
-        network: network.to_owned(),
-        mode: None,
-        batch: None,
-        items: None,
-        power_cap: "all".to_owned(),
-        repeat: 5,
-        seed: 1,
-        threads: NonZeroUsize::MIN,
-    }
-}
-
 fn bits(study: &Study) -> Vec<(u64, u64)> {
     let runs = study
         .points
@@ -63,7 +49,7 @@ fn the_papers_choices_are_good_choices_here() {
         };
         let study = sweep(&SweepRequest {
             repeat: 20,
-            ..request(&row.gpu, row.network)
+            ..SweepRequest::new(&row.gpu, row.network)
         })
         .unwrap();
         let (_, outcomes) = study.outcomes();
@@ -87,11 +73,11 @@ fn the_papers_choices_are_good_choices_here() {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    let alone = sweep(&request("v100", "resnet50")).unwrap();
+    let alone = sweep(&SweepRequest::new("v100", "resnet50")).unwrap();
     for threads in [2, 3, 7] {
         let together = sweep(&SweepRequest {
             threads: NonZeroUsize::new(threads).unwrap(),
-            ..request("v100", "resnet50")
+            ..SweepRequest::new("v100", "resnet50")
         });
         assert_eq!(bits(&alone), bits(&together.unwrap()), "{threads} threads");
     }
@@ -99,17 +85,17 @@ fn the_number_of_threads_changes_no_bit() {
 
 #[test]
 fn a_run_is_the_same_in_any_study_and_differs_by_seed_and_subject() {
-    let whole = sweep(&request("v100", "resnet50")).unwrap();
+    let whole = sweep(&SweepRequest::new("v100", "resnet50")).unwrap();
     let one = sweep(&SweepRequest {
         power_cap: "150".to_owned(),
         repeat: 2,
-        ..request("v100", "resnet50")
+        ..SweepRequest::new("v100", "resnet50")
     })
     .unwrap();
     assert_eq!(whole.points[0].runs[..2], one.points[0].runs[..]);
     let other_seed = sweep(&SweepRequest {
         seed: 2,
-        ..request("v100", "resnet50")
+        ..SweepRequest::new("v100", "resnet50")
     })
     .unwrap();
     assert_ne!(bits(&whole), bits(&other_seed));
@@ -121,7 +107,7 @@ fn a_run_is_the_same_in_any_study_and_differs_by_seed_and_subject() {
 fn the_reference_is_the_default_cap_even_where_it_is_not_on_the_axis() {
     let study = sweep(&SweepRequest {
         power_cap: "200,150".to_owned(),
-        ..request("v100", "alexnet")
+        ..SweepRequest::new("v100", "alexnet")
     })
     .unwrap();
     let cap =
@@ -136,7 +122,7 @@ fn the_reference_is_the_default_cap_even_where_it_is_not_on_the_axis() {
 
 #[test]
 fn phases_sum_to_the_run() {
-    let study = sweep(&request("quadro_rtx_6000", "vgg19")).unwrap();
+    let study = sweep(&SweepRequest::new("quadro_rtx_6000", "vgg19")).unwrap();
     let run = &study.points[0].runs[0];
     let names: Vec<_> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["host", "forward", "backward"]);
