@@ -1,0 +1,214 @@
+//! The tool's folder: private, locked, and everything in it reached through one descriptor, so that no link
+//! leads out of it.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::host::Host;
+use crate::layout::{CONTROL, CONTROL_LENGTH, RING_PREFIX, control_bytes};
+use crate::map::Map;
+use crate::{Control, LinkError, Moment};
+
+const FOLDER_PREFIX: &str = "sweetspot-link-";
+const CONTROL_DRAFT: &str = ".control";
+/// A folder with more entries than this is not listed to its end.
+const MAX_ENTRIES: usize = 16_384;
+
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    fd: OwnedFd,
+    made: bool,
+    /// A forked copy of the tool must not remove its parent's folder.
+    owner: u32,
+}
+
+impl Folder {
+    /// A new folder under a parent, with a name of its own.
+    pub fn create_in(parent: &Path) -> Result<Self, LinkError> {
+        remove_left(parent);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let (uid, pid) = (rustix::process::geteuid(), std::process::id());
+            let nanos = Moment::now().nanos();
+            let name = format!("{FOLDER_PREFIX}{}-{pid}-{nanos}", uid.as_raw());
+            // Another tool that clears up may take a folder between its making and its locking.
+            match Self::open(&parent.join(name)) {
+                Err(LinkError::Folder { .. } | LinkError::Busy { .. }) if tries < 3 => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Makes a folder or takes one that is there, and locks it.
+    pub fn open(path: &Path) -> Result<Self, LinkError> {
+        let failed = |error: Errno| LinkError::Folder {
+            folder: path.to_owned(),
+            source: error.into(),
+        };
+        let made = match rustix::fs::mkdir(path, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(failed(error)),
+        };
+        let fd = open_folder(path).map_err(failed)?;
+        let stat = rustix::fs::fstat(&fd).map_err(failed)?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+            return Err(LinkError::NotPrivate {
+                folder: path.to_owned(),
+            });
+        }
+        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(LinkError::Busy {
+                    folder: path.to_owned(),
+                });
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            fd,
+            made,
+            owner: std::process::id(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a fresh control file and puts it in place whole.
+    pub fn control(&self, host: &Host, capacity: u32) -> Result<Control, LinkError> {
+        let make = || -> io::Result<Control> {
+            match rustix::fs::unlinkat(&self.fd, CONTROL_DRAFT, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            // Clients only read it, and may not by accident do more.
+            let file = rustix::fs::openat(&self.fd, CONTROL_DRAFT, flags, Mode::RUSR)?;
+            let file = File::from(file);
+            file.write_all_at(&control_bytes(host, capacity), 0)?;
+            let map = Map::writable(&file, CONTROL_LENGTH)?;
+            rustix::fs::renameat(&self.fd, CONTROL_DRAFT, &self.fd, CONTROL)?;
+            Ok(Control(map))
+        };
+        make().map_err(|source| LinkError::File {
+            file: self.path.join(CONTROL),
+            source,
+        })
+    }
+
+    /// The names of the ring files.
+    pub fn rings(&self) -> Result<Vec<CString>, LinkError> {
+        let mut rings = Vec::new();
+        let listed = each_entry(&self.fd, |name| {
+            if name.to_bytes().starts_with(RING_PREFIX.as_bytes()) {
+                rings.push(name.to_owned());
+            }
+        });
+        match listed {
+            Ok(()) => Ok(rings),
+            Err(error) => Err(LinkError::Folder {
+                folder: self.path.clone(),
+                source: error.into(),
+            }),
+        }
+    }
+
+    /// Opens a plain file of this folder; a pipe or a device would block or worse.
+    pub fn open_ring(&self, name: &CStr) -> io::Result<Option<File>> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let stat = rustix::fs::fstat(&fd)?;
+        let plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok((plain && stat.st_nlink == 1).then(|| File::from(fd)))
+    }
+
+    pub fn remove(&self, name: &CStr) -> bool {
+        rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()).is_ok()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            return;
+        }
+        // Of a folder that was there before, only what is the link's goes.
+        clear(&self.fd, self.made);
+        if self.made {
+            let _ = rustix::fs::unlinkat(CWD, &self.path, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// Removes folders whose tool was killed: nobody holds their lock.
+fn remove_left(parent: &Path) {
+    let Ok(parent) = open_folder(parent) else {
+        return;
+    };
+    let mut left = Vec::new();
+    let _ = each_entry(&parent, |name| {
+        if name.to_bytes().starts_with(FOLDER_PREFIX.as_bytes()) {
+            left.push(name.to_owned());
+        }
+    });
+    for name in left {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(fd) = rustix::fs::openat(&parent, &name, flags, Mode::empty()) else {
+            continue;
+        };
+        let mine = rustix::fs::fstat(&fd)
+            .is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
+        if mine && rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            clear(&fd, true);
+            let _ = rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+fn each_entry(folder: &OwnedFd, mut with: impl FnMut(&CStr)) -> rustix::io::Result<()> {
+    for entry in Dir::read_from(folder)?.take(MAX_ENTRIES) {
+        with(entry?.file_name());
+    }
+    Ok(())
+}
+
+/// Unlinks entries and follows none; folders inside go where they are empty.
+fn clear(folder: &OwnedFd, everything: bool) {
+    let mut names = Vec::new();
+    let _ = each_entry(folder, |name| names.push(name.to_owned()));
+    for name in names {
+        let bytes = name.to_bytes();
+        let ours = [RING_PREFIX, ".ring-"]
+            .iter()
+            .any(|prefix| bytes.starts_with(prefix.as_bytes()))
+            || bytes == CONTROL.as_bytes();
+        if bytes == b"." || bytes == b".." || !(ours || everything) {
+            continue;
+        }
+        if rustix::fs::unlinkat(folder, &name, AtFlags::empty()).is_err() && everything {
+            let _ = rustix::fs::unlinkat(folder, &name, AtFlags::REMOVEDIR);
+        }
+    }
+}

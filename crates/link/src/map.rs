@@ -1,0 +1,46 @@
+//! Shared memory as atomic words.
+//!
+//! The one place with unsafe code: other processes write to a mapping at any time, so nothing but atomic
+//! words may refer to it.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// A mapped file whose length is fixed.
+#[derive(Debug)]
+pub(crate) struct Map(MmapRaw);
+
+impl Map {
+    /// Maps so many bytes, with its pages in place so that a first write does not fault.
+    pub fn writable(file: &File, length: usize) -> io::Result<Self> {
+        MmapOptions::new()
+            .len(length)
+            .populate()
+            .map_raw(file)
+            .map(Self)
+    }
+
+    /// Its words may be loaded and never stored to.
+    pub fn readable(file: &File, length: usize) -> io::Result<Self> {
+        MmapOptions::new()
+            .len(length)
+            .map_raw_read_only(file)
+            .map(Self)
+    }
+
+    /// The word at an offset that the caller took from the layout.
+    #[inline]
+    pub fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(
+            offset.is_multiple_of(8) && offset + 8 <= self.0.len(),
+            "a word outside of the map"
+        );
+        // SAFETY: within the mapping, aligned (a mapping starts at a page), alive as long as `self`, and
+        // only ever reached as an atomic.
+        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().add(offset).cast()) }
+    }
+}

@@ -1,0 +1,389 @@
+//! Spans from begins and ends: what does not fit is told, not guessed.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::Moment;
+use crate::event::{Event, Mark, Name, Record, Ring};
+
+/// So many overlapping phases are looked at for the one that contains another.
+const NEAREST: usize = 64;
+
+/// A phase with both its ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseSpan {
+    /// The ring that marked it.
+    pub ring: Ring,
+    /// Its name.
+    pub name: Name,
+    /// When it began.
+    pub begin: Moment,
+    /// When it ended.
+    pub end: Moment,
+    /// How many phases of its ring it lies in.
+    pub depth: usize,
+    /// The innermost span that it lies in, by its place among the spans; one without an end is left out.
+    pub parent: Option<usize>,
+}
+
+/// What is wrong with the marks of a ring.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Irregularity {
+    /// A phase ended that was not open.
+    EndWithoutBegin {
+        /// The ring.
+        ring: Ring,
+        /// The phase.
+        name: Name,
+        /// When it ended.
+        at: Moment,
+    },
+    /// A phase was still open at the end, or where records were lost.
+    BeginWithoutEnd {
+        /// The ring.
+        ring: Ring,
+        /// The phase.
+        name: Name,
+        /// When it began.
+        at: Moment,
+    },
+    /// A phase ended while one that began later in it was open. Both are spans.
+    Crossing {
+        /// The ring.
+        ring: Ring,
+        /// The phase that ended.
+        name: Name,
+        /// The innermost one that was open.
+        open: Name,
+        /// When it ended.
+        at: Moment,
+    },
+    /// A phase ended before it began; it is no span.
+    Backwards {
+        /// The ring.
+        ring: Ring,
+        /// The phase.
+        name: Name,
+        /// When it began.
+        begin: Moment,
+        /// When it ended.
+        end: Moment,
+    },
+    /// Records are missing: what was open then cannot be paired.
+    Lost {
+        /// The ring.
+        ring: Ring,
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Pairs the begins and ends of each ring.
+///
+/// An end belongs to the innermost open phase of its name. Phases that were recorded afterwards are nested
+/// by their times, among themselves: several streams of a GPU may overlap.
+pub fn pair<'a>(
+    events: impl IntoIterator<Item = &'a Event>,
+) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
+    let mut pairing = Pairing::default();
+    for event in events {
+        match event {
+            Event::Record(record) => pairing.record(record),
+            Event::Lost { ring, count } => pairing.lost(*ring, *count),
+            Event::Ended(ring) => pairing.ended(*ring),
+            Event::Appeared(_) | Event::NamesRefused { .. } | Event::Fault(_) => {}
+        }
+    }
+    pairing.finish()
+}
+
+#[derive(Debug)]
+struct Node {
+    span: PhaseSpan,
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Pairing {
+    nodes: Vec<Node>,
+    /// Places in `nodes`, innermost last.
+    open: BTreeMap<Ring, Vec<usize>>,
+    afterwards: BTreeMap<Ring, Vec<usize>>,
+    irregular: Vec<Irregularity>,
+}
+
+impl Pairing {
+    fn record(&mut self, record: &Record) {
+        let Record { ring, at, mark } = record;
+        match mark {
+            Mark::Begin(name) => {
+                let open = self.open.entry(*ring).or_default();
+                let (depth, parent) = (open.len(), open.last().copied());
+                open.push(self.nodes.len());
+                self.push(*ring, name, *at, depth, parent);
+            }
+            Mark::End(name) => self.end(*ring, name, *at),
+            Mark::Phase { name, end } => {
+                let node = self.nodes.len();
+                self.push(*ring, name, *at, 0, None);
+                if self.close(node, *end) {
+                    self.afterwards.entry(*ring).or_default().push(node);
+                }
+            }
+            Mark::Items(_) | Mark::Value { .. } => {}
+        }
+    }
+
+    fn push(&mut self, ring: Ring, name: &Name, at: Moment, depth: usize, parent: Option<usize>) {
+        self.nodes.push(Node {
+            span: PhaseSpan {
+                ring,
+                name: name.clone(),
+                begin: at,
+                end: at,
+                depth,
+                parent,
+            },
+            ended: false,
+        });
+    }
+
+    fn end(&mut self, ring: Ring, name: &Name, at: Moment) {
+        let open = self.open.entry(ring).or_default();
+        let nodes = &self.nodes;
+        let Some(place) = open.iter().rposition(|&it| nodes[it].span.name == *name) else {
+            let name = name.clone();
+            self.irregular
+                .push(Irregularity::EndWithoutBegin { ring, name, at });
+            return;
+        };
+        let node = open.remove(place);
+        if let Some(&inner) = open.get(place..).and_then(<[usize]>::last) {
+            self.irregular.push(Irregularity::Crossing {
+                ring,
+                name: name.clone(),
+                open: nodes[inner].span.name.clone(),
+                at,
+            });
+        }
+        self.close(node, at);
+    }
+
+    fn close(&mut self, node: usize, end: Moment) -> bool {
+        let Node { span, ended } = &mut self.nodes[node];
+        if end < span.begin {
+            self.irregular.push(Irregularity::Backwards {
+                ring: span.ring,
+                name: span.name.clone(),
+                begin: span.begin,
+                end,
+            });
+            return false;
+        }
+        (span.end, *ended) = (end, true);
+        true
+    }
+
+    fn lost(&mut self, ring: Ring, count: u64) {
+        self.irregular.push(Irregularity::Lost { ring, count });
+        self.ended(ring);
+    }
+
+    fn ended(&mut self, ring: Ring) {
+        for node in self.open.remove(&ring).unwrap_or_default() {
+            let span = &self.nodes[node].span;
+            self.irregular.push(Irregularity::BeginWithoutEnd {
+                ring,
+                name: span.name.clone(),
+                at: span.begin,
+            });
+        }
+    }
+
+    fn finish(mut self) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
+        let rings: Vec<Ring> = self.open.keys().copied().collect();
+        for ring in rings {
+            self.ended(ring);
+        }
+        for (_, places) in std::mem::take(&mut self.afterwards) {
+            self.nest(places);
+        }
+        let mut count = 0;
+        let place_of: Vec<Option<usize>> = self
+            .nodes
+            .iter()
+            .map(|node| {
+                count += usize::from(node.ended);
+                node.ended.then(|| count - 1)
+            })
+            .collect();
+        // The nearest span around each node; a begin comes before those in it, so one pass is enough there,
+        // and phases recorded afterwards lie in spans only.
+        let mut around: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
+            if let Some(parent) = node.span.parent {
+                around[index] = place_of[parent].or(around[parent]);
+            }
+        }
+        let spans = self
+            .nodes
+            .into_iter()
+            .zip(around)
+            .filter(|(node, _)| node.ended)
+            .map(|(node, parent)| PhaseSpan {
+                parent,
+                ..node.span
+            })
+            .collect();
+        (spans, self.irregular)
+    }
+
+    /// Of two with the same times the one recorded later is the outer one: it ended later.
+    fn nest(&mut self, mut places: Vec<usize>) {
+        places.sort_by_key(|&place| {
+            let span = &self.nodes[place].span;
+            (span.begin, Reverse(span.end), Reverse(place))
+        });
+        let mut around: Vec<usize> = Vec::new();
+        for place in places {
+            let (begin, end) = {
+                let span = &self.nodes[place].span;
+                (span.begin, span.end)
+            };
+            while around
+                .last()
+                .is_some_and(|&it| self.nodes[it].span.end <= begin)
+            {
+                around.pop();
+            }
+            let nearest = around.iter().rev().take(NEAREST);
+            let parent = nearest.copied().find(|&it| self.nodes[it].span.end >= end);
+            let depth = parent.map_or(0, |it| self.nodes[it].span.depth + 1);
+            let span = &mut self.nodes[place].span;
+            (span.parent, span.depth) = (parent, depth);
+            around.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RING: Ring = Ring {
+        number: 0,
+        pid: 1,
+        tid: 1,
+        rank: None,
+    };
+
+    fn at(nanos: u64, mark: Mark) -> Event {
+        Event::Record(Record {
+            ring: RING,
+            at: Moment::from_nanos(nanos),
+            mark,
+        })
+    }
+
+    /// `+a` begins, `-a` ends, `!` loses a record, one nanosecond each.
+    fn script(text: &str) -> Vec<Event> {
+        let marks = text.split_whitespace().zip(1..);
+        marks
+            .map(|(word, nanos)| match word.split_at(1) {
+                ("+", name) => at(nanos, Mark::Begin(name.into())),
+                ("-", name) => at(nanos, Mark::End(name.into())),
+                _ => Event::Lost {
+                    ring: RING,
+                    count: 1,
+                },
+            })
+            .collect()
+    }
+
+    fn shown(text: &str) -> (Vec<String>, Vec<String>) {
+        let (spans, irregular) = pair(&script(text));
+        let show = |span: &PhaseSpan| {
+            let (begin, end) = (span.begin.nanos(), span.end.nanos());
+            let parent = span
+                .parent
+                .map_or("-".into(), |it| spans[it].name.to_string());
+            format!("{} {begin}..{end} {} {parent}", span.name, span.depth)
+        };
+        let name = |it: &Irregularity| format!("{it:?}").split(' ').next().unwrap().to_owned();
+        (
+            spans.iter().map(show).collect(),
+            irregular.iter().map(name).collect(),
+        )
+    }
+
+    #[test]
+    fn nested_phases_and_phases_of_the_same_name() {
+        let (spans, irregular) = shown("+a +b -b +a -a -a");
+        assert_eq!(spans, ["a 1..6 0 -", "b 2..3 1 a", "a 4..5 1 a"]);
+        assert!(irregular.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let (spans, irregular) = shown("-x +a +b -a -b +c +d -d");
+        assert_eq!(spans, ["a 2..4 0 -", "b 3..5 1 a", "d 7..8 1 -"]);
+        assert_eq!(
+            irregular,
+            ["EndWithoutBegin", "Crossing", "BeginWithoutEnd"]
+        );
+    }
+
+    #[test]
+    fn nothing_is_paired_across_a_loss() {
+        let (spans, irregular) = shown("+a +b -b ! -a +c -c");
+        assert_eq!(spans, ["b 2..3 1 -", "c 6..7 0 -"]);
+        assert_eq!(irregular, ["Lost", "BeginWithoutEnd", "EndWithoutBegin"]);
+    }
+
+    #[test]
+    fn phases_recorded_afterwards_nest_by_time() {
+        let phase = |name: &str, begin, end| {
+            let (name, end) = (name.into(), Moment::from_nanos(end));
+            at(begin, Mark::Phase { name, end })
+        };
+        let events = [
+            phase("inner", 2, 3),
+            phase("outer", 1, 10),
+            phase("same", 4, 5),
+            phase("around same", 4, 5),
+            phase("other stream", 4, 12),
+            phase("backwards", 5, 4),
+        ];
+        let (spans, irregular) = pair(&events);
+        let parents: Vec<_> = spans
+            .iter()
+            .map(|it| it.parent.map(|parent| &*spans[parent].name))
+            .collect();
+        let around_same = Some("other stream");
+        assert_eq!(
+            parents,
+            [Some("outer"), None, Some("around same"), around_same, None]
+        );
+        assert!(matches!(irregular[..], [Irregularity::Backwards { .. }]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_begin_and_end_is_accounted_for(marks in proptest::collection::vec((any::<bool>(), 0..4u8), 0..60)) {
+            let text: Vec<String> = marks.iter()
+                .map(|(begin, name)| format!("{}{name}", if *begin { '+' } else { '-' }))
+                .collect();
+            let (spans, irregular) = pair(&script(&text.join(" ")));
+            let count = |wanted: fn(&Irregularity) -> bool| irregular.iter().filter(|it| wanted(it)).count();
+            let begins = marks.iter().filter(|it| it.0).count();
+            prop_assert_eq!(begins, spans.len() + count(|it| matches!(it, Irregularity::BeginWithoutEnd { .. })));
+            prop_assert_eq!(marks.len() - begins, spans.len() + count(|it| matches!(it, Irregularity::EndWithoutBegin { .. })));
+            for span in &spans {
+                prop_assert!(span.begin < span.end);
+                prop_assert!(span.parent.is_none_or(|it| spans[it].begin < span.begin));
+            }
+        }
+    }
+}

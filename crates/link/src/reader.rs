@@ -1,0 +1,178 @@
+//! The tool's side: finds rings as they appear and takes what is in them.
+
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::event::Event;
+use crate::folder::Folder;
+use crate::host::Host;
+use crate::layout::{CAPACITY, is_capacity};
+use crate::ring::RingFile;
+use crate::{Control, LinkError};
+
+/// Each is a descriptor, of which a process has 1024 by default.
+const MAX_RINGS: usize = 512;
+
+/// Reads every ring of a link's folder. Dropping it removes the folder.
+#[derive(Debug)]
+pub struct Reader {
+    folder: Folder,
+    control: Control,
+    host: Host,
+    /// By file name; none for one that is no longer read.
+    rings: HashMap<CString, Option<RingFile>>,
+    found: u32,
+    told_too_many: bool,
+    told_unlisted: bool,
+}
+
+impl Reader {
+    /// A new folder in shared memory, for the user alone. Folders whose tool was killed are removed.
+    pub fn create() -> Result<Self, LinkError> {
+        let shared = Path::new("/dev/shm");
+        let usable = rustix::fs::access(shared, rustix::fs::Access::WRITE_OK).is_ok();
+        Self::create_in(&if usable {
+            shared.to_owned()
+        } else {
+            std::env::temp_dir()
+        })
+    }
+
+    /// A new folder under a parent.
+    pub fn create_in(parent: &Path) -> Result<Self, LinkError> {
+        Self::with(Folder::create_in(parent)?, CAPACITY)
+    }
+
+    /// Makes this very folder, or takes it where it is there, private and not in use. A folder that was there
+    /// stays in the end; the link's files in it do not.
+    pub fn open(folder: &Path) -> Result<Self, LinkError> {
+        Self::with(Folder::open(folder)?, CAPACITY)
+    }
+
+    /// As [`Reader::open`], with rings of so many records, taken up to a power of two from 64 to 1,048,576.
+    pub fn open_with_capacity(folder: &Path, records: u32) -> Result<Self, LinkError> {
+        let capacity = records.clamp(64, 1 << 20).next_power_of_two();
+        debug_assert!(is_capacity(capacity));
+        Self::with(Folder::open(folder)?, capacity)
+    }
+
+    fn with(folder: Folder, capacity: u32) -> Result<Self, LinkError> {
+        let host = Host::here();
+        Ok(Self {
+            control: folder.control(&host, capacity)?,
+            folder,
+            host,
+            rings: HashMap::new(),
+            found: 0,
+            told_too_many: false,
+            told_unlisted: false,
+        })
+    }
+
+    /// The folder, for the workload's environment ([`crate::ENV`]).
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The words that the workload reads.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Takes what is new. In one ring the events are in the order of its writer; rings follow each other.
+    pub fn drain(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.discover(&mut events);
+        for (name, entry) in &mut self.rings {
+            let Some(ring) = entry else { continue };
+            match ring.drain(&self.host, &mut events) {
+                Ok(false) => {}
+                Ok(true) => {
+                    events.push(Event::Ended(ring.ring()));
+                    *entry = None;
+                    // Frees its memory: short-lived workers may leave many.
+                    self.folder.remove(name);
+                }
+                Err(error) => {
+                    events.push(Event::Fault(error));
+                    *entry = None;
+                }
+            }
+        }
+        events
+    }
+
+    fn discover(&mut self, events: &mut Vec<Event>) {
+        let names = match self.folder.rings() {
+            Ok(names) => names,
+            Err(error) => {
+                if !std::mem::replace(&mut self.told_unlisted, true) {
+                    events.push(Event::Fault(error));
+                }
+                return;
+            }
+        };
+        // What was removed is forgotten, so that this does not grow for ever.
+        self.rings
+            .retain(|name, ring| ring.is_some() || names.contains(name));
+        let mut followed = self.rings.values().flatten().count();
+        for name in names {
+            if self.rings.contains_key(&name) {
+                continue;
+            }
+            if followed >= MAX_RINGS {
+                self.too_many(followed, events);
+                return;
+            }
+            let path = self.path(&name);
+            let opened = match self.folder.open_ring(&name) {
+                Ok(Some(file)) => RingFile::open(file, path, self.found, &self.host),
+                Ok(None) => Err(LinkError::Malformed {
+                    file: path,
+                    why: "it is not a plain file",
+                }),
+                Err(error) if is_short_of_descriptors(&error) => {
+                    self.too_many(followed, events);
+                    return;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(source) => Err(LinkError::File { file: path, source }),
+            };
+            let entry = match opened {
+                Ok(ring) => {
+                    self.found += 1;
+                    followed += 1;
+                    events.push(Event::Appeared(ring.ring()));
+                    Some(ring)
+                }
+                Err(error) => {
+                    events.push(Event::Fault(error));
+                    None
+                }
+            };
+            self.rings.insert(name, entry);
+        }
+    }
+
+    fn too_many(&mut self, limit: usize, events: &mut Vec<Event>) {
+        if !std::mem::replace(&mut self.told_too_many, true) {
+            let folder = self.folder().to_owned();
+            events.push(Event::Fault(LinkError::TooManyRings { folder, limit }));
+        }
+    }
+
+    fn path(&self, name: &CString) -> PathBuf {
+        self.folder().join(OsStr::from_bytes(name.to_bytes()))
+    }
+}
+
+fn is_short_of_descriptors(error: &std::io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|it| code == Some(it.raw_os_error()))
+}

@@ -1,0 +1,320 @@
+//! Reading one ring.
+//!
+//! Files are read with calls and not through a mapping: a workload that truncates its ring would end the
+//! tool with SIGBUS.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::event::{Event, Mark, Name, Record, Ring};
+use crate::host::Host;
+use crate::layout::{
+    BEGIN, CLOSED, END, HEADER, Header, ITEMS, LOST, PHASE, READ_INDEX, RECORD, REFUSED, Raw,
+    Refusal, SLOT, VALUE, VERSION, parse_slot, u64_at,
+};
+use crate::{LinkError, Moment};
+
+const FIRST_CHUNK: usize = 64;
+const CHUNK: usize = 1024;
+const PATIENCE_NS: u64 = 500_000_000;
+
+#[derive(Debug)]
+pub(crate) struct RingFile {
+    file: File,
+    path: PathBuf,
+    header: Header,
+    ring: Ring,
+    /// The number of the next record to read.
+    next: u64,
+    /// Losses and refused names that were told.
+    lost: u64,
+    refused: u64,
+    /// Since when the next record is missing though the one after it is there.
+    hole_since: Option<Moment>,
+    names: Vec<Option<Name>>,
+}
+
+/// The words that the writer changes.
+struct State {
+    lost: u64,
+    refused: u64,
+    closed: bool,
+}
+
+impl RingFile {
+    pub fn open(file: File, path: PathBuf, number: u32, host: &Host) -> Result<Self, LinkError> {
+        let mut bytes = [0; HEADER];
+        match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => {}
+            Err(source) => return Err(unreadable(path, source)),
+        }
+        let header = match Header::parse(&bytes, host) {
+            Ok(header) => header,
+            Err(refusal) => return Err(refused(path, refusal)),
+        };
+        let length = match file.metadata() {
+            Ok(metadata) => metadata.len(),
+            Err(source) => return Err(LinkError::File { file: path, source }),
+        };
+        if length != header.length() as u64 {
+            let why = "its length is not what its header says";
+            return Err(LinkError::Malformed { file: path, why });
+        }
+        let read = [u64_at(&bytes, READ_INDEX), u64_at(&bytes, READ_INDEX + 8)];
+        Ok(Self {
+            file,
+            path,
+            header,
+            ring: Ring {
+                number,
+                pid: header.pid,
+                tid: header.tid,
+                rank: header.rank,
+            },
+            next: if read[0] == read[1] { read[0] } else { 0 },
+            lost: 0,
+            refused: 0,
+            hole_since: None,
+            names: vec![None; header.slots as usize],
+        })
+    }
+
+    pub fn ring(&self) -> Ring {
+        self.ring
+    }
+
+    /// Takes what is there, at most one lap, and says whether the ring has come to its end.
+    pub fn drain(&mut self, host: &Host, events: &mut Vec<Event>) -> Result<bool, LinkError> {
+        let before = events.len();
+        // Read before the records: what the writer said until then is among them.
+        let state = self.state()?;
+        let emptied = self.take(state.closed, events)?;
+        if !emptied {
+            return Ok(false);
+        }
+        self.tell(&state, events);
+        if state.closed || events.len() > before {
+            return Ok(state.closed);
+        }
+        let Header {
+            pid,
+            tid,
+            start,
+            namespace,
+            ..
+        } = self.header;
+        if !host.has_ended(namespace, pid, tid, start) {
+            return Ok(false);
+        }
+        let state = self.state()?;
+        let emptied = self.take(true, events)?;
+        if emptied {
+            self.tell(&state, events);
+        }
+        Ok(emptied)
+    }
+
+    fn state(&self) -> Result<State, LinkError> {
+        let mut bytes = [0; CLOSED + 8 - LOST];
+        self.read(&mut bytes, LOST)?;
+        Ok(State {
+            lost: u64_at(&bytes, 0),
+            refused: u64_at(&bytes, REFUSED - LOST),
+            closed: u64_at(&bytes, CLOSED - LOST) != 0,
+        })
+    }
+
+    fn tell(&mut self, state: &State, events: &mut Vec<Event>) {
+        let ring = self.ring;
+        if state.lost > self.lost {
+            let count = state.lost - self.lost;
+            events.push(Event::Lost { ring, count });
+            self.lost = state.lost;
+        }
+        if state.refused > self.refused {
+            let count = state.refused - self.refused;
+            events.push(Event::NamesRefused { ring, count });
+            self.refused = state.refused;
+        }
+    }
+
+    /// Whether the ring was emptied; not so where the writer keeps pace with a whole lap.
+    fn take(&mut self, ended: bool, events: &mut Vec<Event>) -> Result<bool, LinkError> {
+        let lap = self.next.saturating_add(u64::from(self.header.capacity));
+        let mut buffer = [0; CHUNK * RECORD];
+        let mut chunk = FIRST_CHUNK;
+        while self.next < lap {
+            let to_end =
+                u64::from(self.header.capacity) - (self.next & u64::from(self.header.capacity - 1));
+            let want = (to_end.min(lap - self.next) as usize).min(chunk);
+            let bytes = &mut buffer[..want * RECORD];
+            self.read(bytes, self.header.record(self.next))?;
+            let count = self.published(bytes);
+            if count == 0 {
+                if self.has_arrived()? {
+                    return Ok(false);
+                }
+                if !self.is_hole(ended)? {
+                    return Ok(true);
+                }
+                let (ring, count) = (self.ring, 1);
+                events.push(Event::Lost { ring, count });
+                self.next += 1;
+                self.hole_since = None;
+                continue;
+            }
+            // The bodies are read again: the first time they may have been read before their number was.
+            fence(Ordering::Acquire);
+            let bytes = &mut buffer[..count * RECORD];
+            self.read(bytes, self.header.record(self.next))?;
+            if self.published(bytes) != count {
+                return Err(self.damaged("it changed after it was written"));
+            }
+            for record in bytes.chunks_exact(RECORD) {
+                self.decode(Raw::parse(record), events)?;
+                self.next += 1;
+            }
+            self.publish_index()?;
+            self.hole_since = None;
+            chunk = CHUNK;
+        }
+        Ok(false)
+    }
+
+    /// How many records from the next one on carry their number.
+    fn published(&self, bytes: &[u8]) -> usize {
+        bytes
+            .chunks_exact(RECORD)
+            .zip(self.next.saturating_add(1)..)
+            .take_while(|(record, sequence)| u64_at(record, RECORD - 8) == *sequence)
+            .count()
+    }
+
+    /// Whether the next record has come meanwhile. Where it has not, its number is that of the lap before, or
+    /// zero while it is written; no writer leaves another.
+    fn has_arrived(&self) -> Result<bool, LinkError> {
+        let expected = self.next.saturating_add(1);
+        let before = expected.saturating_sub(u64::from(self.header.capacity));
+        // A read that met a write half way sees something else the next time.
+        for _ in 0..3 {
+            let sequence = self.sequence(self.next)?;
+            if sequence == expected {
+                return Ok(true);
+            }
+            if sequence == before || sequence == 0 {
+                return Ok(false);
+            }
+        }
+        Err(self.damaged("its number is not the next"))
+    }
+
+    /// A writer that was interrupted and went on elsewhere leaves a record that never comes. It is waited for,
+    /// and not for ever: the ring would seem empty.
+    fn is_hole(&mut self, ended: bool) -> Result<bool, LinkError> {
+        let after = self.next.saturating_add(1);
+        let skipped = self.sequence(after)? == after.saturating_add(1);
+        if !skipped || self.has_arrived()? {
+            self.hole_since = None;
+            return Ok(false);
+        }
+        let now = Moment::now();
+        let since = *self.hole_since.get_or_insert(now);
+        Ok(ended || now.nanos().saturating_sub(since.nanos()) > PATIENCE_NS)
+    }
+
+    fn sequence(&self, number: u64) -> Result<u64, LinkError> {
+        let mut bytes = [0; 8];
+        self.read(&mut bytes, self.header.record(number) + RECORD - 8)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn decode(&mut self, raw: Raw, events: &mut Vec<Event>) -> Result<(), LinkError> {
+        let ring = self.ring;
+        let count = u64::from(raw.lost.wrapping_sub(self.lost as u32));
+        if count > 0 {
+            events.push(Event::Lost { ring, count });
+            self.lost = self.lost.wrapping_add(count);
+        }
+        let mark = match raw.kind {
+            BEGIN => Mark::Begin(self.name(raw.name)?),
+            END => Mark::End(self.name(raw.name)?),
+            PHASE => Mark::Phase {
+                name: self.name(raw.name)?,
+                end: Moment::from_nanos(raw.value),
+            },
+            ITEMS => Mark::Items(raw.value),
+            VALUE => Mark::Value {
+                name: self.name(raw.name)?,
+                value: f64::from_bits(raw.value),
+            },
+            _ => return Err(self.damaged("its kind is unknown")),
+        };
+        let at = Moment::from_nanos(raw.at);
+        events.push(Event::Record(Record { ring, at, mark }));
+        Ok(())
+    }
+
+    fn name(&mut self, index: u32) -> Result<Name, LinkError> {
+        let Some(known) = self.names.get(index as usize) else {
+            return Err(self.damaged("it has a name outside of the table"));
+        };
+        if let Some(name) = known {
+            return Ok(name.clone());
+        }
+        let mut slot = [0; SLOT];
+        self.read(&mut slot, self.header.slot(index))?;
+        let Some(text) = parse_slot(&slot) else {
+            return Err(self.damaged("its name is not in the table"));
+        };
+        let name = Name::from(text);
+        self.names[index as usize] = Some(name.clone());
+        Ok(name)
+    }
+
+    /// Twice, so that the writer can tell a half-written index.
+    fn publish_index(&self) -> Result<(), LinkError> {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.next.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.next.to_le_bytes());
+        self.file
+            .write_all_at(&bytes, READ_INDEX as u64)
+            .map_err(|source| unreadable(self.path.clone(), source))
+    }
+
+    fn read(&self, bytes: &mut [u8], at: usize) -> Result<(), LinkError> {
+        self.file
+            .read_exact_at(bytes, at as u64)
+            .map_err(|source| unreadable(self.path.clone(), source))
+    }
+
+    fn damaged(&self, why: &'static str) -> LinkError {
+        LinkError::Damaged {
+            file: self.path.clone(),
+            record: self.next,
+            why,
+        }
+    }
+}
+
+fn unreadable(file: PathBuf, source: io::Error) -> LinkError {
+    if source.kind() == io::ErrorKind::UnexpectedEof {
+        let why = "it is cut short";
+        return LinkError::Malformed { file, why };
+    }
+    LinkError::File { file, source }
+}
+
+fn refused(file: PathBuf, refusal: Refusal) -> LinkError {
+    match refusal {
+        Refusal::Malformed(why) => LinkError::Malformed { file, why },
+        Refusal::Version(found) => LinkError::Version {
+            file,
+            found,
+            known: VERSION,
+        },
+        Refusal::OtherBoot => LinkError::OtherBoot { file },
+    }
+}

@@ -1,0 +1,300 @@
+//! The workload's side: one ring for each thread that writes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io;
+use std::marker::PhantomData;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::control::{Tuning, tuning, word};
+use crate::host::{Host, rank, start_of_this_thread};
+use crate::layout::{
+    BATCH_SIZE, BEGIN, CLOSED, CONTROL, CONTROL_HEADER, CONTROL_LENGTH, END, Header, ITEMS, LOST,
+    OTHER_NAMES, PHASE, READ_INDEX, REFUSED, RING_PREFIX, Refusal, SLOT, SLOTS, TUNING, VALUE,
+    VERSION, parse_control, slot_bytes, third_word,
+};
+use crate::map::Map;
+use crate::{ENV, LinkError, Moment};
+
+/// Marks phases, items and values on the link, from the thread that made it.
+///
+/// A forked child must make its own and must not write to its parent's.
+#[derive(Debug)]
+pub struct Writer {
+    map: Map,
+    control: Map,
+    header: Header,
+    /// The number of the next record.
+    next: Cell<u64>,
+    /// The first number for which there is no room, as far as is known.
+    limit: Cell<u64>,
+    lost: Cell<u64>,
+    names: RefCell<HashMap<Box<str>, u32, BuildHasherDefault<Fnv>>>,
+    // The header names the thread, and the ring ends with it.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Writer {
+    /// The link that the environment names, or none where the tool started no link.
+    pub fn from_env() -> Result<Option<Self>, LinkError> {
+        match std::env::var_os(ENV) {
+            Some(folder) if !folder.is_empty() => Self::open(Path::new(&folder)).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A ring in the folder of a tool's link.
+    pub fn open(folder: &Path) -> Result<Self, LinkError> {
+        let (control, capacity) = open_control(folder)?;
+        let host = Host::here();
+        let header = Header {
+            capacity,
+            slots: SLOTS,
+            rank: rank(),
+            boot: host.boot,
+            pid: std::process::id(),
+            tid: rustix::thread::gettid().as_raw_pid() as u32,
+            start: start_of_this_thread(),
+            namespace: host.namespace,
+        };
+        let (pid, tid, nanos) = (header.pid, header.tid, Moment::now().nanos());
+        let file = folder.join(format!("{RING_PREFIX}{pid}-{tid}-{nanos}"));
+        // Under this name no reader takes it before it is whole.
+        let draft = folder.join(format!(".{RING_PREFIX}{pid}-{tid}-{nanos}"));
+        let made = create(&draft, &header).and_then(|map| {
+            std::fs::rename(&draft, &file)?;
+            Ok(map)
+        });
+        let map = made.map_err(|source| {
+            let _ = std::fs::remove_file(&draft);
+            LinkError::File { file, source }
+        })?;
+        Ok(Self {
+            map,
+            control,
+            header,
+            next: Cell::new(0),
+            limit: Cell::new(u64::from(capacity)),
+            lost: Cell::new(0),
+            names: RefCell::new(HashMap::from_iter([(OTHER_NAMES.into(), 0)])),
+            not_send: PhantomData,
+        })
+    }
+
+    /// A phase begins now.
+    pub fn begin(&self, name: &str) {
+        self.write(BEGIN, self.name(name), Moment::now(), 0);
+    }
+
+    /// A phase ends now.
+    pub fn end(&self, name: &str) {
+        self.write(END, self.name(name), Moment::now(), 0);
+    }
+
+    /// A phase that ends when the guard is dropped.
+    pub fn phase(&self, name: &str) -> Phase<'_> {
+        let name = self.name(name);
+        self.write(BEGIN, name, Moment::now(), 0);
+        Phase { writer: self, name }
+    }
+
+    /// A phase that was timed otherwise.
+    pub fn phase_between(&self, name: &str, begin: Moment, end: Moment) {
+        self.write(PHASE, self.name(name), begin, end.nanos());
+    }
+
+    /// So many more items are done.
+    pub fn progress(&self, items: u64) {
+        self.write(ITEMS, 0, Moment::now(), items);
+    }
+
+    /// A value such as an accuracy.
+    pub fn value(&self, name: &str, value: f64) {
+        self.write(VALUE, self.name(name), Moment::now(), value.to_bits());
+    }
+
+    /// The batch size that the tool wants next, where it wants one.
+    pub fn batch_size(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(word(&self.control, BATCH_SIZE))
+    }
+
+    /// What the tool does to the settings.
+    pub fn tuning(&self) -> Tuning {
+        tuning(word(&self.control, TUNING))
+    }
+
+    /// How many records did not fit, because the tool did not keep up.
+    pub fn lost(&self) -> u64 {
+        self.lost.get()
+    }
+
+    #[inline]
+    fn write(&self, kind: u32, name: u32, at: Moment, value: u64) {
+        let number = self.next.get();
+        if number >= self.limit.get() && !self.room(number) {
+            self.lost.set(self.lost.get() + 1);
+            self.word(LOST, self.lost.get());
+            return;
+        }
+        self.next.set(number + 1);
+        let record = self.header.record(number);
+        let words = [at.nanos(), value, third_word(kind, name, self.lost.get())];
+        for (place, value) in words.into_iter().enumerate() {
+            self.map
+                .word(record + place * 8)
+                .store(value, Ordering::Relaxed);
+        }
+        // Last, and after the others: it says that the record is whole.
+        self.word(record + 24, number + 1);
+    }
+
+    #[cold]
+    fn room(&self, number: u64) -> bool {
+        let read = |at| self.map.word(at).load(Ordering::Acquire);
+        let (first, second) = (read(READ_INDEX), read(READ_INDEX + 8));
+        if first == second && first <= number {
+            self.limit.set(first + u64::from(self.header.capacity));
+        }
+        number < self.limit.get()
+    }
+
+    fn name(&self, name: &str) -> u32 {
+        if let Some(&index) = self.names.borrow().get(name) {
+            return index;
+        }
+        self.new_name(name)
+    }
+
+    #[cold]
+    fn new_name(&self, name: &str) -> u32 {
+        let mut names = self.names.borrow_mut();
+        let index = names.len() as u32;
+        if name.is_empty() {
+            return 0;
+        }
+        if index >= self.header.slots {
+            let refused = self.map.word(REFUSED).load(Ordering::Relaxed);
+            self.word(REFUSED, refused + 1);
+            return 0;
+        }
+        for (place, part) in slot_bytes(name).as_chunks::<8>().0.iter().enumerate() {
+            self.word(
+                self.header.slot(index) + place * 8,
+                u64::from_le_bytes(*part),
+            );
+        }
+        names.insert(name.into(), index);
+        index
+    }
+
+    #[inline]
+    fn word(&self, offset: usize, value: u64) {
+        self.map.word(offset).store(value, Ordering::Release);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.word(CLOSED, 1);
+    }
+}
+
+/// A phase that goes on until this is dropped.
+#[derive(Debug)]
+#[must_use = "the phase ends when this is dropped"]
+pub struct Phase<'a> {
+    writer: &'a Writer,
+    name: u32,
+}
+
+impl Drop for Phase<'_> {
+    fn drop(&mut self) {
+        self.writer.write(END, self.name, Moment::now(), 0);
+    }
+}
+
+fn open_control(folder: &Path) -> Result<(Map, u32), LinkError> {
+    let path = folder.join(CONTROL);
+    let open = || -> io::Result<(Map, [u8; CONTROL_HEADER])> {
+        let file = File::open(&path)?;
+        if file.metadata()?.len() != CONTROL_LENGTH as u64 {
+            return Err(io::Error::other("it has not the length of a control file"));
+        }
+        let mut header = [0; CONTROL_HEADER];
+        file.read_exact_at(&mut header, 0)?;
+        Ok((Map::readable(&file, CONTROL_LENGTH)?, header))
+    };
+    let (map, header) = open().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => LinkError::NoTool {
+            folder: folder.to_owned(),
+        },
+        _ => LinkError::File {
+            file: path.clone(),
+            source,
+        },
+    })?;
+    match parse_control(&header) {
+        Ok(capacity) => Ok((map, capacity)),
+        Err(Refusal::Version(found)) => Err(LinkError::Version {
+            file: path,
+            found,
+            known: VERSION,
+        }),
+        Err(Refusal::Malformed(why)) => Err(LinkError::Malformed { file: path, why }),
+        Err(Refusal::OtherBoot) => Err(LinkError::OtherBoot { file: path }),
+    }
+}
+
+fn create(path: &Path, header: &Header) -> io::Result<Map> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    reserve(&file, header.length())?;
+    file.write_all_at(&header.bytes(), 0)?;
+    file.write_all_at(&slot_bytes(OTHER_NAMES), header.slot(0) as u64)?;
+    Map::writable(&file, header.length())
+}
+
+/// All of its memory now: where there is too little, a later write would end the workload with SIGBUS.
+fn reserve(file: &File, length: usize) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let zeros = [0; SLOT * 32];
+            for at in (0..length).step_by(zeros.len()) {
+                let part = zeros.len().min(length - at);
+                file.write_all_at(&zeros[..part], at as u64)?;
+            }
+            Ok(())
+        }
+        result => Ok(result?),
+    }
+}
+
+/// FNV-1a: names are few and short, and of the workload's own choice.
+#[derive(Debug)]
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,107 @@
+//! C writes, Rust reads.
+
+mod common;
+
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::{drain_until, ended, faults, folder, lost, program, shown};
+use sweetspot_link::{ENV, Event, Reader, pair};
+
+/// The client, compiled as strictly as its header promises to bear.
+fn compiled(into: &Path) -> Option<PathBuf> {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let client = into.join("client");
+    let output = program("cc")?
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O2", "-I"])
+        .arg(crate_folder.join("include"))
+        .arg(crate_folder.join("tests/client.c"))
+        .arg("-o")
+        .arg(&client)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    Some(client)
+}
+
+fn run(client: &Path, link: Option<&Path>) -> Output {
+    let mut command = Command::new(client);
+    command.env_remove(ENV).env("RANK", "2");
+    if let Some(link) = link {
+        command.env(ENV, link);
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn everything_that_c_says_is_read() {
+    let parent = folder();
+    let Some(client) = compiled(parent.path()) else {
+        return;
+    };
+    let mut reader = Reader::create_in(parent.path()).unwrap();
+    reader.control().set_batch_size(NonZeroU64::new(48));
+    let output = run(&client, Some(reader.folder()));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "opened 0\n");
+    let events = reader.drain();
+    assert!(matches!(events[0], Event::Appeared(ring) if ring.rank == Some(2)));
+    let long = "é".repeat(63);
+    let expected = [
+        "+forward",
+        "-forward",
+        "48",
+        "accuracy:0.76",
+        "=gpu",
+        &format!("+{long}"),
+        &format!("-{long}"),
+        "+(other names)",
+        "+n0",
+    ];
+    let shown = shown(&events);
+    assert_eq!(shown[..9], expected);
+    assert_eq!(shown[8 + 250..][..2], ["+n250", "+(other names)"]);
+    assert_eq!((shown.len(), ended(&events)), (8 + 300, 1));
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, Event::NamesRefused { count: 49, .. }))
+    );
+    assert_eq!((faults(&events).len(), pair(&events).0.len()), (0, 3));
+}
+
+#[test]
+fn a_c_program_without_a_link_or_a_tool_runs_as_ever() {
+    let parent = folder();
+    let Some(client) = compiled(parent.path()) else {
+        return;
+    };
+    let output = run(&client, None);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "opened 1\n");
+    let output = run(&client, Some(parent.path()));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "opened -1\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("No such file"));
+}
+
+#[test]
+fn a_c_program_killed_while_it_writes_leaves_whole_records() {
+    let parent = folder();
+    let Some(client) = compiled(parent.path()) else {
+        return;
+    };
+    let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 64).unwrap();
+    for _ in 0..20 {
+        let mut child = Command::new(&client)
+            .arg("for ever")
+            .env(ENV, reader.folder())
+            .spawn()
+            .unwrap();
+        let mut events = drain_until(&mut reader, |events| lost(events) > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        events.extend(drain_until(&mut reader, |events| ended(events) == 1));
+        assert_eq!(faults(&events), [""; 0]);
+        assert!(shown(&events).iter().all(|it| it.ends_with("for ever")));
+    }
+}

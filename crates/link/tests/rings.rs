@@ -1,0 +1,222 @@
+//! Rust writes, Rust reads: order, losses, ends, folders.
+
+mod common;
+
+use std::num::NonZeroU64;
+use std::os::unix::fs::PermissionsExt;
+
+use common::{drain_until, ended, faults, folder, lost, marks, ring_files, shown};
+use sweetspot_link::{Event, LinkError, Mark, Moment, Reader, Tuning, Writer, pair};
+
+#[test]
+fn everything_written_is_read_in_order() {
+    let parent = folder();
+    let mut reader = Reader::create_in(parent.path()).unwrap();
+    assert!(reader.drain().is_empty());
+    let writer = Writer::open(reader.folder()).unwrap();
+    let before = Moment::now();
+    {
+        let _outer = writer.phase("step");
+        let _inner = writer.phase("forward ∇");
+    }
+    writer.begin("x");
+    writer.end("x");
+    writer.progress(128);
+    writer.value("accuracy", 0.76);
+    writer.phase_between("gpu", Moment::from_nanos(5), Moment::from_nanos(9));
+    let events = reader.drain();
+    assert_eq!(
+        shown(&events),
+        [
+            "+step",
+            "+forward ∇",
+            "-forward ∇",
+            "-step",
+            "+x",
+            "-x",
+            "128",
+            "accuracy:0.76",
+            "=gpu"
+        ]
+    );
+    assert!(matches!(events[0], Event::Appeared(ring) if ring.pid == std::process::id()));
+    let timed = &common::records(&events)[..8];
+    assert!(timed.windows(2).all(|two| two[0].at <= two[1].at));
+    assert!(timed[0].at >= before && timed[7].at <= Moment::now());
+    let (spans, irregular) = pair(&events);
+    assert_eq!((spans.len(), irregular.len()), (4, 0));
+    assert!(reader.drain().is_empty());
+    drop(writer);
+    assert!(matches!(reader.drain()[..], [Event::Ended(_)]));
+    assert!(ring_files(reader.folder()).is_empty());
+    let path = reader.folder().to_owned();
+    drop(reader);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_full_ring_says_where_and_how_many_it_lost() {
+    let parent = folder();
+    let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 64).unwrap();
+    let writer = Writer::open(reader.folder()).unwrap();
+    for item in 0..100 {
+        writer.progress(item);
+    }
+    assert_eq!(writer.lost(), 36);
+    let events = reader.drain();
+    // A whole lap was taken, so there may be more; the loss is told at the latest when there is not.
+    assert_eq!(marks(&events).len(), 64);
+    writer.progress(100);
+    let later = reader.drain();
+    assert!(
+        matches!(later[0], Event::Lost { count: 36, .. }),
+        "{later:?}"
+    );
+    assert_eq!(*marks(&later)[0], Mark::Items(100));
+    for item in 0..66 {
+        writer.progress(item);
+    }
+    let mut rest = reader.drain();
+    rest.extend(reader.drain());
+    assert_eq!((marks(&rest).len(), lost(&rest)), (64, 2));
+}
+
+#[test]
+fn a_writer_and_a_reader_at_once_lose_nothing_silently() {
+    const RECORDS: u64 = 400_000;
+    let parent = folder();
+    let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 256).unwrap();
+    let path = reader.folder().to_owned();
+    let thread = std::thread::spawn(move || {
+        let writer = Writer::open(&path).unwrap();
+        (0..RECORDS).for_each(|item| writer.progress(item));
+    });
+    let events = drain_until(&mut reader, |events| ended(events) == 1);
+    thread.join().unwrap();
+    assert_eq!(faults(&events), [""; 0]);
+    let items: Vec<u64> = marks(&events)
+        .iter()
+        .map(|mark| match mark {
+            Mark::Items(items) => *items,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(items.windows(2).all(|two| two[0] < two[1]));
+    assert_eq!(items.len() as u64 + lost(&events), RECORDS);
+    let mut expected = 0;
+    for event in &events {
+        match event {
+            Event::Lost { count, .. } => expected += count,
+            Event::Record(record) => {
+                assert_eq!(record.mark, Mark::Items(expected));
+                expected += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn too_many_and_too_long_names() {
+    let parent = folder();
+    let mut reader = Reader::create_in(parent.path()).unwrap();
+    let writer = Writer::open(reader.folder()).unwrap();
+    let long = "é".repeat(100);
+    writer.begin(&long);
+    writer.begin("");
+    for name in 0..300 {
+        writer.begin(&format!("n{name}"));
+    }
+    let events = reader.drain();
+    let shown = shown(&events);
+    assert_eq!(shown[0], format!("+{}", "é".repeat(63)));
+    assert_eq!(shown[1], "+(other names)");
+    assert_eq!(shown[255], "+n253");
+    assert_eq!(shown[256], "+(other names)");
+    assert!(matches!(
+        events.last(),
+        Some(Event::NamesRefused { count: 46, .. })
+    ));
+}
+
+#[test]
+fn control_words_reach_a_writer() {
+    let parent = folder();
+    let reader = Reader::create_in(parent.path()).unwrap();
+    let writer = Writer::open(reader.folder()).unwrap();
+    assert_eq!(writer.batch_size(), None);
+    assert_eq!(writer.tuning(), Tuning::Off);
+    reader.control().set_batch_size(NonZeroU64::new(96));
+    reader.control().set_tuning(Tuning::Settled);
+    assert_eq!(writer.batch_size(), NonZeroU64::new(96));
+    assert_eq!(writer.tuning(), Tuning::Settled);
+    reader.control().set_batch_size(None);
+    assert_eq!(writer.batch_size(), None);
+}
+
+#[test]
+fn a_folder_has_one_tool_and_is_private() {
+    let parent = folder();
+    let first = Reader::create_in(parent.path()).unwrap();
+    let mode = first.folder().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let second = Reader::open(first.folder());
+    assert!(matches!(second, Err(LinkError::Busy { .. })), "{second:?}");
+
+    let open = parent.path().join("open");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+    let refused = Reader::open(&open);
+    assert!(matches!(refused, Err(LinkError::NotPrivate { .. })));
+
+    let link = parent.path().join("link");
+    std::os::unix::fs::symlink(first.folder(), &link).unwrap();
+    assert!(matches!(Reader::open(&link), Err(LinkError::Folder { .. })));
+    let nowhere = Reader::create_in(&parent.path().join("no/such"));
+    assert!(matches!(nowhere, Err(LinkError::Folder { .. })));
+}
+
+#[test]
+fn a_folder_left_by_a_killed_tool_is_removed_and_one_in_use_is_not() {
+    let parent = folder();
+    let used = Reader::create_in(parent.path()).unwrap();
+    let left = parent.path().join("sweetspot-link-0-1-1");
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("control"), "").unwrap();
+    let outside = parent.path().join("outside");
+    std::fs::write(&outside, "kept").unwrap();
+    std::os::unix::fs::symlink(&outside, left.join("ring-1-1-1")).unwrap();
+    let _next = Reader::create_in(parent.path()).unwrap();
+    assert!(!left.exists());
+    assert!(used.folder().exists());
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "kept");
+}
+
+#[test]
+fn a_folder_that_was_there_stays_without_the_links_files() {
+    let parent = folder();
+    let path = parent.path().join("mine");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(path.join("notes"), "").unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let _writer = Writer::open(&path).unwrap();
+    drop(reader);
+    let left: Vec<_> = path.read_dir().unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn a_workload_without_a_tool_is_told_so() {
+    let parent = folder();
+    let refused = Writer::open(parent.path());
+    assert!(matches!(refused, Err(LinkError::NoTool { .. })));
+    std::fs::write(parent.path().join("control"), [0; 320]).unwrap();
+    let refused = Writer::open(parent.path());
+    assert!(matches!(refused, Err(LinkError::Malformed { .. })));
+    std::fs::write(parent.path().join("control"), "x").unwrap();
+    assert!(matches!(
+        Writer::open(parent.path()),
+        Err(LinkError::File { .. })
+    ));
+}
