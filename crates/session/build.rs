@@ -1,4 +1,4 @@
-//! Takes the published tables along where there are any. The program builds and simulates without them;
+//! Takes the published and measured tables along where there are any. The program builds and simulates without them;
 //! only comparing with them then says that they are missing.
 
 use std::fmt::Write;
@@ -6,13 +6,15 @@ use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = std::env::var("CARGO_MANIFEST_DIR")?;
-    let folder = Path::new(&root).join("../../data/published");
-    println!("cargo:rerun-if-changed={}", folder.display());
     let mut tables = Vec::new();
-    for entry in folder.read_dir().into_iter().flatten() {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "csv") {
-            tables.push(path.canonicalize()?);
+    for folder in ["../../data/published", "../../data/measured_h200"] {
+        let folder = Path::new(&root).join(folder);
+        println!("cargo:rerun-if-changed={}", folder.display());
+        for entry in folder.read_dir().into_iter().flatten() {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "csv") {
+                tables.push(path.canonicalize()?);
+            }
         }
     }
     tables.sort();

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::{SweepRequest, sweep};
 use sweetspot_sim::{
-    Chip, Job, Limits, Order, State, Trace, Variation, Work, find_gpu, find_workload, run,
+    Chip, Job, Limits, Order, State, Trace, Variant, Variation, Work, find_gpu, find_workload, run,
 };
 
 const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
@@ -75,7 +75,7 @@ fn twelve_sweeps() -> Result<()> {
 fn virtual_hour(network: &str) -> Result<()> {
     const TARGET_MS: f64 = 10.0;
     let (name, gpu) = find_gpu("v100")?;
-    let workload = find_workload(network, gpu.study.as_deref())?;
+    let workload = find_workload(network, gpu.study.as_deref(), &Variant::default())?;
     let work = Work::on(&workload.profile, &name, &gpu, |_| None)?;
     let chip = Chip::new(&gpu);
     let limits = chip.limits(Watts::new(200.0), None, None);

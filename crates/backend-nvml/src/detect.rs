@@ -123,7 +123,12 @@ impl NvmlGpu {
                 .memory_info()
                 .ok()
                 .map(|info| Bytes::new(info.total as f64)),
-            sensors: sensors(nvml, &device, power_is_averaged),
+            sensors: sensors(
+                nvml,
+                &device,
+                power_is_averaged,
+                short_window(&architecture, is_ga100),
+            ),
             knobs: knobs(nvml, &device, &architecture),
         };
         Ok(Self {
@@ -170,10 +175,24 @@ pub(crate) fn is_before_ampere(architecture: &DeviceArchitecture) -> bool {
     matches!(architecture, Kepler | Maxwell | Pascal | Volta | Turing)
 }
 
+/// Update period and window of the short-window power sensor, as published studies and an H200 have it.
+fn short_window(architecture: &DeviceArchitecture, is_ga100: bool) -> Option<(Seconds, Seconds)> {
+    use DeviceArchitecture::{Ada, Ampere, Hopper, Maxwell, Pascal, Turing, Volta};
+    let (period, window) = match architecture {
+        Maxwell | Pascal | Volta => (0.020, 0.010),
+        Ampere if is_ga100 => (0.100, 0.025),
+        Hopper => (0.100, 0.025),
+        Turing | Ampere | Ada => (0.100, 0.100),
+        _ => return None,
+    };
+    Some((Seconds::new(period), Seconds::new(window)))
+}
+
 fn sensors(
     nvml: &nvml_wrapper::Nvml,
     device: &Device<'_>,
     power_is_averaged: bool,
+    short_window: Option<(Seconds, Seconds)>,
 ) -> Vec<SensorDescriptor> {
     let mut sensors = Vec::new();
     let mut add = |there: bool, kind, source: &str, window: Option<f64>| {
@@ -185,8 +204,13 @@ fn sensors(
                     _ => Scope::Device,
                 },
                 source: source.to_owned(),
-                update_period: None,
-                window: window.map(Seconds::new),
+                update_period: short_window
+                    .filter(|_| kind == SensorKind::InstantPower)
+                    .map(|(period, _)| period),
+                window: match kind {
+                    SensorKind::InstantPower => short_window.map(|(_, window)| window),
+                    _ => window.map(Seconds::new),
+                },
             });
         }
     };

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sweetspot_decide::Objective;
 use sweetspot_quantity::{Megahertz, Seconds, Watts, parse_bare};
+use sweetspot_sim::{Mode, Variant};
+use sweetspot_study::EnergyOf;
 
 /// Makes deep learning on GPUs cost less energy.
 ///
@@ -33,25 +35,26 @@ pub enum Command {
     Guard(GuardArgs),
 }
 
-/// Try every power cap, several times each, and say which is best.
+/// Try every power cap, clock or number of GPUs, several times each, and say which is best.
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_EXAMPLES)]
 pub struct SweepArgs {
-    /// The simulated GPU: a name (see `simulate --list`) or your own profile file.
-    #[arg(long, value_name = "GPU")]
+    /// The simulated GPUs: NAME, NAME:N for several, more after commas; a name (see `simulate --list`) or
+    /// your own profile file.
+    #[arg(long, value_name = "GPU[:N],...")]
     pub simulate: Option<String>,
+
+    /// What stands around the GPUs: power of the host, supplies, links between GPUs; its own GPUs are
+    /// taken where --simulate names none.
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
 
     /// The workload: NETWORK, NETWORK@STUDY, or your own profile file.
     #[arg(long, value_name = "NAME")]
     pub network: Option<String>,
 
-    /// The network is trained.
-    #[arg(long, conflicts_with = "infer")]
-    pub train: bool,
-
-    /// The network is only used.
-    #[arg(long)]
-    pub infer: bool,
+    #[command(flatten)]
+    pub variant: VariantArgs,
 
     /// Items in a batch [default: as in the study].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
@@ -61,9 +64,26 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
     pub items: Option<u64>,
 
-    /// Power caps to try: 150..300:5, 150,180,210, or all (steps of 5 W and both ends).
-    #[arg(long, value_name = "AXIS", default_value = "all")]
-    pub power_cap: String,
+    /// Power caps to try: 150..300:5, 150,180,210, or all (steps of 5 W and both ends)
+    /// [default: all, where no other axis is given].
+    #[arg(long, value_name = "AXIS")]
+    pub power_cap: Option<String>,
+
+    /// Core clocks to lock: 510,652,802, 900..1350:150, or all.
+    #[arg(long, value_name = "AXIS")]
+    pub core_clock: Option<String>,
+
+    /// Memory clocks to lock.
+    #[arg(long, value_name = "AXIS")]
+    pub memory_clock: Option<String>,
+
+    /// Numbers of GPUs to use: 1,2,4,8 [default: all].
+    #[arg(long, value_name = "LIST")]
+    pub gpus: Option<String>,
+
+    /// Whose energy counts: job-gpus, all-gpus (those that idle too), node (all that comes from the wall).
+    #[arg(long, value_name = "WHOSE", default_value_t)]
+    pub energy_of: EnergyOf,
 
     /// Runs of each configuration.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -90,6 +110,40 @@ pub struct SweepArgs {
     pub cmd: Vec<OsString>,
 }
 
+/// Which form of a workload.
+#[derive(Debug, Args)]
+pub struct VariantArgs {
+    /// The network is trained.
+    #[arg(long, conflicts_with = "infer")]
+    pub train: bool,
+
+    /// The network is only used.
+    #[arg(long)]
+    pub infer: bool,
+
+    /// How convolutions are done, where the study has it: gemm, fft, winograd.
+    #[arg(long, value_name = "NAME")]
+    pub conv_algorithm: Option<String>,
+
+    /// What the network is fed with, where the study has it: imagenet, caltech.
+    #[arg(long, value_name = "NAME")]
+    pub dataset: Option<String>,
+}
+
+impl VariantArgs {
+    pub fn variant(&self) -> Variant {
+        Variant {
+            mode: match (self.train, self.infer) {
+                (true, _) => Some(Mode::Train),
+                (_, true) => Some(Mode::Infer),
+                _ => None,
+            },
+            conv_algorithm: self.conv_algorithm.clone(),
+            dataset: self.dataset.clone(),
+        }
+    }
+}
+
 /// A billion items take years on any GPU.
 const MOST_ITEMS: u64 = 1_000_000_000;
 
@@ -97,6 +151,8 @@ const SWEEP_EXAMPLES: &str = "\
 Examples:
   sweetspot sweep --simulate v100 --network resnet50
   sweetspot sweep --simulate quadro_rtx_6000 --network vgg19 --power-cap 120..200:10
+  sweetspot sweep --simulate tesla_p100 --network vgg16 --infer --core-clock all
+  sweetspot sweep --node node_power_capping_2023 --network xception --gpus 1,8 --energy-of node
   sweetspot sweep --simulate v100 --network resnet50 --export-json study.json --export-csv -";
 
 #[derive(Debug, Args)]
@@ -122,24 +178,28 @@ pub struct ExportArgs {
 #[command(
     arg_required_else_help = true,
     after_help = SIMULATE_EXAMPLES,
-    group(clap::ArgGroup::new("what").required(true).args(["gpu", "list", "errors"]))
+    group(clap::ArgGroup::new("what").required(true).multiple(true).args(["gpu", "node", "list", "errors"]))
 )]
 pub struct SimulateArgs {
     /// The host's GPUs: NAME, NAME:N for several, more after commas; a profile file is taken for a name.
-    #[arg(long, value_name = "GPU[:N],...", requires = "cmd")]
+    #[arg(long, value_name = "GPU[:N],...", requires = "cmd", conflicts_with_all = ["list", "errors"])]
     pub gpu: Option<String>,
 
-    /// List every simulated GPU and workload.
-    #[arg(long)]
+    /// What stands around the GPUs; its own GPUs are taken where --gpu names none.
+    #[arg(long, value_name = "NODE", requires = "cmd", conflicts_with_all = ["list", "errors"])]
+    pub node: Option<String>,
+
+    /// List every simulated GPU, node and workload.
+    #[arg(long, conflicts_with = "errors")]
     pub list: bool,
 
-    /// Compare the simulator with every published figure it was fitted to; exit code 1 if one is off
-    /// by more than 2 %.
+    /// Compare the simulator with every published or measured figure that its profiles are to meet; exit
+    /// code 1 if one is farther off than it may be.
     #[arg(long)]
     pub errors: bool,
 
     /// Print tables as Markdown.
-    #[arg(long, conflicts_with = "gpu")]
+    #[arg(long, conflicts_with_all = ["gpu", "node"])]
     pub markdown: bool,
 
     /// Seed of what is random in the sensors.
@@ -147,7 +207,7 @@ pub struct SimulateArgs {
     pub seed: u64,
 
     /// The command to run on the host.
-    #[arg(last = true, value_name = "CMD", requires = "gpu")]
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["list", "errors"])]
     pub cmd: Vec<OsString>,
 }
 
@@ -169,13 +229,8 @@ pub struct SimWorkloadArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
     pub batch: Option<u64>,
 
-    /// The network is trained.
-    #[arg(long, conflicts_with = "infer")]
-    pub train: bool,
-
-    /// The network is only used.
-    #[arg(long)]
-    pub infer: bool,
+    #[command(flatten)]
+    pub variant: VariantArgs,
 
     /// Ranks of a synchronous data-parallel job, a GPU each; the slowest sets the pace.
     #[arg(long, value_name = "N", default_value = "1")]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use sweetspot_session::{Amount, SessionError, SimWorkloadRequest, sim_workload};
-use sweetspot_sim::{JobError, Mode};
+use sweetspot_sim::JobError;
 
 use crate::args::SimWorkloadArgs;
 use crate::export::print;
@@ -16,11 +16,7 @@ const OUT_OF_MEMORY: u8 = 1;
 pub fn run(args: &SimWorkloadArgs) -> Result<ExitCode> {
     let request = SimWorkloadRequest {
         network: args.network.clone(),
-        mode: match (args.train, args.infer) {
-            (true, _) => Some(Mode::Train),
-            (_, true) => Some(Mode::Infer),
-            _ => None,
-        },
+        variant: args.variant.variant(),
         batch: args.batch,
         ranks: args.ranks.get(),
         amount: match (args.items, args.seconds) {

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use sweetspot_report::{study_csv, study_json, study_markdown, study_text};
-use sweetspot_session::{SweepRequest, sweep};
-use sweetspot_sim::Mode;
+use sweetspot_session::{Axes, Setup, SweepRequest, sweep};
 use sweetspot_study::Status;
 
 use crate::NOT_MET;
@@ -52,11 +51,11 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
 }
 
 fn request(args: SweepArgs) -> Result<SweepRequest> {
-    let Some(gpu) = args.simulate else {
+    if args.simulate.is_none() && args.node.is_none() {
         bail!(
             "this version sweeps simulated GPUs only: name one with --simulate (`sweetspot simulate --list` shows them)"
         );
-    };
+    }
     if !args.cmd.is_empty() {
         bail!(
             "--simulate runs in virtual time and cannot run a command: give --network NAME in place of `-- CMD`"
@@ -67,38 +66,25 @@ fn request(args: SweepArgs) -> Result<SweepRequest> {
             "--simulate needs a workload: add --network NAME (`sweetspot simulate --list` shows them)"
         );
     };
-    let mode = match (args.train, args.infer) {
-        (true, _) => Some(Mode::Train),
-        (_, true) => Some(Mode::Infer),
-        _ => None,
-    };
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     Ok(SweepRequest {
-        gpu: one_gpu(gpu)?,
-        network,
-        mode,
+        setup: Setup {
+            gpus: args.simulate,
+            node: args.node,
+            network,
+            variant: args.variant.variant(),
+            items: args.items,
+            energy_of: args.energy_of,
+        },
         batch: args.batch,
-        items: args.items,
-        power_cap: args.power_cap,
+        axes: Axes {
+            power_cap: args.power_cap,
+            core_clock: args.core_clock,
+            memory_clock: args.memory_clock,
+            gpus: args.gpus,
+        },
         repeat: args.repeat,
         seed: args.seed,
         threads: args.threads.unwrap_or(cores),
     })
-}
-
-/// `NAME:1` is `NAME`; more than one GPU is refused rather than ignored.
-fn one_gpu(selector: String) -> Result<String> {
-    if selector.contains(',') {
-        bail!("--simulate {selector}: this version sweeps one simulated GPU at a time");
-    }
-    match selector.rsplit_once(':') {
-        Some((name, "1")) => Ok(name.to_owned()),
-        Some((name, "0")) => bail!("--simulate {selector}: no GPU at all: write {name}"),
-        Some((name, count)) if count.parse::<u64>().is_ok() => {
-            bail!(
-                "--simulate {selector}: this version sweeps one simulated GPU at a time: write {name}"
-            )
-        }
-        _ => Ok(selector),
-    }
 }

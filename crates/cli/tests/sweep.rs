@@ -136,7 +136,7 @@ fn documents_are_written_beside_the_table() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert!(read("a.json").starts_with("{\n  \"schema\": \"sweetspot.study/1\""));
     let csv = read("a.csv");
-    assert!(csv.starts_with("power_cap_w,batch,gpus,status,runs,time_s"));
+    assert!(csv.starts_with("power_cap_w,core_clock_mhz,memory_clock_mhz,batch,gpus,status,runs,time_s"));
     assert_eq!(csv.lines().count(), 32);
     assert!(read("a.md").contains("| min EDP "));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
@@ -190,7 +190,7 @@ fn unknown_names() {
         &["sweep", "--simulate", "v100", "--network", "resnet"],
         2,
     );
-    assert!(message.contains("resnet50@power_capping_2022"), "{message}");
+    assert!(message.contains("the nearest are resnet50@"), "{message}");
     let message = refused(&["--objective", "speed"], 2);
     assert!(
         message.contains("there is no objective `speed`; there are energy, time, power, edp"),
@@ -218,22 +218,11 @@ fn what_this_version_cannot_do_is_said() {
         message.contains("this version sweeps simulated GPUs only"),
         "{message}"
     );
-    let message = refused_in(
-        folder.path(),
-        &["sweep", "--simulate", "v100:2", "--network", "resnet50"],
-        2,
-    );
-    assert!(
-        message.contains("one simulated GPU at a time: write v100"),
-        "{message}"
-    );
     let message = refused_in(folder.path(), &["sweep", "--simulate", "v100"], 2);
     assert!(message.contains("add --network NAME"), "{message}");
     let message = refused(&["--infer"], 2);
     assert!(
-        message.contains(
-            "resnet50@power_capping_2022 is a training workload; there is none for inference"
-        ),
+        message.contains("`resnet50` is training; there is no inference of it"),
         "{message}"
     );
 }
@@ -465,4 +454,63 @@ fn profiles_that_cannot_be_are_refused_quickly() {
         message.contains("the study has 75010000 runs, more than 1000000"),
         "{message}"
     );
+}
+
+#[test]
+fn forms_that_a_workload_does_not_have_are_refused() {
+    let message = refused(&["--conv-algorithm", "fft"], 2);
+    assert!(
+        message.contains("has no choice of convolution algorithm"),
+        "{message}"
+    );
+    let folder = folder();
+    let sweep = ["sweep", "--simulate", "tesla_p100", "--network", "vgg16"];
+    let with = |more: &[&str]| refused_in(folder.path(), &[&sweep[..], more].concat(), 2);
+    let message = with(&["--conv-algorithm", "ftt"]);
+    assert!(
+        message.contains("knows no convolution algorithm `ftt`; it has gemm, fft, winograd"),
+        "{message}"
+    );
+    let message = with(&["--batch", "256"]);
+    assert!(message.contains("the largest that fits is"), "{message}");
+    let message = with(&["--core-clock", "1000"]);
+    assert!(message.contains("--core-clock: 1000 MHz is not offered"), "{message}");
+    let message = with(&["--gpus", "2"]);
+    assert!(message.contains("--gpus 2: there are 1"), "{message}");
+    let message = with(&["--energy-of", "node"]);
+    assert!(message.contains("name a node with --node"), "{message}");
+}
+
+#[test]
+fn a_node_is_swept_over_its_gpus() {
+    let folder = folder();
+    let output = sweetspot(
+        folder.path(),
+        &[
+            "sweep",
+            "--node",
+            "node_power_capping_2023",
+            "--network",
+            "xception",
+            "--gpus",
+            "1,8",
+            "--power-cap",
+            "170,260",
+            "--repeat",
+            "1",
+            "--energy-of",
+            "node",
+            "--export-json",
+            "-",
+        ],
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(study["energy_of"], "node");
+    let points = study["points"].as_array().unwrap();
+    let gpus: Vec<_> = points.iter().map(|p| p["settings"]["gpus"].as_u64()).collect();
+    assert_eq!(gpus, [Some(1), Some(1), Some(8), Some(8)]);
+    let time = |index: usize| points[index]["time_s"]["mean"].as_f64().unwrap();
+    assert!(time(1) / time(3) > 4.0, "eight GPUs are faster");
+    assert!(time(1) / time(3) < 8.0, "but not eight times");
 }

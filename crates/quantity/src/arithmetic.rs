@@ -2,7 +2,7 @@
 
 use std::ops::{Div, Mul};
 
-use crate::{Joules, Ratio, Seconds, Watts};
+use crate::{Bytes, BytesPerSecond, Joules, Ratio, Seconds, Watts};
 
 /// Sums, differences and scaling of one quantity.
 macro_rules! linear {
@@ -129,6 +129,7 @@ macro_rules! product {
 }
 
 product!(Watts * Seconds = Joules);
+product!(BytesPerSecond * Seconds = Bytes);
 
 macro_rules! ratio_first {
     ($($name:ident)*) => {$(

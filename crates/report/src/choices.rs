@@ -1,8 +1,8 @@
 //! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
 
 use sweetspot_decide::{Objective, Outcome};
-use sweetspot_quantity::{Ratio, Watts};
-use sweetspot_study::{Point, Study};
+use sweetspot_quantity::Ratio;
+use sweetspot_study::{Point, Study, Varied};
 
 /// A setting and what it was chosen for.
 pub struct Choice<'a> {
@@ -72,34 +72,71 @@ fn label(objective: Objective) -> String {
 /// What to do, in one sentence.
 pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
     let reference = study.reference.outcome()?;
-    let cap_of = |point: &Point| point.configuration.settings.power_cap;
-    let default_cap = cap_of(&study.reference)?;
+    let varied = study.varied();
+    let default = setting(&varied, &study.reference);
     let best = study.best(objective)?;
     let point = &study.points[best.point];
     if point.configuration == study.reference.configuration || best.reference_is_as_good {
+        let knob = match varied.as_slice() {
+            [only] => format!("default {}", knob_name(*only)),
+            _ => "defaults".to_owned(),
+        };
         return Some(format!(
-            "Recommendation: keep the default power cap of {default_cap}: no cap tried is significantly better in {objective}."
+            "Recommendation: keep the {knob} of {default}: no other tried is significantly better in {objective}."
         ));
     }
     let outcome = point.outcome()?;
-    let ties: Vec<Watts> = best
+    let ties: Vec<String> = best
         .tied_with
         .iter()
-        .filter_map(|tie| cap_of(&study.points[*tie]))
+        .map(|tie| setting(&varied, &study.points[*tie]))
         .collect();
+    let to_set = varied.iter().map(|knob| {
+        let value = value_text(*knob, point);
+        match knob {
+            Varied::Gpus => format!("use {value}"),
+            _ => format!("set the {} to {value}", knob_name(*knob)),
+        }
+    });
     Some(format!(
-        "Recommendation: set the power cap to {} (best {objective}): {} and {} than at {default_cap}.{}",
-        cap_of(point)?,
+        "Recommendation: {} (best {objective}): {} and {} than at {default}.{}",
+        to_set.collect::<Vec<_>>().join(", "),
         change(outcome.energy / reference.energy, "energy"),
         change(outcome.time / reference.time, "time"),
         as_good(&ties),
     ))
 }
 
+/// Where the knobs stand, in words.
+pub fn setting(varied: &[Varied], point: &Point) -> String {
+    let values = varied.iter().map(|knob| value_text(*knob, point));
+    values.collect::<Vec<_>>().join(", ")
+}
+
+fn knob_name(knob: Varied) -> &'static str {
+    match knob {
+        Varied::Gpus => "number of GPUs",
+        Varied::PowerCap => "power cap",
+        Varied::CoreClock => "core clock",
+        Varied::MemoryClock => "memory clock",
+    }
+}
+
+fn value_text(knob: Varied, point: &Point) -> String {
+    let settings = &point.configuration.settings;
+    let or_default = |text: Option<String>| text.unwrap_or_else(|| "its default".to_owned());
+    match knob {
+        Varied::Gpus if point.configuration.gpus == 1 => "1 GPU".to_owned(),
+        Varied::Gpus => format!("{} GPUs", point.configuration.gpus),
+        Varied::PowerCap => or_default(settings.power_cap.map(|cap| cap.to_string())),
+        Varied::CoreClock => or_default(settings.core_clock.map(|clock| clock.to_string())),
+        Varied::MemoryClock => or_default(settings.memory_clock.map(|clock| clock.to_string())),
+    }
+}
+
 /// What the measurements cannot tell from the choice.
-fn as_good(ties: &[Watts]) -> String {
-    let names: Vec<String> = ties.iter().map(Watts::to_string).collect();
-    match names.as_slice() {
+fn as_good(names: &[String]) -> String {
+    match names {
         [] => String::new(),
         [one] => format!(" No significant difference to {one}."),
         [first, .., last] if names.len() > 4 => {
@@ -121,7 +158,18 @@ fn change(ratio: Ratio, what: &str) -> String {
     format!("{:.1} {word} {what}", by.abs())
 }
 
-/// The cap as the tables print it.
-pub fn cap_text(cap: Option<Watts>) -> String {
-    cap.map_or_else(|| "-".to_owned(), |cap| cap.get().to_string())
+/// A knob's column in a table: its heading and its value.
+pub fn heading(knob: Varied) -> &'static str {
+    match knob {
+        Varied::Gpus => "GPUs",
+        Varied::PowerCap => "Power cap\n[W]",
+        Varied::CoreClock => "Core clock\n[MHz]",
+        Varied::MemoryClock => "Memory clock\n[MHz]",
+    }
+}
+
+/// As the tables print it.
+pub fn cell(knob: Varied, point: &Point) -> String {
+    let value = knob.value(&point.configuration);
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }

@@ -1,10 +1,12 @@
 //! A study as CSV: a line for every configuration.
 
 use sweetspot_stats::Summary;
-use sweetspot_study::{Point, Status, Study};
+use sweetspot_study::{Point, Status, Study, Varied};
 
-const HEADER: [&str; 14] = [
+const HEADER: [&str; 16] = [
     "power_cap_w",
+    "core_clock_mhz",
+    "memory_clock_mhz",
     "batch",
     "gpus",
     "status",
@@ -33,7 +35,7 @@ pub fn study_csv(study: &Study) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn record(study: &Study, point: &Point) -> [String; 14] {
+fn record(study: &Study, point: &Point) -> [String; 16] {
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mean = |summary: Option<Summary>| text(summary.map(|summary| summary.mean));
     let deviation = |summary: Option<Summary>| text(summary.and_then(|s| s.deviation));
@@ -41,7 +43,9 @@ fn record(study: &Study, point: &Point) -> [String; 14] {
     let against = outcome.zip(study.reference.outcome());
     let relative = |ratio: f64| Some(ratio - 1.0);
     [
-        text(point.configuration.settings.power_cap.map(|cap| cap.get())),
+        text(Varied::PowerCap.value(&point.configuration)),
+        text(Varied::CoreClock.value(&point.configuration)),
+        text(Varied::MemoryClock.value(&point.configuration)),
         point.configuration.batch.to_string(),
         point.configuration.gpus.to_string(),
         match point.status {

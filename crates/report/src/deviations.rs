@@ -1,66 +1,69 @@
-//! How far the simulator is from the papers, row by row.
+//! How far the simulator is from the papers and from measurements, value by value.
 
-use sweetspot_quantity::Ratio;
-use sweetspot_session::{StudyDeviations, TOLERANCE};
+use sweetspot_session::{Column, Off, StudyDeviations, Table};
 
 use crate::table::Rows;
 
-/// A table for each study and a line that sums it up; `markdown` for documents.
+/// Each study's tables below a line that sums them up; `markdown` for documents.
 pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
-    let parts = studies.iter().map(|study| {
-        let rows = rows(study);
-        let table = if markdown {
-            rows.markdown()
-        } else {
-            rows.terminal()
-        };
-        format!("{}\n\n{table}\n", summary(study))
-    });
-    parts.collect::<Vec<_>>().join("\n")
+    let mut parts = Vec::new();
+    for study in studies {
+        parts.push(summary(study));
+        for table in &study.tables {
+            let rows = rows(table);
+            let drawn = if markdown {
+                rows.markdown()
+            } else {
+                rows.terminal()
+            };
+            parts.push(format!("{}\n\n{drawn}\n", table.title));
+        }
+    }
+    parts.join("\n")
 }
 
 fn summary(study: &StudyDeviations) -> String {
-    let worst = |of: fn(&sweetspot_session::Deviation) -> Ratio| {
-        let all = study.rows.iter().map(|row| of(row).abs());
-        all.fold(Ratio::ZERO, Ratio::max)
-    };
-    let within = study.rows.iter().filter(|row| row.worst() <= TOLERANCE);
+    let (met, judged) = study.met();
     format!(
-        "{}: {} free parameters, {} different values; {} of {} rows within {TOLERANCE};\nlargest deviation {:.2} in time, {:.2} in energy",
-        study.study,
-        study.free_parameters,
-        study.values,
-        within.count(),
-        study.rows.len(),
-        worst(sweetspot_session::Deviation::of_time),
-        worst(sweetspot_session::Deviation::of_energy),
+        "{}: {} free parameters, {} different values; {met} of {judged} are near enough\n",
+        study.study, study.free_parameters, study.values,
     )
 }
 
-fn rows(study: &StudyDeviations) -> Rows {
-    let mut rows = Rows::new(&[
-        "GPU and network",
-        "Cap\n[W]",
-        "Paper\n[s]",
-        "Here\n[s]",
-        "off\n[%]",
-        "Paper\n[kJ]",
-        "Here\n[kJ]",
-        "off\n[%]",
-    ]);
-    let percent = |ratio: Ratio| format!("{:+.2}", 100.0 * ratio.get());
-    for row in &study.rows {
-        let published = &row.published;
-        rows.push(vec![
-            format!("{} {}", published.gpu, published.network),
-            published.power_cap.get().to_string(),
-            format!("{:.1}", published.time.get()),
-            format!("{:.1}", row.time.get()),
-            percent(row.of_time()),
-            format!("{:.3}", published.energy.get() / 1e3),
-            format!("{:.3}", row.energy.get() / 1e3),
-            percent(row.of_energy()),
-        ]);
+fn rows(table: &Table) -> Rows {
+    let mut headings = vec!["".to_owned()];
+    for column in &table.columns {
+        headings.push(format!("Theirs\n[{}]", column.unit));
+        headings.push(format!("Here\n[{}]", column.unit));
+        headings.push(match column.off {
+            Off::Relative => "off\n[%]".to_owned(),
+            Off::Difference => "off".to_owned(),
+        });
+    }
+    let mut rows = Rows::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for (label, values) in &table.rows {
+        let mut row = vec![label.clone()];
+        for (value, column) in values.iter().zip(&table.columns) {
+            let digits = column.digits;
+            row.push(format!("{:.digits$}", value.published));
+            row.push(format!("{:.digits$}", value.here));
+            row.push(off(value, column));
+        }
+        rows.push(row);
     }
     rows
+}
+
+/// With a mark where it is too much, and another where the published value is not to be trusted.
+fn off(value: &sweetspot_session::Value, column: &Column) -> String {
+    let digits = column.digits;
+    let off = match column.off {
+        Off::Relative => format!("{:+.2}", 100.0 * value.off(Off::Relative)),
+        Off::Difference => format!("{:+.digits$}", value.off(Off::Difference)),
+    };
+    match (value.tolerance, value.is_met(column.off)) {
+        (None, _) => format!("({off})"),
+        (_, true) => off,
+        (_, false) => format!("{off} !"),
+    }
 }

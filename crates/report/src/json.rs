@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sweetspot_decide::{Objective, Outcome, pareto};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
-use sweetspot_study::{Configuration, Point, Status, Study};
+use sweetspot_study::{Configuration, EnergyOf, Point, Status, Study};
 
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,
@@ -67,6 +67,14 @@ fn workload(study: &Study) -> Value {
     object.insert("name".into(), json!(workload.name));
     object.insert("network".into(), json!(workload.network));
     object.insert("mode".into(), json!(workload.mode));
+    for (name, form) in [
+        ("conv_algorithm", &workload.conv_algorithm),
+        ("dataset", &workload.dataset),
+    ] {
+        if let Some(form) = form {
+            object.insert(name.into(), json!(form));
+        }
+    }
     object.insert("batch".into(), json!(workload.batch));
     object.insert("items".into(), json!(workload.items));
     if let Some(from) = &workload.scaled_from {
@@ -116,8 +124,10 @@ fn point_json(
         let mut energy = summary(&energy);
         energy.insert("method".into(), json!(study.method));
         object.insert("energy_j".into(), Value::Object(energy));
-        let by_device = json!({ study.device.id.as_str(): outcome.energy.get() });
-        object.insert("energy_by_device_j".into(), by_device);
+        if point.configuration.gpus == 1 && study.energy_of == EnergyOf::JobGpus {
+            let by_device = json!({ study.device.id.as_str(): outcome.energy.get() });
+            object.insert("energy_by_device_j".into(), by_device);
+        }
         let power = outcome.energy / outcome.time;
         object.insert("average_power_w".into(), json!(power.get()));
         if let Some(items) = outcome.items {

@@ -1,12 +1,13 @@
 //! What can be simulated.
 
-use sweetspot_sim::{GpuProfile, Workload};
+use sweetspot_sim::{GpuProfile, NodeProfile, Workload};
 
 use crate::table::Rows;
 
-/// A table of GPUs and one of workloads.
+/// A table of GPUs, one of nodes and one of workloads.
 pub fn profiles_text(
     gpus: &[(String, GpuProfile)],
+    nodes: &[(String, NodeProfile)],
     workloads: &[Workload],
     markdown: bool,
 ) -> String {
@@ -30,7 +31,16 @@ pub fn profiles_text(
             or_dash(gpu.study.clone().unwrap_or_default()),
         ]);
     }
-    let mut workload_rows = Rows::new(&["Workload", "Mode", "Batch", "Known on"]);
+    let mut node_rows = Rows::new(&["Node", "GPUs", "Host [W]", "Supply [W]"]);
+    for (name, node) in nodes {
+        node_rows.push(vec![
+            name.clone(),
+            node.gpus.clone(),
+            node.host.idle.get().to_string(),
+            node.supply.capacity.get().to_string(),
+        ]);
+    }
+    let mut workload_rows = Rows::new(&["Workload", "Mode", "Batch", "Forms", "Known on"]);
     for workload in workloads {
         let known: Vec<_> = workload
             .profile
@@ -42,6 +52,7 @@ pub fn profiles_text(
             workload.name.clone(),
             workload.profile.mode.to_string(),
             workload.profile.batch.to_string(),
+            or_dash(forms(workload).join(", ")),
             known.join(", "),
         ]);
     }
@@ -52,7 +63,16 @@ pub fn profiles_text(
             rows.terminal()
         }
     };
-    format!("{}\n\n{}\n", draw(&gpu_rows), draw(&workload_rows))
+    let tables = [&gpu_rows, &node_rows, &workload_rows].map(draw);
+    tables.join("\n\n") + "\n"
+}
+
+/// The names of its convolution algorithms or data sets.
+fn forms(workload: &Workload) -> Vec<String> {
+    let profile = &workload.profile;
+    let algorithms = profile.conv_algorithms.iter().map(|form| &form.name);
+    let datasets = profile.datasets.iter().map(|form| &form.name);
+    algorithms.chain(datasets).cloned().collect()
 }
 
 fn or_dash(text: String) -> String {

@@ -1,9 +1,9 @@
 //! A study as tables 2 and 3 of power_capping_2022 show it.
 
 use sweetspot_decide::Objective;
-use sweetspot_study::{Status, Study};
+use sweetspot_study::{Status, Study, Varied};
 
-use crate::choices::{cap_text, choices, recommendation};
+use crate::choices::{cell, choices, heading, recommendation, setting};
 use crate::table::Rows;
 
 /// For a terminal.
@@ -28,13 +28,24 @@ fn title(study: &Study) -> String {
         Some(from) => format!(", work scaled from {from}"),
         None => String::new(),
     };
+    let form: String = [&workload.conv_algorithm, &workload.dataset]
+        .into_iter()
+        .flatten()
+        .map(|form| format!(", {form}"))
+        .collect();
+    let tried = match study.varied().as_slice() {
+        [Varied::PowerCap] => "power caps",
+        [Varied::CoreClock] => "core clocks",
+        [Varied::MemoryClock] => "memory clocks",
+        _ => "configurations",
+    };
     format!(
-        "{}, {}, {} items in batches of {}{scaled}\non {} ({}), {} power caps, {} {} each, energy of {}",
+        "{}, {}{form}, {} items in batches of {}{scaled}\non {} ({}), {} {tried}, {} {} each, energy of {}",
         workload.name,
         workload.mode,
         workload.items,
         workload.batch,
-        study.device.name,
+        devices(study),
         if study.device.backend == "sim" {
             "simulated"
         } else {
@@ -47,30 +58,42 @@ fn title(study: &Study) -> String {
     )
 }
 
+/// The device by its product name; several as the user would write them.
+fn devices(study: &Study) -> &str {
+    if study.device_name.contains([',', ':']) {
+        &study.device_name
+    } else {
+        &study.device.name
+    }
+}
+
 fn rows(study: &Study, objective: Objective) -> Rows {
-    let mut rows = Rows::new(&[
-        "Target metric",
-        "Power cap\n[W]",
+    let varied = study.varied();
+    let mut headings = vec!["Target metric"];
+    headings.extend(varied.iter().map(|knob| heading(*knob)));
+    headings.extend([
         "Average power\n[W]",
         "Energy\n[kJ]",
         "vs default\n[%]",
         "Time\n[s]",
         "vs default\n[%]",
     ]);
+    let mut rows = Rows::new(&headings);
     for (index, choice) in choices(study, objective).into_iter().enumerate() {
         let percent = |ratio: sweetspot_quantity::Ratio| match index {
             0 => "-".to_owned(),
             _ => format!("{:+.1}", 100.0 * ratio.get()),
         };
-        rows.push(vec![
-            choice.label.clone(),
-            cap_text(choice.point.configuration.settings.power_cap),
+        let mut row = vec![choice.label.clone()];
+        row.extend(varied.iter().map(|knob| cell(*knob, choice.point)));
+        row.extend([
             format!("{:.1}", (choice.outcome.energy / choice.outcome.time).get()),
             format!("{:.3}", choice.outcome.energy.get() / 1e3),
             percent(choice.energy),
             format!("{:.1}", choice.outcome.time.get()),
             percent(choice.time),
         ]);
+        rows.push(row);
     }
     rows
 }
@@ -86,9 +109,9 @@ fn failures(study: &Study) -> Option<String> {
         .collect();
     let (first, reason) = failed.first()?;
     Some(format!(
-        "{} of {} configurations failed; the first was {} W: {reason}",
+        "{} of {} configurations failed; the first was {}: {reason}",
         failed.len(),
         study.points.len(),
-        cap_text(first.configuration.settings.power_cap),
+        setting(&study.varied(), first),
     ))
 }

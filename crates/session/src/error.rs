@@ -1,6 +1,6 @@
 //! Why a request could not be met.
 
-use sweetspot_sim::{CatalogueError, JobError, Mode};
+use sweetspot_sim::{CatalogueError, JobError};
 use sweetspot_study::AxisError;
 
 use crate::published::PublishedError;
@@ -12,8 +12,37 @@ pub enum SessionError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// An axis that cannot be explored.
-    #[error("--power-cap: {0}")]
-    PowerCap(AxisError),
+    #[error("{flag}: {problem}")]
+    Axis {
+        /// As it is given.
+        flag: &'static str,
+        /// What is wrong.
+        problem: AxisError,
+    },
+    /// A number of GPUs that cannot be had.
+    #[error("--gpus {axis}: {problem}")]
+    Count {
+        /// As written.
+        axis: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// No GPU and no node was named.
+    #[error("no simulated GPU: name one, or a node that has some")]
+    NoSimulatedGpu,
+    /// The node's energy without a node.
+    #[error(
+        "--energy-of node needs to know what stands around the GPUs: name a node with --node (`sweetspot simulate --list` shows them)"
+    )]
+    NodeEnergy,
+    /// GPUs of several kinds share no axis.
+    #[error("{flag} needs GPUs of one kind, and these are of several: {gpus}")]
+    Mixed {
+        /// As it is given.
+        flag: &'static str,
+        /// Which.
+        gpus: String,
+    },
     /// A workload that does not fit its GPU.
     #[error("{workload}: {problem}")]
     Job {
@@ -21,16 +50,6 @@ pub enum SessionError {
         workload: String,
         /// What is wrong.
         problem: JobError,
-    },
-    /// A workload of the other mode.
-    #[error("{workload} is a {has} workload; there is none for {asked}")]
-    Mode {
-        /// Which workload.
-        workload: String,
-        /// What it does.
-        has: Mode,
-        /// What was asked for.
-        asked: Mode,
     },
     /// More runs than anybody means.
     #[error("the study has {count} runs, more than {limit}: take a larger step or fewer repeats")]

@@ -16,12 +16,15 @@ mod simulated_host;
 mod sweep;
 mod virtual_time;
 
-pub use deviations::{Deviation, StudyDeviations, TOLERANCE, deviations};
+pub use deviations::{
+    Column, Off, Profiles, StudyDeviations, Table, Value, deviations, deviations_of,
+};
 pub use devices::{DeviceReport, SensorReport, devices};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::SessionError;
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use run::{Ran, RunRequest, in_foreground, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
-pub use simulated_host::{SimulatedHost, parse_gpus};
-pub use sweep::{SweepRequest, sweep};
+pub use simulated_host::{HostParts, SimulatedHost};
+pub use sweep::{Axes, SweepRequest, sweep};
+pub use virtual_time::Setup;

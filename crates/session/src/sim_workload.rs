@@ -4,11 +4,15 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use sweetspot_quantity::{Bytes, Joules, Seconds};
-use sweetspot_sim::{Job, JobError, Mode, Order, Phase, Variation, find_workload};
+use sweetspot_sim::{
+    Exchange, Job, JobError, Order, Phase, Variant, Variation, Workload, find_workload,
+    has_workloads,
+};
 use sweetspot_sim_host::{Host, HostError, JobId, JobProgress, SharedGpu};
 
 use crate::SessionError;
-use crate::virtual_time::{check_mode, of_job, work_on};
+use crate::simulated_host::usual_all_reduce;
+use crate::virtual_time::{of_job, work_on};
 
 /// How much is to be done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,9 +30,9 @@ pub enum Amount {
 pub struct SimWorkloadRequest {
     /// Name or path.
     pub network: String,
-    /// Which of the network's workloads, where the user says.
-    pub mode: Option<Mode>,
-    /// Items in a batch of one rank, where the user says.
+    /// Which form of it, where the user says.
+    pub variant: Variant,
+    /// Items in a batch, where the user says: of each rank, or of all where the workload splits it.
     pub batch: Option<u64>,
     /// Processes of a data-parallel job, one GPU each.
     pub ranks: usize,
@@ -60,10 +64,16 @@ pub fn sim_workload(
             visible: visible.len(),
         });
     }
+    let workload = workload_of(&host, visible[0], request)?;
     let mut ranks = Vec::new();
     for gpu in &visible[..request.ranks] {
-        ranks.push(Rank::join(gpu, request)?);
+        ranks.push(Rank::join(gpu, &workload, request)?);
     }
+    let all_reduce = match host.node() {
+        Some((_, node)) => node.all_reduce.clone(),
+        None => usual_all_reduce(),
+    };
+    let exchange = all_reduce.exchange(request.ranks, workload.profile.gradients);
     let mut teller = Teller {
         out,
         begun: Instant::now(),
@@ -72,10 +82,22 @@ pub fn sim_workload(
     let finished = if let [rank] = ranks.as_slice() {
         alone(rank, request.amount, &mut teller)
     } else {
-        together(&ranks, request.amount, &mut teller)
+        together(&ranks, request.amount, exchange, &mut teller)
     };
     drop(ranks);
     finished
+}
+
+/// The workload, of the node's study where that has some, else of the GPU's.
+fn workload_of(
+    host: &Host,
+    gpu: &SharedGpu,
+    request: &SimWorkloadRequest,
+) -> Result<Workload, SessionError> {
+    let of_node = host.node().map(|(name, _)| name.as_str());
+    let study = of_node.filter(|study| has_workloads(study));
+    let study = study.or(gpu.profile().study.as_deref());
+    Ok(find_workload(&request.network, study, &request.variant)?)
 }
 
 /// The GPUs that a CUDA program would see, in its order; an unknown name ends the list, as CUDA has it.
@@ -105,26 +127,29 @@ struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    fn join(gpu: &'a SharedGpu, request: &SimWorkloadRequest) -> Result<Self, SessionError> {
+    fn join(
+        gpu: &'a SharedGpu,
+        workload: &Workload,
+        request: &SimWorkloadRequest,
+    ) -> Result<Self, SessionError> {
         let profile = gpu.profile();
-        let workload = find_workload(&request.network, profile.study.as_deref())?;
-        check_mode(&workload, request.mode)?;
-        let work = work_on(&workload, gpu.name(), profile)?;
+        let work = work_on(workload, gpu.name(), profile)?;
         let order = Order {
             batch: request.batch,
-            items: match request.amount {
-                Amount::Items(items) => Some(items.div_ceil(request.ranks as u64)),
-                _ => None,
-            },
+            items: Some(match request.amount {
+                Amount::Items(items) => items,
+                _ => work.items(),
+            }),
         };
+        let order = order.share(&workload.profile, request.ranks);
         let job = Job::new(&workload.profile, &work, profile, order, Variation::NONE)
-            .map_err(|problem| of_job(&workload, problem))?;
+            .map_err(|problem| of_job(workload, problem))?;
         let memory = &workload.profile.memory;
         let need = memory.fixed + memory.per_item * job.batch as f64;
         let joined = gpu.look(|live| {
             let free = profile.memory.capacity - live.memory_used();
             if need > free {
-                return Err(of_job(&workload, out_of_memory(gpu, job.batch, need, free)));
+                return Err(of_job(workload, out_of_memory(gpu, job.batch, need, free)));
             }
             Ok(live.join(std::process::id(), need)?)
         })?;
@@ -294,10 +319,12 @@ fn for_a_time(
     }
 }
 
-/// Several ranks: every iteration begins when the slowest has ended the one before.
+/// Several ranks: every iteration begins when the slowest has ended the one before and gradients have been
+/// exchanged.
 fn together(
     ranks: &[Rank<'_>],
     amount: Amount,
+    exchange: Exchange,
     teller: &mut Teller<'_, impl Write>,
 ) -> Result<Finished, SessionError> {
     let (_, count) = ranks[0].job.iterations();
@@ -309,7 +336,12 @@ fn together(
     let mut expected = Duration::ZERO;
     let mut at_once = |phases: &dyn Fn(&Job) -> Vec<Phase>| -> Result<u64, SessionError> {
         for rank in ranks {
-            rank.grant(&phases(&rank.job), 1)?;
+            let mut phases = phases(&rank.job);
+            phases.push(Phase {
+                name: rank.job.phase_names().len(),
+                load: rank.job.exchange(exchange.time, exchange.activity),
+            });
+            rank.grant(&phases, 1)?;
         }
         let this_begun = Instant::now();
         for (rank, energy) in ranks.iter().zip(&mut energies) {

@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use sweetspot_sim::gpu_text;
-use sweetspot_sim_host::{ENVIRONMENT, GpuSpec, Host};
+use sweetspot_quantity::{BytesPerSecond, Ratio, Seconds};
+use sweetspot_sim::{AllReduce, find_node, gpu_text, node_text};
+use sweetspot_sim_host::{ENVIRONMENT, Host, Spec};
 
 use crate::SessionError;
 
@@ -24,13 +25,13 @@ pub struct SimulatedHost {
     _owner: File,
 }
 
-/// The GPUs that `v100:2,quadro_rtx_6000` names.
-pub fn parse_gpus(selector: &str) -> Result<Vec<GpuSpec>, SessionError> {
+/// The GPUs that `v100:2,quadro_rtx_6000` names, one by one.
+pub(crate) fn gpu_names(selector: &str) -> Result<Vec<String>, SessionError> {
     let bad = |problem: String| SessionError::Gpus {
         selector: selector.to_owned(),
         problem,
     };
-    let mut gpus = Vec::new();
+    let mut names = Vec::new();
     for part in selector.split(',') {
         let (name, count) = match part.rsplit_once(':') {
             Some((name, count)) => {
@@ -43,21 +44,60 @@ pub fn parse_gpus(selector: &str) -> Result<Vec<GpuSpec>, SessionError> {
             }
             None => (part, 1),
         };
-        if count == 0 || count + gpus.len() as u64 > MOST_GPUS {
+        if count == 0 || count > MOST_GPUS || count + names.len() as u64 > MOST_GPUS {
             return Err(bad(format!("a host has 1 to {MOST_GPUS} GPUs")));
         }
-        let (name, profile) = gpu_text(name)?;
-        gpus.extend((0..count).map(|_| GpuSpec {
-            name: name.clone(),
-            profile: profile.clone(),
-        }));
+        names.extend((0..count).map(|_| name.to_owned()));
     }
-    Ok(gpus)
+    Ok(names)
+}
+
+/// What a host is made of.
+#[derive(Clone, Debug)]
+pub struct HostParts {
+    gpus: Vec<Spec>,
+    node: Option<Spec>,
+}
+
+impl HostParts {
+    /// The GPUs that `v100:2,quadro_rtx_6000` names, in the node of that name; the node's own GPUs where
+    /// none are named.
+    pub fn new(gpus: Option<&str>, node: Option<&str>) -> Result<Self, SessionError> {
+        let of_node = node.map(find_node).transpose()?;
+        let selector = match (gpus, &of_node) {
+            (Some(gpus), _) => gpus,
+            (None, Some((_, node))) => &node.gpus,
+            (None, None) => return Err(SessionError::NoSimulatedGpu),
+        };
+        let mut gpus = Vec::new();
+        for name in gpu_names(selector)? {
+            let (name, profile) = gpu_text(&name)?;
+            gpus.push(Spec { name, profile });
+        }
+        let node = node.map(|name| {
+            let (name, profile) = node_text(name)?;
+            Ok::<_, SessionError>(Spec { name, profile })
+        });
+        Ok(Self {
+            gpus,
+            node: node.transpose()?,
+        })
+    }
+}
+
+/// Between GPUs of which no node is known: PCI Express 3.0, nothing hidden.
+pub(crate) fn usual_all_reduce() -> AllReduce {
+    AllReduce {
+        bandwidth: BytesPerSecond::new(10e9),
+        latency: Seconds::new(20e-6),
+        overlap: Ratio::ZERO,
+        activity: Ratio::ZERO,
+    }
 }
 
 impl SimulatedHost {
-    /// Makes a host with these GPUs; `library` is the simulated NVML, which travels in the program.
-    pub fn new(gpus: Vec<GpuSpec>, library: &[u8], seed: u64) -> Result<Self, SessionError> {
+    /// Makes a host of these parts; `library` is the simulated NVML, which travels in the program.
+    pub fn new(parts: HostParts, library: &[u8], seed: u64) -> Result<Self, SessionError> {
         remove_those_left_behind();
         let folder = fresh_folder().map_err(|problem| cannot_make(&base(), &problem))?;
         let owner = locked(&folder).map_err(|problem| cannot_make(&folder, &problem))?;
@@ -68,7 +108,7 @@ impl SimulatedHost {
         };
         host.fill(library)
             .map_err(|problem| cannot_make(&host.folder, &problem))?;
-        Host::create(&host.folder, gpus, seed)?;
+        Host::create(&host.folder, parts.gpus, parts.node, seed)?;
         Ok(host)
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytemuck::Zeroable;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use sweetspot_sim::{Chip, GpuProfile, parse_gpu};
+use sweetspot_sim::{Chip, GpuProfile, NodeProfile, parse_gpu, parse_node};
 use sweetspot_stats::Seed;
 
 use crate::error::HostError;
@@ -18,12 +18,12 @@ use crate::store::{Store, lock};
 
 /// The variable that names the folder.
 pub const ENVIRONMENT: &str = "SWEETSPOT_SIM";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const DESCRIPTION: &str = "host.json";
 
-/// A GPU to be put into a host.
+/// A profile of something to be put into a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct GpuSpec {
+pub struct Spec {
     /// The profile's name.
     pub name: String,
     /// The profile's text.
@@ -36,13 +36,16 @@ struct Description {
     seed: u64,
     /// Wall clock less monotonic clock, in microseconds, when the host was made: samples keep their times.
     wall_offset: i64,
-    gpus: Vec<GpuSpec>,
+    gpus: Vec<Spec>,
+    #[serde(default)]
+    node: Option<Spec>,
 }
 
 /// A simulated host.
 #[derive(Debug)]
 pub struct Host {
     folder: PathBuf,
+    node: Option<(String, NodeProfile)>,
     wall_offset: i64,
     gpus: Vec<SharedGpu>,
 }
@@ -59,13 +62,19 @@ pub struct SharedGpu {
 }
 
 impl Host {
-    /// Makes a host in an empty folder.
-    pub fn create(folder: &Path, gpus: Vec<GpuSpec>, seed: u64) -> Result<Self, HostError> {
+    /// Makes a host in an empty folder; the node is what stands around the GPUs, where that is known.
+    pub fn create(
+        folder: &Path,
+        gpus: Vec<Spec>,
+        node: Option<Spec>,
+        seed: u64,
+    ) -> Result<Self, HostError> {
         for (index, spec) in gpus.iter().enumerate() {
             let profile = parse_gpu(&spec.name, &spec.profile)?;
             let chip = Chip::new(&profile);
             let path = state_path(folder, index);
-            let record = at_rest(&profile, &chip, Seed::new(seed).number(index as u64));
+            let seed = Seed::new(seed).number(index as u64);
+            let record = at_rest(&profile, &chip, monotonic_nanos(), seed);
             Store::create(path.clone(), &record).map_err(|problem| files(&path, problem))?;
             let slow = slow_path(folder, index);
             File::create(&slow).map_err(|problem| files(&slow, problem))?;
@@ -76,6 +85,7 @@ impl Host {
             seed,
             wall_offset: wall_micros() - (monotonic_nanos() / 1000) as i64,
             gpus,
+            node,
         };
         let path = folder.join(DESCRIPTION);
         let text = serde_json::to_string_pretty(&description).map_err(std::io::Error::other);
@@ -113,8 +123,13 @@ impl Host {
                 })
             })
             .collect::<Result<_, HostError>>()?;
+        let node = description.node.map(|spec| {
+            let profile = parse_node(&spec.name, &spec.profile)?;
+            Ok::<_, HostError>((spec.name, profile))
+        });
         Ok(Self {
             folder: folder.to_owned(),
+            node: node.transpose()?,
             wall_offset: description.wall_offset,
             gpus,
         })
@@ -140,6 +155,11 @@ impl Host {
     /// A moment of monotonic time as wall-clock microseconds.
     pub fn wall_micros(&self, nanos: u64) -> u64 {
         ((nanos / 1000) as i64 + self.wall_offset).max(0) as u64
+    }
+
+    /// The name of the node and what stands around its GPUs, where that is known.
+    pub fn node(&self) -> Option<&(String, NodeProfile)> {
+        self.node.as_ref()
     }
 
     /// Its GPUs, in order.
@@ -225,8 +245,7 @@ fn files(path: &Path, problem: std::io::Error) -> HostError {
     }
 }
 
-fn at_rest(profile: &GpuProfile, chip: &Chip, seed: Seed) -> Record {
-    let now = monotonic_nanos();
+pub(crate) fn at_rest(profile: &GpuProfile, chip: &Chip, now: u64, seed: Seed) -> Record {
     let state = chip.rest();
     Record {
         now,

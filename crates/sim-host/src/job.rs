@@ -27,11 +27,15 @@ pub struct JobProgress {
     pub finished_at: Option<u64>,
 }
 
+/// Marks a phase that keeps the GPU busy for a set time.
+const EXCHANGES: u64 = 2;
+
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PhaseRecord {
     waits: u64,
     host: f64,
+    launch: f64,
     core: f64,
     memory: f64,
     switching: f64,
@@ -47,12 +51,24 @@ impl PhaseRecord {
                 record.waits = 1;
                 record.host = host.get();
             }
+            Load::Exchange {
+                time,
+                switching,
+                memory_activity,
+            } => {
+                record.waits = EXCHANGES;
+                record.host = time.get();
+                record.switching = switching.get();
+                record.memory_activity = memory_activity.get();
+            }
             Load::Kernels {
+                launch,
                 core,
                 memory,
                 switching,
                 memory_activity,
             } => {
+                record.launch = launch.get();
                 record.core = core.get();
                 record.memory = memory.get();
                 record.switching = switching.get();
@@ -68,7 +84,15 @@ impl PhaseRecord {
     }
 
     pub fn load(&self) -> Load {
+        if self.waits == EXCHANGES {
+            return Load::Exchange {
+                time: Seconds::new(self.host),
+                switching: Ratio::new(self.switching),
+                memory_activity: Ratio::new(self.memory_activity),
+            };
+        }
         Load::Kernels {
+            launch: Seconds::new(self.launch),
             core: Seconds::new(self.core),
             memory: Seconds::new(self.memory),
             switching: Ratio::new(self.switching),

@@ -9,6 +9,7 @@
 //! Left to others: NVML's functions (`nvml-sim`), programs that put load on a GPU (`session`).
 
 mod advance;
+mod alone;
 mod error;
 mod host;
 mod job;
@@ -18,8 +19,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use alone::LoneGpu;
 pub use error::HostError;
-pub use host::{ENVIRONMENT, GpuSpec, Host, SharedGpu};
+pub use host::{ENVIRONMENT, Host, SharedGpu, Spec};
 pub use job::{JobId, JobProgress};
 pub use sensors::{PowerSensor, Sample};
 pub use state::{Live, Throttle, WriteDenied};

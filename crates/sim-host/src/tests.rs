@@ -1,11 +1,10 @@
 //! The shared GPU in made-up time: sensors of each generation, programs, long sleeps.
 
-use bytemuck::Zeroable;
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
 use sweetspot_sim::{Chip, Fault, Generation, GpuProfile, Load, Phase, SensorKind, find_gpu};
 use sweetspot_stats::Seed;
 
-use crate::sensors::Sensors;
+use crate::host::at_rest;
 use crate::state::{Live, Record, Throttle};
 
 const MS: u64 = 1_000_000;
@@ -22,15 +21,7 @@ impl Bench {
         let (_, mut profile) = find_gpu("v100").unwrap();
         profile.sensors = generation;
         let chip = Chip::new(&profile);
-        let state = chip.rest();
-        let record = Record {
-            now: START,
-            made: START,
-            physics: state.to_array(),
-            cap: profile.cap.default.get(),
-            sensors: Sensors::new(START, state.power().get(), Seed::new(1)),
-            ..Record::zeroed()
-        };
+        let record = at_rest(&profile, &chip, START, Seed::new(1));
         Self {
             profile,
             chip,
@@ -60,6 +51,7 @@ fn kernels(seconds: f64, switching: f64) -> Phase {
     Phase {
         name: 0,
         load: Load::Kernels {
+            launch: Seconds::ZERO,
             core: Seconds::new(seconds),
             memory: Seconds::ZERO,
             switching: Ratio::new(switching),

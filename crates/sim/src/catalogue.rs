@@ -2,9 +2,13 @@
 
 use include_dir::{Dir, include_dir};
 
-use crate::profile::{GpuProfile, ProfileError, WorkloadProfile, parse_gpu, parse_workload};
+use crate::profile::{
+    GpuProfile, Mode, NodeProfile, ProfileError, Variant, VariantError, WorkloadProfile, parse_gpu,
+    parse_node, parse_workload,
+};
 
 static GPUS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/gpus");
+static NODES: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/nodes");
 static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/workloads");
 
 /// A name that leads nowhere, or a file that cannot be used.
@@ -39,6 +43,24 @@ pub enum CatalogueError {
         /// What the system says.
         reason: String,
     },
+    /// The network was only trained, or only used, in that study.
+    #[error("`{workload}` is {has}; there is no {asked} of it")]
+    Mode {
+        /// As asked for.
+        workload: String,
+        /// What there is.
+        has: Mode,
+        /// What was asked for.
+        asked: Mode,
+    },
+    /// The workload has no such form.
+    #[error("`{workload}` {problem}")]
+    Variant {
+        /// As asked for.
+        workload: String,
+        /// What is wrong.
+        problem: VariantError,
+    },
     /// The file can be read but not used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
@@ -63,7 +85,32 @@ pub fn gpus() -> Result<Vec<(String, GpuProfile)>, CatalogueError> {
     Ok(gpus)
 }
 
-/// Every built-in workload, in alphabetical order.
+/// Every built-in node with its name, in alphabetical order.
+pub fn nodes() -> Result<Vec<(String, NodeProfile)>, CatalogueError> {
+    let mut nodes = Vec::new();
+    for (name, text) in built_in(&NODES) {
+        let profile = parse_node(&format!("{name}.toml"), text)?;
+        nodes.push((name, profile));
+    }
+    Ok(nodes)
+}
+
+/// A node by name or path of a TOML file.
+pub fn find_node(name: &str) -> Result<(String, NodeProfile), CatalogueError> {
+    if is_path(name) {
+        let profile = parse_node(name, &read(name)?)?;
+        return Ok((name.to_owned(), profile));
+    }
+    let nodes = nodes()?;
+    let found = nodes.iter().find(|(own, _)| own == name);
+    found.cloned().ok_or_else(|| CatalogueError::Unknown {
+        what: "node profile".to_owned(),
+        name: name.to_owned(),
+        near: nearest(name, nodes.iter().map(|(name, _)| name.clone())),
+    })
+}
+
+/// Every built-in workload, in alphabetical order, training before inference.
 pub fn workloads() -> Result<Vec<Workload>, CatalogueError> {
     let mut workloads = Vec::new();
     for (name, text) in workload_texts() {
@@ -97,24 +144,60 @@ pub fn find_gpu(name: &str) -> Result<(String, GpuProfile), CatalogueError> {
 /// The name and the text of a GPU's profile, found as [`find_gpu`] finds it and known to be good.
 pub fn gpu_text(name: &str) -> Result<(String, String), CatalogueError> {
     let (found, _) = find_gpu(name)?;
-    if is_path(name) {
-        let text = read(name)?;
+    text_of(&GPUS, found)
+}
+
+/// The name and the text of a node's profile, as [`gpu_text`] gives a GPU's.
+pub fn node_text(name: &str) -> Result<(String, String), CatalogueError> {
+    let (found, _) = find_node(name)?;
+    text_of(&NODES, found)
+}
+
+fn text_of(dir: &'static Dir, found: String) -> Result<(String, String), CatalogueError> {
+    if is_path(&found) {
+        let text = read(&found)?;
         return Ok((found, text));
     }
-    let text = built_in(&GPUS).find(|(known, _)| *known == found);
+    let text = built_in(dir).find(|(known, _)| *known == found);
     let (name, text) = text.unwrap_or((found, ""));
     Ok((name, text.to_owned()))
 }
 
-/// A workload by `NETWORK@STUDY`, by `NETWORK` alone for a GPU of `study`, or by path of a TOML file.
-pub fn find_workload(name: &str, study: Option<&str>) -> Result<Workload, CatalogueError> {
-    if is_path(name) {
-        let profile = parse_workload(name, &read(name)?)?;
-        return Ok(Workload {
+/// A workload by `NETWORK@STUDY`, by `NETWORK` alone for a GPU of `study`, or by path of a TOML file, in
+/// the form that is asked for.
+pub fn find_workload(
+    name: &str,
+    study: Option<&str>,
+    variant: &Variant,
+) -> Result<Workload, CatalogueError> {
+    let forms = if is_path(name) {
+        vec![Workload {
             name: name.to_owned(),
-            profile,
+            profile: parse_workload(name, &read(name)?)?,
+        }]
+    } else {
+        of_name(name, study)?
+    };
+    let has = forms[0].profile.mode;
+    let mut forms = forms.into_iter();
+    let found = forms.find(|form| variant.mode.is_none_or(|mode| mode == form.profile.mode));
+    let Some(mut workload) = found else {
+        return Err(CatalogueError::Mode {
+            workload: name.to_owned(),
+            has,
+            asked: variant.mode.unwrap_or(has),
         });
-    }
+    };
+    let form = workload.profile.in_form(variant);
+    workload.profile = form.map_err(|problem| CatalogueError::Variant {
+        workload: workload.name.clone(),
+        problem,
+    })?;
+    Ok(workload)
+}
+
+/// The forms of a built-in workload by mode; at least one.
+fn of_name(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueError> {
     let (network, asked_study) = match name.split_once('@') {
         Some((network, study)) => (network, Some(study)),
         None => (name, None),
@@ -123,38 +206,38 @@ pub fn find_workload(name: &str, study: Option<&str>) -> Result<Workload, Catalo
         "inception_v1" => "googlenet",
         network => network,
     };
-    let all: Vec<_> = workload_texts().collect();
-    let of_network: Vec<_> = all
-        .iter()
+    let mut of_network: Vec<(String, &str)> = workload_texts()
         .filter(|(name, _)| name.split('@').next() == Some(network))
         .collect();
-    let of_study = |study: &str| {
+    if let Some(study) = asked_study.or(study) {
         let wanted = format!("{network}@{study}");
-        of_network.iter().find(|(name, _)| *name == wanted)
-    };
-    let found = match (asked_study, study, of_network.as_slice()) {
-        (Some(asked), _, _) => of_study(asked),
-        (None, Some(study), _) => of_study(study),
-        (None, None, [only]) => Some(only),
-        (None, None, []) => None,
-        (None, None, several) => {
-            return Err(CatalogueError::Ambiguous {
-                network: network.to_owned(),
-                studies: several.iter().map(|(name, _)| name.clone()).collect(),
-            });
-        }
-    };
-    match found {
-        Some((name, text)) => Ok(Workload {
-            name: name.clone(),
-            profile: parse_workload(name, text)?,
-        }),
-        None => Err(CatalogueError::Unknown {
+        of_network.retain(|(name, _)| *name == wanted);
+    }
+    let Some((first, _)) = of_network.first().cloned() else {
+        return Err(CatalogueError::Unknown {
             what: "workload".to_owned(),
             name: name.to_owned(),
-            near: nearest(name, all.into_iter().map(|(name, _)| name)),
-        }),
+            near: nearest(name, workload_texts().map(|(name, _)| name)),
+        });
+    };
+    if of_network.iter().any(|(name, _)| *name != first) {
+        let mut studies: Vec<_> = of_network.into_iter().map(|(name, _)| name).collect();
+        studies.dedup();
+        return Err(CatalogueError::Ambiguous {
+            network: network.to_owned(),
+            studies,
+        });
     }
+    let forms = of_network.into_iter().map(|(name, text)| {
+        let profile = parse_workload(&name, text)?;
+        Ok(Workload { name, profile })
+    });
+    forms.collect()
+}
+
+/// Whether there are built-in workloads of this study.
+pub fn has_workloads(study: &str) -> bool {
+    WORKLOADS.get_dir(study).is_some()
 }
 
 fn workload_texts() -> impl Iterator<Item = (String, &'static str)> {
@@ -162,7 +245,16 @@ fn workload_texts() -> impl Iterator<Item = (String, &'static str)> {
     studies.sort_by_key(|dir| dir.path());
     studies.into_iter().flat_map(|dir| {
         let study = dir.path().to_string_lossy().into_owned();
-        built_in(dir).map(move |(network, text)| (format!("{network}@{study}"), text))
+        // `NETWORK.toml`, or `NETWORK.train.toml` and `NETWORK.infer.toml`, training first.
+        let mut files: Vec<_> = built_in(dir).collect();
+        files.sort_by_key(|(stem, _)| {
+            let (network, mode) = stem.split_once('.').unwrap_or((stem, ""));
+            (network.to_owned(), std::cmp::Reverse(mode.to_owned()))
+        });
+        files.into_iter().map(move |(stem, text)| {
+            let network = stem.split('.').next().unwrap_or_default();
+            (format!("{network}@{study}"), text)
+        })
     })
 }
 
@@ -202,5 +294,6 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known), known))
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.dedup_by(|a, b| a.1 == b.1);
     near.into_iter().take(3).map(|(_, known)| known).collect()
 }

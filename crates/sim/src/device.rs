@@ -10,10 +10,10 @@ use sweetspot_device::{
 use sweetspot_quantity::{Joules, Megahertz, Quantity, Ratio, Seconds, Watts};
 use sweetspot_stats::Seed;
 
-use crate::job::Job;
+use crate::job::{Exchange, Job};
 use crate::physics::{Chip, Limits, Load, State};
 use crate::profile::GpuProfile;
-use crate::run::{Outcome, Sink, run};
+use crate::run::{Outcome, Rank, Sink, Together, run, run_together};
 use crate::sensors::COUNTER_PERIOD;
 
 /// A GPU that exists only as its physics, on any clock: it catches up with the clock whenever it is
@@ -78,13 +78,50 @@ impl SimulatedGpu {
         self.catch_up();
         let limits = self.limits();
         let outcome = run(&self.chip, &mut self.state, &limits, job, sink);
-        self.caught_up = self.caught_up + outcome.time;
+        self.ran_for(outcome.time)?;
+        Ok(outcome)
+    }
+
+    /// Runs the parts of a job on several GPUs, one each, as [`SimulatedGpu::run`] does on one; `exchange` is
+    /// what they need after each iteration to agree. At least one GPU.
+    pub fn run_together(
+        gpus: &mut [Self],
+        jobs: &[Job],
+        exchange: Exchange,
+    ) -> Result<Together, ReadError> {
+        let limits: Vec<Limits> = gpus
+            .iter_mut()
+            .map(|gpu| {
+                gpu.catch_up();
+                gpu.limits()
+            })
+            .collect();
+        let mut ranks: Vec<Rank<'_>> = gpus
+            .iter_mut()
+            .zip(jobs)
+            .zip(&limits)
+            .map(|((gpu, job), limits)| Rank {
+                chip: &gpu.chip,
+                state: &mut gpu.state,
+                limits,
+                job,
+            })
+            .collect();
+        let together = run_together(&mut ranks, exchange, &mut ());
+        for gpu in gpus {
+            gpu.ran_for(together.time)?;
+        }
+        Ok(together)
+    }
+
+    fn ran_for(&mut self, time: Seconds) -> Result<(), ReadError> {
+        self.caught_up = self.caught_up + time;
         self.counter.shown = self.state.energy();
         self.counter.ticks = ticks(self.caught_up - self.made);
         if self.lost_at(self.caught_up) {
             return Err(ReadError::Lost);
         }
-        Ok(outcome)
+        Ok(())
     }
 
     fn limits(&self) -> Limits {

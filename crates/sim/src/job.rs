@@ -15,6 +15,22 @@ pub struct Order {
     pub items: Option<u64>,
 }
 
+impl Order {
+    /// The part of one of so many GPUs that do the workload together.
+    pub fn share(self, workload: &WorkloadProfile, gpus: usize) -> Self {
+        let gpus = gpus as u64;
+        let batch = self.batch.unwrap_or(workload.batch);
+        Self {
+            batch: Some(if workload.split_batch {
+                batch.div_ceil(gpus)
+            } else {
+                batch
+            }),
+            items: self.items.map(|items| items.div_ceil(gpus)),
+        }
+    }
+}
+
 /// How one run differs from the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
@@ -93,6 +109,17 @@ pub struct Job {
     iteration: Vec<Phase>,
     iterations: u64,
     last: Vec<Phase>,
+    switching: Ratio,
+    memory_activity: Ratio,
+}
+
+/// What the GPUs of a job do after each iteration to agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Exchange {
+    /// How long it takes once all are there.
+    pub time: Seconds,
+    /// Power of a GPU that waits for it, against its power at work.
+    pub activity: Ratio,
 }
 
 /// The work of one item on a certain GPU.
@@ -104,6 +131,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Items in a run, where the user does not say.
+    pub fn items(&self) -> u64 {
+        self.on.items
+    }
+
     /// As known for this GPU, by whatever name or path it goes, or scaled from the first GPU it is known
     /// for. `find` finds a GPU's own name and profile.
     pub fn on(
@@ -112,11 +144,11 @@ impl Work {
         gpu: &GpuProfile,
         find: impl Fn(&str) -> Option<(String, GpuProfile)>,
     ) -> Result<Self, JobError> {
+        let by_name = workload.on.iter().find(|on| on.gpu == gpu_name);
         let is_this = |on: &&On| {
-            on.gpu == gpu_name
-                || find(&on.gpu).is_some_and(|(name, profile)| name == gpu_name || profile == *gpu)
+            find(&on.gpu).is_some_and(|(name, profile)| name == gpu_name || profile == *gpu)
         };
-        if let Some(on) = workload.on.iter().find(is_this) {
+        if let Some(on) = by_name.or_else(|| workload.on.iter().find(is_this)) {
             return Ok(Self {
                 on: on.clone(),
                 scaled_from: None,
@@ -172,7 +204,21 @@ impl Job {
             iteration: iteration(batch),
             iterations: items / batch,
             last,
+            switching: on.switching * variation.switching,
+            memory_activity: on.memory_activity,
         })
+    }
+
+    /// What waiting for the other GPUs does to this one.
+    pub fn exchange(&self, time: Seconds, activity: Ratio) -> Load {
+        if activity <= Ratio::ZERO {
+            return Load::Waiting { host: time };
+        }
+        Load::Exchange {
+            time,
+            switching: self.switching * activity.get(),
+            memory_activity: self.memory_activity * activity.get(),
+        }
     }
 
     /// The names of all phases, `host` first.
@@ -219,8 +265,8 @@ const LONGEST: Seconds = Seconds::new(1e7);
 fn too_long(on: &On, batch: u64, items: u64) -> Result<(), JobError> {
     let items = items as f64;
     let device = (on.core + on.memory + on.host) * items;
-    let host = on.host_per_batch * (items / batch as f64).ceil();
-    let time = on.startup + device + host;
+    let each = on.host_per_batch + on.launch + on.memory_per_batch;
+    let time = on.startup + device + each * (items / batch as f64).ceil();
     if time <= LONGEST {
         Ok(())
     } else {
@@ -249,9 +295,10 @@ fn phases(workload: &WorkloadProfile, on: &On, batch: u64, variation: Variation)
         .map(|(index, share)| Phase {
             name: index + 1,
             load: Load::Kernels {
+                launch: on.launch * share.core * variation.work,
                 core: on.core * share.core * (items / busy * variation.work),
-                memory: on.memory * share.memory * (items * variation.work),
-                switching: on.switching * (busy * variation.switching),
+                memory: (on.memory * items + on.memory_per_batch) * share.memory * variation.work,
+                switching: on.switching * share.switching * (busy * variation.switching),
                 memory_activity: on.memory_activity,
             },
         });

@@ -16,14 +16,18 @@ mod profile;
 mod run;
 mod sensors;
 
-pub use catalogue::{CatalogueError, Workload, find_gpu, find_workload, gpu_text, gpus, workloads};
+pub use catalogue::{
+    CatalogueError, Workload, find_gpu, find_node, find_workload, gpu_text, gpus, has_workloads,
+    node_text, nodes, workloads,
+};
 pub use device::{SimulatedGpu, uuid};
-pub use job::{Job, JobError, Order, Phase, Variation, Work};
+pub use job::{Exchange, Job, JobError, Order, Phase, Variation, Work};
 pub use physics::{Chip, Cycle, Limits, Load, State, Step};
 pub use profile::{
-    Cap, Core, Fault, GpuProfile, Memory, MemoryNeed, Mode, On, PhaseShare, PowerDraw,
-    ProfileError, Thermal, WorkloadProfile, parse_gpu, parse_workload,
+    AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, Memory, MemoryNeed,
+    Meter, Mode, NodeProfile, On, PhaseShare, PowerDraw, ProfileError, Supply, Thermal, Variant,
+    VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
 };
-pub use run::{Outcome, PhaseTotal, Sink, Trace, run};
+pub use run::{Outcome, PhaseTotal, Rank, Sink, Span, Together, Trace, run, run_together};
 pub use sensors::Generation;
 pub use sweetspot_device::{Knob, SensorKind};

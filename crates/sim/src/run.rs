@@ -2,8 +2,8 @@
 
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
-use crate::job::{Job, Phase};
-use crate::physics::{Chip, Cycle, Limits, State};
+use crate::job::{Exchange, Job};
+use crate::physics::{Chip, Cycle, Limits, Load, State};
 
 /// Sees every stretch of constant power of a run.
 pub trait Sink {
@@ -100,36 +100,103 @@ pub fn run(
     job: &Job,
     sink: &mut impl Sink,
 ) -> Outcome {
-    let mut runner = Runner {
+    let mut rank = Rank {
         chip,
+        state,
         limits,
-        totals: vec![(Seconds::ZERO, Joules::ZERO); job.phase_names().len()],
-        steps: Vec::new(),
+        job,
+    };
+    let mut together = run_together(std::slice::from_mut(&mut rank), Exchange::default(), sink);
+    together.ranks.swap_remove(0)
+}
+
+/// One GPU of a job.
+pub struct Rank<'a> {
+    /// The GPU.
+    pub chip: &'a Chip,
+    /// As it is; it moves on with the job.
+    pub state: &'a mut State,
+    /// What is set on it.
+    pub limits: &'a Limits,
+    /// Its part of the job.
+    pub job: &'a Job,
+}
+
+/// A time in which the same came again and again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// How long.
+    pub time: Seconds,
+    /// Drawn by all GPUs of the job.
+    pub energy: Joules,
+}
+
+/// What a run on several GPUs came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Together {
+    /// From start to end.
+    pub time: Seconds,
+    /// For each GPU; what it waits for the others is in its phase `exchange`.
+    pub ranks: Vec<Outcome>,
+    /// The run, span by span.
+    pub spans: Vec<Span>,
+}
+
+/// Runs the parts of a synchronous data-parallel job: an iteration begins when the slowest GPU has ended the
+/// one before and gradients have been exchanged. `sink` sees the first GPU. At least one rank.
+pub fn run_together(ranks: &mut [Rank<'_>], exchange: Exchange, sink: &mut impl Sink) -> Together {
+    let mut group = Group {
+        totals: ranks.iter().map(|rank| totals_of(rank.job)).collect(),
+        steps: vec![Vec::new(); ranks.len()],
+        ranks,
+        exchange,
+        spans: Vec::new(),
         sink,
     };
-    runner.once(state, job.startup());
-    let (iteration, count) = job.iterations();
-    let mut left = count;
-    while left > 0 {
-        let before = *state;
-        runner.once(state, iteration);
-        left -= 1;
-        if left > 0 {
-            let between = *state;
-            runner.once(state, iteration);
-            left -= 1;
-            let cycle = Cycle::new(&before, &between, state);
-            left -= runner.again(state, &cycle, left);
+    group.once(Part::Startup);
+    let mut left = group.ranks.iter().map(|rank| rank.job.iterations().1).max();
+    let left = left.get_or_insert(0);
+    while *left > 0 {
+        let before = group.states();
+        group.once(Part::Iteration);
+        *left -= 1;
+        if *left > 0 {
+            let between = group.states();
+            group.once(Part::Iteration);
+            *left -= 1;
+            let after = group.states();
+            let cycles: Vec<Cycle> = (0..after.len())
+                .map(|rank| Cycle::new(&before[rank], &between[rank], &after[rank]))
+                .collect();
+            *left -= group.again(&cycles, *left);
         }
     }
-    runner.once(state, job.last());
-    let totals = runner.totals.into_iter();
-    let phases: Vec<_> = job
-        .phase_names()
-        .iter()
+    group.once(Part::Last);
+    let outcomes = group.ranks.iter().zip(group.totals);
+    let ranks: Vec<Outcome> = outcomes
+        .map(|(rank, totals)| outcome_of(rank.job, totals))
+        .collect();
+    Together {
+        time: ranks
+            .iter()
+            .fold(Seconds::ZERO, |time, rank| time.max(rank.time)),
+        ranks,
+        spans: group.spans,
+    }
+}
+
+fn totals_of(job: &Job) -> Vec<(Seconds, Joules)> {
+    vec![(Seconds::ZERO, Joules::ZERO); job.phase_names().len() + 1]
+}
+
+fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
+    let names = job.phase_names().iter().map(String::as_str);
+    let phases: Vec<_> = names
+        .chain([EXCHANGE])
         .zip(totals)
+        .filter(|(name, (time, _))| *name != EXCHANGE || *time > Seconds::ZERO)
         .map(|(name, (time, energy))| PhaseTotal {
-            name: name.clone(),
+            name: name.to_owned(),
             time,
             energy,
         })
@@ -142,56 +209,127 @@ pub fn run(
     }
 }
 
-struct Runner<'a, S> {
-    chip: &'a Chip,
-    limits: &'a Limits,
-    totals: Vec<(Seconds, Joules)>,
-    /// Phase, time and power of each step of the last [`Runner::once`].
-    steps: Vec<(usize, Seconds, Watts)>,
+/// The phase in which GPUs wait for each other.
+const EXCHANGE: &str = "exchange";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Startup,
+    Iteration,
+    Last,
+}
+
+/// Phase, time and power of a step.
+type TakenStep = (usize, Seconds, Watts);
+
+struct Group<'a, 'b, S> {
+    ranks: &'a mut [Rank<'b>],
+    exchange: Exchange,
+    totals: Vec<Vec<(Seconds, Joules)>>,
+    /// The steps of the last [`Group::once`], rank by rank.
+    steps: Vec<Vec<TakenStep>>,
+    spans: Vec<Span>,
     sink: &'a mut S,
 }
 
-impl<S: Sink> Runner<'_, S> {
-    /// Goes through some phases, step by step.
-    fn once(&mut self, state: &mut State, phases: &[Phase]) {
-        self.steps.clear();
-        for phase in phases {
-            let mut left = Ratio::new(1.0);
-            while left > Ratio::ZERO {
-                let no_limit = Seconds::new(f64::INFINITY);
-                let step = self
-                    .chip
-                    .step(state, self.limits, &phase.load, left, no_limit);
-                left -= step.done;
-                self.steps.push((phase.name, step.time, step.power));
-                self.sink.stretch(step.time, step.power);
+impl<S: Sink> Group<'_, '_, S> {
+    fn states(&self) -> Vec<State> {
+        self.ranks.iter().map(|rank| *rank.state).collect()
+    }
+
+    /// Goes through a part of the job on every GPU, step by step, until all have ended it.
+    fn once(&mut self, part: Part) {
+        for (rank, steps) in self.ranks.iter_mut().zip(&mut self.steps) {
+            steps.clear();
+            let phases = match part {
+                Part::Startup => rank.job.startup(),
+                Part::Iteration => rank.job.iterations().0,
+                Part::Last => rank.job.last(),
+            };
+            for phase in phases {
+                take(rank, phase.name, &phase.load, steps);
             }
+        }
+        let ends: Vec<Seconds> = self.steps.iter().map(|steps| length(steps)).collect();
+        let slowest = ends
+            .iter()
+            .fold(Seconds::ZERO, |slowest, end| slowest.max(*end));
+        let exchange = match part {
+            Part::Startup => Seconds::ZERO,
+            _ => self.exchange.time,
+        };
+        if slowest > Seconds::ZERO && self.ranks.len() > 1 {
+            for ((rank, steps), end) in self.ranks.iter_mut().zip(&mut self.steps).zip(ends) {
+                let time = slowest + exchange - end;
+                if time > Seconds::ZERO {
+                    let name = rank.job.phase_names().len();
+                    let load = rank.job.exchange(time, self.exchange.activity);
+                    take(rank, name, &load, steps);
+                }
+            }
+        }
+        for (_, time, power) in &self.steps[0] {
+            self.sink.stretch(*time, *power);
         }
         self.count(1);
     }
 
     /// Repeats the last steps as often as they would come out the same; says how often.
-    fn again(&mut self, state: &mut State, cycle: &Cycle, at_most: u64) -> u64 {
-        let length: Seconds = self.steps.iter().map(|step| step.1).sum();
-        let energy: Joules = self.steps.iter().map(|step| step.1 * step.2).sum();
-        let times = self.chip.repeats(cycle, length).min(at_most);
+    fn again(&mut self, cycles: &[Cycle], at_most: u64) -> u64 {
+        let length = length(&self.steps[0]);
+        let each = self.ranks.iter().zip(cycles);
+        let times = each
+            .map(|(rank, cycle)| rank.chip.repeats(cycle, length))
+            .fold(at_most, u64::min);
         if times > 0 {
             for _ in 0..times {
-                for (_, time, power) in &self.steps {
+                for (_, time, power) in &self.steps[0] {
                     self.sink.stretch(*time, *power);
                 }
             }
-            self.chip.repeat(state, cycle, times, length, energy);
+            for ((rank, steps), cycle) in self.ranks.iter_mut().zip(&self.steps).zip(cycles) {
+                let energy = energy(steps);
+                rank.chip.repeat(rank.state, cycle, times, length, energy);
+            }
             self.count(times);
         }
         times
     }
 
     fn count(&mut self, times: u64) {
-        for (phase, time, power) in &self.steps {
-            let (total_time, total_energy) = &mut self.totals[*phase];
-            *total_time += *time * times as f64;
-            *total_energy += *time * *power * times as f64;
+        let times = times as f64;
+        for (steps, totals) in self.steps.iter().zip(&mut self.totals) {
+            for (phase, time, power) in steps {
+                let (total_time, total_energy) = &mut totals[*phase];
+                *total_time += *time * times;
+                *total_energy += *time * *power * times;
+            }
+        }
+        let time = length(&self.steps[0]) * times;
+        if time > Seconds::ZERO {
+            let energy = self.steps.iter().map(|steps| energy(steps)).sum::<Joules>() * times;
+            self.spans.push(Span { time, energy });
         }
     }
+}
+
+/// Does a load on a GPU.
+fn take(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<TakenStep>) {
+    let mut left = Ratio::new(1.0);
+    while left > Ratio::ZERO {
+        let no_limit = Seconds::new(f64::INFINITY);
+        let step = rank
+            .chip
+            .step(rank.state, rank.limits, load, left, no_limit);
+        left -= step.done;
+        steps.push((name, step.time, step.power));
+    }
+}
+
+fn length(steps: &[TakenStep]) -> Seconds {
+    steps.iter().map(|step| step.1).sum()
+}
+
+fn energy(steps: &[TakenStep]) -> Joules {
+    steps.iter().map(|step| step.1 * step.2).sum()
 }

@@ -18,6 +18,7 @@ fn gpu(faults: Vec<Fault>) -> (Arc<VirtualClock>, SimulatedGpu) {
 
 fn busy() -> Load {
     Load::Kernels {
+        launch: Seconds::ZERO,
         core: Seconds::new(0.1),
         memory: Seconds::new(0.1),
         switching: Ratio::new(1.0),

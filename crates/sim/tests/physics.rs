@@ -6,7 +6,8 @@ use common::{at_cap, gpu, job};
 use proptest::prelude::*;
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, Limits, Load, Order, State, Trace, Variation, Work, find_workload, run,
+    Chip, GpuProfile, Job, Limits, Load, Order, State, Trace, Variant, Variation, Work,
+    find_workload, run,
 };
 
 const SMALL: Order = Order {
@@ -16,6 +17,7 @@ const SMALL: Order = Order {
 
 fn kernels(core: f64, memory: f64) -> Load {
     Load::Kernels {
+        launch: Seconds::ZERO,
         core: Seconds::new(core),
         memory: Seconds::new(memory),
         switching: Ratio::new(1.0),
@@ -292,7 +294,8 @@ fn larger_batches_are_more_efficient_until_they_do_not_fit() {
     for network in ["inception_v4", "resnet152"] {
         for board in ["v100", "quadro_rtx_6000"] {
             let (name, profile) = gpu(board);
-            let workload = find_workload(network, profile.study.as_deref()).unwrap();
+            let workload =
+                find_workload(network, profile.study.as_deref(), &Variant::default()).unwrap();
             let work = Work::on(&workload.profile, &name, &profile, |_| None).unwrap();
             let fits = |batch| {
                 let order = Order {

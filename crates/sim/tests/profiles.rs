@@ -1,7 +1,7 @@
 //! The built-in profiles, and what is said of those that cannot be used.
 
 use sweetspot_sim::{
-    GpuProfile, find_gpu, find_workload, gpus, parse_gpu, parse_workload, workloads,
+    GpuProfile, Variant, find_gpu, find_workload, gpus, parse_gpu, parse_workload, workloads,
 };
 use toml::Value;
 
@@ -47,7 +47,13 @@ fn every_built_in_profile_can_be_used_and_found() {
     let workloads = workloads().unwrap();
     assert!(workloads.len() >= 6);
     for workload in &workloads {
-        assert_eq!(&find_workload(&workload.name, None).unwrap(), workload);
+        let variant = Variant {
+            mode: Some(workload.profile.mode),
+            ..Variant::default()
+        };
+        let found = find_workload(&workload.name, None, &variant).unwrap();
+        assert_eq!(found.name, workload.name);
+        assert_eq!(found.profile, workload.profile.in_form(&variant).unwrap());
         let network = workload.name.split('@').next();
         assert_eq!(network, Some(workload.profile.network.as_str()));
         for on in &workload.profile.on {
@@ -265,7 +271,7 @@ fn unknown_names_bring_the_nearest_ones() {
     );
     assert!(message("quadro_rtx6000").contains("quadro_rtx_6000"));
     let message = |name: &str| {
-        find_workload(name, Some("power_capping_2022"))
+        find_workload(name, Some("power_capping_2022"), &Variant::default())
             .unwrap_err()
             .to_string()
     };
@@ -289,7 +295,10 @@ fn a_users_own_file_is_taken_where_a_name_is() {
     assert_eq!((name, profile.name.as_str()), (path_text.clone(), "My GPU"));
     std::fs::write(&path, RESNET50).unwrap();
     assert_eq!(
-        find_workload(&path_text, None).unwrap().profile.network,
+        find_workload(&path_text, None, &Variant::default())
+            .unwrap()
+            .profile
+            .network,
         "resnet50"
     );
     std::fs::remove_dir_all(&folder).unwrap();

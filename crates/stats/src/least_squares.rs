@@ -22,7 +22,7 @@ pub struct Fit {
     pub steps: usize,
 }
 
-const DIFFERENCE: f64 = 1e-6;
+const DIFFERENCE: f64 = 1e-4;
 /// A step that gains less than this part of the sum of squares is the last.
 const ENOUGH: f64 = 1e-6;
 const MOST_DAMPED: f64 = 1e12;

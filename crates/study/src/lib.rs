@@ -9,7 +9,7 @@ mod plan;
 mod results;
 
 pub use axis::{AxisError, MOST_VALUES, parse_axis};
-pub use plan::{Configuration, Plan, PlannedRun};
+pub use plan::{Configuration, Plan, PlannedRun, Varied};
 pub use results::{
     Best, EnergyOf, PhaseResult, Point, RunEnd, RunResult, Status, Study, WorkloadInfo,
 };

@@ -38,6 +38,40 @@ impl Configuration {
     }
 }
 
+/// A knob that a study can vary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Varied {
+    /// Devices used.
+    Gpus,
+    /// Of each device.
+    PowerCap,
+    /// Of each device.
+    CoreClock,
+    /// Of each device.
+    MemoryClock,
+}
+
+impl Varied {
+    /// In the order in which people read them.
+    pub const ALL: [Self; 4] = [
+        Self::Gpus,
+        Self::PowerCap,
+        Self::CoreClock,
+        Self::MemoryClock,
+    ];
+
+    /// Its value in a configuration; none where it is left at its default.
+    pub fn value(self, configuration: &Configuration) -> Option<f64> {
+        let settings = &configuration.settings;
+        match self {
+            Self::Gpus => Some(configuration.gpus as f64),
+            Self::PowerCap => settings.power_cap.map(|cap| cap.get()),
+            Self::CoreClock => settings.core_clock.map(|clock| clock.get()),
+            Self::MemoryClock => settings.memory_clock.map(|clock| clock.get()),
+        }
+    }
+}
+
 /// One run of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedRun {

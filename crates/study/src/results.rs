@@ -5,7 +5,7 @@ use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_stats::{Summary, differ};
 
-use crate::Configuration;
+use crate::{Configuration, Varied};
 
 /// Whose energy counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,13 +13,30 @@ pub enum EnergyOf {
     /// The devices that the job uses.
     #[default]
     JobGpus,
+    /// All devices of the node, those that idle too.
+    AllGpus,
+    /// The whole node at the wall.
+    Node,
 }
 
 impl std::fmt::Display for EnergyOf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::JobGpus => f.pad("job-gpus"),
-        }
+        f.pad(match self {
+            Self::JobGpus => "job-gpus",
+            Self::AllGpus => "all-gpus",
+            Self::Node => "node",
+        })
+    }
+}
+
+impl std::str::FromStr for EnergyOf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::JobGpus, Self::AllGpus, Self::Node]
+            .into_iter()
+            .find(|of| of.to_string() == text)
+            .ok_or_else(|| format!("`{text}` is not one of job-gpus, all-gpus, node"))
     }
 }
 
@@ -185,6 +202,10 @@ pub struct WorkloadInfo {
     pub network: String,
     /// `training` or `inference`.
     pub mode: String,
+    /// How convolutions are done, where there is a choice.
+    pub conv_algorithm: Option<String>,
+    /// What it is fed with, where there is a choice.
+    pub dataset: Option<String>,
     /// Items in a batch.
     pub batch: u64,
     /// Items in a run.
@@ -242,6 +263,22 @@ impl Study {
             reference_is_as_good: !better || ties(&self.reference),
             point,
         })
+    }
+
+    /// The knobs that have several values in the study; the power cap where there are none.
+    pub fn varied(&self) -> Vec<Varied> {
+        let all = || self.points.iter().chain([&self.reference]);
+        let differs = |varied: &Varied| {
+            let mut values = all().map(|point| varied.value(&point.configuration));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        let varied: Vec<Varied> = Varied::ALL.into_iter().filter(differs).collect();
+        if varied.is_empty() {
+            vec![Varied::PowerCap]
+        } else {
+            varied
+        }
     }
 
     /// Indices and outcomes of the points that have one.

@@ -46,10 +46,21 @@ pub enum Load {
     },
     /// Kernels run.
     Kernels {
+        /// What the host needs to launch them, while they run.
+        launch: Seconds,
         /// What follows the core clock, at the default one.
         core: Seconds,
         /// What follows the memory clock, at the default one.
         memory: Seconds,
+        /// Switching power against the chip's.
+        switching: Ratio,
+        /// Memory power against the chip's.
+        memory_activity: Ratio,
+    },
+    /// Kernels wait for other GPUs, busily, for a time that no clock of this one changes.
+    Exchange {
+        /// How long.
+        time: Seconds,
         /// Switching power against the chip's.
         switching: Ratio,
         /// Memory power against the chip's.
@@ -169,20 +180,33 @@ impl Chip {
                 (time, idle + self.context, part(time, host.get(), left))
             }
             Load::Kernels {
+                launch,
                 core,
                 memory,
                 switching,
                 memory_activity,
             } => {
-                let memory_power = self.memory * memory_activity.get() * limits.memory_speed;
-                let below_core = idle + self.context + memory_power;
-                let core_power = self.core * switching.get();
-                let target = self.target(state, limits, below_core, core_power);
-                state.target = target;
-                let whole = |clock| core.get() / clock + memory.get() * limits.memory_slowness;
-                let (clock, time, done) = self.glide(state, target, left, at_most, whole);
-                let power = below_core + core_power * self.voltage.switching(clock);
-                (time, power, done)
+                let kernels = |clock| core.get() / clock + memory.get() * limits.memory_slowness;
+                let whole = |clock| overlapped(launch.get(), kernels(clock));
+                let draw = Draw {
+                    waiting: idle + self.context,
+                    memory: self.memory * memory_activity.get() * limits.memory_speed,
+                    core: self.core * switching.get(),
+                };
+                let busy = |clock| part(kernels(clock), whole(clock), 1.0);
+                self.busily(state, limits, left, at_most, &draw, whole, busy)
+            }
+            Load::Exchange {
+                time,
+                switching,
+                memory_activity,
+            } => {
+                let draw = Draw {
+                    waiting: idle + self.context,
+                    memory: self.memory * memory_activity.get() * limits.memory_speed,
+                    core: self.core * switching.get(),
+                };
+                self.busily(state, limits, left, at_most, &draw, |_| time.get(), |_| 1.0)
             }
         };
         state.energy += power * time;
@@ -217,6 +241,29 @@ impl Chip {
         state.clock += cycle.movement(times);
         state.energy += energy.get() * times as f64;
         self.warm(state, (energy / length).get(), length.get() * times as f64);
+    }
+
+    /// A step of kernels that take `whole` at a clock, `busy` of that time: its length, mean power and work
+    /// done.
+    #[expect(clippy::too_many_arguments, reason = "one step, seen from all sides")]
+    fn busily(
+        &self,
+        state: &mut State,
+        limits: &Limits,
+        left: f64,
+        at_most: f64,
+        draw: &Draw,
+        whole: impl Fn(f64) -> f64,
+        busy: impl Fn(f64) -> f64,
+    ) -> (f64, f64, f64) {
+        // While kernels wait to be launched they draw nothing; the governor sees the mean.
+        let now_busy = busy(state.target);
+        let below_core = draw.waiting + draw.memory * now_busy;
+        let target = self.target(state, limits, below_core, draw.core * now_busy);
+        state.target = target;
+        let (clock, time, done) = self.glide(state, target, left, at_most, whole);
+        let running = draw.memory + draw.core * self.voltage.switching(clock);
+        (time, draw.waiting + running * busy(clock), done)
     }
 
     /// The clock the governor wants: the highest that keeps power under the cap.
@@ -289,6 +336,13 @@ impl Chip {
         let away = state.temperature - steady;
         state.temperature = steady + away * self.warming.over(time).end;
     }
+}
+
+/// What is drawn while kernels run: by a waiting program, by memory, and by the cores at the default clock.
+struct Draw {
+    waiting: f64,
+    memory: f64,
+    core: f64,
 }
 
 /// How the clock drifts while the same steps come again and again: by a little each time, and each time
@@ -370,6 +424,18 @@ impl Rate {
             }
         }
     }
+}
+
+/// How long kernels take whose launches take so long beside them: about the longer of the two, and somewhat
+/// more where they are alike, because some of the kernels are then shorter than their own launch.
+fn overlapped(launch: f64, kernels: f64) -> f64 {
+    if launch <= 0.0 {
+        return kernels;
+    }
+    let (shorter, longer) = (launch.min(kernels), launch.max(kernels));
+    let square = |x: f64| x * x;
+    let alike = square(square(square(shorter / longer)));
+    longer * (1.0 + alike).sqrt().sqrt().sqrt()
 }
 
 /// The part done in `time` of something that takes `whole`, and all that is left when it is over.

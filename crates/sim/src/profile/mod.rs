@@ -3,12 +3,17 @@
 mod fault;
 mod gpu;
 mod locate;
+mod node;
 mod workload;
 
 pub use fault::Fault;
 pub use gpu::{Cap, Core, GpuProfile, Memory, PowerDraw, Thermal};
 pub use locate::ProfileError;
-pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};
+pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
+pub use workload::{
+    ConvAlgorithm, Dataset, MemoryNeed, Mode, On, PhaseShare, Variant, VariantError,
+    WorkloadProfile,
+};
 
 use locate::Document;
 
@@ -51,7 +56,12 @@ pub fn parse_workload(file: &str, text: &str) -> Result<WorkloadProfile, Profile
     parse(file, text)
 }
 
-/// Checks used by both kinds of profile.
+/// Reads a node profile; `file` is its name in messages.
+pub fn parse_node(file: &str, text: &str) -> Result<NodeProfile, ProfileError> {
+    parse(file, text)
+}
+
+/// Checks used by all kinds of profile.
 mod check {
     use std::fmt::Display;
 

@@ -36,7 +36,13 @@ pub struct WorkloadProfile {
     pub batch: u64,
     /// The batch size at which the cores reach half their speed.
     pub half_speed_batch: f64,
-    /// The keys of the work that were fitted to a study's figures; the others are known or assumed.
+    /// Whether several GPUs share a batch; otherwise each takes a batch of its own.
+    #[serde(default)]
+    pub split_batch: bool,
+    /// What the GPUs of a job exchange after each iteration.
+    #[serde(default)]
+    pub gradients: Bytes,
+    /// The keys that were fitted to a study's figures for all GPUs together.
     #[serde(default)]
     pub fitted: Vec<String>,
     /// Device memory that a batch takes.
@@ -44,6 +50,12 @@ pub struct WorkloadProfile {
     /// How an iteration divides.
     #[serde(rename = "phase")]
     pub phases: Vec<PhaseShare>,
+    /// The ways of doing its convolutions, the usual one first.
+    #[serde(default, rename = "conv_algorithm")]
+    pub conv_algorithms: Vec<ConvAlgorithm>,
+    /// The data sets it was fed with, the usual one first.
+    #[serde(default, rename = "dataset")]
+    pub datasets: Vec<Dataset>,
     /// The work, as it is on a certain GPU. On other GPUs it is scaled by their arithmetic units,
     /// clock and bandwidth, from the first entry.
     pub on: Vec<On>,
@@ -69,6 +81,40 @@ pub struct PhaseShare {
     pub core: Ratio,
     /// Of the memory-bound work.
     pub memory: Ratio,
+    /// Its switching power, against that of the whole.
+    #[serde(default = "whole")]
+    pub switching: Ratio,
+}
+
+/// A way of doing convolutions, against the work that is given for the GPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvAlgorithm {
+    /// `gemm`, `fft`, `winograd`.
+    pub name: String,
+    /// Of all device work.
+    #[serde(default = "whole")]
+    pub work: Ratio,
+    /// Of the device memory that an item takes.
+    #[serde(default = "whole")]
+    pub memory: Ratio,
+    /// Of the switching power.
+    #[serde(default = "whole")]
+    pub switching: Ratio,
+}
+
+/// A data set: what the host has to do for each item of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dataset {
+    /// `imagenet`, `caltech`.
+    pub name: String,
+    /// In place of the `host` given for the GPUs.
+    pub host: Seconds,
+}
+
+fn whole() -> Ratio {
+    Ratio::new(1.0)
 }
 
 /// The work of one item on one GPU at its default clocks.
@@ -77,6 +123,9 @@ pub struct PhaseShare {
 pub struct On {
     /// The GPU's profile.
     pub gpu: String,
+    /// The keys that were fitted to a study's figures; the others are known or assumed.
+    #[serde(default)]
+    pub fitted: Vec<String>,
     /// Items in a run, where the user does not say.
     pub items: u64,
     /// Before the first iteration, once a run.
@@ -86,29 +135,48 @@ pub struct On {
     #[serde(default)]
     pub host_per_batch: Seconds,
     /// The host's work for one item, the GPU waiting.
+    #[serde(default)]
     pub host: Seconds,
+    /// The host's work to launch the kernels of an iteration, while they run.
+    #[serde(default)]
+    pub launch: Seconds,
     /// Work that follows the core clock.
     pub core: Seconds,
     /// Work that follows the memory clock.
     pub memory: Seconds,
+    /// Work of an iteration that follows the memory clock, whatever the batch: weights are read and updated.
+    #[serde(default)]
+    pub memory_per_batch: Seconds,
     /// Switching power while kernels run, against the GPU's `power.core`.
     pub switching: Ratio,
     /// Memory power while kernels run, against the GPU's `power.memory`.
     pub memory_activity: Ratio,
 }
 
-const FITTABLE: [&str; 7] = [
+const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
+
+const FITTABLE_ON: [&str; 9] = [
     "startup",
     "host_per_batch",
     "host",
+    "launch",
     "core",
     "memory",
+    "memory_per_batch",
     "switching",
     "memory_activity",
 ];
 
+/// Phases that the simulator adds.
+const OWN_PHASES: [&str; 3] = ["host", "startup", "exchange"];
+
 /// A billion items take years on any GPU.
 const MOST_ITEMS: u64 = 1_000_000_000;
+
+const DAY: Seconds = Seconds::new(86_400.0);
+
+/// Nothing is so many times the usual.
+const MOST_RATIO: Ratio = Ratio::new(100.0);
 
 /// Shares are written with a few digits.
 const SHARES_OFF: f64 = 0.002;
@@ -128,7 +196,9 @@ impl Profile for WorkloadProfile {
         let most = Bytes::new(1e15);
         check::within("memory.fixed", self.memory.fixed, Bytes::ZERO, most)?;
         check::within("memory.per_item", self.memory.per_item, Bytes::ZERO, most)?;
+        check::within("gradients", self.gradients, Bytes::ZERO, most)?;
         self.check_phases()?;
+        self.check_variants()?;
         if self.on.is_empty() {
             return Err(problem("on", "at least one GPU's work is needed"));
         }
@@ -143,25 +213,111 @@ impl Profile for WorkloadProfile {
     }
 }
 
+/// Which form of a workload is meant, where there are several and the user says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// Training or inference.
+    pub mode: Option<Mode>,
+    /// How convolutions are done.
+    pub conv_algorithm: Option<String>,
+    /// What it is fed with.
+    pub dataset: Option<String>,
+}
+
+/// A form that the workload does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VariantError {
+    /// It has no forms of this kind.
+    #[error("has no choice of {0}: leave it out")]
+    NoChoice(&'static str),
+    /// It has others.
+    #[error("knows no {what} `{name}`; it has {}", known.join(", "))]
+    Unknown {
+        /// `convolution algorithm` or `data set`.
+        what: &'static str,
+        /// As asked for.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+}
+
+impl WorkloadProfile {
+    /// The workload in one of its forms, the usual one where nothing is said: only that one is left in it.
+    pub fn in_form(&self, variant: &Variant) -> Result<Self, VariantError> {
+        let mut form = self.clone();
+        let algorithm = chosen(
+            "convolution algorithm",
+            variant.conv_algorithm.as_deref(),
+            &self.conv_algorithms,
+            |algorithm| &algorithm.name,
+        )?;
+        let dataset = chosen(
+            "data set",
+            variant.dataset.as_deref(),
+            &self.datasets,
+            |dataset| &dataset.name,
+        )?;
+        if let Some(algorithm) = algorithm {
+            form.memory.per_item = form.memory.per_item * algorithm.memory;
+            for on in &mut form.on {
+                on.core = on.core * algorithm.work;
+                on.memory = on.memory * algorithm.work;
+                on.switching = on.switching * algorithm.switching.get();
+            }
+        }
+        if let Some(dataset) = dataset {
+            for on in &mut form.on {
+                on.host = dataset.host;
+            }
+        }
+        form.conv_algorithms = algorithm.into_iter().cloned().collect();
+        form.datasets = dataset.into_iter().cloned().collect();
+        // What is left is in force already.
+        for algorithm in &mut form.conv_algorithms {
+            (algorithm.work, algorithm.memory, algorithm.switching) = (whole(), whole(), whole());
+        }
+        Ok(form)
+    }
+}
+
+fn chosen<'a, T>(
+    what: &'static str,
+    asked: Option<&str>,
+    all: &'a [T],
+    name: impl Fn(&T) -> &String,
+) -> Result<Option<&'a T>, VariantError> {
+    let Some(asked) = asked else {
+        return Ok(all.first());
+    };
+    if all.is_empty() {
+        return Err(VariantError::NoChoice(what));
+    }
+    match all.iter().find(|one| name(one) == asked) {
+        Some(found) => Ok(Some(found)),
+        None => Err(VariantError::Unknown {
+            what,
+            name: asked.to_owned(),
+            known: all.iter().map(|one| name(one).clone()).collect(),
+        }),
+    }
+}
+
 impl WorkloadProfile {
     fn check_phases(&self) -> Result<(), Problem> {
+        let names = self.phases.iter().map(|phase| &phase.name);
+        check_names("phase", &names.collect::<Vec<_>>())?;
         for (index, phase) in self.phases.iter().enumerate() {
             let key = |name| format!("phase.{index}.{name}");
-            check::text(&key("name"), &phase.name)?;
             check::within(&key("core"), phase.core, Ratio::ZERO, Ratio::new(1.0))?;
             check::within(&key("memory"), phase.memory, Ratio::ZERO, Ratio::new(1.0))?;
-            if phase.name == "host" || phase.name == "startup" {
+            check::within(&key("switching"), phase.switching, Ratio::ZERO, MOST_RATIO)?;
+            if OWN_PHASES.contains(&phase.name.as_str()) {
                 let message = format!(
                     "`{}` is the simulator's own phase; choose another name",
                     phase.name
                 );
                 return Err(problem(key("name"), message));
-            }
-            if self.phases[..index].iter().any(|p| p.name == phase.name) {
-                return Err(problem(
-                    key("name"),
-                    format!("`{}` is there twice", phase.name),
-                ));
             }
         }
         let sums = [
@@ -185,18 +341,53 @@ impl WorkloadProfile {
     }
 }
 
+impl WorkloadProfile {
+    fn check_variants(&self) -> Result<(), Problem> {
+        let algorithms = self.conv_algorithms.iter().map(|variant| &variant.name);
+        check_names("conv_algorithm", &algorithms.collect::<Vec<_>>())?;
+        for (index, variant) in self.conv_algorithms.iter().enumerate() {
+            let key = |name| format!("conv_algorithm.{index}.{name}");
+            let least = Ratio::new(0.01);
+            check::within(&key("work"), variant.work, least, MOST_RATIO)?;
+            check::within(&key("memory"), variant.memory, least, MOST_RATIO)?;
+            check::within(&key("switching"), variant.switching, least, MOST_RATIO)?;
+        }
+        let datasets = self.datasets.iter().map(|dataset| &dataset.name);
+        check_names("dataset", &datasets.collect::<Vec<_>>())?;
+        for (index, dataset) in self.datasets.iter().enumerate() {
+            let key = format!("dataset.{index}.host");
+            check::within(&key, dataset.host, Seconds::ZERO, DAY)?;
+        }
+        Ok(())
+    }
+}
+
+/// Each is a line of text and is there once.
+fn check_names(table: &str, names: &[&String]) -> Result<(), Problem> {
+    for (index, name) in names.iter().enumerate() {
+        let key = format!("{table}.{index}.name");
+        check::text(&key, name)?;
+        if names[..index].contains(name) {
+            return Err(problem(key, format!("`{name}` is there twice")));
+        }
+    }
+    Ok(())
+}
+
 fn check_on(index: usize, on: &On) -> Result<(), Problem> {
     let key = |name| format!("on.{index}.{name}");
+    check::names(&key("fitted"), &on.fitted, &FITTABLE_ON)?;
     check::count(&key("items"), on.items, MOST_ITEMS)?;
-    let day = Seconds::new(86_400.0);
     for (name, time) in [
         ("startup", on.startup),
         ("host_per_batch", on.host_per_batch),
         ("host", on.host),
+        ("launch", on.launch),
         ("core", on.core),
         ("memory", on.memory),
+        ("memory_per_batch", on.memory_per_batch),
     ] {
-        check::within(&key(name), time, Seconds::ZERO, day)?;
+        check::within(&key(name), time, Seconds::ZERO, DAY)?;
     }
     if on.core + on.memory <= Seconds::ZERO {
         let message = "core and memory are both nothing; a workload must use the GPU";
@@ -206,7 +397,7 @@ fn check_on(index: usize, on: &On) -> Result<(), Problem> {
         &key("switching"),
         on.switching,
         Ratio::ZERO,
-        Ratio::new(2.0),
+        Ratio::new(3.0),
     )?;
     check::within(
         &key("memory_activity"),

@@ -2,7 +2,7 @@
 
 use sweetspot_quantity::Watts;
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, Order, Outcome, Variation, Work, WorkloadProfile, find_gpu,
+    Chip, GpuProfile, Job, Order, Outcome, Variant, Variation, Work, WorkloadProfile, find_gpu,
     find_workload, run,
 };
 
@@ -11,7 +11,8 @@ pub fn gpu(name: &str) -> (String, GpuProfile) {
 }
 
 pub fn job(gpu: &(String, GpuProfile), network: &str, order: Order, variation: Variation) -> Job {
-    let workload = find_workload(network, gpu.1.study.as_deref()).expect("a built-in workload");
+    let workload = find_workload(network, gpu.1.study.as_deref(), &Variant::default())
+        .expect("a built-in workload");
     let work = Work::on(&workload.profile, &gpu.0, &gpu.1, |name| {
         find_gpu(name).ok()
     });

@@ -1,0 +1,87 @@
+//! What the paper says of its card and of batch sizes; nothing was fitted to it.
+
+use sweetspot_device::Settings;
+use sweetspot_sim::Variant;
+use sweetspot_study::EnergyOf;
+
+use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use crate::SessionError;
+use crate::published::batch_sizer_2021;
+
+const STUDY: &str = "batch_sizer_2021";
+const GPU: &str = "tesla_p40";
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
+    let facts = batch_sizer_2021()?;
+    let gpu = profiles.gpus.get(GPU);
+    let watts =
+        |power: Option<sweetspot_quantity::Watts>| power.map_or(f64::NAN, |power| power.get());
+    let value = |published: f64, here: f64, tolerance: f64| {
+        vec![Value {
+            published,
+            here,
+            tolerance: Some(tolerance),
+        }]
+    };
+    let loaded = gpu.map(|gpu| gpu.power.idle + gpu.power.context);
+    let card = vec![
+        (
+            "with a model loaded".to_owned(),
+            value(facts.loaded.get(), watts(loaded), 1.0),
+        ),
+        (
+            "at most".to_owned(),
+            value(facts.most.get(), watts(gpu.map(|gpu| gpu.cap.max)), 1.0),
+        ),
+    ];
+    let mut saturation = Vec::new();
+    let networks = profiles
+        .workloads
+        .iter()
+        .filter(|workload| workload.name.ends_with(STUDY));
+    for workload in networks {
+        for dataset in &workload.profile.datasets {
+            let variant = Variant {
+                dataset: Some(dataset.name.clone()),
+                ..Variant::default()
+            };
+            let stand =
+                profiles.stand(&[GPU], None, &workload.name, &variant, EnergyOf::JobGpus)?;
+            let throughput = |batch| -> Result<f64, SessionError> {
+                let run = stand.run(Settings::default(), batch, 1)?;
+                Ok(run.items as f64 / run.time.get())
+            };
+            let last = facts.saturation;
+            let gain = throughput(2 * last)? / throughput(last)? - 1.0;
+            let label = format!(
+                "{} {}: throughput gained above batch {last}",
+                workload.profile.network, dataset.name
+            );
+            saturation.push((label, value(0.0, 100.0 * gain, 3.0)));
+        }
+    }
+    let column = |unit, digits| {
+        vec![Column {
+            unit,
+            digits,
+            off: Off::Difference,
+        }]
+    };
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &[GPU], &[]),
+        values: card.len() + saturation.len(),
+        tables: vec![
+            Table {
+                title: "the card".to_owned(),
+                columns: column("W", 0),
+                rows: card,
+            },
+            Table {
+                title: "section 3: beyond the largest batch size nothing is gained".to_owned(),
+                columns: column("%", 1),
+                rows: saturation,
+            },
+        ],
+    })
+}

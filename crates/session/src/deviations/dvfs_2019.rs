@@ -1,0 +1,271 @@
+//! Tables III and IV: what the best core clock saves; and what the text says of speed and power.
+
+use sweetspot_device::Settings;
+use sweetspot_quantity::Megahertz;
+use sweetspot_sim::{Mode, Variant};
+use sweetspot_stats::geometric_mean;
+use sweetspot_study::EnergyOf;
+
+use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use crate::SessionError;
+use crate::published::{SavingCell, dvfs_2019};
+
+const STUDY: &str = "dvfs_2019";
+const ALGORITHMS: [&str; 3] = ["gemm", "fft", "winograd"];
+
+/// Table I: core and memory clocks, the default core clock.
+pub(super) struct Board {
+    pub gpu: &'static str,
+    pub core: &'static [f64],
+    pub memory: &'static [f64],
+    pub default: f64,
+}
+
+pub(super) const BOARDS: [Board; 3] = [
+    Board {
+        gpu: "tesla_p100",
+        core: &[544.0, 683.0, 810.0, 936.0, 1063.0, 1202.0, 1328.0],
+        memory: &[715.0],
+        default: 1328.0,
+    },
+    Board {
+        gpu: "tesla_v100_pcie_16gb",
+        core: &[510.0, 652.0, 802.0, 945.0, 1087.0, 1237.0, 1380.0],
+        memory: &[877.0],
+        default: 1380.0,
+    },
+    Board {
+        gpu: "gtx_2080ti",
+        core: &[950.0, 1150.0, 1350.0, 1550.0, 1750.0, 1950.0],
+        memory: &[5800.0, 6300.0, 6800.0, 7300.0],
+        default: 1350.0,
+    },
+];
+
+/// Table II: the networks and their batch sizes.
+pub(super) const NETWORKS: [(&str, &[u64]); 4] = [
+    ("alexnet", &[128, 256, 512, 1024]),
+    ("vgg16", &[16, 32, 64]),
+    ("googlenet", &[16, 32, 64, 128]),
+    ("resnet50", &[8, 16, 32]),
+];
+
+/// One measurement of the study.
+struct Sample {
+    network: &'static str,
+    algorithm: Option<&'static str>,
+    batch: u64,
+    core: f64,
+    items_per_s: f64,
+    watts: f64,
+}
+
+/// 1.5 times the default clock of the 2080 Ti.
+const RAISED: f64 = 2025.0;
+
+/// Everything that fits the board's memory, at each of its clocks, and at `extra` too.
+fn samples(
+    profiles: &Profiles,
+    board: &Board,
+    mode: Mode,
+    extra: Option<f64>,
+) -> Result<Vec<Sample>, SessionError> {
+    let algorithms: Vec<Option<&'static str>> = match mode {
+        Mode::Train => ALGORITHMS.into_iter().map(Some).collect(),
+        Mode::Infer => vec![None],
+    };
+    let mut samples = Vec::new();
+    for (network, batches) in NETWORKS {
+        for algorithm in &algorithms {
+            let variant = Variant {
+                mode: Some(mode),
+                conv_algorithm: algorithm.map(str::to_owned),
+                dataset: None,
+            };
+            let name = format!("{network}@{STUDY}");
+            let stand = profiles.stand(&[board.gpu], None, &name, &variant, EnergyOf::JobGpus)?;
+            for batch in batches.iter().filter(|batch| stand.fits(**batch)) {
+                for core in board.core.iter().copied().chain(extra) {
+                    for memory in board.memory {
+                        let settings = Settings {
+                            core_clock: Some(Megahertz::new(core)),
+                            memory_clock: Some(Megahertz::new(*memory)),
+                            ..Settings::default()
+                        };
+                        let run = stand.run(settings, *batch, 1)?;
+                        samples.push(Sample {
+                            network,
+                            algorithm: *algorithm,
+                            batch: *batch,
+                            core,
+                            items_per_s: run.items as f64 / run.time.get(),
+                            watts: (run.energy / run.time).get(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// The geometric mean of a value over all samples at a core clock that are meant.
+fn mean_at(
+    samples: &[Sample],
+    core: f64,
+    meant: impl Fn(&Sample) -> bool,
+    value: impl Fn(&Sample) -> f64,
+) -> f64 {
+    let values: Vec<f64> = samples
+        .iter()
+        .filter(|sample| sample.core == core && meant(sample))
+        .map(value)
+        .collect();
+    geometric_mean(&values).unwrap_or(f64::NAN)
+}
+
+/// 1 - min over f of g(f) / g(default), g the geometric mean of joules per item; and that f.
+fn saving(samples: &[Sample], board: &Board, meant: impl Fn(&Sample) -> bool) -> (f64, f64) {
+    let joules = |core| mean_at(samples, core, &meant, |s| s.watts / s.items_per_s);
+    let default = joules(board.default);
+    let each = board
+        .core
+        .iter()
+        .map(|core| (1.0 - joules(*core) / default, *core));
+    each.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+}
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
+    let (by_network, by_algorithm) = dvfs_2019()?;
+    let mut networks = Vec::new();
+    let mut algorithms = Vec::new();
+    let mut facts = Vec::new();
+    for board in &BOARDS {
+        let is_turing = board.gpu == "gtx_2080ti";
+        let extra = is_turing.then_some(RAISED);
+        for mode in [Mode::Train, Mode::Infer] {
+            let samples = samples(profiles, board, mode, extra)?;
+            let of_board = |cell: &&SavingCell| cell.gpu == board.gpu && cell.mode == mode;
+            for cell in by_network.iter().filter(of_board) {
+                let (here, _) = saving(&samples, board, |s| s.network == cell.of);
+                let label = format!("{} {} {mode}", board.gpu, cell.of);
+                networks.push((label, vec![points(cell.saving.get(), here)]));
+            }
+            for cell in by_algorithm.iter().filter(of_board) {
+                let (here, _) = saving(&samples, board, |s| s.algorithm == Some(&cell.of));
+                let label = format!("{} {}", board.gpu, cell.of);
+                algorithms.push((label, vec![points(cell.saving.get(), here)]));
+            }
+            if is_turing {
+                facts.extend(faster(&samples, board, mode));
+            }
+            if board.gpu == "tesla_v100_pcie_16gb" && mode == Mode::Train {
+                facts.extend(alexnet_1024(&samples, board));
+            }
+        }
+    }
+    let column = |unit, digits| {
+        vec![Column {
+            unit,
+            digits,
+            off: Off::Difference,
+        }]
+    };
+    let values = networks.len() + algorithms.len() + facts.len();
+    let gpus = BOARDS.map(|board| board.gpu);
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &gpus, &[]),
+        values,
+        tables: vec![
+            Table {
+                title: "table III: energy of an item saved by the best core clock, over all algorithms, batches and memory clocks"
+                    .to_owned(),
+                columns: column("%", 1),
+                rows: networks,
+            },
+            Table {
+                title: "table IV: the same in training, by convolution algorithm, over all networks"
+                    .to_owned(),
+                columns: column("%", 1),
+                rows: algorithms,
+            },
+            Table {
+                title: "the text".to_owned(),
+                columns: column("% or MHz", 1),
+                rows: facts,
+            },
+        ],
+    })
+}
+
+/// Per cent, two points of which are near enough.
+fn points(published: f64, here: f64) -> Value {
+    Value {
+        published: 100.0 * published,
+        here: 100.0 * here,
+        tolerance: Some(2.0),
+    }
+}
+
+/// How much faster the slowest and the fastest network become at 1.5 times the default clock.
+fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Value>)> {
+    let published = match mode {
+        Mode::Train => [0.174, 0.382],
+        Mode::Infer => [0.225, 0.330],
+    };
+    let mut gains: Vec<f64> = NETWORKS
+        .iter()
+        .map(|(network, _)| {
+            let at = |core| mean_at(samples, core, |s| s.network == *network, |s| s.items_per_s);
+            at(RAISED) / at(board.default) - 1.0
+        })
+        .collect();
+    gains.sort_by(f64::total_cmp);
+    let ends = [("least", gains[0]), ("most", gains[gains.len() - 1])];
+    ends.into_iter()
+        .zip(published)
+        .map(|((which, here), published)| {
+            let label = format!(
+                "{} {mode}: {which} gain in speed at 1.5 times the clock",
+                board.gpu
+            );
+            (label, vec![points(published, here)])
+        })
+        .collect()
+}
+
+/// AlexNet with batches of 1024: best at 945 MHz, and how it gets there from 510 MHz.
+fn alexnet_1024(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Value>)> {
+    let meant = |s: &Sample| {
+        s.network == "alexnet" && s.batch == 1024 && s.algorithm == Some(ALGORITHMS[0])
+    };
+    let growth = |value: fn(&Sample) -> f64| {
+        mean_at(samples, 945.0, meant, value) / mean_at(samples, 510.0, meant, value) - 1.0
+    };
+    let (_, best) = saving(samples, board, meant);
+    let of = |what: &str, value| {
+        (
+            format!("{} alexnet batch 1024: {what}", board.gpu),
+            vec![value],
+        )
+    };
+    vec![
+        of(
+            "speed from 510 to 945 MHz",
+            points(0.83, growth(|s| s.items_per_s)),
+        ),
+        of(
+            "power from 510 to 945 MHz",
+            points(0.66, growth(|s| s.watts)),
+        ),
+        of(
+            "best clock",
+            Value {
+                published: 945.0,
+                here: best,
+                tolerance: Some(0.0),
+            },
+        ),
+    ]
+}

@@ -1,0 +1,61 @@
+//! The batch studies measured on an H200 at its default settings: throughput and mean power.
+
+use sweetspot_device::Settings;
+use sweetspot_sim::{Mode, Variant};
+use sweetspot_study::EnergyOf;
+
+use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use crate::SessionError;
+use crate::published::h200;
+
+const STUDY: &str = "h200";
+const GPU: &str = "nvidia_h200";
+
+/// From this batch size on the GPU is busy; below, the host is, and its time is not smooth.
+const BUSY: u64 = 64;
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
+    let mut rows = Vec::new();
+    for (mode, row) in h200()? {
+        let variant = Variant {
+            mode: Some(mode),
+            ..Variant::default()
+        };
+        let name = format!("{}@{STUDY}", row.network);
+        let stand = profiles.stand(&[GPU], None, &name, &variant, EnergyOf::JobGpus)?;
+        let stand = stand.items(row.batch * row.iters);
+        let here = stand.run(Settings::default(), row.batch, 1)?;
+        let tolerance = Some(if row.batch >= BUSY { 0.10 } else { 0.35 });
+        let value = |published: f64, here: f64| Value {
+            published,
+            here,
+            tolerance,
+        };
+        let verb = match mode {
+            Mode::Train => "training",
+            Mode::Infer => "inference",
+        };
+        rows.push((
+            format!("{} {verb}, batch {}", row.network, row.batch),
+            vec![
+                value(row.samples_per_s, here.items as f64 / here.time.get()),
+                value(row.mean_w, (here.energy / here.time).get()),
+            ],
+        ));
+    }
+    let column = |unit, digits| Column {
+        unit,
+        digits,
+        off: Off::Relative,
+    };
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &[GPU], &[]),
+        values: 2 * rows.len(),
+        tables: vec![Table {
+            title: "measured by batch size: within 10 % from 64 on, 35 % below".to_owned(),
+            columns: vec![column("items/s", 0), column("W", 1)],
+            rows,
+        }],
+    })
+}
