@@ -1,0 +1,76 @@
+//! Prints how far each method is off, and how wide its intervals are, on simulated GPUs of every sensor
+//! generation: `cargo run --release -p sweetspot-measure --example accuracy [SEEDS [GENERATION]]`.
+
+#[path = "../tests/scene/mod.rs"]
+mod scene;
+
+use scene::{BOTH, GENERATIONS, Has, SHAPES, scores};
+use sweetspot_measure::MethodChoice;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let seeds = arguments
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    let only = arguments.next();
+    let methods = arguments.next();
+    let counter = Has {
+        buffer: false,
+        counter: true,
+    };
+    let neither = Has {
+        buffer: false,
+        counter: false,
+    };
+    let poll = |text: &str| text.parse::<MethodChoice>().unwrap_or_default();
+    let cases = [
+        ("auto", BOTH, MethodChoice::Auto),
+        ("buffer", BOTH, MethodChoice::Buffer),
+        ("counter alone", counter, MethodChoice::Counter),
+        ("power sensor alone", neither, MethodChoice::Auto),
+        ("poll:2ms", BOTH, poll("poll:2ms")),
+        ("poll:500ms", BOTH, poll("poll:500ms")),
+    ];
+    println!(
+        "errors in % of the true energy; half: median half width of the 95 % interval; held: truths within it"
+    );
+    for (name, has, choice) in cases {
+        if methods.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        println!("\n{name}");
+        println!(
+            "  {:<12} {:<15} {:>6} {:>5} {:>7} {:>7} {:>7} {:>7} {:>6}",
+            "generation", "load", "window", "n", "rms", "p95", "max", "half", "held"
+        );
+        for generation in GENERATIONS {
+            let label = format!("{generation:?}");
+            if only
+                .as_ref()
+                .is_some_and(|only| only != "all" && *only != label)
+            {
+                continue;
+            }
+            if name == "counter alone" && !generation.has_energy_counter() {
+                continue;
+            }
+            for shape in SHAPES {
+                for (window, score) in scores(generation, has, shape, choice, seeds, 60.0) {
+                    if score.count() == 0 {
+                        continue;
+                    }
+                    println!(
+                        "  {label:<12} {shape:<15} {window:>5}s {:>5} {:>7.3} {:>7.3} {:>7.3} {:>7.3} {:>5.0}%",
+                        score.count(),
+                        100.0 * score.rms(),
+                        100.0 * score.quantile(0.95),
+                        100.0 * score.quantile(1.0),
+                        100.0 * score.median_half(),
+                        100.0 * score.coverage(),
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Least squares for powers that are not negative and add up to a known energy.
+
+use sweetspot_stats::solve_symmetric;
+
+use super::design::Row;
+
+/// Sums over rows that least squares needs: they add.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sums {
+    pub columns: usize,
+    pub normal: Vec<f64>,
+    pub right: Vec<f64>,
+    pub square: f64,
+    pub rows: f64,
+}
+
+impl Sums {
+    pub fn new(columns: usize) -> Self {
+        Self {
+            columns,
+            normal: vec![0.0; columns * columns],
+            right: vec![0.0; columns],
+            square: 0.0,
+            rows: 0.0,
+        }
+    }
+
+    pub fn add_row(&mut self, shares: &[f64], watts: f64, weight: f64) {
+        for (row, a) in shares.iter().enumerate() {
+            self.right[row] += weight * a * watts;
+            for (column, b) in shares.iter().enumerate() {
+                self.normal[row * self.columns + column] += weight * a * b;
+            }
+        }
+        self.square += weight * watts * watts;
+        self.rows += 1.0;
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.normal.iter_mut().zip(&other.normal) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.right.iter_mut().zip(&other.right) {
+            *mine += theirs;
+        }
+        self.square += other.square;
+        self.rows += other.rows;
+    }
+
+    /// The part of some columns.
+    pub fn only(&self, columns: &[usize]) -> Self {
+        let mut part = Self::new(columns.len());
+        for (row, from) in columns.iter().enumerate() {
+            part.right[row] = self.right[*from];
+            for (column, to) in columns.iter().enumerate() {
+                part.normal[row * columns.len() + column] = self.normal[from * self.columns + to];
+            }
+        }
+        (part.square, part.rows) = (self.square, self.rows);
+        part
+    }
+
+    /// The powers that cost the least, none negative, with `times` adding up to `energy`; columns without
+    /// time have none.
+    pub fn solve(&self, times: &[f64], energy: f64) -> Option<Vec<f64>> {
+        let mut free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
+        loop {
+            let powers = self.solve_free(times, energy, &free)?;
+            let worst = (0..self.columns)
+                .filter(|column| free[*column])
+                .min_by(|a, b| powers[*a].total_cmp(&powers[*b]))?;
+            if powers[worst] >= 0.0 {
+                return Some(powers);
+            }
+            free[worst] = false;
+        }
+    }
+
+    /// With the others at zero: by Lagrange's multiplier for the sum.
+    fn solve_free(&self, times: &[f64], energy: f64, free: &[bool]) -> Option<Vec<f64>> {
+        let chosen: Vec<usize> = (0..self.columns).filter(|column| free[*column]).collect();
+        let n = chosen.len();
+        let trace: f64 = chosen
+            .iter()
+            .map(|c| self.normal[c * self.columns + c])
+            .sum();
+        let mut matrix = vec![0.0; n * n];
+        for (row, from) in chosen.iter().enumerate() {
+            for (column, to) in chosen.iter().enumerate() {
+                matrix[row * n + column] = self.normal[from * self.columns + to];
+            }
+            // Enough to invert what rounding made singular, too little to see.
+            matrix[row * n + row] += 1e-12 * trace + 1e-300;
+        }
+        let right: Vec<f64> = chosen.iter().map(|column| self.right[*column]).collect();
+        let span: Vec<f64> = chosen.iter().map(|column| times[*column]).collect();
+        let plain = solve_symmetric(&matrix, &right)?;
+        let direction = solve_symmetric(&matrix, &span)?;
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+        let reach = dot(&span, &direction);
+        if reach <= 0.0 {
+            return None;
+        }
+        let by = (energy - dot(&span, &plain)) / reach;
+        let mut powers = vec![0.0; self.columns];
+        for (place, column) in chosen.iter().enumerate() {
+            powers[*column] = plain[place] + by * direction[place];
+        }
+        Some(powers)
+    }
+
+    /// The smallest eigenvalue of the scaled matrix and the two columns that have most of its vector: near
+    /// zero where readings cannot tell them apart.
+    pub fn weakest(&self) -> Option<(f64, usize, usize)> {
+        let n = self.columns;
+        if n < 2 {
+            return None;
+        }
+        let scale: Vec<f64> = (0..n).map(|c| self.normal[c * n + c].sqrt()).collect();
+        if scale.contains(&0.0) {
+            return None;
+        }
+        let mut matrix: Vec<f64> = (0..n * n)
+            .map(|at| self.normal[at] / (scale[at / n] * scale[at % n]))
+            .collect();
+        for column in 0..n {
+            matrix[column * n + column] += 1e-10;
+        }
+        // The inverse magnifies the weakest direction.
+        let mut vector: Vec<f64> = (0..n).map(|at| 1.0 + 0.1 * at as f64).collect();
+        for (at, value) in vector.iter_mut().enumerate() {
+            if at % 2 == 1 {
+                *value = -*value;
+            }
+        }
+        let mut value = 0.0;
+        for _ in 0..60 {
+            let next = solve_symmetric(&matrix, &vector)?;
+            let length = next.iter().map(|x| x * x).sum::<f64>().sqrt();
+            value = 1.0 / length;
+            vector = next.iter().map(|x| x / length).collect();
+        }
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|a, b| vector[*b].abs().total_cmp(&vector[*a].abs()));
+        Some((value, order[0], order[1]))
+    }
+}
+
+/// Sums of blocks of rows of about this many seconds.
+pub(crate) fn blocks(
+    rows: &[Row],
+    columns: usize,
+    length: f64,
+    weight: f64,
+    count: usize,
+) -> Vec<Sums> {
+    let mut blocks = vec![Sums::new(columns); count];
+    for row in rows {
+        let block = ((row.at / length) as usize).min(count - 1);
+        blocks[block].add_row(&row.shares, row.watts, weight);
+    }
+    blocks
+}

@@ -1,0 +1,228 @@
+//! Sensors that disappear, stick, wrap or go back: the result says so.
+
+mod scene;
+
+use scene::{BOTH, Has, Recording, Scene, Shape, Stretch};
+use sweetspot_device::SensorKind;
+use sweetspot_measure::MethodChoice;
+use sweetspot_measure::math::{AttributionError, GapReason, Ledger, Note, PhaseSpan, Span};
+use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_sim::{Fault, Generation};
+use sweetspot_stats::Seed;
+
+fn record(generation: Generation, has: Has, faults: Vec<Fault>, marks: &[f64]) -> Recording {
+    let seed = Seed::new(11);
+    let load = Shape::Training(0.06).stretches(seed);
+    let mut scene = Scene::new(generation, has, load, faults, seed);
+    scene.record(MethodChoice::Auto, marks[marks.len() - 1] + 1.0, marks)
+}
+
+fn window(recording: &Recording) -> (Span, f64) {
+    let last = recording.marks.len() - 1;
+    (
+        Span::new(recording.marks[0], recording.marks[last]),
+        recording.truths[last] - recording.truths[0],
+    )
+}
+
+#[test]
+fn a_device_that_is_lost_is_measured_up_to_its_loss() {
+    let faults = vec![Fault::lost(Seconds::new(6.0))];
+    let recording = record(Generation::Hopper, BOTH, faults, &[2.0, 10.0]);
+    let window = Span::new(recording.marks[0], recording.marks[1]);
+    let energy = Ledger::new(&recording.trace)
+        .energy(&window, MethodChoice::Auto)
+        .unwrap();
+    let covered = energy.covered.length().get();
+    assert!((2.0..4.2).contains(&covered), "{covered}");
+    assert!(
+        energy
+            .notes
+            .iter()
+            .any(|note| matches!(note, Note::Trimmed { .. })),
+        "{energy:?}"
+    );
+    let lost = recording
+        .trace
+        .gaps
+        .iter()
+        .any(|gap| gap.reason == GapReason::Lost);
+    assert!(lost, "{:?}", recording.trace.gaps);
+    assert!(
+        energy.value > Joules::new(300.0),
+        "never a silent zero: {energy:?}"
+    );
+}
+
+#[test]
+fn a_stuck_counter_is_noticed_and_the_buffer_goes_on() {
+    let faults = vec![Fault::stuck_sensor(
+        SensorKind::EnergyCounter,
+        Seconds::new(4.0),
+    )];
+    let recording = record(Generation::Hopper, BOTH, faults, &[2.0, 5.0, 8.0]);
+    let (window, truth) = window(&recording);
+    let energy = Ledger::new(&recording.trace)
+        .energy(&window, MethodChoice::Auto)
+        .unwrap();
+    assert!(
+        (energy.value.get() / truth - 1.0).abs() < 0.02,
+        "{} of {truth}",
+        energy.value
+    );
+    let (low, high) = energy.interval95;
+    assert!(
+        low.get() <= truth && truth <= high.get(),
+        "{energy:?} {truth}"
+    );
+    let stuck = energy
+        .missing
+        .iter()
+        .find(|gap| gap.reason == GapReason::Stuck);
+    assert!(
+        stuck.is_some_and(|gap| gap.sensor == SensorKind::EnergyCounter),
+        "{energy:?}"
+    );
+}
+
+#[test]
+fn a_buffer_that_falls_silent_is_a_gap_and_the_counter_goes_on() {
+    let faults = vec![Fault::stuck_sensor(
+        SensorKind::BufferedPower,
+        Seconds::new(4.0),
+    )];
+    let recording = record(Generation::Volta, BOTH, faults, &[2.0, 8.0]);
+    let (window, truth) = window(&recording);
+    let energy = Ledger::new(&recording.trace)
+        .energy(&window, MethodChoice::Auto)
+        .unwrap();
+    assert!(
+        (energy.value.get() / truth - 1.0).abs() < 0.01,
+        "{} of {truth}",
+        energy.value
+    );
+    let silent = energy
+        .missing
+        .iter()
+        .find(|gap| gap.sensor == SensorKind::BufferedPower);
+    assert!(
+        silent.is_some_and(|gap| gap.span.length().get() > 3.0),
+        "{energy:?}"
+    );
+}
+
+#[test]
+fn without_a_counter_a_silent_buffer_ends_what_is_covered() {
+    let faults = vec![Fault::stuck_sensor(
+        SensorKind::BufferedPower,
+        Seconds::new(4.0),
+    )];
+    let recording = record(Generation::Pascal, BOTH, faults, &[2.0, 8.0]);
+    let (window, _) = window(&recording);
+    let energy = Ledger::new(&recording.trace)
+        .energy(&window, MethodChoice::Buffer)
+        .unwrap();
+    assert!(energy.covered.length().get() < 2.3, "{energy:?}");
+    assert!(
+        energy
+            .notes
+            .iter()
+            .any(|note| matches!(note, Note::Trimmed { .. }))
+    );
+}
+
+#[test]
+fn a_counter_that_wraps_is_followed() {
+    let wraps = Joules::new(500.0);
+    let mut recording = record(
+        Generation::Volta,
+        BOTH,
+        vec![Fault::counter_wraps(wraps)],
+        &[2.0, 7.0],
+    );
+    recording.trace.model.counter_modulus = Some(wraps);
+    let (window, truth) = window(&recording);
+    let energy = Ledger::new(&recording.trace)
+        .energy(&window, MethodChoice::Auto)
+        .unwrap();
+    assert!(
+        (energy.value.get() / truth - 1.0).abs() < 0.01,
+        "{} of {truth}",
+        energy.value
+    );
+    // Without the modulus it is a reset: the buffer bridges it, and the gap is named.
+    recording.trace.model.counter_modulus = None;
+    let energy = Ledger::new(&recording.trace)
+        .energy(&window, MethodChoice::Auto)
+        .unwrap();
+    assert!(
+        (energy.value.get() / truth - 1.0).abs() < 0.05,
+        "{} of {truth}",
+        energy.value
+    );
+    assert!(
+        energy
+            .missing
+            .iter()
+            .any(|gap| gap.reason == GapReason::Reset),
+        "{energy:?}"
+    );
+}
+
+#[test]
+fn methods_that_differ_are_a_warning() {
+    let recording = record(Generation::Hopper, BOTH, Vec::new(), &[2.0, 12.0]);
+    let (window, _) = window(&recording);
+    let honest = Ledger::new(&recording.trace)
+        .measure(&window, MethodChoice::Auto)
+        .unwrap();
+    assert!(honest.checks.len() >= 2);
+    assert_eq!(honest.warnings().count(), 0, "{:?}", honest.checks);
+    let mut wrong = recording.trace.clone();
+    for sample in &mut wrong.buffer {
+        sample.power = sample.power * 1.3;
+    }
+    let suspicious = Ledger::new(&wrong)
+        .measure(&window, MethodChoice::Auto)
+        .unwrap();
+    assert!(
+        suspicious.warnings().count() >= 1,
+        "{:?}",
+        suspicious.checks
+    );
+}
+
+#[test]
+fn phases_that_never_vary_are_refused_by_name_under_a_counter_alone() {
+    // 25 ms and 25 ms for ever, seen through a counter that moves every 100 ms.
+    let has = Has {
+        buffer: false,
+        counter: true,
+    };
+    let mut step = 0;
+    let load = Box::new(move || -> Stretch {
+        step += 1;
+        match step % 2 {
+            0 => ("forward", 0.025, Some(0.5)),
+            _ => ("backward", 0.025, Some(0.9)),
+        }
+    });
+    let mut scene = Scene::new(Generation::Turing, has, load, Vec::new(), Seed::new(3));
+    let recording = scene.record(MethodChoice::Auto, 32.0, &[1.0, 31.0]);
+    let spans: Vec<PhaseSpan> = scene
+        .spans
+        .iter()
+        .map(|(name, span)| PhaseSpan {
+            name: (*name).to_owned(),
+            span: *span,
+        })
+        .collect();
+    let window = Span::new(recording.marks[0], recording.marks[1]);
+    let refused = Ledger::new(&recording.trace).phases(&spans, &window);
+    let Err(AttributionError::Inseparable { first, second, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_ne!(first, second);
+    let none = Ledger::new(&recording.trace).phases(&[], &window);
+    assert_eq!(none, Err(AttributionError::NoPhases));
+}
