@@ -55,13 +55,17 @@ impl Document {
     }
 
     pub fn write(&self, text: &str) -> Result<()> {
+        self.write_bytes(text.as_bytes())
+    }
+
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let written = match &self.target {
-            Target::Stdout => return print(text),
+            Target::Stdout => return print_bytes(bytes),
             Target::Special => File::options()
                 .write(true)
                 .open(&self.path)
-                .and_then(|mut file| file.write_all(text.as_bytes())),
-            Target::File(path) => replace(path, text),
+                .and_then(|mut file| file.write_all(bytes)),
+            Target::File(path) => replace(path, bytes),
         };
         written.with_context(|| cannot_write(&self.path))
     }
@@ -80,9 +84,9 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = beside(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     if let Ok(old) = std::fs::metadata(path) {
         file.as_file().set_permissions(old.permissions())?;
     }
@@ -105,8 +109,12 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
 
 /// To standard output.
 pub fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
+    out.write_all(bytes)
         .and_then(|()| out.flush())
         .context("cannot write to standard output")
 }

@@ -3,6 +3,7 @@
 mod args;
 mod child;
 mod export;
+mod measure;
 mod run;
 mod see;
 mod sim_workload;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::SimWorkload(args) => sim_workload::run(&args),
+        Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(args),
         Command::Restore => run::restore(),
         Command::Devices(args) => see::devices(&args),

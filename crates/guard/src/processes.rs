@@ -55,6 +55,11 @@ fn descendants() -> Vec<Pid> {
     found
 }
 
+/// Whether anything lives below this process.
+pub fn has_descendants() -> bool {
+    !descendants().is_empty()
+}
+
 /// Sends a signal once to each process below this one, those included that are born meanwhile: a shell that
 /// gets an interrupt and whose newest child does not would go on waiting for that child.
 pub fn signal_all(signal: Signal) {

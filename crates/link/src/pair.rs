@@ -28,7 +28,6 @@ pub struct PhaseSpan {
 
 /// What is wrong with the marks of a ring.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Irregularity {
     /// A phase ended that was not open.
     EndWithoutBegin {

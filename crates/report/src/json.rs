@@ -186,7 +186,7 @@ fn number(value: f64) -> Value {
     }
 }
 
-fn summary(summary: &Summary) -> Map<String, Value> {
+pub(crate) fn summary(summary: &Summary) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("mean".into(), json!(summary.mean));
     if let Some(deviation) = summary.deviation {

@@ -110,6 +110,23 @@ pub enum SessionError {
     /// Its journal.
     #[error(transparent)]
     Journal(#[from] sweetspot_guard::JournalError),
+    /// The link to the command.
+    #[error(transparent)]
+    Link(#[from] sweetspot_link::LinkError),
+    /// The threads that read the devices.
+    #[error(transparent)]
+    Sampler(#[from] sweetspot_measure::SamplerError),
+    /// The user's command.
+    #[error("cannot run {program}: {problem}")]
+    NotStarted {
+        /// Its first word.
+        program: String,
+        /// What the system says.
+        problem: std::io::Error,
+    },
+    /// The command that comes before each run.
+    #[error("the command of --prepare failed ({0}): nothing was measured")]
+    Prepare(String),
     /// The system.
     #[error("{what}: {problem}")]
     System {

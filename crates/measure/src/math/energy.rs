@@ -67,6 +67,13 @@ pub enum Note {
     FewReadings,
 }
 
+impl Note {
+    /// Whether a reader should think twice about the value.
+    pub fn is_a_warning(&self) -> bool {
+        !matches!(self, Self::Calibrated(_) | Self::Partial(_))
+    }
+}
+
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

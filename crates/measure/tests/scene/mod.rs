@@ -261,6 +261,7 @@ pub struct Recording {
 fn phase(switching: Option<f64>) -> Phase {
     let load = match switching {
         Some(switching) => Load::Kernels {
+            launch: Seconds::ZERO,
             core: Seconds::new(1e6),
             memory: Seconds::ZERO,
             switching: Ratio::new(switching),

@@ -283,13 +283,19 @@ impl Problem<'_> {
             for pick in picks {
                 sums.add(&tried.blocks[pick]);
             }
-            let Some(powers) = sums.solve(&self.times, energy) else {
+            let both = sums
+                .solve(&self.times, energy)
+                .zip(sums.solve_unbounded(&self.times, energy));
+            let Some((powers, unbounded)) = both else {
                 continue;
             };
-            for (square, (power, at_best)) in
-                squares.iter_mut().zip(powers.iter().zip(&best.powers))
-            {
-                *square += (power - at_best).powi(2);
+            for (column, square) in squares.iter_mut().enumerate() {
+                // A power that is held at zero would seem well known: how far below it would go tells better.
+                let power = match best.powers[column] > 0.0 {
+                    true => powers[column],
+                    false => unbounded[column],
+                };
+                *square += (power - best.powers[column]).powi(2);
             }
             count += 1.0;
         }

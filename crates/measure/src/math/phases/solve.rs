@@ -76,6 +76,12 @@ impl Sums {
         }
     }
 
+    /// The same, where a power may come out below zero: what is not known well does.
+    pub fn solve_unbounded(&self, times: &[f64], energy: f64) -> Option<Vec<f64>> {
+        let free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
+        self.solve_free(times, energy, &free)
+    }
+
     /// With the others at zero: by Lagrange's multiplier for the sum.
     fn solve_free(&self, times: &[f64], energy: f64, free: &[bool]) -> Option<Vec<f64>> {
         let chosen: Vec<usize> = (0..self.columns).filter(|column| free[*column]).collect();

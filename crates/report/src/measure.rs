@@ -1,0 +1,259 @@
+//! What `measure` came to, for people.
+
+use sweetspot_quantity::{Joules, Watts};
+use sweetspot_session::measure::{Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use sweetspot_stats::Summary;
+
+use crate::table::Rows;
+
+/// For a terminal.
+pub fn measurement_text(measurement: &Measurement) -> String {
+    text(measurement, Rows::terminal)
+}
+
+/// For a document.
+pub fn measurement_markdown(measurement: &Measurement) -> String {
+    text(measurement, Rows::markdown)
+}
+
+fn text(measurement: &Measurement, draw: fn(&Rows) -> String) -> String {
+    let mut parts = Vec::new();
+    match measurement.runs.as_slice() {
+        [] => parts.push("nothing was measured".to_owned()),
+        [run] => {
+            parts.push(headline(measurement, run));
+            parts.push(draw(&devices(run)));
+            parts.extend(items(run));
+            parts.extend(idle(measurement, run));
+            parts.extend(phases(run, draw));
+        }
+        runs => {
+            parts.push(format!(
+                "{}: {} runs",
+                measurement.command.join(" "),
+                runs.len()
+            ));
+            parts.push(draw(&each(runs)));
+            parts.push(draw(&summary(runs)));
+            if let Some(run) = runs.last() {
+                parts.extend(phases(run, draw).map(|text| format!("Of the last run:\n\n{text}")));
+            }
+        }
+    }
+    parts.join("\n\n") + "\n"
+}
+
+fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
+    let ended = match run.signal {
+        Some(signal) => format!("ended by signal {signal}"),
+        None => format!("exit code {}", run.exit_code),
+    };
+    let window = if run.time == run.run_time {
+        String::new()
+    } else {
+        format!(" (window {}: {:.3})", measurement.window, run.time)
+    };
+    format!(
+        "{}: {:.3}{window}, {ended}",
+        measurement.command.join(" "),
+        run.run_time
+    )
+}
+
+fn joules(value: Joules) -> String {
+    let joules = value.get();
+    match joules.abs() {
+        large if large >= 1e5 => format!("{joules:.0}"),
+        middle if middle >= 100.0 => format!("{joules:.1}"),
+        _ => format!("{joules:.3}"),
+    }
+}
+
+fn interval((low, high): (Joules, Joules)) -> String {
+    format!("{} - {}", joules(low), joules(high))
+}
+
+fn watts(power: Watts) -> String {
+    format!("{:.1}", power.get())
+}
+
+fn devices(run: &RunMeasurement) -> Rows {
+    let mut rows = Rows::new(&[
+        "Device",
+        "Energy\n[J]",
+        "95 % interval\n[J]",
+        "Power\n[W]",
+        "Method",
+    ]);
+    for device in &run.devices {
+        let id = device.device.id.as_str();
+        let label = match run.devices.len() {
+            1 => device.device.name.clone(),
+            _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
+        };
+        rows.push(match &device.energy {
+            Ok(measured) => {
+                let energy = &measured.energy;
+                vec![
+                    label,
+                    joules(energy.value),
+                    interval(energy.interval95),
+                    watts(energy.power()),
+                    energy.method.to_string(),
+                ]
+            }
+            Err(_) => vec![label, unknown(), unknown(), unknown(), unknown()],
+        });
+    }
+    if run.devices.len() > 1 {
+        let total = |of: &dyn Fn(TotalEnergy) -> String| run.energy.map_or_else(unknown, of);
+        rows.push(vec![
+            "all".to_owned(),
+            total(&|energy| joules(energy.value)),
+            total(&|energy| interval(energy.interval95)),
+            run.power().map_or_else(unknown, watts),
+            String::new(),
+        ]);
+    }
+    rows
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+fn items(run: &RunMeasurement) -> Option<String> {
+    let items = run.items.filter(|items| *items > 0.0)?;
+    let rate = items / run.time.get();
+    let each = run.energy.map(|energy| {
+        let each = energy.value.get() / items;
+        format!(", {each:.4} J per item")
+    });
+    Some(format!(
+        "{items:.0} items, {rate:.1} items/s{}",
+        each.unwrap_or_default()
+    ))
+}
+
+fn idle(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
+    let idle = measurement.idle.as_ref()?;
+    let above = run.above_idle?;
+    Some(format!(
+        "At rest the devices draw {:.1}; without that: {} J ({})",
+        idle.energy.value / idle.time,
+        joules(above.value),
+        interval(above.interval95)
+    ))
+}
+
+fn phases(run: &RunMeasurement, draw: fn(&Rows) -> String) -> Option<String> {
+    match run.phases.as_ref()? {
+        Err(problem) => Some(format!("No energy by phase: {problem}")),
+        Ok(phases) => Some(draw(&phase_rows(phases))),
+    }
+}
+
+fn phase_rows(phases: &[PhaseTable]) -> Rows {
+    let mut rows = Rows::new(&[
+        "Phase",
+        "Times",
+        "Each\n[ms]",
+        "Each\n[J]",
+        "Power\n[W]",
+        "95 % interval\n[W]",
+        "Whole run\n[s]",
+        "Whole run\n[J]",
+    ]);
+    for phase in phases {
+        let times = phase.count.max(1) as f64;
+        let (low, high) = phase.energy.interval95;
+        rows.push(vec![
+            phase.name.clone(),
+            match phase.count {
+                0 => "-".to_owned(),
+                count => count.to_string(),
+            },
+            format!("{:.3}", phase.time.get() * 1e3 / times),
+            format!("{:.4}", phase.energy.value.get() / times),
+            watts(phase.power()),
+            format!("{} - {}", watts(low / phase.time), watts(high / phase.time)),
+            format!("{:.3}", phase.time.get()),
+            joules(phase.energy.value),
+        ]);
+    }
+    rows
+}
+
+fn each(runs: &[RunMeasurement]) -> Rows {
+    let mut rows = Rows::new(&[
+        "Run",
+        "Time\n[s]",
+        "Energy\n[J]",
+        "95 % interval\n[J]",
+        "Power\n[W]",
+        "Exit\ncode",
+    ]);
+    for (number, run) in runs.iter().enumerate() {
+        rows.push(vec![
+            (number + 1).to_string(),
+            format!("{:.3}", run.time.get()),
+            run.energy
+                .map_or_else(unknown, |energy| joules(energy.value)),
+            run.energy
+                .map_or_else(unknown, |energy| interval(energy.interval95)),
+            run.power().map_or_else(unknown, watts),
+            run.exit_code.to_string(),
+        ]);
+    }
+    rows
+}
+
+/// A value of every run that has it.
+pub(crate) fn over_runs(
+    runs: &[RunMeasurement],
+    value: impl Fn(&RunMeasurement) -> Option<f64>,
+) -> Option<Summary> {
+    Summary::of(&runs.iter().filter_map(value).collect::<Vec<f64>>())
+}
+
+fn summary(runs: &[RunMeasurement]) -> Rows {
+    let mut rows = Rows::new(&[
+        "Over all runs",
+        "Mean",
+        "Deviation",
+        "95 % interval of the mean",
+    ]);
+    let energy = |run: &RunMeasurement| run.energy.map(|energy| energy.value.get());
+    let values = [
+        ("time [s]", over_runs(runs, |run| Some(run.time.get()))),
+        ("energy [J]", over_runs(runs, energy)),
+        (
+            "power [W]",
+            over_runs(runs, |run| run.power().map(Watts::get)),
+        ),
+        (
+            "items/s",
+            over_runs(runs, |run| run.items.map(|items| items / run.time.get())),
+        ),
+        (
+            "J per item",
+            over_runs(runs, |run| {
+                let items = run.items.filter(|items| *items > 0.0)?;
+                Some(energy(run)? / items)
+            }),
+        ),
+    ];
+    for (name, summary) in values {
+        let Some(summary) = summary else { continue };
+        let deviation = summary.deviation.map(|deviation| format!("{deviation:.4}"));
+        let interval = summary.interval95;
+        let interval = interval.map(|ci| format!("{:.4} - {:.4}", ci.low, ci.high));
+        rows.push(vec![
+            name.to_owned(),
+            format!("{:.4}", summary.mean),
+            deviation.unwrap_or_else(unknown),
+            interval.unwrap_or_else(unknown),
+        ]);
+    }
+    rows
+}

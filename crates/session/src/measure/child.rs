@@ -1,0 +1,300 @@
+//! One run of the command, with everything that is heard of it meanwhile.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sweetspot_device::{Clock, Moment};
+use sweetspot_guard::has_descendants;
+use sweetspot_link::{Event, Mark, Reader};
+use sweetspot_measure::Sampler;
+use sweetspot_measure::math::Span;
+use sweetspot_quantity::Watts;
+
+use super::progress::Said;
+use super::{MeasureRequest, ProgressPattern, Watch, Window};
+use crate::SessionError;
+use crate::run::in_foreground;
+
+/// What a run needs around it.
+pub struct Surroundings<'a> {
+    pub request: &'a MeasureRequest,
+    pub sampler: &'a Sampler,
+    pub clock: &'a dyn Clock,
+    pub signals: Signals,
+    pub watch: &'a mut dyn Watch,
+}
+
+/// A run, as it happened.
+pub struct ChildRun {
+    /// From just before its start to just after its end.
+    pub span: Span,
+    pub status: ExitStatus,
+    /// What came over the link.
+    pub events: Vec<Event>,
+    /// What its output said of progress.
+    pub said: Vec<(Moment, Said)>,
+    /// Whether processes of it are still there.
+    pub left_processes: bool,
+    /// Whether a signal to this program ended it.
+    pub interrupted: bool,
+}
+
+impl ChildRun {
+    /// As shells tell it.
+    pub fn exit_code(&self) -> i32 {
+        let by_signal = || 128 + self.status.signal().unwrap_or(0);
+        self.status.code().unwrap_or_else(by_signal)
+    }
+}
+
+/// How often the link is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Surroundings<'_> {
+    /// Runs the command that comes before each run.
+    pub fn prepare(&mut self) -> Result<(), SessionError> {
+        let Some(prepare) = &self.request.prepare else {
+            return Ok(());
+        };
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(prepare)
+            .stdout(Stdio::from(std::io::stderr()));
+        let status = command.status().map_err(|problem| SessionError::System {
+            what: "the command of --prepare cannot be run",
+            problem,
+        })?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(SessionError::Prepare(status.to_string()))
+        }
+    }
+
+    /// Runs the command from start to end.
+    pub fn run(&mut self, link: &mut Reader) -> Result<ChildRun, SessionError> {
+        let mut command = self.command(link);
+        let begin = self.sampler.mark();
+        let mut child = command
+            .spawn()
+            .map_err(|problem| SessionError::NotStarted {
+                program: command.get_program().to_string_lossy().into_owned(),
+                problem,
+            })?;
+        let heard = self.listen(&mut child);
+        let mut run = Under {
+            begin,
+            events: Vec::new(),
+            said: Vec::new(),
+            interrupted: false,
+            items: 0,
+            reports: 0,
+        };
+        let end = self.until_its_end(&child, link, &heard, &mut run);
+        let status = child.wait().map_err(|problem| SessionError::System {
+            what: "the command's end cannot be told",
+            problem,
+        })?;
+        let left_processes = has_descendants();
+        // Rings end with the drain that finds them empty; a process left behind keeps its own open.
+        for _ in 0..3 {
+            run.events.extend(link.drain());
+        }
+        run.said.extend(heard.try_iter());
+        self.watch.clear();
+        Ok(ChildRun {
+            span: Span::new(begin, end),
+            status,
+            events: run.events,
+            said: run.said,
+            left_processes,
+            interrupted: run.interrupted,
+        })
+    }
+
+    fn command(&self, link: &Reader) -> Command {
+        let words = &self.request.command;
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .env(sweetspot_link::ENV, link.folder());
+        if self.request.progress.is_some() {
+            // Python would else hold lines back, as it writes to no terminal.
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .env("PYTHONUNBUFFERED", "1");
+        } else if self.request.keep_stdout {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        command
+    }
+
+    /// Reads what the command prints, and prints it.
+    fn listen(&self, child: &mut Child) -> Receiver<(Moment, Said)> {
+        let (sender, heard) = channel();
+        if let Some(pattern) = &self.request.progress {
+            if let Some(out) = child.stdout.take() {
+                let to_stderr = self.request.keep_stdout;
+                pass_on(out, to_stderr, pattern.clone(), sender.clone());
+            }
+            if let Some(err) = child.stderr.take() {
+                pass_on(err, true, pattern.clone(), sender);
+            }
+        }
+        heard
+    }
+
+    fn until_its_end(
+        &mut self,
+        child: &Child,
+        link: &mut Reader,
+        heard: &Receiver<(Moment, Said)>,
+        run: &mut Under,
+    ) -> Moment {
+        let pid = Pid::from_child(child);
+        let ended = pidfd_open(pid, PidfdFlags::empty());
+        loop {
+            let is_over = match &ended {
+                Ok(ended) => {
+                    let mut wait = [PollFd::new(ended, PollFlags::IN)];
+                    let limit = rustix::time::Timespec {
+                        tv_sec: 0,
+                        tv_nsec: LOOK.subsec_nanos().into(),
+                    };
+                    matches!(poll(&mut wait, Some(&limit)), Ok(ready) if ready > 0)
+                }
+                Err(Errno::SRCH) => true,
+                Err(_) => {
+                    std::thread::sleep(LOOK);
+                    std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
+                        .map_or(true, |stat| stat.contains(") Z "))
+                }
+            };
+            if is_over {
+                return self.sampler.mark();
+            }
+            for signal in self.signals.pending() {
+                run.interrupted = true;
+                pass_signal(pid, signal);
+            }
+            let events = link.drain();
+            let before = run.reports;
+            run.items += items(&events);
+            run.reports += reports(&events);
+            let is_edge = marks_a_phase(&self.request.window, &events);
+            run.events.extend(events);
+            for said in heard.try_iter() {
+                run.said.push(said);
+                run.reports += 1;
+            }
+            if is_edge || self.request.window.has_edge(before, run.reports) {
+                self.sampler.mark();
+            }
+            let latest = self.sampler.latest();
+            let power: Option<Watts> = latest
+                .iter()
+                .map(|(_, power)| *power)
+                .sum::<Option<Watts>>();
+            let elapsed = self.clock.now() - run.begin;
+            self.watch.tick(elapsed, power, run.items);
+        }
+    }
+}
+
+/// What was heard of a run that is under way.
+struct Under {
+    begin: Moment,
+    events: Vec<Event>,
+    said: Vec<(Moment, Said)>,
+    interrupted: bool,
+    items: u64,
+    reports: u64,
+}
+
+/// How often progress was reported.
+fn reports(events: &[Event]) -> u64 {
+    let on_link = events.iter().filter(|event| match event {
+        Event::Record(record) => matches!(record.mark, Mark::Items(_)),
+        _ => false,
+    });
+    on_link.count() as u64
+}
+
+/// Whether the phase that is the window begins or ends: the counters are then read soon after.
+fn marks_a_phase(window: &Window, events: &[Event]) -> bool {
+    let Window::Phase(wanted) = window else {
+        return false;
+    };
+    events.iter().any(|event| match event {
+        Event::Record(record) => match &record.mark {
+            Mark::Begin(name) | Mark::End(name) => **name == **wanted,
+            _ => false,
+        },
+        _ => false,
+    })
+}
+
+fn items(events: &[Event]) -> u64 {
+    let items = events.iter().filter_map(|event| match event {
+        Event::Record(record) => match record.mark {
+            Mark::Items(items) => Some(items),
+            _ => None,
+        },
+        _ => None,
+    });
+    items.sum()
+}
+
+/// A terminal has sent its own signals to the command as well; the others are passed on.
+fn pass_signal(pid: Pid, signal: i32) {
+    let signal = match signal {
+        SIGTERM => Signal::TERM,
+        SIGHUP => Signal::HUP,
+        SIGINT if !in_foreground() => Signal::INT,
+        SIGQUIT if !in_foreground() => Signal::QUIT,
+        _ => return,
+    };
+    let _ = kill_process(pid, signal);
+}
+
+/// Prints what comes, line by line, and tells what it says of progress. The thread ends with the pipe, which
+/// a process left behind may hold open: nobody waits for it.
+fn pass_on(
+    from: impl Read + Send + 'static,
+    to_stderr: bool,
+    pattern: ProgressPattern,
+    tell: Sender<(Moment, Said)>,
+) {
+    let read = move || {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let now = sweetspot_device::MonotonicClock.now();
+            // A reader that went away is not this command's affair.
+            let _ = if to_stderr {
+                std::io::stderr().write_all(&line)
+            } else {
+                let mut out = std::io::stdout().lock();
+                out.write_all(&line).and_then(|()| out.flush())
+            };
+            // Progress bars go back to the begin of a line.
+            for part in line.split(|byte| *byte == b'\r') {
+                if let Some(said) = pattern.find(String::from_utf8_lossy(part).trim_end()) {
+                    let _ = tell.send((now, said));
+                }
+            }
+            line.clear();
+        }
+    };
+    let _ = std::thread::Builder::new().spawn(read);
+}

@@ -1,0 +1,361 @@
+//! From what was recorded to what is told.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+
+use sweetspot_device::{Descriptor, Moment};
+use sweetspot_link::{Event, Irregularity, Mark, pair};
+use sweetspot_measure::Recorded;
+use sweetspot_measure::math::{Attribution, Ledger, Measured, PhaseSpan, Span};
+use sweetspot_quantity::{Joules, Seconds};
+
+use super::child::ChildRun;
+use super::progress::Said;
+use super::result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use super::{Machine, MeasureRequest};
+
+pub fn evaluate(
+    request: &MeasureRequest,
+    machine: Machine,
+    devices: &[Descriptor],
+    recorded: &[Recorded],
+    runs: &[ChildRun],
+    idle: Option<Span>,
+) -> Measurement {
+    let ledgers: Vec<Ledger<'_>> = recorded.iter().map(|one| Ledger::new(&one.trace)).collect();
+    let idle = idle.and_then(|span| at_rest(request, &ledgers, &span));
+    let runs = runs
+        .iter()
+        .map(|run| one(request, devices, &ledgers, run, idle.as_ref()))
+        .collect();
+    Measurement {
+        command: request
+            .command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        machine,
+        window: request.window.clone(),
+        method: request.method.to_string(),
+        idle,
+        runs,
+    }
+}
+
+fn at_rest(request: &MeasureRequest, ledgers: &[Ledger<'_>], span: &Span) -> Option<Idle> {
+    let parts: Option<Vec<_>> = ledgers
+        .iter()
+        .map(|ledger| ledger.energy(span, request.method).ok())
+        .map(|energy| energy.map(|energy| (energy.value, energy.interval95)))
+        .collect();
+    Some(Idle {
+        time: span.length(),
+        energy: TotalEnergy::of(&parts?),
+    })
+}
+
+fn one(
+    request: &MeasureRequest,
+    devices: &[Descriptor],
+    ledgers: &[Ledger<'_>],
+    run: &ChildRun,
+    idle: Option<&Idle>,
+) -> RunMeasurement {
+    let heard = Heard::of(run);
+    let mut warnings = heard.warnings.clone();
+    let found = request
+        .window
+        .of(&run.span, &heard.reports, &heard.all_phases());
+    let (window, window_problem) = match found {
+        Ok(window) => (window, None),
+        Err(problem) => {
+            warnings.push(format!(
+                "window {}: {problem}; the whole run is shown",
+                request.window
+            ));
+            (run.span, Some(problem))
+        }
+    };
+    let runs_of: Vec<DeviceRun> = devices
+        .iter()
+        .zip(ledgers)
+        .enumerate()
+        .map(|(index, (device, ledger))| {
+            let spans = heard.phases_of(index, devices.len());
+            DeviceRun {
+                device: device.clone(),
+                energy: ledger
+                    .measure(&window, request.method)
+                    .map_err(|problem| problem.to_string()),
+                phases: (!spans.is_empty()).then(|| ledger.phases(&spans, &window)),
+            }
+        })
+        .collect();
+    for device in &runs_of {
+        warn_of(device, &mut warnings);
+    }
+    let energy = total(&runs_of);
+    if run.left_processes {
+        warnings.push(
+            "the command ended and left processes behind: what they draw from now on is not counted"
+                .to_owned(),
+        );
+    }
+    let above_idle = energy
+        .zip(idle)
+        .map(|(energy, idle)| above(energy, idle, window.length()));
+    RunMeasurement {
+        time: window.length(),
+        run_time: run.span.length(),
+        window_problem,
+        energy,
+        above_idle,
+        phases: phases(&runs_of),
+        devices: runs_of,
+        items: heard.items(&window),
+        values: heard.values,
+        exit_code: run.exit_code(),
+        signal: run.status.signal(),
+        warnings,
+    }
+}
+
+/// A device whose energy is not known has no part in a sum that would then be too small.
+fn total(devices: &[DeviceRun]) -> Option<TotalEnergy> {
+    let parts: Option<Vec<_>> = devices
+        .iter()
+        .map(|device| device.energy.as_ref().ok())
+        .map(|energy| energy.map(|m| (m.energy.value, m.energy.interval95)))
+        .collect();
+    Some(TotalEnergy::of(&parts?))
+}
+
+fn above(energy: TotalEnergy, idle: &Idle, time: Seconds) -> TotalEnergy {
+    let scale = time / idle.time;
+    let rest = |joules: Joules| Joules::ZERO - joules * scale;
+    let at_rest = &idle.energy;
+    TotalEnergy::of(&[
+        (energy.value, energy.interval95),
+        (
+            rest(at_rest.value),
+            (rest(at_rest.interval95.1), rest(at_rest.interval95.0)),
+        ),
+    ])
+}
+
+fn warn_of(device: &DeviceRun, warnings: &mut Vec<String>) {
+    let name = &device.device.name;
+    match &device.energy {
+        Err(problem) => warnings.push(format!("{name}: no energy: {problem}")),
+        Ok(measured) => {
+            warnings.extend(of_readings(name, measured));
+        }
+    }
+}
+
+fn of_readings(name: &str, measured: &Measured) -> Vec<String> {
+    let energy = &measured.energy;
+    let differ = measured.warnings().map(|check| {
+        format!(
+            "{name}: {} says {:.1} where {} says {:.1}, more than both may be off",
+            check.energy.method, check.energy.value, energy.method, energy.value
+        )
+    });
+    let missing = energy.missing.iter().map(|gap| {
+        format!(
+            "{name}: no {} readings for {:.2}: {}",
+            gap.sensor,
+            gap.span.length(),
+            gap.reason
+        )
+    });
+    let notes = energy.notes.iter().filter(|note| note.is_a_warning());
+    let notes = notes.map(|note| format!("{name}: {note}"));
+    differ.chain(missing).chain(notes).collect()
+}
+
+/// Of all devices together; one that cannot tell its phases apart speaks for all.
+fn phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseTable>, String>> {
+    let mut of_all: Vec<&Attribution> = Vec::new();
+    for device in devices {
+        match device.phases.as_ref()? {
+            Ok(attribution) => of_all.push(attribution),
+            Err(problem) => return Some(Err(problem.to_string())),
+        }
+    }
+    let first = of_all.first()?;
+    let names = first.phases.iter().chain([&first.other]);
+    let tables = names.map(|phase| {
+        let same = || {
+            of_all.iter().filter_map(|attribution| {
+                let mut all = attribution.phases.iter().chain([&attribution.other]);
+                all.find(|other| other.name == phase.name)
+            })
+        };
+        let parts: Vec<_> = same().map(|one| (one.energy, one.interval95)).collect();
+        PhaseTable {
+            name: phase.name.clone(),
+            time: same().fold(Seconds::ZERO, |time, one| time.max(one.time)),
+            count: phase.count,
+            energy: TotalEnergy::of(&parts),
+        }
+    });
+    Some(Ok(tables
+        .filter(|phase| phase.time > Seconds::ZERO)
+        .collect()))
+}
+
+/// What the command said of itself.
+struct Heard {
+    /// Phases by rank.
+    phases: Vec<(Option<u32>, PhaseSpan)>,
+    /// Progress: when, and how many items.
+    progress: Vec<(Moment, f64)>,
+    /// Items a second, where that is all that is known.
+    rates: Vec<(Moment, f64)>,
+    /// Moments at which an iteration ended.
+    reports: Vec<Moment>,
+    values: BTreeMap<String, f64>,
+    warnings: Vec<String>,
+}
+
+/// Of the many that may come, these are told one by one.
+const MOST_WARNINGS: usize = 3;
+
+impl Heard {
+    fn of(run: &ChildRun) -> Self {
+        let (spans, irregular) = pair(&run.events);
+        let mut heard = Self {
+            phases: spans
+                .iter()
+                .map(|span| {
+                    let at = |moment: sweetspot_link::Moment| Moment::from_nanos(moment.nanos());
+                    let phase = PhaseSpan {
+                        name: span.name.to_string(),
+                        span: Span::new(at(span.begin), at(span.end)),
+                    };
+                    (span.ring.rank, phase)
+                })
+                .collect(),
+            progress: Vec::new(),
+            rates: Vec::new(),
+            reports: Vec::new(),
+            values: BTreeMap::new(),
+            warnings: irregularities(&irregular),
+        };
+        for event in &run.events {
+            match event {
+                Event::Record(record) => {
+                    let at = Moment::from_nanos(record.at.nanos());
+                    match &record.mark {
+                        Mark::Items(items) => heard.progress.push((at, *items as f64)),
+                        Mark::Value { name, value } => {
+                            heard.values.insert(name.to_string(), *value);
+                        }
+                        _ => {}
+                    }
+                }
+                Event::Fault(problem) => heard.warnings.push(problem.to_string()),
+                Event::NamesRefused { count, .. } => heard.warnings.push(format!(
+                    "the link's table of names is full: {count} more names are told as one"
+                )),
+                _ => {}
+            }
+        }
+        heard.hear(&run.said);
+        heard.progress.sort_by_key(|(at, _)| *at);
+        heard
+            .reports
+            .extend(heard.progress.iter().map(|(at, _)| *at));
+        heard.reports.sort_unstable();
+        heard
+    }
+
+    /// What the output said; the link's own reports count where there are any.
+    fn hear(&mut self, said: &[(Moment, Said)]) {
+        if !self.progress.is_empty() {
+            return;
+        }
+        let mut so_far = 0.0;
+        for (at, said) in said {
+            match said {
+                Said::Items(items) => {
+                    self.progress.push((*at, (items - so_far).max(0.0)));
+                    so_far = *items;
+                }
+                Said::More(items) => self.progress.push((*at, *items)),
+                Said::Rate(rate) => {
+                    self.rates.push((*at, *rate));
+                    self.reports.push(*at);
+                }
+                Said::Iteration => self.reports.push(*at),
+            }
+        }
+    }
+
+    fn all_phases(&self) -> Vec<PhaseSpan> {
+        self.phases.iter().map(|(_, phase)| phase.clone()).collect()
+    }
+
+    /// Where there are as many ranks as devices, each device has the phases of its rank.
+    fn phases_of(&self, index: usize, devices: usize) -> Vec<PhaseSpan> {
+        let mut ranks: Vec<u32> = self.phases.iter().filter_map(|(rank, _)| *rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
+        let meant = |rank: &Option<u32>| own.is_none() || *rank == own;
+        let phases = self.phases.iter().filter(|(rank, _)| meant(rank));
+        phases.map(|(_, phase)| phase.clone()).collect()
+    }
+
+    /// Items done in the window.
+    fn items(&self, window: &Span) -> Option<f64> {
+        if !self.progress.is_empty() {
+            // A report at the window's begin is of what came before it.
+            let within = |at: Moment| window.begin < at && at <= window.end;
+            let done = self.progress.iter().filter(|(at, _)| within(*at));
+            return Some(done.map(|(_, items)| items).sum());
+        }
+        let rates: Vec<f64> = self
+            .rates
+            .iter()
+            .filter(|(at, _)| window.begin <= *at && *at <= window.end)
+            .map(|(_, rate)| *rate)
+            .collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        mean.is_finite().then(|| mean * window.length().get())
+    }
+}
+
+fn irregularities(all: &[Irregularity]) -> Vec<String> {
+    let mut told: Vec<String> = all.iter().take(MOST_WARNINGS).map(describe).collect();
+    if all.len() > MOST_WARNINGS {
+        let more = all.len() - MOST_WARNINGS;
+        told.push(format!("and {more} more such marks of phases"));
+    }
+    told
+}
+
+fn describe(irregularity: &Irregularity) -> String {
+    match irregularity {
+        Irregularity::EndWithoutBegin { name, .. } => {
+            format!("phase '{name}' ended without having begun: it is left out")
+        }
+        Irregularity::BeginWithoutEnd { name, .. } => {
+            format!("phase '{name}' began and never ended: it is left out")
+        }
+        Irregularity::Crossing { name, open, .. } => {
+            format!(
+                "phase '{name}' ended within phase '{open}', which began later: both are counted"
+            )
+        }
+        Irregularity::Backwards { name, .. } => {
+            format!("phase '{name}' ended before it began: it is left out")
+        }
+        Irregularity::Lost { count, .. } => {
+            format!(
+                "{count} marks were lost because the link was full: phases and items are too few"
+            )
+        }
+    }
+}

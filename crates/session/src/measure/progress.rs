@@ -1,0 +1,141 @@
+//! Progress as it shows in a program's own output.
+
+use regex_lite::Regex;
+
+/// A pattern that finds progress in a line of output.
+#[derive(Clone, Debug)]
+pub struct ProgressPattern {
+    pattern: Regex,
+    meaning: Meaning,
+    group: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Meaning {
+    /// Items done so far.
+    Items,
+    /// Items a second.
+    Rate,
+    /// Items done since the last line.
+    More,
+    /// A line is an iteration, and that is all.
+    Line,
+}
+
+/// What a line said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Said {
+    /// Items done so far.
+    Items(f64),
+    /// Items a second.
+    Rate(f64),
+    /// Items done since the last line.
+    More(f64),
+    /// An iteration.
+    Iteration,
+}
+
+/// A pattern that cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("the pattern `{pattern}` cannot be used: {reason}")]
+pub struct UnknownProgress {
+    pattern: String,
+    reason: String,
+}
+
+impl std::str::FromStr for ProgressPattern {
+    type Err = UnknownProgress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = |reason: String| UnknownProgress {
+            pattern: text.to_owned(),
+            reason,
+        };
+        let pattern = Regex::new(text).map_err(|error| bad(error.to_string()))?;
+        let groups = pattern.captures_len() - 1;
+        let named = pattern
+            .capture_names()
+            .enumerate()
+            .find_map(|(group, name)| {
+                let meaning = match name? {
+                    "items" => Meaning::Items,
+                    "rate" => Meaning::Rate,
+                    "more" => Meaning::More,
+                    _ => return None,
+                };
+                Some((group, meaning))
+            });
+        let (group, meaning) = match (named, groups) {
+            (Some(named), _) => named,
+            (None, 0) => (0, Meaning::Line),
+            (None, 1) if is_rate(text) => (1, Meaning::Rate),
+            (None, 1) => (1, Meaning::Items),
+            (None, _) => {
+                return Err(bad(
+                    "with several groups, name the one that counts: (?<items>...), (?<more>...) or (?<rate>...)"
+                        .to_owned(),
+                ));
+            }
+        };
+        Ok(Self {
+            pattern,
+            meaning,
+            group,
+        })
+    }
+}
+
+/// Whether the text around the number speaks of items a second.
+fn is_rate(pattern: &str) -> bool {
+    let text = pattern.to_lowercase().replace('\\', "");
+    ["/s", "per s", "/ s", "throughput", "it/s"]
+        .iter()
+        .any(|word| text.contains(word))
+}
+
+impl ProgressPattern {
+    /// What a line says of progress.
+    pub fn find(&self, line: &str) -> Option<Said> {
+        let captures = self.pattern.captures(line)?;
+        if self.meaning == Meaning::Line {
+            return Some(Said::Iteration);
+        }
+        let number = captures.get(self.group)?.as_str().replace([',', '_'], "");
+        let number: f64 = number.trim().parse().ok()?;
+        if !number.is_finite() || number < 0.0 {
+            return None;
+        }
+        Some(match self.meaning {
+            Meaning::Items => Said::Items(number),
+            Meaning::Rate => Said::Rate(number),
+            Meaning::More => Said::More(number),
+            Meaning::Line => Said::Iteration,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(pattern: &str, line: &str) -> Option<Said> {
+        pattern.parse::<ProgressPattern>().unwrap().find(line)
+    }
+
+    #[test]
+    fn a_number_is_items_so_far_or_a_rate() {
+        let line = "step 5: 1,640 items, images/sec: 310.5";
+        assert_eq!(find(r"([\d,]+) items", line), Some(Said::Items(1640.0)));
+        assert_eq!(find(r"images/sec: ([\d.]+)", line), Some(Said::Rate(310.5)));
+        assert_eq!(find(r"step (?<more>\d+)", line), Some(Said::More(5.0)));
+        assert_eq!(find("^step", line), Some(Said::Iteration));
+        assert_eq!(find("epoch", line), None);
+    }
+
+    #[test]
+    fn bad_patterns_are_named() {
+        let reason = |pattern: &str| pattern.parse::<ProgressPattern>().unwrap_err().to_string();
+        assert!(reason("(").contains("`(`"));
+        assert!(reason(r"(\d+) of (\d+)").contains("name the one that counts"));
+    }
+}

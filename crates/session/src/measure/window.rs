@@ -1,0 +1,139 @@
+//! Which part of a run counts.
+
+use sweetspot_device::Moment;
+use sweetspot_measure::math::{PhaseSpan, Span};
+
+/// The part of a run that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// All of it.
+    Run,
+    /// From one report of progress to another.
+    Progress {
+        /// Reports before the window.
+        skip: u64,
+        /// Reports within it; all that follow where nothing is said.
+        iterations: Option<u64>,
+    },
+    /// From the first begin to the last end of a phase.
+    Phase(String),
+}
+
+/// A window that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("window '{0}' is unknown: use run, progress or phase:NAME")]
+pub struct UnknownWindow(String);
+
+impl std::str::FromStr for Window {
+    type Err = UnknownWindow;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWindow> {
+        match (text, text.strip_prefix("phase:")) {
+            ("run", _) => Ok(Self::Run),
+            ("progress", _) => Ok(Self::Progress {
+                skip: 0,
+                iterations: None,
+            }),
+            (_, Some(name)) if !name.is_empty() => Ok(Self::Phase(name.to_owned())),
+            _ => Err(UnknownWindow(text.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Run => f.pad("run"),
+            Self::Progress { .. } => f.pad("progress"),
+            Self::Phase(name) => write!(f, "phase:{name}"),
+        }
+    }
+}
+
+impl Window {
+    /// Whether one of its ends came by as reports of progress went from `before` to `now`.
+    pub fn has_edge(&self, before: u64, now: u64) -> bool {
+        let Self::Progress { skip, iterations } = self else {
+            return false;
+        };
+        let last = iterations.map(|count| skip.saturating_add(count).saturating_add(1));
+        let passes = |report: u64| before < report && report <= now;
+        passes(skip + 1) || last.is_some_and(passes)
+    }
+
+    /// Where it lies in a run whose progress was reported at these moments, or why it cannot be found.
+    pub fn of(&self, run: &Span, reports: &[Moment], phases: &[PhaseSpan]) -> Result<Span, String> {
+        match self {
+            Self::Run => Ok(*run),
+            Self::Progress { skip, iterations } => between(reports, *skip, *iterations),
+            Self::Phase(name) => {
+                let spans = || phases.iter().filter(|phase| phase.name == *name);
+                let begin = spans().map(|phase| phase.span.begin).min();
+                let end = spans().map(|phase| phase.span.end).max();
+                let ends = begin.zip(end).filter(|(begin, end)| begin < end);
+                ends.map(|(begin, end)| Span::new(begin, end))
+                    .ok_or_else(|| format!("the command never marked a phase '{name}'"))
+            }
+        }
+    }
+}
+
+/// A report ends an iteration: the window begins with the report before its first one.
+fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Span, String> {
+    let there = reports.len() as u64;
+    let wanted = iterations.map_or(there, |count| skip.saturating_add(count).saturating_add(1));
+    if there < 2 || skip + 1 >= there || wanted > there {
+        return Err(format!(
+            "progress was reported {there} times, which is too few: {}",
+            if there == 0 {
+                "call sweetspot.progress() in the program, or give --progress".to_owned()
+            } else {
+                format!("--skip and --iterations need {}", wanted.max(skip + 2))
+            }
+        ));
+    }
+    let (first, last) = (skip as usize, wanted as usize - 1);
+    Ok(Span::new(reports[first], reports[last]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn iterations_lie_between_reports() {
+        let run = Span::new(at(0), at(100));
+        let reports: Vec<Moment> = (1..=10).map(|n| at(10 + n)).collect();
+        let of = |skip, iterations| Window::Progress { skip, iterations }.of(&run, &reports, &[]);
+        assert_eq!(of(0, None), Ok(Span::new(at(11), at(20))));
+        assert_eq!(of(2, Some(5)), Ok(Span::new(at(13), at(18))));
+        assert_eq!(of(0, Some(9)), Ok(Span::new(at(11), at(20))));
+        assert!(of(0, Some(10)).is_err());
+        assert!(of(9, None).is_err());
+    }
+
+    #[test]
+    fn a_phase_is_taken_from_its_first_begin_to_its_last_end() {
+        let run = Span::new(at(0), at(100));
+        let phase = |name: &str, begin, end| PhaseSpan {
+            name: name.to_owned(),
+            span: Span::new(at(begin), at(end)),
+        };
+        let phases = [
+            phase("train", 10, 20),
+            phase("save", 20, 22),
+            phase("train", 22, 30),
+        ];
+        let window = Window::Phase("train".to_owned());
+        assert_eq!(window.of(&run, &[], &phases), Ok(Span::new(at(10), at(30))));
+        let missing = Window::Phase("test".to_owned()).of(&run, &[], &phases);
+        assert_eq!(
+            missing,
+            Err("the command never marked a phase 'test'".to_owned())
+        );
+    }
+}
