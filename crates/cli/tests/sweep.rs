@@ -136,7 +136,11 @@ fn documents_are_written_beside_the_table() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert!(read("a.json").starts_with("{\n  \"schema\": \"sweetspot.study/1\""));
     let csv = read("a.csv");
-    assert!(csv.starts_with("power_cap_w,core_clock_mhz,memory_clock_mhz,batch,gpus,status,runs,time_s"));
+    assert!(
+        csv.starts_with(
+            "power_cap_w,core_clock_mhz,memory_clock_mhz,batch,gpus,status,runs,time_s"
+        )
+    );
     assert_eq!(csv.lines().count(), 32);
     assert!(read("a.md").contains("| min EDP "));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
@@ -474,7 +478,10 @@ fn forms_that_a_workload_does_not_have_are_refused() {
     let message = with(&["--batch", "256"]);
     assert!(message.contains("the largest that fits is"), "{message}");
     let message = with(&["--core-clock", "1000"]);
-    assert!(message.contains("--core-clock: 1000 MHz is not offered"), "{message}");
+    assert!(
+        message.contains("--core-clock: 1000 MHz is not offered"),
+        "{message}"
+    );
     let message = with(&["--gpus", "2"]);
     assert!(message.contains("--gpus 2: there are 1"), "{message}");
     let message = with(&["--energy-of", "node"]);
@@ -508,7 +515,10 @@ fn a_node_is_swept_over_its_gpus() {
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(study["energy_of"], "node");
     let points = study["points"].as_array().unwrap();
-    let gpus: Vec<_> = points.iter().map(|p| p["settings"]["gpus"].as_u64()).collect();
+    let gpus: Vec<_> = points
+        .iter()
+        .map(|p| p["settings"]["gpus"].as_u64())
+        .collect();
     assert_eq!(gpus, [Some(1), Some(1), Some(8), Some(8)]);
     let time = |index: usize| points[index]["time_s"]["mean"].as_f64().unwrap();
     assert!(time(1) / time(3) > 4.0, "eight GPUs are faster");
