@@ -203,6 +203,10 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "STUDY", num_args = 0..=1, conflicts_with = "fit")]
     pub errors: Option<Option<String>>,
 
+    /// With --errors: only a line for each study.
+    #[arg(long, requires = "errors")]
+    pub summary: bool,
+
     /// Fit a workload profile to measured rows: a CSV file with batch, items_per_s and mean_w, or one from
     /// `sweep --export-csv`, measured on one --gpu.
     #[arg(long, value_name = "ROWS.csv", requires = "gpu")]

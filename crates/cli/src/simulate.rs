@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
-use sweetspot_report::{deviations_text, fit_text, profiles_text};
+use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
 use sweetspot_session::{
     FitRequest, HostParts, Profiles, RowChoice, SimulatedHost, StudyDeviations, deviations,
     deviations_of, fit_workload, measured_rows, studies, workload_text,
@@ -42,7 +42,10 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let studies = compared(args.errors.flatten().as_deref())?;
-    print(&deviations_text(&studies, args.markdown))?;
+    print(&match args.summary {
+        true => deviations_summary(&studies),
+        false => deviations_text(&studies, args.markdown),
+    })?;
     let met = studies.iter().all(|study| {
         let (met, judged) = study.met();
         met == judged

@@ -14,7 +14,7 @@ mod terminal;
 
 pub use choices::{Choice, choices, recommendation};
 pub use csv_text::study_csv;
-pub use deviations::deviations_text;
+pub use deviations::{deviations_summary, deviations_text};
 pub use devices::{devices_json, devices_text, doctor_json, doctor_text};
 pub use fit::fit_text;
 pub use json::study_json;
