@@ -10,7 +10,7 @@ use sweetspot_session::{
     FitRequest, HostParts, Profiles, RowChoice, SimulatedHost, StudyDeviations, deviations,
     deviations_of, fit_workload, measured_rows, studies, workload_text,
 };
-use sweetspot_sim::{Mode, find_gpu, gpus, nodes, workloads};
+use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
 
 use crate::NOT_MET;
 use crate::args::SimulateArgs;
@@ -91,7 +91,10 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<()> {
         rows,
     };
     let fitted = fit_workload(&request).with_context(|| file.clone())?;
-    output.write(&workload_text(&fitted))?;
+    let text = workload_text(&fitted);
+    // A name that no profile may have is told now, not when the profile is used.
+    parse_workload("the fitted profile", &text)?;
+    output.write(&text)?;
     eprint!("{}", fit_text(&fitted));
     Ok(())
 }

@@ -144,4 +144,11 @@ fn rows_that_cannot_be_fitted_are_refused() {
         message.contains("1 row is too few to fit a profile"),
         "{message}"
     );
+    std::fs::write(&few, "batch,items_per_s,mean_w\n64,100,200\n128,150,250\n").unwrap();
+    let few = few.to_string_lossy();
+    let message = refused(&["simulate", "--fit", &few, "--gpu", "h200", "--network", ""]);
+    assert!(
+        message.contains("`network`: a name must be one line of text"),
+        "{message}"
+    );
 }
