@@ -136,14 +136,18 @@ pub struct VariantArgs {
 impl VariantArgs {
     pub fn variant(&self) -> Variant {
         Variant {
-            mode: match (self.train, self.infer) {
-                (true, _) => Some(Mode::Train),
-                (_, true) => Some(Mode::Infer),
-                _ => None,
-            },
+            mode: mode(self.train, self.infer),
             conv_algorithm: self.conv_algorithm.clone(),
             dataset: self.dataset.clone(),
         }
+    }
+}
+
+fn mode(train: bool, infer: bool) -> Option<Mode> {
+    match (train, infer) {
+        (true, _) => Some(Mode::Train),
+        (_, true) => Some(Mode::Infer),
+        _ => None,
     }
 }
 
@@ -181,25 +185,51 @@ pub struct ExportArgs {
 #[command(
     arg_required_else_help = true,
     after_help = SIMULATE_EXAMPLES,
-    group(clap::ArgGroup::new("what").required(true).multiple(true).args(["gpu", "node", "list", "errors"]))
+    group(clap::ArgGroup::new("what").required(true).multiple(true)
+        .args(["gpu", "node", "list", "errors", "fit"]))
 )]
 pub struct SimulateArgs {
     /// The host's GPUs: NAME, NAME:N for several, more after commas; a profile file is taken for a name.
-    #[arg(long, value_name = "GPU[:N],...", requires = "cmd", conflicts_with_all = ["list", "errors"])]
+    #[arg(long, value_name = "GPU[:N],...", conflicts_with_all = ["list", "errors"])]
     pub gpu: Option<String>,
 
     /// What stands around the GPUs; its own GPUs are taken where --gpu names none.
-    #[arg(long, value_name = "NODE", requires = "cmd", conflicts_with_all = ["list", "errors"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["list", "errors", "fit"])]
     pub node: Option<String>,
 
     /// List every simulated GPU, node and workload.
-    #[arg(long, conflicts_with = "errors")]
+    #[arg(long, conflicts_with_all = ["errors", "fit"])]
     pub list: bool,
 
-    /// Compare the simulator with every published or measured figure that its profiles are to meet; exit
-    /// code 1 if one is farther off than it may be.
-    #[arg(long)]
-    pub errors: bool,
+    /// Compare the simulator with every published or measured figure that its profiles are to meet, or with
+    /// those of one study; exit code 1 if one is farther off than it may be.
+    #[arg(long, value_name = "STUDY", num_args = 0..=1, conflicts_with = "fit")]
+    pub errors: Option<Option<String>>,
+
+    /// With --errors: only a line for each study.
+    #[arg(long, requires = "errors")]
+    pub summary: bool,
+
+    /// Fit a workload profile to measured rows: a CSV file with batch, items_per_s and mean_w, or one from
+    /// `sweep --export-csv`, measured on one --gpu.
+    #[arg(long, value_name = "ROWS.csv", requires = "gpu")]
+    pub fit: Option<PathBuf>,
+
+    /// With --fit: the network, where the file has rows of several; its name in the profile.
+    #[arg(long, value_name = "NAME", requires = "fit")]
+    pub network: Option<String>,
+
+    /// With --fit: the rows are of training [default: as the file says, else this].
+    #[arg(long, requires = "fit", conflicts_with = "infer")]
+    pub train: bool,
+
+    /// With --fit: the rows are of inference.
+    #[arg(long, requires = "fit")]
+    pub infer: bool,
+
+    /// With --fit: where the profile goes; `-` is standard output.
+    #[arg(long, value_name = "FILE", requires = "fit", default_value = "-")]
+    pub output: PathBuf,
 
     /// Print tables as Markdown.
     #[arg(long, conflicts_with_all = ["gpu", "node"])]
@@ -210,15 +240,29 @@ pub struct SimulateArgs {
     pub seed: u64,
 
     /// The command to run on the host.
-    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["list", "errors"])]
+    #[arg(
+        last = true,
+        value_name = "CMD",
+        required_unless_present_any = ["list", "errors", "fit"],
+        conflicts_with_all = ["list", "errors", "fit"]
+    )]
     pub cmd: Vec<OsString>,
+}
+
+impl SimulateArgs {
+    /// Training or inference, where the user says.
+    pub fn mode(&self) -> Option<Mode> {
+        mode(self.train, self.infer)
+    }
 }
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   sweetspot simulate --list
   sweetspot simulate --gpu v100:2 -- nvitop -1
-  sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --items 3200";
+  sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --items 3200
+  sweetspot simulate --errors dvfs_2019
+  sweetspot simulate --fit rows.csv --gpu nvidia_h200 --network my_network --output my_network.toml";
 
 /// Stand in for a training or serving program, in real time, on a simulated host.
 #[derive(Debug, Args)]

@@ -1,21 +1,30 @@
 //! `sweetspot simulate`.
 
+use std::io::Read;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use anyhow::Result;
-use sweetspot_report::{deviations_text, profiles_text};
-use sweetspot_session::{HostParts, Profiles, SimulatedHost, deviations};
-use sweetspot_sim::{gpus, nodes, workloads};
+use anyhow::{Context, Result, bail};
+use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
+use sweetspot_session::{
+    FitRequest, HostParts, Profiles, RowChoice, SimulatedHost, StudyDeviations, deviations,
+    deviations_of, fit_workload, measured_rows, studies, workload_text,
+};
+use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
 
 use crate::NOT_MET;
 use crate::args::SimulateArgs;
 use crate::child;
-use crate::export::print;
+use crate::export::{Document, print};
 
 /// The simulated NVML travels inside the program.
 static LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 
 pub fn run(args: SimulateArgs) -> Result<ExitCode> {
+    if let Some(rows) = &args.fit {
+        fit(&args, rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
         let host = SimulatedHost::new(parts, LIBRARY, args.seed)?;
@@ -32,11 +41,73 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
         ))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let studies = deviations(&Profiles::built_in()?)?;
-    print(&deviations_text(&studies, args.markdown))?;
+    let studies = compared(args.errors.flatten().as_deref())?;
+    print(&match args.summary {
+        true => deviations_summary(&studies),
+        false => deviations_text(&studies, args.markdown),
+    })?;
     let met = studies.iter().all(|study| {
         let (met, judged) = study.met();
         met == judged
     });
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+}
+
+/// Every study, or the one that is named, as files and flags spell it.
+fn compared(name: Option<&str>) -> Result<Vec<StudyDeviations>> {
+    let profiles = Profiles::built_in()?;
+    let Some(name) = name else {
+        return Ok(deviations(&profiles)?);
+    };
+    match deviations_of(&name.replace('-', "_"), &profiles)? {
+        Some(study) => Ok(vec![study]),
+        None => bail!(
+            "--errors: there is no study `{name}`; there are {}",
+            studies().collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+/// More than any study has rows.
+const MOST_BYTES: u64 = 16 << 20;
+
+fn fit(args: &SimulateArgs, path: &Path) -> Result<()> {
+    let (gpu_name, gpu) = find_gpu(args.gpu.as_deref().unwrap_or_default())?;
+    let output = Document::open(&args.output)?;
+    let file = path.display().to_string();
+    let text = read(path).with_context(|| format!("cannot read {file}"))?;
+    let choice = RowChoice {
+        network: args.network.clone(),
+        mode: args.mode(),
+    };
+    let (rows, found) = measured_rows(&file, &text, &choice)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let named = args.network.clone().or(found.network);
+    let request = FitRequest {
+        gpu_name,
+        gpu,
+        network: named.unwrap_or_else(|| stem.into_owned()),
+        mode: found.mode.unwrap_or(Mode::Train),
+        rows,
+    };
+    let fitted = fit_workload(&request).with_context(|| file.clone())?;
+    let text = workload_text(&fitted);
+    // A name that no profile may have is told now, not when the profile is used.
+    parse_workload("the fitted profile", &text)?;
+    output.write(&text)?;
+    eprint!("{}", fit_text(&fitted));
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    let file = std::fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        bail!("it is not a file");
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        bail!("it is too large for measured rows");
+    }
+    Ok(text)
 }

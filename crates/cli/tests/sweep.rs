@@ -477,9 +477,9 @@ fn forms_that_a_workload_does_not_have_are_refused() {
     );
     let message = with(&["--batch", "256"]);
     assert!(message.contains("the largest that fits is"), "{message}");
-    let message = with(&["--core-clock", "1000"]);
+    let message = with(&["--core-clock", "1001"]);
     assert!(
-        message.contains("--core-clock: 1000 MHz is not offered"),
+        message.contains("--core-clock: 1001 MHz is not offered"),
         "{message}"
     );
     let message = with(&["--gpus", "2"]);

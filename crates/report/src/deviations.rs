@@ -22,6 +22,11 @@ pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
     parts.join("\n")
 }
 
+/// A line for each study.
+pub fn deviations_summary(studies: &[StudyDeviations]) -> String {
+    studies.iter().map(summary).collect()
+}
+
 fn summary(study: &StudyDeviations) -> String {
     let (met, judged) = study.met();
     format!(

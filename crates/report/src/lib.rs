@@ -6,6 +6,7 @@ mod choices;
 mod csv_text;
 mod deviations;
 mod devices;
+mod fit;
 mod json;
 mod measure;
 mod measure_json;
@@ -16,8 +17,9 @@ mod terminal;
 
 pub use choices::{Choice, choices, recommendation};
 pub use csv_text::study_csv;
-pub use deviations::deviations_text;
+pub use deviations::{deviations_summary, deviations_text};
 pub use devices::{devices_json, devices_text, doctor_json, doctor_text};
+pub use fit::fit_text;
 pub use json::study_json;
 pub use measure::{measurement_markdown, measurement_text};
 pub use measure_json::{measurement_csv, measurement_json};

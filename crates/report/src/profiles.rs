@@ -53,7 +53,7 @@ pub fn profiles_text(
             workload.profile.mode.to_string(),
             workload.profile.batch.to_string(),
             or_dash(forms(workload).join(", ")),
-            known.join(", "),
+            known.join(if markdown { ", " } else { "\n" }),
         ]);
     }
     let draw = |rows: &Rows| {

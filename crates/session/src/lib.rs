@@ -10,6 +10,7 @@ mod deviations;
 mod devices;
 mod doctor;
 mod error;
+mod fit;
 mod gpus;
 mod run;
 mod sim_workload;
@@ -18,11 +19,15 @@ mod sweep;
 mod virtual_time;
 
 pub use deviations::{
-    Column, Off, Profiles, StudyDeviations, Table, Value, deviations, deviations_of,
+    Column, Off, Profiles, StudyDeviations, Table, Value, deviations, deviations_of, studies,
 };
 pub use devices::{DeviceReport, SensorReport, devices};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::SessionError;
+pub use fit::{
+    FitError, FitRequest, FittedRow, FittedWorkload, MeasuredRow, RowChoice, RowsError,
+    fit_workload, measured_rows, predict, workload_text,
+};
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use run::{Ran, RunRequest, in_foreground, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};

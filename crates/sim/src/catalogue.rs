@@ -209,15 +209,16 @@ fn of_name(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueEr
     let mut of_network: Vec<(String, &str)> = workload_texts()
         .filter(|(name, _)| name.split('@').next() == Some(network))
         .collect();
+    let mut wanted = name.to_owned();
     if let Some(study) = asked_study.or(study) {
-        let wanted = format!("{network}@{study}");
+        wanted = format!("{network}@{study}");
         of_network.retain(|(name, _)| *name == wanted);
     }
     let Some((first, _)) = of_network.first().cloned() else {
         return Err(CatalogueError::Unknown {
             what: "workload".to_owned(),
             name: name.to_owned(),
-            near: nearest(name, workload_texts().map(|(name, _)| name)),
+            near: nearest(&wanted, workload_texts().map(|(name, _)| name)),
         });
     };
     if of_network.iter().any(|(name, _)| *name != first) {
@@ -293,7 +294,7 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut near: Vec<_> = names
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known), known))
         .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     near.dedup_by(|a, b| a.1 == b.1);
     near.into_iter().take(3).map(|(_, known)| known).collect()
 }

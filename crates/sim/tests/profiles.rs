@@ -1,7 +1,8 @@
 //! The built-in profiles, and what is said of those that cannot be used.
 
 use sweetspot_sim::{
-    GpuProfile, Variant, find_gpu, find_workload, gpus, parse_gpu, parse_workload, workloads,
+    GpuProfile, Variant, find_gpu, find_node, find_workload, gpus, nodes, parse_gpu, parse_node,
+    parse_workload, workloads,
 };
 use toml::Value;
 
@@ -68,17 +69,22 @@ fn every_built_in_profile_can_be_used_and_found() {
 }
 
 /// A table of results by cap or clock would be a list of numbers, or the same key under many names.
-/// The only lists are of names, of clocks that the hardware has, and of phases, GPUs and faults.
+/// The only lists are of names, of clocks that the hardware has, of phases, forms, GPUs and faults, and a
+/// power supply's efficiency at the four loads of its label.
 #[test]
 fn no_profile_lists_an_outcome_for_a_setting() {
-    const LISTS: [&str; 7] = [
+    const LISTS: [&str; 11] = [
         "aliases",
         "fitted",
         "memory.clocks",
         "phase",
         "on",
+        "on.fitted",
         "fault",
         "fault.knob",
+        "conv_algorithm",
+        "dataset",
+        "supply.efficiency",
     ];
     fn walk(path: &str, value: &Value, found: &mut Vec<String>) {
         match value {
@@ -302,4 +308,131 @@ fn a_users_own_file_is_taken_where_a_name_is() {
         "resnet50"
     );
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+const NODE: &str = include_str!("../profiles/nodes/multi_gpu_2018.toml");
+const VGG16: &str = include_str!("../profiles/workloads/dvfs_2019/vgg16.train.toml");
+const MOBILENET: &str = include_str!("../profiles/workloads/batch_sizer_2021/mobilenet_v1.toml");
+
+/// The message for a profile in which the first `from` is replaced, and that it names the line of `to`.
+fn message<P, E: std::fmt::Display>(
+    text: &str,
+    (from, to): (&str, &str),
+    parse: impl Fn(&str, &str) -> Result<P, E>,
+) -> String {
+    let at = text.find(from).expect("it is in the profile");
+    let line = 1 + text[..at].matches('\n').count();
+    let text = text.replacen(from, to, 1);
+    let Err(error) = parse("my.toml", &text) else {
+        panic!("{to} is taken");
+    };
+    let message = error.to_string();
+    assert!(
+        message.starts_with(&format!("my.toml:{line}: ")),
+        "{message}, not line {line}"
+    );
+    message
+}
+
+#[test]
+fn nodes_are_found_by_name_and_refused_with_line_and_key() {
+    for (name, node) in nodes().unwrap() {
+        assert_eq!(find_node(&name).unwrap().1, node);
+        assert!(!node.gpus.is_empty());
+    }
+    let unknown = find_node("multi_gpu").unwrap_err().to_string();
+    assert!(
+        unknown.contains("the nearest are multi_gpu_2018"),
+        "{unknown}"
+    );
+    let cases = [
+        (
+            "idle = \"90 W\"",
+            "idle = \"90 Watt\"",
+            "`host.idle`: `90 Watt` is not a power",
+        ),
+        (
+            "idle = \"90 W\"",
+            "idle = \"-1 W\"",
+            "`host.idle`: -1 W is not possible; allowed are 0 W to 100 kW",
+        ),
+        (
+            "per_gpu = \"10 W\"",
+            "four_gpus = \"10 W\"",
+            "`host.four_gpus`: unknown key `four_gpus`; allowed are `idle`, `per_gpu`, `fans`, `unused_gpu`",
+        ),
+        (
+            "overlap = \"30 %\"",
+            "overlap = \"130 %\"",
+            "`all_reduce.overlap`: 130 % is not possible; allowed are 0 % to 100 %",
+        ),
+        (
+            "capacity = \"1600 W\"",
+            "capacity = \"0 W\"",
+            "`supply.capacity`: 0 W is not possible; allowed are 1 W to 100 kW",
+        ),
+        (
+            "efficiency = [\"82 %\"",
+            "efficiency = [\"8 %\"",
+            "`supply.efficiency`: 8 % is not possible; allowed are 30 % to 100 %",
+        ),
+        (
+            "period = \"500 ms\"",
+            "period = \"0 s\"",
+            "`meter.period`: a meter needs some time between two readings",
+        ),
+        (
+            "accuracy = \"1 %\"",
+            "accuracy = \"50 %\"",
+            "`meter.accuracy`: 50 % is not possible; allowed are 0 % to 20 %",
+        ),
+        (
+            "gpus = \"",
+            "fitted = [\"host.speed\"]\ngpus = \"",
+            "`fitted`: `host.speed` is not possible; allowed are host.idle, host.per_gpu",
+        ),
+    ];
+    for (from, to, expected) in cases {
+        let message = message(NODE, (from, to), parse_node);
+        assert!(message.contains(expected), "{message}\n  wanted {expected}");
+    }
+}
+
+#[test]
+fn forms_of_a_workload_are_refused_with_line_and_key() {
+    let of_vgg = |from: &str, to: &str| message(VGG16, (from, to), parse_workload);
+    let of_mobilenet = |from: &str, to: &str| message(MOBILENET, (from, to), parse_workload);
+    let cases = [
+        (
+            of_vgg("name = \"winograd\"", "name = \"fft\""),
+            "`conv_algorithm.2.name`: `fft` is there twice",
+        ),
+        (
+            of_vgg("work = \"140 %\"", "work = \"0 %\""),
+            "`conv_algorithm.1.work`: 0 % is not possible; allowed are 1 % to 10000 %",
+        ),
+        (
+            of_vgg("work = \"140 %\"", "speed = \"140 %\""),
+            "unknown key `speed`; allowed are `name`, `work`, `memory`, `switching`",
+        ),
+        (
+            of_mobilenet("name = \"caltech\"", "name = \"imagenet\""),
+            "`dataset.1.name`: `imagenet` is there twice",
+        ),
+        (
+            of_mobilenet("host = \"0.4 ms\"", "host = \"-4 ms\""),
+            "`dataset.1.host`: -4 ms is not possible; allowed are 0 s to 86400 s",
+        ),
+        (
+            of_mobilenet("host = \"0.4 ms\"", "gpu = \"0.4 ms\""),
+            "unknown key `gpu`; allowed is `name` or `host`",
+        ),
+        (
+            of_mobilenet("launch = \"0.95 ms\"", "launch = \"0.95 MHz\""),
+            "`on.0.launch`: `0.95 MHz` is not a time",
+        ),
+    ];
+    for (message, expected) in cases {
+        assert!(message.contains(expected), "{message}\n  wanted {expected}");
+    }
 }

@@ -54,8 +54,10 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             let last = facts.saturation;
             let gain = throughput(2 * last)? / throughput(last)? - 1.0;
             let label = format!(
-                "{} {}: throughput gained above batch {last}",
-                workload.profile.network, dataset.name
+                "{} {}: gained by {} instead of {last}",
+                workload.profile.network,
+                dataset.name,
+                2 * last
             );
             saturation.push((label, value(0.0, 100.0 * gain, 3.0)));
         }
@@ -78,7 +80,8 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
                 rows: card,
             },
             Table {
-                title: "section 3: beyond the largest batch size nothing is gained".to_owned(),
+                title: "section 3: throughput gained beyond the largest batch size: nothing"
+                    .to_owned(),
                 columns: column("%", 1),
                 rows: saturation,
             },

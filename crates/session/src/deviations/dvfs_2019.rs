@@ -179,7 +179,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         values,
         tables: vec![
             Table {
-                title: "table III: energy of an item saved by the best core clock, over all algorithms, batches and memory clocks"
+                title: "table III: energy saved by the best core clock, over all algorithms, batches and memory clocks"
                     .to_owned(),
                 columns: column("%", 1),
                 rows: networks,
@@ -192,7 +192,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             },
             Table {
                 title: "the text".to_owned(),
-                columns: column("% or MHz", 1),
+                columns: column("%, MHz", 1),
                 rows: facts,
             },
         ],
@@ -226,10 +226,7 @@ fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Val
     ends.into_iter()
         .zip(published)
         .map(|((which, here), published)| {
-            let label = format!(
-                "{} {mode}: {which} gain in speed at 1.5 times the clock",
-                board.gpu
-            );
+            let label = format!("{} {mode}: {which} speed gained at 1.5 x clock", board.gpu);
             (label, vec![points(published, here)])
         })
         .collect()

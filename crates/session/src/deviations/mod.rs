@@ -138,6 +138,11 @@ pub fn deviations_of(
     found.map(|(_, study)| study(profiles)).transpose()
 }
 
+/// The names of the studies, as [`deviations`] goes through them.
+pub fn studies() -> impl Iterator<Item = &'static str> {
+    STUDIES.iter().map(|(name, _)| *name)
+}
+
 type Compare = fn(&Profiles) -> Result<StudyDeviations, SessionError>;
 
 const STUDIES: [(&str, Compare); 6] = [

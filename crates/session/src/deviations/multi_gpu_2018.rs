@@ -55,8 +55,8 @@ fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, Sess
 
 pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     let mut tables: Vec<Table> = [
-        "one GPU: a step of a batch; cells whose watts contradict their joules and seconds are in brackets",
-        "two and four GPUs (the second pair is of the other kind), from the all-reduce alone: not judged",
+        "one Titan X: a step of a batch; where watts contradict joules and seconds: in brackets",
+        "two and four (the second pair is of the other kind), from the all-reduce alone: not judged",
     ]
     .into_iter()
     .map(|title| Table {
@@ -74,11 +74,14 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     for cell in multi_gpu_2018()? {
         let count = match cell.gpus {
             1 => String::new(),
-            count => format!(", {count} GPUs"),
+            count => format!(" on {count}"),
         };
         let label = format!(
-            "{} {} {}, batch {}{count}",
-            cell.gpu, cell.network, cell.step, cell.batch
+            "{} {} {} {}{count}",
+            cell.gpu.trim_start_matches("titan_x_"),
+            cell.network,
+            cell.step,
+            cell.batch
         );
         let row = (label, compare_cell(profiles, &cell)?);
         tables[usize::from(cell.gpus > 1)].rows.push(row);

@@ -1,0 +1,135 @@
+//! A fitted profile as the file that the user keeps.
+
+use std::fmt::Write;
+
+use sweetspot_quantity::{Bytes, Ratio, Seconds};
+use sweetspot_sim::WorkloadProfile;
+
+use super::FittedWorkload;
+
+/// Five digits are more than any row has.
+fn five_digits(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let text = format!("{value:.4e}");
+    text.parse().unwrap_or(value)
+}
+
+/// The profile with the digits that its text has.
+pub(super) fn rounded(mut profile: WorkloadProfile) -> WorkloadProfile {
+    profile.half_speed_batch = five_digits(profile.half_speed_batch);
+    profile.memory.per_item = Bytes::new(five_digits(profile.memory.per_item.get()));
+    for on in &mut profile.on {
+        for time in [
+            &mut on.host,
+            &mut on.launch,
+            &mut on.core,
+            &mut on.memory,
+            &mut on.memory_per_batch,
+        ] {
+            *time = Seconds::new(five_digits(time.get()));
+        }
+        on.switching = Ratio::new(five_digits(on.switching.get()));
+    }
+    profile
+}
+
+/// The profile's file: TOML, with what it was fitted to and what is assumed in comments.
+pub fn workload_text(fitted: &FittedWorkload) -> String {
+    let profile = &fitted.profile;
+    let mut text = format!(
+        "# Fitted to {} measured values with {} free parameters, named in `fitted`.\n\
+         # Assumed, because the rows do not tell: the device memory a batch takes, the phases' shares,\n\
+         # and every other key that is not named there.\n",
+        fitted.values, fitted.parameters
+    );
+    let head = [
+        ("network", quoted(&profile.network)),
+        ("mode", quoted(mode(profile))),
+        ("batch", profile.batch.to_string()),
+        ("half_speed_batch", decimal(profile.half_speed_batch)),
+    ];
+    lines(&mut text, &head);
+    if !profile.fitted.is_empty() {
+        lines(&mut text, &[("fitted", list(&profile.fitted))]);
+    }
+    text += "\n[memory]\n";
+    let memory = &profile.memory;
+    lines(
+        &mut text,
+        &[
+            ("fixed", quoted(memory.fixed)),
+            ("per_item", quoted(memory.per_item)),
+        ],
+    );
+    for phase in &profile.phases {
+        text += "\n[[phase]]\n";
+        lines(
+            &mut text,
+            &[
+                ("name", quoted(&phase.name)),
+                ("core", quoted(phase.core)),
+                ("memory", quoted(phase.memory)),
+            ],
+        );
+    }
+    for on in &profile.on {
+        text += "\n[[on]]\n";
+        lines(
+            &mut text,
+            &[
+                ("gpu", quoted(&on.gpu)),
+                ("fitted", list(&on.fitted)),
+                ("items", on.items.to_string()),
+                ("host", quoted(on.host)),
+                ("launch", quoted(on.launch)),
+                ("core", quoted(on.core)),
+                ("memory", quoted(on.memory)),
+                ("memory_per_batch", quoted(on.memory_per_batch)),
+                ("switching", quoted(on.switching)),
+                ("memory_activity", quoted(on.memory_activity)),
+            ],
+        );
+    }
+    text
+}
+
+fn mode(profile: &WorkloadProfile) -> &'static str {
+    match profile.mode {
+        sweetspot_sim::Mode::Train => "train",
+        sweetspot_sim::Mode::Infer => "infer",
+    }
+}
+
+fn lines(text: &mut String, keys: &[(&str, String)]) {
+    for (key, value) in keys {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key} = {value}");
+    }
+}
+
+/// A TOML string. Names come from files and flags: quotes, backslashes and control characters are escaped.
+fn quoted(value: impl std::fmt::Display) -> String {
+    let mut text = String::from("\"");
+    for c in value.to_string().chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(text, "\\u{:04X}", c as u32);
+            }
+            c => text.push(c),
+        }
+    }
+    text + "\""
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(quoted).collect();
+    format!("[{}]", names.join(", "))
+}
+
+/// TOML tells whole numbers from others.
+fn decimal(value: f64) -> String {
+    format!("{value:?}")
+}
