@@ -14,7 +14,7 @@ use sweetspot_device::{
 };
 use sweetspot_measure::math::{Ledger, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
-use sweetspot_sim_host::{GpuSpec, Host, Live};
+use sweetspot_sim_host::{Host, Live, Spec};
 
 /// Of an H200.
 const COUNTER_BUSY: Duration = Duration::from_micros(2_800);
@@ -144,8 +144,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map_or(Ok(MethodChoice::Auto), |text| text.parse())?;
     let folder = tempfile::tempdir()?;
     let (name, profile) = sweetspot_sim::gpu_text("v100")?;
-    let spec = GpuSpec { name, profile };
-    Host::create(folder.path(), vec![spec; gpus], 1)?;
+    let spec = Spec { name, profile };
+    Host::create(folder.path(), vec![spec; gpus], None, 1)?;
     let devices = (0..gpus).map(|index| open(folder.path(), index));
     let sampler = Sampler::start(
         devices.collect::<Result<_, _>>()?,
