@@ -76,6 +76,10 @@ pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
     let default = setting(&varied, &study.reference);
     let best = study.best(objective)?;
     let point = &study.points[best.point];
+    let is_reference = |point: &Point| point.configuration == study.reference.configuration;
+    if study.points.iter().all(is_reference) {
+        return Some("Nothing to recommend: only the defaults were tried.".to_owned());
+    }
     if point.configuration == study.reference.configuration || best.reference_is_as_good {
         let knob = match varied.as_slice() {
             [only] => format!("default {}", knob_name(*only)),

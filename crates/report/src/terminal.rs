@@ -34,6 +34,7 @@ fn title(study: &Study) -> String {
         .map(|form| format!(", {form}"))
         .collect();
     let tried = match study.varied().as_slice() {
+        _ if study.points.len() == 1 => "configuration",
         [Varied::PowerCap] => "power caps",
         [Varied::CoreClock] => "core clocks",
         [Varied::MemoryClock] => "memory clocks",

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use sweetspot_link::Writer;
 use sweetspot_quantity::{Bytes, Joules, Seconds};
 use sweetspot_sim::{
     Exchange, Job, JobError, Order, Phase, Variant, Variation, Workload, find_workload,
@@ -78,6 +79,8 @@ pub fn sim_workload(
         out,
         begun: Instant::now(),
         told: 0,
+        link: Writer::from_env()?,
+        reported: 0,
     };
     let finished = if let [rank] = ranks.as_slice() {
         alone(rank, request.amount, &mut teller)
@@ -85,7 +88,9 @@ pub fn sim_workload(
         together(&ranks, request.amount, exchange, &mut teller)
     };
     drop(ranks);
-    finished
+    let finished = finished?;
+    teller.report(finished.items);
+    Ok(finished)
 }
 
 /// The workload, of the node's study where that has some, else of the GPU's.
@@ -229,15 +234,27 @@ fn out_of_memory(gpu: &SharedGpu, batch: u64, need: Bytes, free: Bytes) -> JobEr
     }
 }
 
-/// Tells of progress once a second.
+/// Tells of progress: once a second in words, and over the link as it is made.
 struct Teller<'a, W> {
     out: &'a mut W,
     begun: Instant,
     told: u64,
+    link: Option<Writer>,
+    reported: u64,
 }
 
 impl<W: Write> Teller<'_, W> {
+    fn report(&mut self, items: u64) {
+        if let Some(link) = &self.link
+            && items > self.reported
+        {
+            link.progress(items - self.reported);
+            self.reported = items;
+        }
+    }
+
     fn tell(&mut self, iterations: u64, items: u64) -> Result<(), SessionError> {
+        self.report(items);
         let seconds = self.begun.elapsed().as_secs();
         if seconds <= self.told {
             return Ok(());
