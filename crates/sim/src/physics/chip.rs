@@ -2,6 +2,8 @@
 
 use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Seconds, Watts};
 
+use super::cycle::Cycle;
+use super::rate::Rate;
 use super::voltage::Voltage;
 use crate::profile::GpuProfile;
 
@@ -99,8 +101,6 @@ const STRIDE: f64 = 1.0;
 const MOST_ROUNDS: usize = 12;
 /// The longest step at all, in thermal time constants.
 const THERMAL_STRIDE: f64 = 0.03;
-/// While a cycle is repeated the clock may move by this part of the default clock.
-const CYCLE: f64 = 5e-4;
 
 impl Chip {
     /// From a profile.
@@ -343,87 +343,6 @@ struct Draw {
     waiting: f64,
     memory: f64,
     core: f64,
-}
-
-/// How the clock drifts while the same steps come again and again: by a little each time, and each time
-/// by a certain part of the time before.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cycle {
-    drift: f64,
-    ratio: f64,
-}
-
-impl Cycle {
-    /// From the states before, between and after two such rounds.
-    pub fn new(before: &State, between: &State, after: &State) -> Self {
-        let (first, second) = (between.clock - before.clock, after.clock - between.clock);
-        let ratio = if first == 0.0 { 0.0 } else { second / first };
-        // A clock that swings about its place has arrived.
-        Self {
-            drift: if ratio < 0.0 { 0.0 } else { second },
-            ratio: ratio.clamp(0.0, 1.0),
-        }
-    }
-
-    /// Of the clock in so many more rounds: a geometric series.
-    fn movement(&self, times: u64) -> f64 {
-        let rest = 1.0 - self.ratio;
-        if rest < 1e-9 {
-            self.drift * times as f64
-        } else {
-            self.drift * self.ratio * (1.0 - libm::pow(self.ratio, times as f64)) / rest
-        }
-    }
-
-    /// Rounds in which the clock moves by a hair at most.
-    fn most(&self) -> f64 {
-        let (drift, rest) = (self.drift.abs() * self.ratio, 1.0 - self.ratio);
-        if drift <= CYCLE * rest {
-            f64::INFINITY
-        } else {
-            CYCLE / drift
-        }
-    }
-}
-
-/// How fast a distance shrinks exponentially.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Rate {
-    constant: f64,
-    per_second: f64,
-}
-
-/// What is left of such a distance: at the end of a span, and on average in it.
-struct Glide {
-    end: f64,
-    mean: f64,
-}
-
-impl Rate {
-    fn of(constant: Seconds) -> Self {
-        Self {
-            constant: constant.get(),
-            per_second: 1.0 / constant.get(),
-        }
-    }
-
-    /// Up to one time constant by Pade's approximant of order (2, 2), which is 2e-4 off at most.
-    fn over(self, time: f64) -> Glide {
-        let x = time * self.per_second;
-        if x <= 1.0 {
-            let mean = 1.0 / (1.0 + x * (0.5 + x / 12.0));
-            Glide {
-                end: 1.0 - x * mean,
-                mean,
-            }
-        } else {
-            let end = libm::exp(-x);
-            Glide {
-                end,
-                mean: (1.0 - end) / x,
-            }
-        }
-    }
 }
 
 /// How long kernels take whose launches take so long beside them: about the longer of the two, and somewhat

@@ -5,6 +5,9 @@
 //! [`Limits`], and go out through [`State`] and [`Step`].
 
 mod chip;
+mod cycle;
+mod rate;
 mod voltage;
 
-pub use chip::{Chip, Cycle, Limits, Load, State, Step};
+pub use chip::{Chip, Limits, Load, State, Step};
+pub use cycle::Cycle;

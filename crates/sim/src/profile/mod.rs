@@ -1,19 +1,18 @@
 //! Profiles as people write them: TOML files, read with errors that name the line and the key.
 
 mod fault;
+mod form;
 mod gpu;
 mod locate;
 mod node;
 mod workload;
 
 pub use fault::Fault;
+pub use form::{ConvAlgorithm, Dataset, Variant, VariantError};
 pub use gpu::{Cap, Core, GpuProfile, Memory, PowerDraw, Thermal};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
-pub use workload::{
-    ConvAlgorithm, Dataset, MemoryNeed, Mode, On, PhaseShare, Variant, VariantError,
-    WorkloadProfile,
-};
+pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};
 
 use locate::Document;
 
