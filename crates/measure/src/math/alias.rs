@@ -35,6 +35,10 @@ impl Range {
         }
     }
 
+    pub fn lowest(&self) -> f64 {
+        self.low
+    }
+
     pub fn width(&self) -> f64 {
         self.high - self.low
     }

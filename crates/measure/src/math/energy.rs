@@ -57,8 +57,6 @@ pub enum Note {
         /// Left out after.
         end: Seconds,
     },
-    /// The buffer's samples were scaled so that they add up to the counter.
-    Calibrated(Ratio),
     /// The sensor looks at this part of the time only: a load in step with it would not be seen.
     Partial(Ratio),
     /// The wall clock was set within the window: samples before and after it may be misplaced.
@@ -70,7 +68,7 @@ pub enum Note {
 impl Note {
     /// Whether a reader should think twice about the value.
     pub fn is_a_warning(&self) -> bool {
-        !matches!(self, Self::Calibrated(_) | Self::Partial(_))
+        !matches!(self, Self::Partial(_))
     }
 }
 
@@ -83,7 +81,6 @@ impl std::fmt::Display for Note {
                     "without readings: {begin} at the begin, {end} at the end"
                 )
             }
-            Self::Calibrated(gain) => write!(f, "samples scaled by {gain} to match the counter"),
             Self::Partial(share) => write!(f, "the sensor sees {share} of the time"),
             Self::ClockStepped => f.write_str("the wall clock was set within the window"),
             Self::FewReadings => f.write_str("few readings: the interval is a safe guess"),

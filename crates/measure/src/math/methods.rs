@@ -1,7 +1,7 @@
 //! One function for each way to come to a window's energy.
 
 use sweetspot_device::SensorKind;
-use sweetspot_quantity::{Joules, Ratio, Seconds};
+use sweetspot_quantity::{Joules, Seconds};
 
 use super::alias::unseen;
 use super::energy::{Energy, EnergyError, Note};
@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use super::fit::UNCALIBRATED;
 use super::process::Process;
 use super::readings::{PolledPower, Span, WindowSensor};
-use super::window::{CLOCK, Ledger, MARGIN, nothing, widen, within};
+use super::window::{Ledger, MARGIN, nothing, widen, within};
 use crate::method::Method;
 
 /// Of samples that no counter confirms: the buffer's gain against the counter's (H200: -1.4 to +0.3 %).
@@ -20,8 +20,6 @@ const BLIND: f64 = 0.2;
 const IN_STEP: f64 = 0.1;
 /// A sensor of short windows with this period or less adds to the buffer's samples.
 const FAST_SENSOR: Seconds = Seconds::new(0.05);
-/// Of samples scaled to a second of the counter; over longer times it averages out.
-const CALIBRATED: f64 = 0.01;
 
 /// Power is not quite the process that it is taken for.
 const MODEL: f64 = 1.25;
@@ -106,7 +104,7 @@ impl Ledger<'_> {
     }
 
     /// The buffer alone, scaled to the counter's total where there is one and that is wanted.
-    pub(super) fn buffer(&self, window: &Span, calibrate: bool) -> Result<Energy, EnergyError> {
+    pub(super) fn buffer(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = Span::new(window.begin + -MARGIN, window.end + MARGIN);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
         if samples.len() < 2 {
@@ -114,24 +112,13 @@ impl Ledger<'_> {
         }
         let seen = Span::new(samples[0].at, samples[samples.len() - 1].at);
         let (covered, trimmed) = self.covered(window, &[seen])?;
-        let gain = self.gain().filter(|_| calibrate);
-        let spread = match gain {
-            Some(_) => {
-                let span = self.knots.knots.last().zip(self.knots.knots.first());
-                let span = span.map_or(1.0, |(last, first)| (last.at() - first.at()).get());
-                CLOCK.hypot(CALIBRATED / span.max(1.0).sqrt())
-            }
-            None => GAIN_DEVIATION,
-        };
         let mut evidence = Evidence::new(around.begin);
-        let by = gain.map_or(1.0, Ratio::get);
-        evidence.samples(samples, &self.response, by, 0.0);
+        evidence.samples(samples, &self.response, 1.0, 0.0);
         let mut energy = self.judge(evidence, &covered, Method::Buffer);
         energy.inflate(MODEL);
-        widen(&mut energy, spread);
+        widen(&mut energy, GAIN_DEVIATION);
         energy.missing = self.missing(&[SensorKind::BufferedPower], &covered);
         energy.notes.extend(trimmed);
-        energy.notes.extend(gain.map(Note::Calibrated));
         Ok(energy)
     }
 
@@ -141,7 +128,7 @@ impl Ledger<'_> {
         let is_good = sensor.window >= sensor.period * 0.5 && sensor.period <= FAST_SENSOR;
         let values = self.polled(&self.trace.instant, sensor, window);
         let Some(values) = values.filter(|_| is_good) else {
-            return self.buffer(window, false);
+            return self.buffer(window);
         };
         let around = Span::new(window.begin + -MARGIN, window.end + MARGIN);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
@@ -157,7 +144,7 @@ impl Ledger<'_> {
         let hidden = unseen(values, sensor, &covered, &self.range).deviation;
         let part = IN_STEP * hidden / energy.value.get().max(1e-9);
         widen(&mut energy, part);
-        let alone = self.buffer(window, false)?;
+        let alone = self.buffer(window)?;
         if alone.deviation() < energy.deviation() {
             return Ok(alone);
         }

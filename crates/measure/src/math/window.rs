@@ -75,7 +75,7 @@ impl<'a> Ledger<'a> {
                 Err(nothing("counter readings", window))
             }
             MethodChoice::Counter => self.counter_and_buffer(window),
-            MethodChoice::Buffer => self.buffer(window, true),
+            MethodChoice::Buffer => self.buffer(window),
             MethodChoice::Poll(_) => self.poll(window),
         }
     }
@@ -83,11 +83,7 @@ impl<'a> Ledger<'a> {
     /// The window's energy by the method asked for, and by the others as checks.
     pub fn measure(&self, window: &Span, choice: MethodChoice) -> Result<Measured, EnergyError> {
         let energy = self.energy(window, choice)?;
-        let others = [
-            self.counter(window),
-            self.buffer(window, false),
-            self.poll(window),
-        ];
+        let others = [self.counter(window), self.buffer(window), self.poll(window)];
         let checks = others
             .into_iter()
             .flatten()
@@ -199,21 +195,6 @@ impl<'a> Ledger<'a> {
         if part > 0.0 {
             widen(energy, part);
         }
-    }
-
-    /// Of the buffer against the counter, where both were there for some seconds.
-    pub(super) fn gain(&self) -> Option<Ratio> {
-        const LONG_ENOUGH: Seconds = Seconds::new(3.0);
-        let (first, last) = (self.knots.knots.first()?, self.knots.knots.last()?);
-        let span = Span::new(first.at(), last.at());
-        if first.run != last.run || span.length() < LONG_ENOUGH {
-            return None;
-        }
-        let integral = Integral::of(&self.trace.buffer, &self.response, &span, HOLE);
-        let counted = last.energy - first.energy;
-        let is_whole = integral.covered >= span.length() * 0.98;
-        let gain = counted / integral.energy;
-        (is_whole && (gain.get() - 1.0).abs() < 0.1).then_some(gain)
     }
 
     /// With the counter's moves before and after.

@@ -89,7 +89,13 @@ impl Profiles {
             .iter()
             .filter(|node| nodes.contains(&node.0.as_str()))
         {
-            free.extend(node.fitted.iter().map(|key| (name.clone(), key.clone())));
+            for key in &node.fitted {
+                let times = match key.as_str() {
+                    "supply.efficiency" => node.supply.efficiency.len(),
+                    _ => 1,
+                };
+                free.extend((0..times).map(|index| (format!("{name} {index}"), key.clone())));
+            }
         }
         let of_study = |workload: &&Workload| workload.name.ends_with(&format!("@{study}"));
         for workload in self.workloads.iter().filter(of_study) {

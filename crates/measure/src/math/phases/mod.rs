@@ -108,6 +108,11 @@ impl Problem<'_> {
         self.times.len()
     }
 
+    /// No phase draws less than the device was ever seen to draw.
+    fn floor(&self) -> f64 {
+        self.ledger.range.lowest()
+    }
+
     /// The response under which the readings fit best, and others about it, each with how likely it is.
     fn profile(&self) -> Result<(Tried, Vec<(f64, Tried)>), AttributionError> {
         if self.ledger.trace().buffer.len() < READINGS {
@@ -194,7 +199,7 @@ impl Problem<'_> {
                 }
             }
             let whole = total(&sums, self.columns());
-            let powers = whole.solve(&self.times, self.energy)?;
+            let powers = whole.solve(&self.times, self.energy, self.floor())?;
             if round == 1 {
                 // Costs of different responses are compared on the samples alone.
                 let of_samples = unweighted_cost(&groups[0], &powers);
@@ -284,14 +289,14 @@ impl Problem<'_> {
                 sums.add(&tried.blocks[pick]);
             }
             let both = sums
-                .solve(&self.times, energy)
+                .solve(&self.times, energy, self.floor())
                 .zip(sums.solve_unbounded(&self.times, energy));
             let Some((powers, unbounded)) = both else {
                 continue;
             };
             for (column, square) in squares.iter_mut().enumerate() {
-                // A power that is held at zero would seem well known: how far below it would go tells better.
-                let power = match best.powers[column] > 0.0 {
+                // A power that is held at the floor would seem well known: how far it would go tells better.
+                let power = match best.powers[column] > self.floor() {
                     true => powers[column],
                     false => unbounded[column],
                 };

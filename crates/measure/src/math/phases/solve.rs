@@ -1,4 +1,4 @@
-//! Least squares for powers that are not negative and add up to a known energy.
+//! Least squares for powers that are not below the lowest seen and add up to a known energy.
 
 use sweetspot_stats::solve_symmetric;
 
@@ -60,23 +60,46 @@ impl Sums {
         part
     }
 
-    /// The powers that cost the least, none negative, with `times` adding up to `energy`; columns without
-    /// time have none.
-    pub fn solve(&self, times: &[f64], energy: f64) -> Option<Vec<f64>> {
+    /// The powers that cost the least, none below `floor`, with `times` adding up to `energy`; columns
+    /// without time have none.
+    pub fn solve(&self, times: &[f64], energy: f64, floor: f64) -> Option<Vec<f64>> {
+        // A device that was seen at its lowest only: nothing is known of what is above.
+        let at_floor = floor * times.iter().sum::<f64>();
+        let floor = if at_floor < energy { floor } else { 0.0 };
+        let above = self.above(floor, times);
         let mut free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
         loop {
-            let powers = self.solve_free(times, energy, &free)?;
+            let energy = energy - floor * times.iter().sum::<f64>();
+            let powers = above.solve_free(times, energy, &free)?;
             let worst = (0..self.columns)
                 .filter(|column| free[*column])
                 .min_by(|a, b| powers[*a].total_cmp(&powers[*b]))?;
             if powers[worst] >= 0.0 {
-                return Some(powers);
+                let with_floor = powers.iter().zip(times);
+                return Some(
+                    with_floor
+                        .map(|(power, time)| if *time > 0.0 { power + floor } else { 0.0 })
+                        .collect(),
+                );
             }
             free[worst] = false;
         }
     }
 
-    /// The same, where a power may come out below zero: what is not known well does.
+    /// The same sums for what is drawn above a floor.
+    fn above(&self, floor: f64, times: &[f64]) -> Self {
+        let mut above = self.clone();
+        for (row, right) in above.right.iter_mut().enumerate() {
+            let at_floor: f64 = (0..self.columns)
+                .filter(|column| times[*column] > 0.0)
+                .map(|column| self.normal[row * self.columns + column])
+                .sum();
+            *right -= floor * at_floor;
+        }
+        above
+    }
+
+    /// The same without a floor: what is not known well comes out anywhere.
     pub fn solve_unbounded(&self, times: &[f64], energy: f64) -> Option<Vec<f64>> {
         let free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
         self.solve_free(times, energy, &free)
