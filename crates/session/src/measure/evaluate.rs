@@ -39,6 +39,7 @@ pub fn evaluate(
         method: request.method.to_string(),
         idle,
         runs,
+        stopped: None,
     }
 }
 
