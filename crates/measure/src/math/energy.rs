@@ -80,7 +80,7 @@ impl std::fmt::Display for Note {
             Self::Trimmed { begin, end } => {
                 write!(
                     f,
-                    "without readings: {begin} at the begin, {end} at the end"
+                    "without readings: {begin:.3} at the begin, {end:.3} at the end"
                 )
             }
             Self::Calibrated(gain) => write!(f, "samples scaled by {gain} to match the counter"),
