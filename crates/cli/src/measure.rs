@@ -10,11 +10,14 @@ use sweetspot_report::{
     measurement_csv, measurement_json, measurement_markdown, measurement_text, samples_parquet,
 };
 use sweetspot_session::SessionError;
-use sweetspot_session::measure::{MeasureRequest, Watch, Window, measure};
+use sweetspot_session::measure::{
+    MeasureRequest, Measurement, RunMeasurement, Stopped, Watch, Window, measure,
+};
 
+use crate::NOT_MET;
 use crate::args::MeasureArgs;
-use crate::child::{not_run, passed_on};
-use crate::export::{Document, print};
+use crate::child::{by_signal, not_run, passed_on};
+use crate::export::{Document, is_closed_pipe, print};
 
 pub fn run(args: MeasureArgs) -> Result<ExitCode> {
     let open = |path: &Option<PathBuf>| -> Result<Option<Document>> {
@@ -39,39 +42,99 @@ pub fn run(args: MeasureArgs) -> Result<ExitCode> {
     let mut line = Line::new();
     let (measurement, recording) = match measure(&request, &mut line) {
         Ok(measured) => measured,
-        Err(error @ SessionError::NotStarted { .. }) => {
-            eprintln!("sweetspot: {error}");
-            let SessionError::NotStarted { problem, .. } = error else {
-                return Ok(not_run(false));
-            };
-            return Ok(not_run(problem.kind() == std::io::ErrorKind::NotFound));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return not_measured(error),
     };
-    // What was measured is shown before it is saved: a full disk then loses nothing that was seen.
+    // What was measured is shown before it is saved, and each document is tried: a full disk or a closed pipe
+    // loses nothing that can be told.
+    let mut written = Written::default();
     if !on_stdout {
-        let mut out = measurement_text(&measurement);
-        out.insert(0, '\n');
-        print(&out)?;
+        written.note(print(&format!("\n{}", measurement_text(&measurement))));
     }
-    for warning in measurement.runs.iter().flat_map(|run| &run.warnings) {
-        eprintln!("sweetspot: {warning}");
-    }
+    tell(&measurement);
     if let Some(json) = json {
-        let document = measurement_json(&measurement);
-        json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        let text = serde_json::to_string_pretty(&measurement_json(&measurement));
+        written.note(
+            text.map_err(Into::into)
+                .and_then(|text| json.write(&(text + "\n"))),
+        );
     }
     if let Some(csv) = csv {
-        csv.write(&measurement_csv(&measurement)?)?;
+        let text = measurement_csv(&measurement);
+        written.note(text.map_err(Into::into).and_then(|text| csv.write(&text)));
     }
     if let Some(markdown) = markdown {
-        markdown.write(&measurement_markdown(&measurement))?;
+        written.note(markdown.write(&measurement_markdown(&measurement)));
     }
     if let Some(samples) = samples {
-        samples.write_bytes(&samples_parquet(&recording)?)?;
+        let bytes = samples_parquet(&recording);
+        written.note(
+            bytes
+                .map_err(Into::into)
+                .and_then(|bytes| samples.write_bytes(&bytes)),
+        );
     }
-    let last = measurement.runs.last();
-    Ok(passed_on(last.map_or(0, |run| run.exit_code)))
+    Ok(code(&measurement, !written.failed))
+}
+
+/// The command's own code where it failed; then whether everything that was asked for is there.
+fn code(measurement: &Measurement, is_written: bool) -> ExitCode {
+    let last = measurement.runs.last().map_or(0, |run| run.exit_code);
+    let is_met = measurement.runs.iter().all(RunMeasurement::is_met);
+    match &measurement.stopped {
+        _ if last != 0 => passed_on(last),
+        Some(Stopped::Signal(signal)) => by_signal(*signal),
+        None if is_met && is_written => ExitCode::SUCCESS,
+        _ => ExitCode::from(NOT_MET),
+    }
+}
+
+fn not_measured(error: SessionError) -> Result<ExitCode> {
+    match &error {
+        SessionError::NotStarted { problem, .. } => {
+            eprintln!("sweetspot: {error}");
+            Ok(not_run(problem.kind() == std::io::ErrorKind::NotFound))
+        }
+        SessionError::Interrupted(signal) => {
+            eprintln!("sweetspot: {error}");
+            Ok(by_signal(*signal))
+        }
+        _ => Err(error.into()),
+    }
+}
+
+/// What should be known about the figures.
+fn tell(measurement: &Measurement) {
+    let several = measurement.runs.len() > 1;
+    for (number, run) in (1..).zip(&measurement.runs) {
+        for warning in &run.warnings {
+            if several {
+                eprintln!("sweetspot: run {number}: {warning}");
+            } else {
+                eprintln!("sweetspot: {warning}");
+            }
+        }
+    }
+    if let Some(Stopped::Problem(problem)) = &measurement.stopped {
+        eprintln!("sweetspot: {problem}; the runs before that are shown");
+    }
+}
+
+/// Whether all could be written.
+#[derive(Default)]
+struct Written {
+    failed: bool,
+}
+
+impl Written {
+    fn note(&mut self, result: Result<()>) {
+        match result {
+            Err(error) if !is_closed_pipe(&error) => {
+                eprintln!("sweetspot: {error:#}");
+                self.failed = true;
+            }
+            _ => {}
+        }
+    }
 }
 
 fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
@@ -141,9 +204,10 @@ impl Watch for Line {
             0 => String::new(),
             items => format!("  {items} items"),
         };
+        // What the command prints then begins at the begin of the line.
         let _ = write!(
             std::io::stderr(),
-            "\r\x1b[K{elapsed:.1}  {power}  about {:.0}{items}",
+            "\r\x1b[K{elapsed:.1}  {power}  about {:.0}{items}\r",
             self.energy
         );
         self.shown = true;

@@ -30,11 +30,13 @@ fn text(measurement: &Measurement, draw: fn(&Rows) -> String) -> String {
         runs => {
             parts.push(format!(
                 "{}: {} runs",
-                measurement.command.join(" "),
+                one_line(&measurement.command),
                 runs.len()
             ));
             parts.push(draw(&each(runs)));
-            parts.push(draw(&summary(runs)));
+            if runs.iter().any(RunMeasurement::went_well) {
+                parts.push(draw(&summary(runs)));
+            }
             if let Some(run) = runs.last() {
                 parts.extend(phases(run, draw).map(|text| format!("Of the last run:\n\n{text}")));
             }
@@ -55,9 +57,31 @@ fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
     };
     format!(
         "{}: {:.3}{window}, {ended}",
-        measurement.command.join(" "),
+        one_line(&measurement.command),
         run.run_time
     )
+}
+
+/// Longer commands are cut.
+const LONGEST_COMMAND: usize = 120;
+
+/// A command on one line, its words quoted where a shell would else read them otherwise.
+fn one_line(command: &[String]) -> String {
+    let plain = |word: char| word.is_alphanumeric() || "_-+=:,./@%^".contains(word);
+    let words = command.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            let word = word.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    let line = line.replace(char::is_control, "?");
+    match line.char_indices().nth(LONGEST_COMMAND) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
 }
 
 fn joules(value: Joules) -> String {
@@ -208,17 +232,21 @@ fn each(runs: &[RunMeasurement]) -> Rows {
     rows
 }
 
-/// A value of every run that has it.
+/// A value of every run that went well and has it.
 pub(crate) fn over_runs(
     runs: &[RunMeasurement],
     value: impl Fn(&RunMeasurement) -> Option<f64>,
 ) -> Option<Summary> {
-    Summary::of(&runs.iter().filter_map(value).collect::<Vec<f64>>())
+    let runs = runs.iter().filter(|run| run.went_well());
+    Summary::of(&runs.filter_map(value).collect::<Vec<f64>>())
 }
 
 fn summary(runs: &[RunMeasurement]) -> Rows {
     let mut rows = Rows::new(&[
-        "Over all runs",
+        match runs.iter().all(RunMeasurement::went_well) {
+            true => "Over all runs",
+            false => "Over runs that went well",
+        },
         "Mean",
         "Deviation",
         "95 % interval of the mean",

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 use sweetspot_measure::math::{Energy, Measured};
-use sweetspot_quantity::Joules;
-use sweetspot_session::measure::{DeviceRun, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use sweetspot_quantity::{Joules, Watts};
+use sweetspot_session::measure::{
+    DeviceRun, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
+};
 
 use crate::measure::over_runs;
 
@@ -40,6 +42,15 @@ fn head(measurement: &Measurement) -> Map<String, Value> {
     object.insert("machine".into(), Value::Object(about));
     object.insert("window".into(), json!(measurement.window.to_string()));
     object.insert("method".into(), json!(measurement.method));
+    match &measurement.stopped {
+        None => {}
+        Some(Stopped::Signal(signal)) => {
+            object.insert("stopped".into(), json!(format!("by signal {signal}")));
+        }
+        Some(Stopped::Problem(problem)) => {
+            object.insert("stopped".into(), json!(problem));
+        }
+    }
     if let Some(idle) = &measurement.idle {
         let mut rest = total(&idle.energy);
         rest.insert("time_s".into(), json!(idle.time.get()));
@@ -67,7 +78,8 @@ fn run_json(measurement: &Measurement, run: &RunMeasurement) -> Map<String, Valu
     if let Some(above) = &run.above_idle {
         object.insert("above_idle".into(), Value::Object(total(above)));
     }
-    object.insert("devices".into(), run.devices.iter().map(device).collect());
+    let devices = run.devices.iter().map(|one| device(one, run));
+    object.insert("devices".into(), devices.collect());
     match &run.phases {
         None => {}
         Some(Ok(phases)) => {
@@ -108,12 +120,17 @@ fn interval((low, high): (Joules, Joules)) -> Value {
     json!([low.get(), high.get()])
 }
 
-fn device(run: &DeviceRun) -> Value {
+fn device(device: &DeviceRun, run: &RunMeasurement) -> Value {
     let mut object = Map::new();
-    object.insert("uuid".into(), json!(run.device.id.as_str()));
-    object.insert("name".into(), json!(run.device.name));
-    match &run.energy {
-        Ok(measured) => object.extend(measured_json(measured)),
+    object.insert("uuid".into(), json!(device.device.id.as_str()));
+    object.insert("name".into(), json!(device.device.name));
+    match &device.energy {
+        Ok(measured) => {
+            object.extend(measured_json(measured));
+            if let Some(part) = device.part(run.time) {
+                object.insert("covered_s".into(), json!(part.get()));
+            }
+        }
         Err(problem) => {
             object.insert("problem".into(), json!(problem));
         }
@@ -205,7 +222,10 @@ pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> 
         "exit_code",
     ])?;
     for (number, run) in measurement.runs.iter().enumerate() {
-        let line = |device: &str, energy: Option<(Joules, (Joules, Joules))>, method: &str| {
+        let line = |device: &str,
+                    energy: Option<(Joules, (Joules, Joules))>,
+                    power: Option<Watts>,
+                    method: &str| {
             let text =
                 |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
             [
@@ -215,7 +235,7 @@ pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> 
                 text(energy.map(|e| e.0.get())),
                 text(energy.map(|e| e.1.0.get())),
                 text(energy.map(|e| e.1.1.get())),
-                text(energy.map(|e| (e.0 / run.time).get())),
+                text(power.map(|power| power.get())),
                 method.to_owned(),
                 text(run.items),
                 run.exit_code.to_string(),
@@ -227,13 +247,13 @@ pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> 
                 Ok(measured) => {
                     let energy = &measured.energy;
                     let known = Some((energy.value, energy.interval95));
-                    line(id, known, &energy.method.to_string())
+                    line(id, known, Some(energy.power()), &energy.method.to_string())
                 }
-                Err(_) => line(id, None, ""),
+                Err(_) => line(id, None, None, ""),
             })?;
         }
         let all = run.energy.map(|energy| (energy.value, energy.interval95));
-        writer.write_record(line("all", all, ""))?;
+        writer.write_record(line("all", all, run.power(), ""))?;
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -125,8 +125,11 @@ pub enum SessionError {
         problem: std::io::Error,
     },
     /// The command that comes before each run.
-    #[error("the command of --prepare failed ({0}): nothing was measured")]
+    #[error("the command of --prepare failed ({0})")]
     Prepare(String),
+    /// A signal came before anything was measured.
+    #[error("ended by signal {0}: nothing was measured")]
+    Interrupted(i32),
     /// The system.
     #[error("{what}: {problem}")]
     System {

@@ -78,7 +78,7 @@ impl std::fmt::Display for Note {
             Self::Trimmed { begin, end } => {
                 write!(
                     f,
-                    "without readings: {begin} at the begin, {end} at the end"
+                    "without readings: {begin:.3} at the begin, {end:.3} at the end"
                 )
             }
             Self::Partial(share) => write!(f, "the sensor sees {share} of the time"),

@@ -1,6 +1,6 @@
 //! One run of the command, with everything that is heard of it meanwhile.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -43,8 +43,8 @@ pub struct ChildRun {
     pub said: Vec<(Moment, Said)>,
     /// Whether processes of it are still there.
     pub left_processes: bool,
-    /// Whether a signal to this program ended it.
-    pub interrupted: bool,
+    /// A signal that this program got meanwhile.
+    pub interrupted: Option<i32>,
 }
 
 impl ChildRun {
@@ -57,9 +57,31 @@ impl ChildRun {
 
 /// How often the link is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long the last output of a command is waited for, where a process it left may hold the pipe open.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 impl Surroundings<'_> {
-    /// Runs the command that comes before each run.
+    /// A signal that this program got since it last looked.
+    fn signal(&mut self) -> Option<i32> {
+        self.signals.pending().last()
+    }
+
+    /// Lets time pass, unless a signal comes.
+    pub fn rest(&mut self, time: Duration) -> Result<(), SessionError> {
+        let until = std::time::Instant::now() + time;
+        loop {
+            if let Some(signal) = self.signal() {
+                return Err(SessionError::Interrupted(signal));
+            }
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
+    /// Runs the command that comes before each run. It reads nothing: the input is the command's.
     pub fn prepare(&mut self) -> Result<(), SessionError> {
         let Some(prepare) = &self.request.prepare else {
             return Ok(());
@@ -68,12 +90,26 @@ impl Surroundings<'_> {
         command
             .arg("-c")
             .arg(prepare)
+            .stdin(Stdio::null())
             .stdout(Stdio::from(std::io::stderr()));
-        let status = command.status().map_err(|problem| SessionError::System {
+        let system = |problem| SessionError::System {
             what: "the command of --prepare cannot be run",
             problem,
-        })?;
-        if status.success() {
+        };
+        let mut child = command.spawn().map_err(system)?;
+        let mut interrupted = None;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(system)? {
+                break status;
+            }
+            if let Err(SessionError::Interrupted(signal)) = self.rest(Duration::from_millis(5)) {
+                interrupted = Some(signal);
+                pass_signal(Pid::from_child(&child), signal);
+            }
+        };
+        if let Some(signal) = interrupted.or_else(|| self.signal()) {
+            Err(SessionError::Interrupted(signal))
+        } else if status.success() {
             Ok(())
         } else {
             Err(SessionError::Prepare(status.to_string()))
@@ -95,7 +131,7 @@ impl Surroundings<'_> {
             begin,
             events: Vec::new(),
             said: Vec::new(),
-            interrupted: false,
+            interrupted: None,
             items: 0,
             reports: 0,
         };
@@ -109,7 +145,13 @@ impl Surroundings<'_> {
         for _ in 0..3 {
             run.events.extend(link.drain());
         }
-        run.said.extend(heard.try_iter());
+        // What was printed is passed on to its end, and is of this run even if it was read after it.
+        let patience = left_processes.then_some(LAST_WORDS);
+        run.said.extend(last_words(&heard, patience));
+        for (at, _) in &mut run.said {
+            *at = end.min(*at);
+        }
+        run.interrupted = run.interrupted.or_else(|| self.signal());
         self.watch.clear();
         Ok(ChildRun {
             span: Span::new(begin, end),
@@ -184,7 +226,7 @@ impl Surroundings<'_> {
                 return self.sampler.mark();
             }
             for signal in self.signals.pending() {
-                run.interrupted = true;
+                run.interrupted = Some(signal);
                 pass_signal(pid, signal);
             }
             let events = link.drain();
@@ -196,6 +238,11 @@ impl Surroundings<'_> {
             for said in heard.try_iter() {
                 run.said.push(said);
                 run.reports += 1;
+                match said.1 {
+                    Said::Items(items) => run.items = items as u64,
+                    Said::More(items) => run.items += items as u64,
+                    Said::Rate(_) | Said::Iteration => {}
+                }
             }
             if is_edge || self.request.window.has_edge(before, run.reports) {
                 self.sampler.mark();
@@ -216,9 +263,19 @@ struct Under {
     begin: Moment,
     events: Vec<Event>,
     said: Vec<(Moment, Said)>,
-    interrupted: bool,
+    interrupted: Option<i32>,
     items: u64,
     reports: u64,
+}
+
+/// What is heard until the output ends, or for so long.
+fn last_words(heard: &Receiver<(Moment, Said)>, patience: Option<Duration>) -> Vec<(Moment, Said)> {
+    let Some(patience) = patience else {
+        return heard.iter().collect();
+    };
+    let until = std::time::Instant::now() + patience;
+    let left = || until.saturating_duration_since(std::time::Instant::now());
+    std::iter::from_fn(|| heard.recv_timeout(left()).ok()).collect()
 }
 
 /// How often progress was reported.
@@ -267,34 +324,105 @@ fn pass_signal(pid: Pid, signal: i32) {
     let _ = kill_process(pid, signal);
 }
 
-/// Prints what comes, line by line, and tells what it says of progress. The thread ends with the pipe, which
-/// a process left behind may hold open: nobody waits for it.
+/// Prints what comes, as it comes, and tells what it says of progress. The thread ends with the pipe, which a
+/// process left behind may hold open.
 fn pass_on(
-    from: impl Read + Send + 'static,
+    mut from: impl Read + Send + 'static,
     to_stderr: bool,
     pattern: ProgressPattern,
     tell: Sender<(Moment, Said)>,
 ) {
     let read = move || {
-        let mut from = BufReader::new(from);
-        let mut line = Vec::new();
-        while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let mut lines = Lines::default();
+        let mut chunk = [0; 1 << 14];
+        let mut hear = |at: Moment, line: &[u8]| {
+            if let Some(said) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
+                let _ = tell.send((at, said));
+            }
+        };
+        loop {
+            let came = match from.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(length) => &chunk[..length],
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
             let now = sweetspot_device::MonotonicClock.now();
             // A reader that went away is not this command's affair.
             let _ = if to_stderr {
-                std::io::stderr().write_all(&line)
+                std::io::stderr().write_all(came)
             } else {
                 let mut out = std::io::stdout().lock();
-                out.write_all(&line).and_then(|()| out.flush())
+                out.write_all(came).and_then(|()| out.flush())
             };
-            // Progress bars go back to the begin of a line.
-            for part in line.split(|byte| *byte == b'\r') {
-                if let Some(said) = pattern.find(String::from_utf8_lossy(part).trim_end()) {
-                    let _ = tell.send((now, said));
-                }
-            }
-            line.clear();
+            lines.feed(now, came, &mut hear);
         }
+        lines.end(&mut hear);
     };
     let _ = std::thread::Builder::new().spawn(read);
+}
+
+/// Of a longer line the end is looked at.
+const LONGEST_LINE: usize = 1 << 16;
+
+/// Output cut into lines, each with the moment at which the last of it came. Progress bars end a line by
+/// going back to its begin, and do so when the next one is there: that is not the moment that counts.
+#[derive(Default)]
+struct Lines {
+    line: Vec<u8>,
+    at: Moment,
+}
+
+impl Lines {
+    fn feed(&mut self, now: Moment, bytes: &[u8], hear: &mut impl FnMut(Moment, &[u8])) {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.add(now, &rest[..end]);
+            self.end(hear);
+            rest = &rest[end + 1..];
+        }
+        self.add(now, rest);
+    }
+
+    fn add(&mut self, now: Moment, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.at = now;
+            self.line.extend_from_slice(bytes);
+        }
+        if self.line.len() > 2 * LONGEST_LINE {
+            self.line.drain(..self.line.len() - LONGEST_LINE);
+        }
+    }
+
+    fn end(&mut self, hear: &mut impl FnMut(Moment, &[u8])) {
+        if !self.line.is_empty() {
+            hear(self.at, &self.line);
+            self.line.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_came_when_its_last_part_came() {
+        let at = Moment::from_nanos;
+        let mut heard = Vec::new();
+        let mut hear = |at: Moment, line: &[u8]| {
+            heard.push((at.nanos(), String::from_utf8_lossy(line).into_owned()));
+        };
+        let mut lines = Lines::default();
+        lines.feed(at(1), b"\r1/3", &mut hear);
+        lines.feed(at(2), b"\r2", &mut hear);
+        lines.feed(at(3), b"/3", &mut hear);
+        lines.feed(at(4), b"\r3/3\r\ndone\n", &mut hear);
+        lines.feed(at(5), &[b'x'; 3 * LONGEST_LINE], &mut hear);
+        lines.end(&mut hear);
+        let (longest, short) = heard.split_last().unwrap();
+        let short: Vec<(u64, &str)> = short.iter().map(|(at, line)| (*at, &**line)).collect();
+        assert_eq!(short, [(1, "1/3"), (3, "2/3"), (4, "3/3"), (4, "done")]);
+        assert_eq!((longest.0, longest.1.len()), (5, LONGEST_LINE));
+    }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 
-use sweetspot_device::{Descriptor, Moment};
+use sweetspot_device::{Descriptor, Moment, SensorKind};
 use sweetspot_link::{Event, Irregularity, Mark, pair};
 use sweetspot_measure::Recorded;
-use sweetspot_measure::math::{Attribution, Ledger, Measured, PhaseSpan, Span};
+use sweetspot_measure::math::{
+    Attribution, Gap, GapReason, Ledger, Measured, Note, PhaseSpan, Span,
+};
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::child::ChildRun;
@@ -39,6 +41,7 @@ pub fn evaluate(
         method: request.method.to_string(),
         idle,
         runs,
+        stopped: None,
     }
 }
 
@@ -82,19 +85,28 @@ fn one(
         .enumerate()
         .map(|(index, (device, ledger))| {
             let spans = heard.phases_of(index, devices.len());
+            let mut energy = ledger
+                .measure(&window, request.method)
+                .map_err(|problem| problem.to_string());
+            if let Ok(measured) = &mut energy {
+                let uncovered = uncovered(&window, &measured.energy.covered);
+                let gaps = uncovered.map(|part| without_readings(part, ledger));
+                measured.energy.missing.extend(gaps);
+            }
             DeviceRun {
                 device: device.clone(),
-                energy: ledger
-                    .measure(&window, request.method)
-                    .map_err(|problem| problem.to_string()),
+                energy,
                 phases: (!spans.is_empty()).then(|| ledger.phases(&spans, &window)),
             }
         })
         .collect();
     for device in &runs_of {
-        warn_of(device, &mut warnings);
+        warn_of(device, &window, &mut warnings);
     }
-    let energy = total(&runs_of);
+    let energy = total(&runs_of, &window);
+    if request.progress.is_some() && run.said.is_empty() {
+        warnings.push("the pattern of --progress found nothing in the command's output".to_owned());
+    }
     if run.left_processes {
         warnings.push(
             "the command ended and left processes behind: what they draw from now on is not counted"
@@ -120,11 +132,43 @@ fn one(
     }
 }
 
-/// A device whose energy is not known has no part in a sum that would then be too small.
-fn total(devices: &[DeviceRun]) -> Option<TotalEnergy> {
+/// Shorter parts of a window without readings are between two readings in the ordinary way.
+const SHORT: Seconds = Seconds::new(0.02);
+
+/// The parts of a window at either end that a value is not true of.
+fn uncovered(window: &Span, covered: &Span) -> impl Iterator<Item = Span> {
+    let ends = [
+        Span::new(window.begin, covered.begin.max(window.begin)),
+        Span::new(covered.end.min(window.end), window.end),
+    ];
+    let shortest = SHORT.max(window.length() * 0.01);
+    ends.into_iter()
+        .filter(move |part| part.length() > shortest)
+}
+
+/// Why nothing is known of a part: what failed in it, if that was noticed.
+fn without_readings(part: Span, ledger: &Ledger<'_>) -> Gap {
+    let gaps = || ledger.trace().gaps.iter();
+    // That a device is lost may be noticed some time after it.
+    let lost = gaps().find(|gap| gap.reason == GapReason::Lost && part.begin < gap.span.end);
+    let why = lost.or_else(|| gaps().find(|gap| gap.span.overlap(&part).is_some()));
+    Gap {
+        sensor: why.map_or(SensorKind::AveragePower, |gap| gap.sensor),
+        span: part,
+        reason: why.map_or(GapReason::NotRead, |gap| gap.reason),
+    }
+}
+
+/// A device whose energy is not known, or not for all of the window, has no part in a sum that would then be
+/// too small.
+fn total(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
+    let whole = |measured: &&Measured| {
+        let covered = &measured.energy.covered;
+        uncovered(window, covered).next().is_none()
+    };
     let parts: Option<Vec<_>> = devices
         .iter()
-        .map(|device| device.energy.as_ref().ok())
+        .map(|device| device.energy.as_ref().ok().filter(whole))
         .map(|energy| energy.map(|m| (m.energy.value, m.energy.interval95)))
         .collect();
     Some(TotalEnergy::of(&parts?))
@@ -143,17 +187,17 @@ fn above(energy: TotalEnergy, idle: &Idle, time: Seconds) -> TotalEnergy {
     ])
 }
 
-fn warn_of(device: &DeviceRun, warnings: &mut Vec<String>) {
+fn warn_of(device: &DeviceRun, window: &Span, warnings: &mut Vec<String>) {
     let name = &device.device.name;
     match &device.energy {
         Err(problem) => warnings.push(format!("{name}: no energy: {problem}")),
         Ok(measured) => {
-            warnings.extend(of_readings(name, measured));
+            warnings.extend(of_readings(name, measured, window));
         }
     }
 }
 
-fn of_readings(name: &str, measured: &Measured) -> Vec<String> {
+fn of_readings(name: &str, measured: &Measured, window: &Span) -> Vec<String> {
     let energy = &measured.energy;
     let differ = measured.warnings().map(|check| {
         format!(
@@ -161,17 +205,26 @@ fn of_readings(name: &str, measured: &Measured) -> Vec<String> {
             check.energy.method, check.energy.value, energy.method, energy.value
         )
     });
+    let parts = uncovered(window, &energy.covered).map(|_| {
+        format!(
+            "{name}: the energy is that of {:.2} of the window's {:.2}",
+            energy.covered.length(),
+            window.length()
+        )
+    });
     let missing = energy.missing.iter().map(|gap| {
         format!(
-            "{name}: no {} readings for {:.2}: {}",
+            "{name}: {}: nothing for {:.2}: {}",
             gap.sensor,
             gap.span.length(),
             gap.reason
         )
     });
     let notes = energy.notes.iter().filter(|note| note.is_a_warning());
+    let notes = notes.filter(|note| !matches!(note, Note::Trimmed { .. }));
     let notes = notes.map(|note| format!("{name}: {note}"));
-    differ.chain(missing).chain(notes).collect()
+    let all = differ.chain(parts.take(1)).chain(missing).chain(notes);
+    all.collect()
 }
 
 /// Of all devices together; one that cannot tell its phases apart speaks for all.
@@ -183,20 +236,26 @@ fn phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseTable>, String>> {
             Err(problem) => return Some(Err(problem.to_string())),
         }
     }
-    let first = of_all.first()?;
-    let names = first.phases.iter().chain([&first.other]);
-    let tables = names.map(|phase| {
+    // A rank may have phases that the others do not.
+    let mut names: Vec<&str> = Vec::new();
+    for phase in of_all.iter().flat_map(|attribution| &attribution.phases) {
+        if !names.contains(&phase.name.as_str()) {
+            names.push(&phase.name);
+        }
+    }
+    names.push(&of_all.first()?.other.name);
+    let tables = names.into_iter().map(|name| {
         let same = || {
             of_all.iter().filter_map(|attribution| {
                 let mut all = attribution.phases.iter().chain([&attribution.other]);
-                all.find(|other| other.name == phase.name)
+                all.find(|other| other.name == name)
             })
         };
         let parts: Vec<_> = same().map(|one| (one.energy, one.interval95)).collect();
         PhaseTable {
-            name: phase.name.clone(),
+            name: name.to_owned(),
             time: same().fold(Seconds::ZERO, |time, one| time.max(one.time)),
-            count: phase.count,
+            count: same().map(|one| one.count).max().unwrap_or(0),
             energy: TotalEnergy::of(&parts),
         }
     });
@@ -243,24 +302,38 @@ impl Heard {
             values: BTreeMap::new(),
             warnings: irregularities(&irregular),
         };
+        let (mut names_refused, mut unusable) = (0, BTreeMap::new());
         for event in &run.events {
             match event {
                 Event::Record(record) => {
                     let at = Moment::from_nanos(record.at.nanos());
                     match &record.mark {
                         Mark::Items(items) => heard.progress.push((at, *items as f64)),
-                        Mark::Value { name, value } => {
+                        Mark::Value { name, value } if value.is_finite() => {
                             heard.values.insert(name.to_string(), *value);
+                        }
+                        Mark::Value { name, value } => {
+                            heard.values.remove(name.as_ref());
+                            unusable.insert(name.to_string(), *value);
                         }
                         _ => {}
                     }
                 }
                 Event::Fault(problem) => heard.warnings.push(problem.to_string()),
-                Event::NamesRefused { count, .. } => heard.warnings.push(format!(
-                    "the link's table of names is full: {count} more names are told as one"
-                )),
+                Event::NamesRefused { count, .. } => names_refused += u64::from(*count),
                 _ => {}
             }
+        }
+        if names_refused > 0 {
+            heard.warnings.push(format!(
+                "the link's table of names is full: {names_refused} marks with further names are told as one"
+            ));
+        }
+        unusable.retain(|name, _| !heard.values.contains_key(name));
+        for (name, value) in unusable {
+            heard
+                .warnings
+                .push(format!("value '{name}' is {value}: it is left out"));
         }
         heard.hear(&run.said);
         heard.progress.sort_by_key(|(at, _)| *at);
@@ -280,7 +353,9 @@ impl Heard {
         for (at, said) in said {
             match said {
                 Said::Items(items) => {
-                    self.progress.push((*at, (items - so_far).max(0.0)));
+                    // A count that goes back began anew, as at each epoch.
+                    let before = if *items < so_far { 0.0 } else { so_far };
+                    self.progress.push((*at, items - before));
                     so_far = *items;
                 }
                 Said::More(items) => self.progress.push((*at, *items)),
@@ -328,16 +403,28 @@ impl Heard {
 }
 
 fn irregularities(all: &[Irregularity]) -> Vec<String> {
-    let mut told: Vec<String> = all.iter().take(MOST_WARNINGS).map(describe).collect();
-    if all.len() > MOST_WARNINGS {
-        let more = all.len() - MOST_WARNINGS;
-        told.push(format!("and {more} more such marks of phases"));
+    let lost = all.iter().map(|one| match one {
+        Irregularity::Lost { count, .. } => *count,
+        _ => 0,
+    });
+    let lost: u64 = lost.sum();
+    let mut told = Vec::new();
+    if lost > 0 {
+        told.push(format!(
+            "{lost} marks were lost because the link was full: phases and items are too few"
+        ));
+    }
+    let others: Vec<String> = all.iter().filter_map(describe).collect();
+    told.extend(others.iter().take(MOST_WARNINGS).cloned());
+    if others.len() > MOST_WARNINGS {
+        let more = others.len() - MOST_WARNINGS;
+        told.push(format!("{more} more marks of phases do not fit"));
     }
     told
 }
 
-fn describe(irregularity: &Irregularity) -> String {
-    match irregularity {
+fn describe(irregularity: &Irregularity) -> Option<String> {
+    Some(match irregularity {
         Irregularity::EndWithoutBegin { name, .. } => {
             format!("phase '{name}' ended without having begun: it is left out")
         }
@@ -352,10 +439,6 @@ fn describe(irregularity: &Irregularity) -> String {
         Irregularity::Backwards { name, .. } => {
             format!("phase '{name}' ended before it began: it is left out")
         }
-        Irregularity::Lost { count, .. } => {
-            format!(
-                "{count} marks were lost because the link was full: phases and items are too few"
-            )
-        }
-    }
+        Irregularity::Lost { .. } => return None,
+    })
 }

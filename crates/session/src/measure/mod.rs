@@ -9,7 +9,7 @@ mod window;
 
 pub use machine::Machine;
 pub use progress::{ProgressPattern, UnknownProgress};
-pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy};
 pub use window::{UnknownWindow, Window};
 
 use std::ffi::OsString;
@@ -106,11 +106,19 @@ pub fn measure(
         signals,
         watch,
     };
-    let idle = request.idle.then(|| at_rest(&sampler));
-    let runs = all_runs(&mut around);
+    let idle = request.idle.then(|| at_rest(&mut around)).transpose();
+    let runs = idle.map(|idle| (idle, all_runs(&mut around)));
     let recorded = sampler.stop()?;
-    let runs = runs?;
-    let measurement = evaluate::evaluate(request, machine, &devices, &recorded, &runs, idle);
+    let (idle, (runs, stopped)) = runs?;
+    // What was measured before something went wrong is told.
+    let stopped = match stopped {
+        Some(problem) if runs.is_empty() => return Err(problem),
+        Some(SessionError::Interrupted(signal)) => Some(Stopped::Signal(signal)),
+        Some(problem) => Some(Stopped::Problem(problem.to_string())),
+        None => None,
+    };
+    let mut measurement = evaluate::evaluate(request, machine, &devices, &recorded, &runs, idle);
+    measurement.stopped = stopped;
     let recording = Recording {
         begins: runs.iter().map(|run| run.span.begin).collect(),
         devices,
@@ -119,31 +127,40 @@ pub fn measure(
     Ok((measurement, recording))
 }
 
-fn at_rest(sampler: &Sampler) -> Span {
-    let begin = sampler.mark();
-    std::thread::sleep(IDLE);
-    Span::new(begin, sampler.mark())
+fn at_rest(around: &mut Surroundings<'_>) -> Result<Span, SessionError> {
+    let begin = around.sampler.mark();
+    around.rest(IDLE)?;
+    Ok(Span::new(begin, around.sampler.mark()))
 }
 
-/// Every run, until one is interrupted or fails.
-fn all_runs(around: &mut Surroundings<'_>) -> Result<Vec<ChildRun>, SessionError> {
+/// Every run, until one is interrupted or fails; and what came between them that ended it.
+fn all_runs(around: &mut Surroundings<'_>) -> (Vec<ChildRun>, Option<SessionError>) {
     let mut runs = Vec::new();
-    for number in 0..around.request.warmup + around.request.runs {
-        around.prepare()?;
-        let mut link = Reader::create()?;
-        let run = around.run(&mut link)?;
-        let is_over = run.interrupted || run.exit_code() != 0;
-        if number >= around.request.warmup {
-            runs.push(run);
-        } else if is_over {
+    let all = around.request.warmup + around.request.runs;
+    for number in 0..all {
+        let run = match one_run(around) {
+            Ok(run) => run,
+            Err(problem) => return (runs, Some(problem)),
+        };
+        let interrupted = run.interrupted.filter(|_| number + 1 < all);
+        let is_over = interrupted.is_some() || run.exit_code() != 0;
+        if is_over && number < around.request.warmup {
             around
                 .watch
-                .tell("the command failed in a run to warm up: what it did then is shown");
+                .tell("the command ended early in a run to warm up: what it did then is shown");
+        }
+        if is_over || number >= around.request.warmup {
             runs.push(run);
         }
         if is_over {
-            break;
+            return (runs, interrupted.map(SessionError::Interrupted));
         }
     }
-    Ok(runs)
+    (runs, None)
+}
+
+fn one_run(around: &mut Surroundings<'_>) -> Result<ChildRun, SessionError> {
+    around.prepare()?;
+    let mut link = Reader::create()?;
+    around.run(&mut link)
 }

@@ -63,6 +63,15 @@ pub struct PhaseTable {
     pub energy: TotalEnergy,
 }
 
+impl DeviceRun {
+    /// The time that its energy is of, where that is not the whole window.
+    pub fn part(&self, window: Seconds) -> Option<Seconds> {
+        let energy = &self.energy.as_ref().ok()?.energy;
+        let part = energy.covered.length();
+        (part < window).then_some(part)
+    }
+}
+
 impl PhaseTable {
     /// Mean power of all devices while it was under way.
     pub fn power(&self) -> Watts {
@@ -81,7 +90,7 @@ pub struct RunMeasurement {
     pub window_problem: Option<String>,
     /// Each device.
     pub devices: Vec<DeviceRun>,
-    /// Of all devices that have one.
+    /// Of all devices; nothing where that of one is not known, or not for all of the window.
     pub energy: Option<TotalEnergy>,
     /// What is left without what the devices draw at rest.
     pub above_idle: Option<TotalEnergy>,
@@ -103,6 +112,16 @@ impl RunMeasurement {
     /// Energy over time.
     pub fn power(&self) -> Option<Watts> {
         self.energy.map(|energy| energy.value / self.time)
+    }
+
+    /// Whether the command went well.
+    pub fn went_well(&self) -> bool {
+        self.exit_code == 0
+    }
+
+    /// Whether the window is the one that was asked for, with the energy of every device in all of it.
+    pub fn is_met(&self) -> bool {
+        self.window_problem.is_none() && self.energy.is_some()
     }
 }
 
@@ -130,4 +149,15 @@ pub struct Measurement {
     pub idle: Option<Idle>,
     /// Run by run.
     pub runs: Vec<RunMeasurement>,
+    /// Why there are fewer runs than asked for, where it is not the last one's exit code.
+    pub stopped: Option<Stopped>,
+}
+
+/// Why there are fewer runs than asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// A signal to this program.
+    Signal(i32),
+    /// Something failed between runs.
+    Problem(String),
 }

@@ -58,7 +58,7 @@ impl Window {
         };
         let last = iterations.map(|count| skip.saturating_add(count).saturating_add(1));
         let passes = |report: u64| before < report && report <= now;
-        passes(skip + 1) || last.is_some_and(passes)
+        passes(skip.saturating_add(1)) || last.is_some_and(passes)
     }
 
     /// Where it lies in a run whose progress was reported at these moments, or why it cannot be found.
@@ -82,13 +82,16 @@ impl Window {
 fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Span, String> {
     let there = reports.len() as u64;
     let wanted = iterations.map_or(there, |count| skip.saturating_add(count).saturating_add(1));
-    if there < 2 || skip + 1 >= there || wanted > there {
+    if there < 2 || skip.saturating_add(1) >= there || wanted > there {
         return Err(format!(
             "progress was reported {there} times, which is too few: {}",
             if there == 0 {
                 "call sweetspot.progress() in the program, or give --progress".to_owned()
             } else {
-                format!("--skip and --iterations need {}", wanted.max(skip + 2))
+                format!(
+                    "--skip and --iterations need {}",
+                    wanted.max(skip.saturating_add(2))
+                )
             }
         ));
     }
@@ -114,6 +117,12 @@ mod tests {
         assert_eq!(of(0, Some(9)), Ok(Span::new(at(11), at(20))));
         assert!(of(0, Some(10)).is_err());
         assert!(of(9, None).is_err());
+        assert!(of(u64::MAX, Some(u64::MAX)).is_err());
+        let far = Window::Progress {
+            skip: u64::MAX,
+            iterations: Some(1),
+        };
+        assert!(!far.has_edge(0, 10));
     }
 
     #[test]
