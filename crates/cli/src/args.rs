@@ -60,11 +60,11 @@ pub struct SweepArgs {
     pub variant: VariantArgs,
 
     /// Items in a batch [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     pub batch: Option<u64>,
 
     /// Items in a run [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     pub items: Option<u64>,
 
     /// Power caps to try: 150..300:5, 150,180,210, or all (steps of 5 W and both ends)
@@ -151,6 +151,13 @@ fn mode(train: bool, infer: bool) -> Option<Mode> {
     }
 }
 
+fn whole_number(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number| (1..=MOST_ITEMS).contains(number))
+        .ok_or_else(|| format!("one whole number from 1 to {MOST_ITEMS} is needed"))
+}
+
 /// A billion items take years on any GPU.
 const MOST_ITEMS: u64 = 1_000_000_000;
 
@@ -164,15 +171,15 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Write the study as JSON; `-` is standard output, which then carries nothing else.
+    /// Write the result as JSON; `-` is standard output, which then carries nothing else.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
-    /// Write a line for each configuration as CSV; `-` as above.
+    /// Write the result as lines of CSV; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
-    /// Write the table as Markdown; `-` as above.
+    /// Write the tables as Markdown; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_md: Option<PathBuf>,
 }
@@ -273,7 +280,7 @@ pub struct SimWorkloadArgs {
     pub network: String,
 
     /// Items in a batch of one rank [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS))]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     pub batch: Option<u64>,
 
     #[command(flatten)]
@@ -284,7 +291,7 @@ pub struct SimWorkloadArgs {
     pub ranks: NonZeroUsize,
 
     /// Stop after so many items, all ranks together [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_ITEMS), conflicts_with = "seconds")]
+    #[arg(long, value_name = "N", value_parser = whole_number, conflicts_with = "seconds")]
     pub items: Option<u64>,
 
     /// Stop after this time: 10, 10s, 2min.

@@ -41,7 +41,9 @@ impl Document {
                 }
                 Err(_) => path.to_owned(),
             };
-            beside(&file).with_context(|| cannot_write(path))?;
+            beside(&file)
+                .map_err(|error| plain(&error))
+                .with_context(|| cannot_write(path))?;
             Target::File(file)
         };
         Ok(Self {
@@ -93,6 +95,14 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// What the system says, without the name of the file beside.
+fn plain(error: &io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
+    let code = inner.unwrap_or(error).raw_os_error();
+    code.map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// A new file in the same folder, which goes away unless it takes another's place.

@@ -85,7 +85,12 @@ fn one_line(command: &[String]) -> String {
 }
 
 fn joules(value: Joules) -> String {
-    let joules = value.get();
+    // No negative nothing.
+    let joules = if value.get().abs() < 5e-4 {
+        0.0
+    } else {
+        value.get()
+    };
     match joules.abs() {
         large if large >= 1e5 => format!("{joules:.0}"),
         middle if middle >= 100.0 => format!("{joules:.1}"),
@@ -199,13 +204,22 @@ fn phase_rows(phases: &[PhaseTable]) -> Rows {
             },
             format!("{:.3}", phase.time.get() * 1e3 / times),
             format!("{:.4}", phase.energy.value.get() / times),
-            watts(phase.power()),
-            format!("{} - {}", watts(low / phase.time), watts(high / phase.time)),
+            watts(phase.power),
+            power_interval(phase, low, high),
             format!("{:.3}", phase.time.get()),
             joules(phase.energy.value),
         ]);
     }
     rows
+}
+
+/// In the proportion of the energy's.
+fn power_interval(phase: &PhaseTable, low: Joules, high: Joules) -> String {
+    if phase.energy.value <= Joules::ZERO {
+        return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
+    }
+    let part = |energy: Joules| watts(phase.power * (energy / phase.energy.value));
+    format!("{} - {}", part(low), part(high))
 }
 
 fn each(runs: &[RunMeasurement]) -> Rows {

@@ -182,7 +182,7 @@ fn energy(energy: &Energy) -> Map<String, Value> {
 fn phase_json(phase: &PhaseTable) -> Value {
     let mut object = total(&phase.energy);
     object.insert("time_s".into(), json!(phase.time.get()));
-    object.insert("power_w".into(), json!(phase.power().get()));
+    object.insert("power_w".into(), json!(phase.power.get()));
     object.insert("count".into(), json!(phase.count));
     Value::Object(object)
 }

@@ -221,7 +221,7 @@ fn bounds_of(key: &str, start: f64) -> Bounds {
         "context" => (0.0, 70.0),
         "overlap" | "activity" => (0.0, 100.0),
         "fans" => (0.0, 700.0),
-        "idle" | "per_gpu" | "unused_gpu" => (0.0, 4.0 * start),
+        "idle" | "per_gpu" => (0.0, 4.0 * start),
         "core" if start > 10.0 => (5.0, 90.0),
         _ => (0.0, 5.0 * start.max(0.01)),
     };

@@ -74,7 +74,7 @@ pub enum SessionError {
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,
     /// `--device` that names nothing.
-    #[error("{selector}: {problem}; there are {known}")]
+    #[error("{selector}: {problem}; the GPUs here are {known}")]
     Device {
         /// As written.
         selector: String,

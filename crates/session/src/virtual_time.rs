@@ -183,10 +183,7 @@ impl Bench {
         let of_job: Joules = together.ranks.iter().map(|rank| rank.energy).sum();
         let unused: Watts = self.gpus[in_use..]
             .iter()
-            .map(|gpu| {
-                let opened = self.node.as_ref().and_then(|node| node.host.unused_gpu);
-                opened.unwrap_or(gpu.profile.power.idle)
-            })
+            .map(|gpu| gpu.profile.power.idle)
             .sum();
         match (self.energy_of, &self.node) {
             (EnergyOf::JobGpus, _) => of_job,

@@ -329,7 +329,6 @@ fn no_node_profile_knows_a_number_of_gpus() {
         "idle",
         "per_gpu",
         "fans",
-        "unused_gpu",
         "supply",
         "capacity",
         "efficiency",

@@ -359,7 +359,7 @@ fn nodes_are_found_by_name_and_refused_with_line_and_key() {
         (
             "per_gpu = \"10 W\"",
             "four_gpus = \"10 W\"",
-            "`host.four_gpus`: unknown key `four_gpus`; allowed are `idle`, `per_gpu`, `fans`, `unused_gpu`",
+            "`host.four_gpus`: unknown key `four_gpus`; allowed are `idle`, `per_gpu`, `fans`",
         ),
         (
             "overlap = \"30 %\"",

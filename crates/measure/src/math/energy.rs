@@ -139,10 +139,10 @@ impl Check {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EnergyError {
     /// The window ends before it begins.
-    #[error("a window of {0} has no energy: it must end after it begins")]
+    #[error("a window of {0:.3} has no energy: it must end after it begins")]
     Empty(Seconds),
     /// The sensor has nothing in it.
-    #[error("no {what} within the window of {window}: use another method, or a longer window")]
+    #[error("no {what} within the window of {window:.3}: use another method, or a longer window")]
     Nothing {
         /// Which readings.
         what: &'static str,

@@ -142,11 +142,15 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     let tables = vec![
         table("the text", column("%", 2, Off::Difference), savings),
         table(
-            "figure 7",
+            "figure 7, speed-ups",
             column("x", 2, Off::Relative),
             speedups.collect(),
         ),
-        table("figure 7", column("s", 1, Off::Relative), seconds.to_vec()),
+        table(
+            "figure 7, times",
+            column("s", 1, Off::Relative),
+            seconds.to_vec(),
+        ),
         table("table 1", column("%", 2, Off::Difference), metrics),
         table("table 1, the caps", column("W", 0, Off::Difference), caps),
     ];

@@ -14,7 +14,7 @@ use sweetspot_quantity::{Joules, Seconds};
 use super::child::ChildRun;
 use super::progress::Said;
 use super::result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
-use super::{Machine, MeasureRequest};
+use super::{Machine, MeasureRequest, Window};
 
 pub fn evaluate(
     request: &MeasureRequest,
@@ -66,9 +66,8 @@ fn one(
 ) -> RunMeasurement {
     let heard = Heard::of(run);
     let mut warnings = heard.warnings.clone();
-    let found = request
-        .window
-        .of(&run.span, &heard.reports, &heard.all_phases());
+    let reports: Vec<&[Moment]> = heard.reports.values().map(Vec::as_slice).collect();
+    let found = request.window.of(&run.span, &reports, &heard.all_phases());
     let (window, window_problem) = match found {
         Ok(window) => (window, None),
         Err(problem) => {
@@ -84,7 +83,7 @@ fn one(
         .zip(ledgers)
         .enumerate()
         .map(|(index, (device, ledger))| {
-            let spans = heard.phases_of(index, devices.len());
+            let spans = heard.phases_of(index, devices.len(), &request.window);
             let mut energy = ledger
                 .measure(&window, request.method)
                 .map_err(|problem| problem.to_string());
@@ -122,7 +121,10 @@ fn one(
         window_problem,
         energy,
         above_idle,
-        phases: phases(&runs_of),
+        phases: match heard.unplaced(devices.len()) {
+            Some(problem) => Some(Err(problem)),
+            None => phases(&runs_of),
+        },
         devices: runs_of,
         items: heard.items(&window),
         values: heard.values,
@@ -256,6 +258,7 @@ fn phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseTable>, String>> {
             name: name.to_owned(),
             time: same().fold(Seconds::ZERO, |time, one| time.max(one.time)),
             count: same().map(|one| one.count).max().unwrap_or(0),
+            power: same().map(|one| one.power).sum(),
             energy: TotalEnergy::of(&parts),
         }
     });
@@ -272,8 +275,8 @@ struct Heard {
     progress: Vec<(Moment, f64)>,
     /// Items a second, where that is all that is known.
     rates: Vec<(Moment, f64)>,
-    /// Moments at which an iteration ended.
-    reports: Vec<Moment>,
+    /// Moments at which an iteration ended, for each thread of each rank that tells.
+    reports: BTreeMap<u32, Vec<Moment>>,
     values: BTreeMap<String, f64>,
     warnings: Vec<String>,
 }
@@ -298,7 +301,7 @@ impl Heard {
                 .collect(),
             progress: Vec::new(),
             rates: Vec::new(),
-            reports: Vec::new(),
+            reports: BTreeMap::new(),
             values: BTreeMap::new(),
             warnings: irregularities(&irregular),
         };
@@ -308,7 +311,14 @@ impl Heard {
                 Event::Record(record) => {
                     let at = Moment::from_nanos(record.at.nanos());
                     match &record.mark {
-                        Mark::Items(items) => heard.progress.push((at, *items as f64)),
+                        Mark::Items(items) => {
+                            heard.progress.push((at, *items as f64));
+                            heard
+                                .reports
+                                .entry(record.ring.number)
+                                .or_default()
+                                .push(at);
+                        }
                         Mark::Value { name, value } if value.is_finite() => {
                             heard.values.insert(name.to_string(), *value);
                         }
@@ -320,7 +330,7 @@ impl Heard {
                     }
                 }
                 Event::Fault(problem) => heard.warnings.push(problem.to_string()),
-                Event::NamesRefused { count, .. } => names_refused += u64::from(*count),
+                Event::NamesRefused { count, .. } => names_refused += *count,
                 _ => {}
             }
         }
@@ -338,10 +348,6 @@ impl Heard {
         heard.hear(&run.said);
         heard.progress.sort_by_key(|(at, _)| *at);
         heard
-            .reports
-            .extend(heard.progress.iter().map(|(at, _)| *at));
-        heard.reports.sort_unstable();
-        heard
     }
 
     /// What the output said; the link's own reports count where there are any.
@@ -350,6 +356,8 @@ impl Heard {
             return;
         }
         let mut so_far = 0.0;
+        let reports = said.iter().map(|(at, _)| *at);
+        self.reports.entry(0).or_default().extend(reports);
         for (at, said) in said {
             match said {
                 Said::Items(items) => {
@@ -359,11 +367,8 @@ impl Heard {
                     so_far = *items;
                 }
                 Said::More(items) => self.progress.push((*at, *items)),
-                Said::Rate(rate) => {
-                    self.rates.push((*at, *rate));
-                    self.reports.push(*at);
-                }
-                Said::Iteration => self.reports.push(*at),
+                Said::Rate(rate) => self.rates.push((*at, *rate)),
+                Said::Iteration => {}
             }
         }
     }
@@ -372,15 +377,35 @@ impl Heard {
         self.phases.iter().map(|(_, phase)| phase.clone()).collect()
     }
 
-    /// Where there are as many ranks as devices, each device has the phases of its rank.
-    fn phases_of(&self, index: usize, devices: usize) -> Vec<PhaseSpan> {
+    /// Where there are as many ranks as devices, each device has the phases of its rank. The phase that is
+    /// the window itself is none within it.
+    fn phases_of(&self, index: usize, devices: usize, window: &Window) -> Vec<PhaseSpan> {
+        let ranks = self.ranks();
+        let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
+        let meant = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
+            (own.is_none() || *rank == own) && *window != Window::Phase(phase.name.clone())
+        };
+        let phases = self.phases.iter().filter(meant);
+        phases.map(|(_, phase)| phase.clone()).collect()
+    }
+
+    /// Why phases cannot be given to devices, where they cannot.
+    fn unplaced(&self, devices: usize) -> Option<String> {
+        let ranks = self.ranks().len();
+        (ranks > 1 && ranks != devices).then(|| {
+            format!(
+                "{ranks} ranks marked phases and {devices} {} measured: which rank used which is not known; \
+                 measure just the job's devices with --device",
+                if devices == 1 { "device is" } else { "devices are" }
+            )
+        })
+    }
+
+    fn ranks(&self) -> Vec<u32> {
         let mut ranks: Vec<u32> = self.phases.iter().filter_map(|(rank, _)| *rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
-        let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
-        let meant = |rank: &Option<u32>| own.is_none() || *rank == own;
-        let phases = self.phases.iter().filter(|(rank, _)| meant(rank));
-        phases.map(|(_, phase)| phase.clone()).collect()
+        ranks
     }
 
     /// Items done in the window.

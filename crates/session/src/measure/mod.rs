@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sweetspot_device::{Clock, Descriptor, Device, MonotonicClock};
+use sweetspot_device::{Clock, Descriptor, Device, MonotonicClock, SensorKind};
 use sweetspot_guard::{adopt_orphans, not_ignored};
 use sweetspot_link::Reader;
 use sweetspot_measure::math::Span;
@@ -89,6 +89,16 @@ pub fn measure(
         return Err(SessionError::Lost(lost.descriptor().name.clone()));
     }
     let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
+    if request.method == MethodChoice::Counter
+        && let Some(without) = devices
+            .iter()
+            .find(|device| device.sensor(SensorKind::EnergyCounter).is_none())
+    {
+        return Err(SessionError::Setting {
+            device: without.name.clone(),
+            problem: "it has no energy counter: use --method auto or buffer".to_owned(),
+        });
+    }
     let system = |what: &'static str| move |problem| SessionError::System { what, problem };
     let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
     let signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;

@@ -87,10 +87,16 @@ impl std::str::FromStr for ProgressPattern {
 
 /// Whether the text around the number speaks of items a second.
 fn is_rate(pattern: &str) -> bool {
-    let text = pattern.to_lowercase().replace('\\', "");
-    ["/s", "per s", "/ s", "throughput", "it/s"]
-        .iter()
-        .any(|word| text.contains(word))
+    let text = pattern.to_lowercase().replace("\\/", "/");
+    let ends_there = |rest: &str| {
+        let rest = rest.trim_start_matches("econd").trim_start_matches("ec");
+        !rest.starts_with(|next: char| next.is_alphabetic())
+    };
+    let after = |word: &str| {
+        let mut places = text.match_indices(word);
+        places.any(|(at, _)| ends_there(&text[at + word.len()..]))
+    };
+    after("/s") || after("/ s") || after("per s")
 }
 
 impl ProgressPattern {
@@ -129,6 +135,10 @@ mod tests {
         assert_eq!(find(r"images/sec: ([\d.]+)", line), Some(Said::Rate(310.5)));
         assert_eq!(find(r"step (?<more>\d+)", line), Some(Said::More(5.0)));
         assert_eq!(find("^step", line), Some(Said::Iteration));
+        let line = "items per step 40, 3 it/s, 12 per second";
+        assert_eq!(find(r"items per step (\d+)", line), Some(Said::Items(40.0)));
+        assert_eq!(find(r"(\d+) it/s", line), Some(Said::Rate(3.0)));
+        assert_eq!(find(r"(\d+) per second", line), Some(Said::Rate(12.0)));
         assert_eq!(find("epoch", line), None);
     }
 

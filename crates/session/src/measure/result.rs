@@ -59,6 +59,8 @@ pub struct PhaseTable {
     pub time: Seconds,
     /// How often.
     pub count: usize,
+    /// Of all devices, each while it was under way there.
+    pub power: Watts,
     /// Of all devices.
     pub energy: TotalEnergy,
 }
@@ -69,13 +71,6 @@ impl DeviceRun {
         let energy = &self.energy.as_ref().ok()?.energy;
         let part = energy.covered.length();
         (part < window).then_some(part)
-    }
-}
-
-impl PhaseTable {
-    /// Mean power of all devices while it was under way.
-    pub fn power(&self) -> Watts {
-        self.energy.value / self.time
     }
 }
 

@@ -61,11 +61,28 @@ impl Window {
         passes(skip.saturating_add(1)) || last.is_some_and(passes)
     }
 
-    /// Where it lies in a run whose progress was reported at these moments, or why it cannot be found.
-    pub fn of(&self, run: &Span, reports: &[Moment], phases: &[PhaseSpan]) -> Result<Span, String> {
+    /// Where it lies in a run whose progress was reported at these moments by each who did, or why it cannot
+    /// be found. Of several ranks the slowest counts.
+    pub fn of(
+        &self,
+        run: &Span,
+        reports: &[&[Moment]],
+        phases: &[PhaseSpan],
+    ) -> Result<Span, String> {
         match self {
             Self::Run => Ok(*run),
-            Self::Progress { skip, iterations } => between(reports, *skip, *iterations),
+            Self::Progress { skip, iterations } => {
+                let none: &[Moment] = &[];
+                let all = if reports.is_empty() { &[none] } else { reports };
+                let mut window: Option<Span> = None;
+                for reports in all {
+                    let own = between(reports, *skip, *iterations)?;
+                    window = Some(window.map_or(own, |window| {
+                        Span::new(window.begin.max(own.begin), window.end.max(own.end))
+                    }));
+                }
+                window.ok_or_else(|| "nobody reported progress".to_owned())
+            }
             Self::Phase(name) => {
                 let spans = || phases.iter().filter(|phase| phase.name == *name);
                 let begin = spans().map(|phase| phase.span.begin).min();
@@ -111,7 +128,8 @@ mod tests {
     fn iterations_lie_between_reports() {
         let run = Span::new(at(0), at(100));
         let reports: Vec<Moment> = (1..=10).map(|n| at(10 + n)).collect();
-        let of = |skip, iterations| Window::Progress { skip, iterations }.of(&run, &reports, &[]);
+        let of =
+            |skip, iterations| Window::Progress { skip, iterations }.of(&run, &[&reports], &[]);
         assert_eq!(of(0, None), Ok(Span::new(at(11), at(20))));
         assert_eq!(of(2, Some(5)), Ok(Span::new(at(13), at(18))));
         assert_eq!(of(0, Some(9)), Ok(Span::new(at(11), at(20))));

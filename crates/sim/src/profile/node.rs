@@ -40,8 +40,6 @@ pub struct HostPower {
     /// what the GPUs draw.
     #[serde(default)]
     pub fans: Watts,
-    /// Of a GPU that the job has opened and does not use; its idle power where nothing is said.
-    pub unused_gpu: Option<Watts>,
 }
 
 /// The power supplies, as one.
@@ -98,11 +96,10 @@ pub struct Meter {
 /// The loads at which the efficiency is given.
 const LOADS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
 
-const FITTABLE: [&str; 9] = [
+const FITTABLE: [&str; 8] = [
     "host.idle",
     "host.per_gpu",
     "host.fans",
-    "host.unused_gpu",
     "supply.efficiency",
     "all_reduce.bandwidth",
     "all_reduce.latency",
@@ -158,9 +155,6 @@ impl Profile for NodeProfile {
         let all = Ratio::new(1.0);
         check::within("all_reduce.overlap", reduce.overlap, Ratio::ZERO, all)?;
         check::within("all_reduce.activity", reduce.activity, Ratio::ZERO, all)?;
-        if let Some(unused) = self.host.unused_gpu {
-            check::within("host.unused_gpu", unused, none, most)?;
-        }
         check::within("host.fans", self.host.fans, none, most)?;
         if self.meter.period <= Seconds::ZERO {
             let message = "a meter needs some time between two readings";
