@@ -65,7 +65,9 @@ def phase_zeus(how):
 
 
 def tracker():
-    from codecarbon import OfflineEmissionsTracker
+    # On import it may print that there is no AMD library.
+    with contextlib.redirect_stdout(sys.stderr):
+        from codecarbon import OfflineEmissionsTracker
     return OfflineEmissionsTracker(country_iso_code="CHE", save_to_file=False, log_level="critical")
 
 
@@ -103,9 +105,7 @@ class Tools:
 
     def __init__(self, program):
         import pynvml
-        # On import it may print that there is no AMD library.
-        with contextlib.redirect_stdout(sys.stderr):
-            from zeus.monitor import ZeusMonitor
+        from zeus.monitor import ZeusMonitor
         self.program, self.nvml = program, pynvml
         pynvml.nvmlInit()
         self.gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
