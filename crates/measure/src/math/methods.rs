@@ -103,7 +103,7 @@ impl Ledger<'_> {
         Ok(energy)
     }
 
-    /// The buffer alone, scaled to the counter's total where there is one and that is wanted.
+    /// The buffer alone.
     pub(super) fn buffer(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = Span::new(window.begin + -MARGIN, window.end + MARGIN);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);

@@ -2,6 +2,7 @@
 
 mod alias;
 mod counter;
+mod edges;
 mod energy;
 mod evidence;
 mod filter;

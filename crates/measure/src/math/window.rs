@@ -67,7 +67,7 @@ impl<'a> Ledger<'a> {
         if window.end <= window.begin {
             return Err(EnergyError::Empty(window.length()));
         }
-        match choice {
+        let energy = match choice {
             MethodChoice::Auto => self
                 .counter_and_buffer(window)
                 .or_else(|_| self.poll(window)),
@@ -77,7 +77,8 @@ impl<'a> Ledger<'a> {
             MethodChoice::Counter => self.counter_and_buffer(window),
             MethodChoice::Buffer => self.buffer(window),
             MethodChoice::Poll(_) => self.poll(window),
-        }
+        };
+        Ok(self.blur(energy?, choice))
     }
 
     /// The window's energy by the method asked for, and by the others as checks.
@@ -87,6 +88,7 @@ impl<'a> Ledger<'a> {
         let checks = others
             .into_iter()
             .flatten()
+            .map(|other| self.blur(other, choice))
             .filter(|other| other.method != energy.method)
             .filter_map(|other| Check::of(other, &energy))
             .collect();
