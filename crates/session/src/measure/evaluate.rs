@@ -320,7 +320,7 @@ impl Heard {
                     }
                 }
                 Event::Fault(problem) => heard.warnings.push(problem.to_string()),
-                Event::NamesRefused { count, .. } => names_refused += u64::from(*count),
+                Event::NamesRefused { count, .. } => names_refused += *count,
                 _ => {}
             }
         }
