@@ -41,6 +41,7 @@ impl TestHost {
         }
     }
 
+    #[allow(dead_code)]
     pub fn folder(&self) -> &Path {
         &self.folder
     }

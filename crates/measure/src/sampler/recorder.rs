@@ -129,11 +129,9 @@ impl Recorder {
         self.ended || self.counter.as_ref().is_none_or(CounterPlan::is_settled)
     }
 
-    /// A drain, now: what the buffer has gathered up to a window's end.
-    pub fn drain_soon(&mut self, now: Moment) {
-        if let Some(at) = &mut self.drain_at {
-            *at = now.min(*at);
-        }
+    /// Whether there is a buffer that has gathered something up to a window's end.
+    pub fn reads_buffer(&self) -> bool {
+        !self.ended && self.drain_at.is_some()
     }
 
     /// The counter was read.

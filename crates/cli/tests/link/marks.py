@@ -1,0 +1,67 @@
+"""Marks of every kind for tests/measure.rs: `marks.py KIND`, with `sweetspot` in the import path."""
+
+import os
+import subprocess
+import sys
+import time
+
+import sweetspot as s
+
+
+def training(program):
+    for _ in range(4):
+        with s.phase("busy"):
+            subprocess.run([program, "sim-workload", "--network", "resnet50", "--seconds", "0.5"],
+                           check=True, stdout=subprocess.DEVNULL)
+        with s.phase("pause"):
+            time.sleep(0.3)
+        s.progress(items=128)
+    s.value("accuracy", 0.5)
+    s.value("accuracy", 0.76)
+    s.value("loss", float("nan"))
+
+
+def irregular():
+    s.begin("a")
+    s.begin("b")
+    time.sleep(0.05)
+    s.end("a")
+    s.end("b")
+    s.end("c")
+    s.begin("d")
+
+
+def workers():
+    workers = []
+    with s.phase("train"):
+        for _ in range(3):
+            worker = os.fork()
+            if worker == 0:
+                for _ in range(4):
+                    with s.phase("load"):
+                        time.sleep(0.02)
+                os._exit(0)
+            workers.append(worker)
+        for worker in workers:
+            os.waitpid(worker, 0)
+
+
+def ranks():
+    every = [subprocess.Popen([sys.executable, __file__, "rank", str(rank)],
+                              env=dict(os.environ, RANK=str(rank))) for rank in range(2)]
+    for one in every:
+        one.wait()
+
+
+def rank(number):
+    for _ in range(30):
+        with s.phase("step"):
+            time.sleep(0.03)
+        if number == "1":
+            with s.phase("evaluate"):
+                time.sleep(0.01)
+        s.progress(items=10)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
