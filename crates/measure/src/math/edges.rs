@@ -12,8 +12,6 @@ use crate::method::{Method, MethodChoice};
 const BEYOND: Seconds = Seconds::new(0.3);
 /// Within this time of a step the samples of the buffer say little of when it was.
 const OF_SAMPLES: f64 = 0.008;
-/// Of a counter whose period is not known.
-const USUAL_TICK: f64 = 0.1;
 
 impl Ledger<'_> {
     /// Widens the interval for steps of power at the window's ends. A command's start is such a step: all of
@@ -23,10 +21,7 @@ impl Ledger<'_> {
         let resolution = match (energy.method, choice) {
             (Method::CounterSnapped, _) => return energy,
             (Method::CounterAndBuffer | Method::Buffer | Method::BufferAndPoll, _) => OF_SAMPLES,
-            (Method::Counter, _) => {
-                let period = self.trace.model.counter_period;
-                period.map_or(USUAL_TICK, Seconds::get)
-            }
+            (Method::Counter, _) => self.trace.model.counter_period.get(),
             (Method::PollInstant | Method::PollAverage, choice) => {
                 let sensor = self.trace.model.instant.period.get();
                 match choice {
