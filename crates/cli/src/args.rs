@@ -352,8 +352,8 @@ pub struct MeasureArgs {
     pub idle: bool,
 
     /// A pattern that finds progress in the command's output: its group is the items done so far, or items a
-    /// second where the pattern says so (`images/sec: ([0-9.]+)`); or name it (?<items>..), (?<more>..),
-    /// (?<rate>..).
+    /// second where the pattern says so (`images/sec: ([0-9.]+)`); or name it `(?<items>..)`,
+    /// `(?<more>..)`, `(?<rate>..)`.
     #[arg(long, value_name = "REGEX")]
     pub progress: Option<ProgressPattern>,
 
