@@ -129,7 +129,7 @@ fn wrong_input_is_refused_before_anything_is_written() {
     refused(
         &["--device", "3", "--power-cap", "200", "--", "true"],
         125,
-        "there is no GPU `3`; there are 0 (GPU-",
+        "there is no GPU `3`; the GPUs here are 0 (GPU-",
     );
     refused(&["--", "true"], 125, "nothing to set");
     refused(

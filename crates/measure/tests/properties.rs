@@ -223,7 +223,7 @@ fn an_empty_window_and_an_empty_trace_are_refused() {
         .unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "a window of 0 s has no energy: it must end after it begins"
+        "a window of 0.000 s has no energy: it must end after it begins"
     );
     for choice in ["auto", "counter", "buffer", "poll:2ms"] {
         assert!(
