@@ -5,7 +5,7 @@ mod scene;
 use scene::{BOTH, Has, Recording, Scene, Shape, Stretch};
 use sweetspot_device::SensorKind;
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{AttributionError, GapReason, Ledger, Note, PhaseSpan, Span};
+use sweetspot_measure::math::{AttributionError, Energy, GapReason, Ledger, Note, PhaseSpan, Span};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{Fault, Generation};
 use sweetspot_stats::Seed;
@@ -25,14 +25,22 @@ fn window(recording: &Recording) -> (Span, f64) {
     )
 }
 
+fn auto(recording: &Recording, window: &Span) -> Energy {
+    let ledger = Ledger::new(&recording.trace);
+    ledger.energy(window, MethodChoice::Auto).unwrap()
+}
+
+fn is_near(energy: &Energy, truth: f64, within: f64) {
+    let off = energy.value.get() / truth - 1.0;
+    assert!(off.abs() < within, "{} of {truth}", energy.value);
+}
+
 #[test]
 fn a_device_that_is_lost_is_measured_up_to_its_loss() {
     let faults = vec![Fault::lost(Seconds::new(6.0))];
     let recording = record(Generation::Hopper, BOTH, faults, &[2.0, 10.0]);
     let window = Span::new(recording.marks[0], recording.marks[1]);
-    let energy = Ledger::new(&recording.trace)
-        .energy(&window, MethodChoice::Auto)
-        .unwrap();
+    let energy = auto(&recording, &window);
     let covered = energy.covered.length().get();
     assert!((2.0..4.2).contains(&covered), "{covered}");
     assert!(
@@ -62,14 +70,8 @@ fn a_stuck_counter_is_noticed_and_the_buffer_goes_on() {
     )];
     let recording = record(Generation::Hopper, BOTH, faults, &[2.0, 5.0, 8.0]);
     let (window, truth) = window(&recording);
-    let energy = Ledger::new(&recording.trace)
-        .energy(&window, MethodChoice::Auto)
-        .unwrap();
-    assert!(
-        (energy.value.get() / truth - 1.0).abs() < 0.02,
-        "{} of {truth}",
-        energy.value
-    );
+    let energy = auto(&recording, &window);
+    is_near(&energy, truth, 0.02);
     let (low, high) = energy.interval95;
     assert!(
         low.get() <= truth && truth <= high.get(),
@@ -93,14 +95,8 @@ fn a_buffer_that_falls_silent_is_a_gap_and_the_counter_goes_on() {
     )];
     let recording = record(Generation::Volta, BOTH, faults, &[2.0, 8.0]);
     let (window, truth) = window(&recording);
-    let energy = Ledger::new(&recording.trace)
-        .energy(&window, MethodChoice::Auto)
-        .unwrap();
-    assert!(
-        (energy.value.get() / truth - 1.0).abs() < 0.01,
-        "{} of {truth}",
-        energy.value
-    );
+    let energy = auto(&recording, &window);
+    is_near(&energy, truth, 0.01);
     let silent = energy
         .missing
         .iter()
@@ -142,24 +138,12 @@ fn a_counter_that_wraps_is_followed() {
     );
     recording.trace.model.counter_modulus = Some(wraps);
     let (window, truth) = window(&recording);
-    let energy = Ledger::new(&recording.trace)
-        .energy(&window, MethodChoice::Auto)
-        .unwrap();
-    assert!(
-        (energy.value.get() / truth - 1.0).abs() < 0.01,
-        "{} of {truth}",
-        energy.value
-    );
+    let energy = auto(&recording, &window);
+    is_near(&energy, truth, 0.01);
     // Without the modulus it is a reset: the buffer bridges it, and the gap is named.
     recording.trace.model.counter_modulus = None;
-    let energy = Ledger::new(&recording.trace)
-        .energy(&window, MethodChoice::Auto)
-        .unwrap();
-    assert!(
-        (energy.value.get() / truth - 1.0).abs() < 0.05,
-        "{} of {truth}",
-        energy.value
-    );
+    let energy = auto(&recording, &window);
+    is_near(&energy, truth, 0.05);
     assert!(
         energy
             .missing

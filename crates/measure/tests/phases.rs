@@ -127,5 +127,7 @@ fn phases_of_ten_milliseconds_are_known_within_three_percent_after_a_minute() {
         }
     }
     println!("{held} of {count} within their interval");
-    assert!(held as f64 >= 0.85 * f64::from(count));
+    // A refusal is honest, but refusing everything is no answer.
+    assert!(count >= 60, "{count} phases");
+    assert!(held as f64 >= 0.9 * f64::from(count), "{held} of {count}");
 }
