@@ -5,11 +5,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::Result;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sweetspot_guard::not_ignored;
-use sweetspot_session::in_foreground;
+use sweetspot_session::pass_signal;
 
 /// As shells say of a command that is not there, and of one that cannot be run.
 pub fn not_run(missing: bool) -> ExitCode {
@@ -32,14 +32,7 @@ pub fn run(mut command: Command) -> Result<ExitCode> {
     let handle = signals.handle();
     let passer = std::thread::spawn(move || {
         for signal in signals.forever() {
-            let signal = match signal {
-                SIGTERM => Signal::TERM,
-                SIGHUP => Signal::HUP,
-                SIGINT if !in_foreground() => Signal::INT,
-                SIGQUIT if !in_foreground() => Signal::QUIT,
-                _ => continue,
-            };
-            let _ = kill_process(pid, signal);
+            pass_signal(pid, signal);
         }
     });
     let status = child.wait();

@@ -29,7 +29,7 @@ pub use fit::{
     fit_workload, measured_rows, predict, workload_text,
 };
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
-pub use run::{Ran, RunRequest, in_foreground, run};
+pub use run::{Ran, RunRequest, pass_signal, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{HostParts, SimulatedHost};
 pub use sweep::{Axes, SweepRequest, sweep};

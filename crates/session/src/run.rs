@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use rustix::process::getpgrp;
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sweetspot_device::{Descriptor, Device, Domain, Knob, KnobDescriptor, Settings};
@@ -137,9 +137,21 @@ fn watch(signals: &mut Signals, interrupted: &AtomicI32, mut interrupt: impl FnM
 }
 
 /// Whether this process is in the foreground of a terminal, which then sends Ctrl-C to the workload too.
-pub fn in_foreground() -> bool {
+pub(crate) fn in_foreground() -> bool {
     let terminal = std::fs::File::open("/dev/tty");
     terminal.is_ok_and(|terminal| rustix::termios::tcgetpgrp(&terminal) == Ok(getpgrp()))
+}
+
+/// A terminal has sent its own signals to the command as well; the others are passed on.
+pub fn pass_signal(pid: Pid, signal: i32) {
+    let signal = match signal {
+        SIGTERM => Signal::TERM,
+        SIGHUP => Signal::HUP,
+        SIGINT if !in_foreground() => Signal::INT,
+        SIGQUIT if !in_foreground() => Signal::QUIT,
+        _ => return,
+    };
+    let _ = kill_process(pid, signal);
 }
 
 fn at_settings(

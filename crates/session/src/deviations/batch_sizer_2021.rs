@@ -4,7 +4,7 @@ use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
 use crate::published::batch_sizer_2021;
 
@@ -62,13 +62,6 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             saturation.push((label, value(0.0, 100.0 * gain, 3.0)));
         }
     }
-    let column = |unit, digits| {
-        vec![Column {
-            unit,
-            digits,
-            off: Off::Difference,
-        }]
-    };
     Ok(StudyDeviations {
         study: STUDY.to_owned(),
         free_parameters: profiles.free(STUDY, &[GPU], &[]),
@@ -76,13 +69,13 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         tables: vec![
             Table {
                 title: "the card".to_owned(),
-                columns: column("W", 0),
+                columns: vec![Column::difference("W", 0)],
                 rows: card,
             },
             Table {
                 title: "section 3: throughput gained beyond the largest batch size: nothing"
                     .to_owned(),
-                columns: column("%", 1),
+                columns: vec![Column::difference("%", 1)],
                 rows: saturation,
             },
         ],

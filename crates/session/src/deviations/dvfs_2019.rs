@@ -6,7 +6,7 @@ use sweetspot_sim::{Mode, Variant};
 use sweetspot_stats::geometric_mean;
 use sweetspot_study::EnergyOf;
 
-use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
 use crate::published::{SavingCell, dvfs_2019};
 
@@ -164,13 +164,6 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             }
         }
     }
-    let column = |unit, digits| {
-        vec![Column {
-            unit,
-            digits,
-            off: Off::Difference,
-        }]
-    };
     let values = networks.len() + algorithms.len() + facts.len();
     let gpus = BOARDS.map(|board| board.gpu);
     Ok(StudyDeviations {
@@ -181,18 +174,18 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             Table {
                 title: "table III: energy saved by the best core clock, over all algorithms, batches and memory clocks"
                     .to_owned(),
-                columns: column("%", 1),
+                columns: vec![Column::difference("%", 1)],
                 rows: networks,
             },
             Table {
                 title: "table IV: the same in training, by convolution algorithm, over all networks"
                     .to_owned(),
-                columns: column("%", 1),
+                columns: vec![Column::difference("%", 1)],
                 rows: algorithms,
             },
             Table {
                 title: "the text".to_owned(),
-                columns: column("%, MHz", 1),
+                columns: vec![Column::difference("%, MHz", 1)],
                 rows: facts,
             },
         ],

@@ -1,10 +1,10 @@
 //! The batch studies measured on an H200 at its default settings: throughput and mean power.
 
 use sweetspot_device::Settings;
-use sweetspot_sim::{Mode, Variant};
+use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
 use crate::published::h200;
 
@@ -31,30 +31,21 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             here,
             tolerance,
         };
-        let verb = match mode {
-            Mode::Train => "training",
-            Mode::Infer => "inference",
-        };
         rows.push((
-            format!("{} {verb}, batch {}", row.network, row.batch),
+            format!("{} {mode}, batch {}", row.network, row.batch),
             vec![
                 value(row.samples_per_s, here.items as f64 / here.time.get()),
                 value(row.mean_w, (here.energy / here.time).get()),
             ],
         ));
     }
-    let column = |unit, digits| Column {
-        unit,
-        digits,
-        off: Off::Relative,
-    };
     Ok(StudyDeviations {
         study: STUDY.to_owned(),
         free_parameters: profiles.free(STUDY, &[GPU], &[]),
         values: 2 * rows.len(),
         tables: vec![Table {
             title: "measured by batch size: within 10 % from 64 on, 35 % below".to_owned(),
-            columns: vec![column("items/s", 0), column("W", 1)],
+            columns: vec![Column::relative("items/s", 0), Column::relative("W", 1)],
             rows,
         }],
     })

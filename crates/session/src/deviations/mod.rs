@@ -34,6 +34,18 @@ pub struct Column {
     pub off: Off,
 }
 
+impl Column {
+    const fn relative(unit: &'static str, digits: usize) -> Self {
+        let off = Off::Relative;
+        Self { unit, digits, off }
+    }
+
+    const fn difference(unit: &'static str, digits: usize) -> Self {
+        let off = Off::Difference;
+        Self { unit, digits, off }
+    }
+}
+
 /// A value that the simulator is to meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value {

@@ -5,7 +5,7 @@ use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
 use crate::published::{StepCell, multi_gpu_2018};
 
@@ -61,13 +61,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     .into_iter()
     .map(|title| Table {
         title: title.to_owned(),
-        columns: [("ms", 0), ("J", 2)]
-            .map(|(unit, digits)| Column {
-                unit,
-                digits,
-                off: Off::Relative,
-            })
-            .to_vec(),
+        columns: vec![Column::relative("ms", 0), Column::relative("J", 2)],
         rows: Vec::new(),
     })
     .collect();

@@ -6,7 +6,7 @@ use sweetspot_quantity::Watts;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::{Column, Off, Profiles, StudyDeviations, Table, Value};
+use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
 use crate::published::node_power_capping_2023;
 
@@ -126,7 +126,6 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             value(cap.get(), best, 20.0),
         ));
     }
-    let column = |unit, digits, off| vec![Column { unit, digits, off }];
     let table = |title: &str, columns, rows| Table {
         title: title.to_owned(),
         columns,
@@ -140,19 +139,19 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         )
     });
     let tables = vec![
-        table("the text", column("%", 2, Off::Difference), savings),
+        table("the text", vec![Column::difference("%", 2)], savings),
         table(
             "figure 7, speed-ups",
-            column("x", 2, Off::Relative),
+            vec![Column::relative("x", 2)],
             speedups.collect(),
         ),
         table(
             "figure 7, times",
-            column("s", 1, Off::Relative),
+            vec![Column::relative("s", 1)],
             seconds.to_vec(),
         ),
-        table("table 1", column("%", 2, Off::Difference), metrics),
-        table("table 1, the caps", column("W", 0, Off::Difference), caps),
+        table("table 1", vec![Column::difference("%", 2)], metrics),
+        table("table 1, the caps", vec![Column::difference("W", 0)], caps),
     ];
     Ok(StudyDeviations {
         study: STUDY.to_owned(),

@@ -6,7 +6,7 @@ use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::{Column, Off, Profiles, StudyDeviations, TWO_PERCENT, Table, Value};
+use super::{Column, Profiles, StudyDeviations, TWO_PERCENT, Table, Value};
 use crate::SessionError;
 use crate::published::power_capping_2022;
 
@@ -39,11 +39,6 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             ],
         ));
     }
-    let column = |unit, digits| Column {
-        unit,
-        digits,
-        off: Off::Relative,
-    };
     Ok(StudyDeviations {
         study: STUDY.to_owned(),
         free_parameters: profiles.free(STUDY, &["tesla_v100_sxm2_16gb", "quadro_rtx_6000"], &[]),
@@ -51,7 +46,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         tables: vec![Table {
             title: "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once"
                 .to_owned(),
-            columns: vec![column("s", 1), column("kJ", 3)],
+            columns: vec![Column::relative("s", 1), Column::relative("kJ", 3)],
             rows,
         }],
     })

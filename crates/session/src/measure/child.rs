@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use signal_hook::iterator::Signals;
 use sweetspot_device::{Clock, Moment};
 use sweetspot_guard::has_descendants;
@@ -21,7 +20,7 @@ use sweetspot_quantity::Watts;
 use super::progress::Said;
 use super::{MeasureRequest, ProgressPattern, Watch, Window};
 use crate::SessionError;
-use crate::run::in_foreground;
+use crate::run::pass_signal;
 
 /// What a run needs around it.
 pub struct Surroundings<'a> {
@@ -310,18 +309,6 @@ fn items(events: &[Event]) -> u64 {
         _ => None,
     });
     items.sum()
-}
-
-/// A terminal has sent its own signals to the command as well; the others are passed on.
-fn pass_signal(pid: Pid, signal: i32) {
-    let signal = match signal {
-        SIGTERM => Signal::TERM,
-        SIGHUP => Signal::HUP,
-        SIGINT if !in_foreground() => Signal::INT,
-        SIGQUIT if !in_foreground() => Signal::QUIT,
-        _ => return,
-    };
-    let _ = kill_process(pid, signal);
 }
 
 /// Prints what comes, as it comes, and tells what it says of progress. The thread ends with the pipe, which a
