@@ -1,0 +1,42 @@
+//! The flags, their help, and nothing else: a file for each command, and what they share.
+
+mod measure;
+mod run;
+mod see;
+mod shared;
+mod simulate;
+mod sweep;
+
+use clap::{Parser, Subcommand};
+
+pub use measure::MeasureArgs;
+pub use run::{GuardArgs, RunArgs};
+pub use see::{DevicesArgs, DoctorArgs};
+pub use simulate::{SimWorkloadArgs, SimulateArgs};
+pub use sweep::SweepArgs;
+
+/// Makes deep learning on GPUs cost less energy.
+///
+/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy for
+/// some more time. Sweetspot finds the setting where that trade suits you.
+#[derive(Debug, Parser)]
+#[command(name = "sweetspot", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Sweep(Box<SweepArgs>),
+    Simulate(SimulateArgs),
+    SimWorkload(SimWorkloadArgs),
+    Measure(Box<MeasureArgs>),
+    Run(RunArgs),
+    /// Put back what was left changed on a GPU, after a crash or a kill.
+    Restore,
+    Devices(DevicesArgs),
+    Doctor(DoctorArgs),
+    #[command(hide = true)]
+    Guard(GuardArgs),
+}
