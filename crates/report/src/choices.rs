@@ -2,7 +2,7 @@
 
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::Ratio;
-use sweetspot_study::{Point, Study, Varied};
+use sweetspot_study::{Axis, Point, Study};
 
 /// A setting and what it was chosen for.
 pub struct Choice<'a> {
@@ -82,7 +82,7 @@ pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
     }
     if point.configuration == study.reference.configuration || best.reference_is_as_good {
         let knob = match varied.as_slice() {
-            [only] => format!("default {}", knob_name(*only)),
+            [only] => format!("default {}", axis_name(only)),
             _ => "defaults".to_owned(),
         };
         return Some(format!(
@@ -95,11 +95,11 @@ pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
         .iter()
         .map(|tie| setting(&varied, &study.points[*tie]))
         .collect();
-    let to_set = varied.iter().map(|knob| {
-        let value = value_text(*knob, point);
-        match knob {
-            Varied::Gpus => format!("use {value}"),
-            _ => format!("set the {} to {value}", knob_name(*knob)),
+    let to_set = varied.iter().map(|axis| {
+        let value = value_text(axis, point);
+        match axis {
+            Axis::Gpus | Axis::Parameter(_) => format!("use {value}"),
+            _ => format!("set the {} to {value}", axis_name(axis)),
         }
     });
     Some(format!(
@@ -112,29 +112,31 @@ pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
 }
 
 /// Where the knobs stand, in words.
-pub fn setting(varied: &[Varied], point: &Point) -> String {
-    let values = varied.iter().map(|knob| value_text(*knob, point));
+pub fn setting(varied: &[Axis], point: &Point) -> String {
+    let values = varied.iter().map(|axis| value_text(axis, point));
     values.collect::<Vec<_>>().join(", ")
 }
 
-fn knob_name(knob: Varied) -> &'static str {
-    match knob {
-        Varied::Gpus => "number of GPUs",
-        Varied::PowerCap => "power cap",
-        Varied::CoreClock => "core clock",
-        Varied::MemoryClock => "memory clock",
+/// An axis in words.
+pub fn axis_name(axis: &Axis) -> String {
+    match axis {
+        Axis::Gpus => "number of GPUs".to_owned(),
+        Axis::Parameter(name) => name.clone(),
+        knob => knob.name().replace('-', " "),
     }
 }
 
-fn value_text(knob: Varied, point: &Point) -> String {
-    let settings = &point.configuration.settings;
-    let or_default = |text: Option<String>| text.unwrap_or_else(|| "its default".to_owned());
-    match knob {
-        Varied::Gpus if point.configuration.gpus == 1 => "1 GPU".to_owned(),
-        Varied::Gpus => format!("{} GPUs", point.configuration.gpus),
-        Varied::PowerCap => or_default(settings.power_cap.map(|cap| cap.to_string())),
-        Varied::CoreClock => or_default(settings.core_clock.map(|clock| clock.to_string())),
-        Varied::MemoryClock => or_default(settings.memory_clock.map(|clock| clock.to_string())),
+/// Its value with the unit.
+pub fn value_text(axis: &Axis, point: &Point) -> String {
+    let Some(value) = axis.text(&point.configuration) else {
+        return "its default".to_owned();
+    };
+    match axis {
+        Axis::Gpus if value == "1" => "1 GPU".to_owned(),
+        Axis::Gpus => format!("{value} GPUs"),
+        Axis::PowerCap => format!("{value} W"),
+        Axis::CoreClock | Axis::MemoryClock => format!("{value} MHz"),
+        Axis::Parameter(name) => format!("{name} {value}"),
     }
 }
 
@@ -162,18 +164,19 @@ fn change(ratio: Ratio, what: &str) -> String {
     format!("{:.1} {word} {what}", by.abs())
 }
 
-/// A knob's column in a table: its heading and its value.
-pub fn heading(knob: Varied) -> &'static str {
-    match knob {
-        Varied::Gpus => "GPUs",
-        Varied::PowerCap => "Power cap\n[W]",
-        Varied::CoreClock => "Core clock\n[MHz]",
-        Varied::MemoryClock => "Memory clock\n[MHz]",
+/// An axis' column in a table: its heading.
+pub fn heading(axis: &Axis) -> String {
+    match axis {
+        Axis::Gpus => "GPUs".to_owned(),
+        Axis::PowerCap => "Power cap\n[W]".to_owned(),
+        Axis::CoreClock => "Core clock\n[MHz]".to_owned(),
+        Axis::MemoryClock => "Memory clock\n[MHz]".to_owned(),
+        Axis::Parameter(name) => name.clone(),
     }
 }
 
 /// As the tables print it.
-pub fn cell(knob: Varied, point: &Point) -> String {
-    let value = knob.value(&point.configuration);
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+pub fn cell(axis: &Axis, point: &Point) -> String {
+    axis.text(&point.configuration)
+        .unwrap_or_else(|| "-".to_owned())
 }

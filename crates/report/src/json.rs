@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sweetspot_decide::{Objective, Outcome, pareto};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
-use sweetspot_study::{Configuration, EnergyOf, Point, Status, Study};
+use sweetspot_study::{Axis, Configuration, Point, Study};
 
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,
@@ -36,15 +36,16 @@ pub fn study_json(study: &Study, objective: Objective) -> Value {
         })
         .collect();
     let front: Vec<usize> = pareto(&outcomes).into_iter().map(|i| indices[i]).collect();
-    let point_json = |point| point_json(study, point, reference.as_ref(), &objectives);
+    let point_json = |point| point_json(point, reference.as_ref(), &objectives);
     json!({
         "schema": "sweetspot.study/1",
         "study": study.name(),
-        "energy_of": study.energy_of.to_string(),
+        "energy_of": study.energy_of().to_string(),
         "device": device(study),
         "workload": workload(study),
-        "seed": study.seed,
-        "repeat": study.repeat,
+        "seed": study.plan.seed,
+        "repeat": study.plan.repeat,
+        "axes": study.plan.axes.iter().map(Axis::column).collect::<Vec<_>>(),
         "objective": objective.to_string(),
         "reference": point_json(&study.reference),
         "points": study.points.iter().map(point_json).collect::<Vec<_>>(),
@@ -62,34 +63,36 @@ fn objectives(own: Objective) -> Vec<Objective> {
 }
 
 fn workload(study: &Study) -> Value {
-    let workload = &study.workload;
+    let workload = &study.subject.workload;
     let mut object = Map::new();
     object.insert("name".into(), json!(workload.name));
-    object.insert("network".into(), json!(workload.network));
-    object.insert("mode".into(), json!(workload.mode));
-    for (name, form) in [
+    for (name, text) in [
+        ("network", &workload.network),
+        ("mode", &workload.mode),
         ("conv_algorithm", &workload.conv_algorithm),
         ("dataset", &workload.dataset),
+        ("scaled_from", &workload.scaled_from),
     ] {
-        if let Some(form) = form {
-            object.insert(name.into(), json!(form));
-        }
+        object.extend(text.as_ref().map(|text| (name.to_owned(), json!(text))));
     }
-    object.insert("batch".into(), json!(workload.batch));
-    object.insert("items".into(), json!(workload.items));
-    if let Some(from) = &workload.scaled_from {
-        object.insert("scaled_from".into(), json!(from));
+    for (name, number) in [("batch", workload.batch), ("items", workload.items)] {
+        object.extend(number.map(|number| (name.to_owned(), json!(number))));
     }
+    let command = workload.command.as_ref();
+    object.extend(command.map(|command| ("command".to_owned(), json!(command))));
     Value::Object(object)
 }
 
 fn device(study: &Study) -> Value {
-    let device = &study.device;
+    let device = study.device();
     let mut object = Map::new();
     object.insert("uuid".into(), json!(device.id.as_str()));
     object.insert("name".into(), json!(device.name));
-    object.insert("profile".into(), json!(study.device_name));
+    object.insert("profile".into(), json!(study.subject.device_name));
     object.insert("backend".into(), json!(device.backend));
+    let devices = study.subject.devices.iter();
+    let uuids: Vec<&str> = devices.map(|device| device.id.as_str()).collect();
+    object.insert("uuids".into(), json!(uuids));
     for knob in &device.knobs {
         if let KnobDescriptor::PowerCap(range) = knob
             && let Domain::Range { min, max } = &range.domain
@@ -101,33 +104,43 @@ fn device(study: &Study) -> Value {
     Value::Object(object)
 }
 
-fn point_json(
-    study: &Study,
-    point: &Point,
-    reference: Option<&Outcome>,
-    objectives: &[Objective],
-) -> Value {
+fn point_json(point: &Point, reference: Option<&Outcome>, objectives: &[Objective]) -> Value {
     let mut object = Map::new();
     object.insert("settings".into(), settings(&point.configuration));
-    match &point.status {
-        Status::Ok => object.insert("status".into(), json!("ok")),
-        Status::Failed(reason) => {
-            object.insert("reason".into(), json!(reason));
-            object.insert("status".into(), json!("failed"))
-        }
-    };
-    object.insert("runs".into(), json!(point.runs.len()));
+    object.insert("status".into(), json!(point.status().to_string()));
+    if let Some(failure) = point.failure() {
+        object.insert("reason".into(), json!(failure.reason));
+    }
+    object.insert("runs".into(), json!(point.results().count()));
+    let enforced = point.enforced();
+    if !enforced.is_empty() {
+        let enforced = enforced.iter().map(|one| {
+            json!({
+                "uuid": one.device.as_str(),
+                "requested_w": one.requested.get(),
+                "enforced_w": one.enforced.get(),
+                "reason": one.reason,
+            })
+        });
+        object.insert("enforced".into(), enforced.collect());
+    }
     if let (Some(outcome), Some(time), Some(energy)) =
         (point.outcome(), point.time(), point.energy())
     {
         object.insert("time_s".into(), Value::Object(summary(&time)));
         let mut energy = summary(&energy);
-        energy.insert("method".into(), json!(study.method));
+        energy.extend(
+            point
+                .method()
+                .map(|method| ("method".to_owned(), json!(method))),
+        );
         object.insert("energy_j".into(), Value::Object(energy));
-        if point.configuration.gpus == 1 && study.energy_of == EnergyOf::JobGpus {
-            let by_device = json!({ study.device.id.as_str(): outcome.energy.get() });
-            object.insert("energy_by_device_j".into(), by_device);
-        }
+        let by_device = point.by_device().into_iter();
+        let by_device = by_device.map(|(uuid, energy)| (uuid, json!(energy.get())));
+        object.insert(
+            "energy_by_device_j".into(),
+            Value::Object(by_device.collect()),
+        );
         let power = outcome.energy / outcome.time;
         object.insert("average_power_w".into(), json!(power.get()));
         if let Some(items) = outcome.items {
@@ -138,6 +151,9 @@ fn point_json(
                 json!(outcome.energy.get() / items),
             );
         }
+        let values = point.values().into_iter();
+        let values = values.map(|(name, value)| (name, json!(value.mean)));
+        object.insert("values".into(), Value::Object(values.collect()));
         object.insert("phases".into(), phases(point));
         if let Some(reference) = reference {
             let against = json!({
@@ -156,29 +172,29 @@ fn point_json(
 }
 
 fn settings(configuration: &Configuration) -> Value {
-    let settings = &configuration.settings;
     let mut object = Map::new();
-    let mut put = |name: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), number(value));
-        }
-    };
-    put("power_cap_w", settings.power_cap.map(|cap| cap.get()));
-    put(
-        "core_clock_mhz",
-        settings.core_clock.map(|clock| clock.get()),
-    );
-    put(
-        "memory_clock_mhz",
-        settings.memory_clock.map(|clock| clock.get()),
-    );
-    object.insert("batch".into(), json!(configuration.batch));
-    object.insert("gpus".into(), json!(configuration.gpus));
+    let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
+    let parameters = configuration.parameters.keys().cloned();
+    let parameters = parameters.map(Axis::Parameter);
+    for axis in knobs.into_iter().chain(parameters).chain([Axis::Gpus]) {
+        let value = match axis.number(configuration) {
+            Some(number) => number_json(number),
+            None => match axis.text(configuration) {
+                Some(_) if axis == Axis::PowerCap => {
+                    let caps = configuration.power_caps.iter();
+                    caps.map(|cap| number_json(cap.get())).collect()
+                }
+                Some(text) => json!(text),
+                None => continue,
+            },
+        };
+        object.insert(axis.column().to_owned(), value);
+    }
     Value::Object(object)
 }
 
 /// Whole numbers without a fraction.
-fn number(value: f64) -> Value {
+fn number_json(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         json!(value as i64)
     } else {

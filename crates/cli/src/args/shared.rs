@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
 
 #[derive(Debug, Args)]
@@ -41,6 +42,15 @@ pub struct VariantArgs {
 }
 
 impl VariantArgs {
+    /// `train` or `infer`, where the user says.
+    pub fn mode(&self) -> Option<&'static str> {
+        match (self.train, self.infer) {
+            (true, _) => Some("train"),
+            (_, true) => Some("infer"),
+            _ => None,
+        }
+    }
+
     pub fn variant(&self) -> Variant {
         Variant {
             mode: mode(self.train, self.infer),
@@ -67,3 +77,11 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
 
 /// A billion items take years on any GPU.
 const MOST_ITEMS: u64 = 1_000_000_000;
+
+pub fn positive_seconds(text: &str) -> Result<Seconds, String> {
+    match parse_bare::<Seconds>(text) {
+        Ok(time) if time > Seconds::ZERO => Ok(time),
+        Ok(_) => Err("the time must be more than zero".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -53,7 +53,7 @@ fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, SessionError> {
         let outcome = Outcome {
             time: run.time,
             energy: run.energy,
-            items: Some(run.items as f64),
+            items: Some(run.items),
         };
         points.push((cap, outcome));
     }
