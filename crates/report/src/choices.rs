@@ -36,9 +36,9 @@ pub fn choices(study: &Study, objective: Objective) -> Vec<Choice<'_>> {
         Some(Choice {
             label,
             point,
-            outcome,
-            energy: outcome.energy / reference.energy - Ratio::new(1.0),
+            energy: outcome.energy? / reference.energy? - Ratio::new(1.0),
             time: outcome.time / reference.time - Ratio::new(1.0),
+            outcome,
         })
     };
     let mut rows: Vec<_> = choose("default".to_owned(), &study.reference)
@@ -105,7 +105,7 @@ pub fn recommendation(study: &Study, objective: Objective) -> Option<String> {
     Some(format!(
         "Recommendation: {} (best {objective}): {} and {} than at {default}.{}",
         to_set.collect::<Vec<_>>().join(", "),
-        change(outcome.energy / reference.energy, "energy"),
+        change(outcome.energy? / reference.energy?, "energy"),
         change(outcome.time / reference.time, "time"),
         as_good(&ties),
     ))

@@ -1,7 +1,7 @@
 //! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Objective, Outcome, pareto};
+use sweetspot_decide::{Aim, Objective, Outcome, pareto};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Configuration, EnergyOf, Point, Status, Study};
@@ -35,7 +35,8 @@ pub fn study_json(study: &Study, objective: Objective) -> Value {
             Some((objective.to_string(), Value::Object(chosen)))
         })
         .collect();
-    let front: Vec<usize> = pareto(&outcomes).into_iter().map(|i| indices[i]).collect();
+    let front = pareto(&outcomes, &Aim::TIME_AND_ENERGY);
+    let front: Vec<usize> = front.into_iter().map(|i| indices[i]).collect();
     let point_json = |point| point_json(study, point, reference.as_ref(), &objectives);
     json!({
         "schema": "sweetspot.study/1",
@@ -119,35 +120,35 @@ fn point_json(
     object.insert("runs".into(), json!(point.runs.len()));
     if let (Some(outcome), Some(time), Some(energy)) =
         (point.outcome(), point.time(), point.energy())
+        && let Some(joules) = outcome.energy
     {
         object.insert("time_s".into(), Value::Object(summary(&time)));
         let mut energy = summary(&energy);
         energy.insert("method".into(), json!(study.method));
         object.insert("energy_j".into(), Value::Object(energy));
         if point.configuration.gpus == 1 && study.energy_of == EnergyOf::JobGpus {
-            let by_device = json!({ study.device.id.as_str(): outcome.energy.get() });
+            let by_device = json!({ study.device.id.as_str(): joules.get() });
             object.insert("energy_by_device_j".into(), by_device);
         }
-        let power = outcome.energy / outcome.time;
+        let power = joules / outcome.time;
         object.insert("average_power_w".into(), json!(power.get()));
         if let Some(items) = outcome.items {
             object.insert("items".into(), json!(items as u64));
             object.insert("items_per_s".into(), json!(items / outcome.time.get()));
-            object.insert(
-                "energy_per_item_j".into(),
-                json!(outcome.energy.get() / items),
-            );
+            object.insert("energy_per_item_j".into(), json!(joules.get() / items));
         }
         object.insert("phases".into(), phases(point));
-        if let Some(reference) = reference {
+        if let Some(reference) = reference
+            && let Some(of_reference) = reference.energy
+        {
             let against = json!({
                 "time": (outcome.time / reference.time).get() - 1.0,
-                "energy": (outcome.energy / reference.energy).get() - 1.0,
+                "energy": (joules / of_reference).get() - 1.0,
             });
             object.insert("vs_reference".into(), against);
             let values: Map<String, Value> = objectives
                 .iter()
-                .filter_map(|o| Some((o.to_string(), json!(o.value(&outcome, reference)?))))
+                .filter_map(|o| Some((o.to_string(), json!(o.value(&outcome, reference).ok()?))))
                 .collect();
             object.insert("objectives".into(), Value::Object(values));
         }

@@ -87,9 +87,12 @@ fn rows(study: &Study, objective: Objective) -> Rows {
         };
         let mut row = vec![choice.label.clone()];
         row.extend(varied.iter().map(|knob| cell(*knob, choice.point)));
+        let Some(joules) = choice.outcome.energy else {
+            continue;
+        };
         row.extend([
-            format!("{:.1}", (choice.outcome.energy / choice.outcome.time).get()),
-            format!("{:.3}", choice.outcome.energy.get() / 1e3),
+            format!("{:.1}", (joules / choice.outcome.time).get()),
+            format!("{:.3}", joules.get() / 1e3),
             percent(choice.energy),
             format!("{:.1}", choice.outcome.time.get()),
             percent(choice.time),

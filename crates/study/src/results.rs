@@ -128,7 +128,7 @@ impl Point {
     /// Mean energy over mean time.
     pub fn average_power(&self) -> Option<Watts> {
         let outcome = self.outcome()?;
-        Some(outcome.energy / outcome.time)
+        Some(outcome.energy? / outcome.time)
     }
 
     /// The means, for choosing; nothing where a run failed: those that did not would be a choice of
@@ -137,19 +137,21 @@ impl Point {
         if self.status != Status::Ok {
             return None;
         }
+        let time = Seconds::new(self.time()?.mean);
+        let energy = Joules::new(self.energy()?.mean);
         Some(Outcome {
-            time: Seconds::new(self.time()?.mean),
-            energy: Joules::new(self.energy()?.mean),
             items: Some(self.summary(|run| run.items as f64)?.mean),
+            gpus: self.configuration.gpus,
+            ..Outcome::new(time, energy)
         })
     }
 
     /// An objective's value in each run.
     fn values(&self, objective: Objective, reference: &Outcome) -> Vec<f64> {
         let outcome = |run: &RunResult| Outcome {
-            time: run.time,
-            energy: run.energy,
             items: Some(run.items as f64),
+            gpus: self.configuration.gpus,
+            ..Outcome::new(run.time, run.energy)
         };
         let values = self
             .runs
@@ -252,7 +254,7 @@ impl Study {
         let values = |point: &Point| point.values(objective, &reference);
         let of_best = values(&self.points[point]);
         let ties = |other: &Point| differ(&of_best, &values(other)) == Some(false);
-        let value = |outcome: &Outcome| objective.value(outcome, &reference);
+        let value = |outcome: &Outcome| objective.value(outcome, &reference).ok();
         let better = objective.is_better(value(&outcomes[chosen])?, value(&reference)?);
         Some(Best {
             tied_with: indices
