@@ -13,8 +13,15 @@ fn dominates(a: &Outcome, b: &Outcome, aims: &[Aim]) -> bool {
     let pairs: Vec<(f64, f64)> = aims
         .iter()
         .map(|aim| {
-            let sign = if *aim == Aim::least(aim.value.clone()) { 1.0 } else { -1.0 };
-            (sign * aim.value.of(a).unwrap(), sign * aim.value.of(b).unwrap())
+            let sign = if *aim == Aim::least(aim.value.clone()) {
+                1.0
+            } else {
+                -1.0
+            };
+            (
+                sign * aim.value.of(a).unwrap(),
+                sign * aim.value.of(b).unwrap(),
+            )
         })
         .collect();
     pairs.iter().all(|(a, b)| a <= b) && pairs.iter().any(|(a, b)| b - a > 1e-9 * b.abs())
@@ -37,7 +44,12 @@ fn tariff() -> Tariff {
     }
 }
 
-const LIMITS: [&str; 4] = ["time<=+50%", "energy<=+20%", "items_per_s>=-50%", "average_power<=+0%"];
+const LIMITS: [&str; 4] = [
+    "time<=+50%",
+    "energy<=+20%",
+    "items_per_s>=-50%",
+    "average_power<=+0%",
+];
 
 proptest! {
     #[test]

@@ -68,6 +68,8 @@ pub fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
 pub fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
     prop::collection::vec(outcomes(), 2..12).prop_map(|sets| {
         let few = |runs: Vec<Outcome>| runs.into_iter().take(3).collect::<Vec<_>>();
-        sets.into_iter().map(|runs| Candidate::of(few(runs))).collect()
+        sets.into_iter()
+            .map(|runs| Candidate::of(few(runs)))
+            .collect()
     })
 }
