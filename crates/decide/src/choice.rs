@@ -18,6 +18,8 @@ pub struct Choice {
     pub runner_up: Option<(usize, Margin)>,
     /// By how much the choice is better than the reference, where that has a value.
     pub against_reference: Option<Margin>,
+    /// What the reference itself misses of the limits: where it misses any, it is no alternative.
+    pub reference_breaks: Vec<Broken>,
     /// Those within the limits that do not differ significantly, ascending.
     pub tied_with: Vec<usize>,
     /// Those within the limits of which nothing can be told, for want of repeats, ascending.
@@ -29,10 +31,13 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether the reference is no worse, or not significantly so; unknown without a reference or for
-    /// want of repeats.
+    /// Whether the reference keeps to the limits and is no worse, or not significantly so; unknown without
+    /// a reference or for want of repeats.
     pub fn reference_is_as_good(&self) -> Option<bool> {
         let margin = self.against_reference?;
+        if !self.reference_breaks.is_empty() {
+            return Some(false);
+        }
         match margin.standing {
             Standing::Better => Some(false),
             Standing::Same | Standing::Worse => Some(true),
@@ -114,6 +119,10 @@ impl Comparison {
             value: judged.estimate,
             runner_up,
             against_reference: reference.map(|reference| judged.margin(&reference, objective)),
+            reference_breaks: self
+                .reference
+                .as_ref()
+                .map_or_else(Vec::new, |reference| self.broken(reference, limits)),
             tied_with,
             untold,
             excluded,
@@ -165,23 +174,29 @@ impl Comparison {
         if let Some(reason) = &entry.candidate.failed {
             return Err(Exclusion::Failed(reason.clone()));
         }
-        let (Some(mean), Some(measured)) = (&entry.mean, &entry.measured) else {
+        if entry.mean.is_none() {
             return Err(Exclusion::NotRun);
-        };
+        }
         let judged = self.judge(entry, objective).map_err(Exclusion::NoValue)?;
-        // A percentage of the reference is for the same work, a number is as measured.
-        let check = |limit: &Limit| {
-            let outcome = if limit.is_relative() { mean } else { measured };
-            limit
-                .check(outcome, self.basis())
-                .err()
-                .map(|broken| *broken)
-        };
-        let broken: Vec<Broken> = limits.iter().filter_map(check).collect();
+        let broken = self.broken(entry, limits);
         match broken.is_empty() {
             true => Ok(judged),
             false => Err(Exclusion::Limits(broken)),
         }
+    }
+
+    /// The limits that it does not keep to.
+    fn broken(&self, entry: &Entry, limits: &[Limit]) -> Vec<Broken> {
+        let check = |limit: &Limit| {
+            // A percentage of the reference is for the same work, a number is as measured.
+            let outcome = match limit.is_relative() {
+                true => entry.mean.as_ref(),
+                false => entry.measured.as_ref(),
+            };
+            let broken = limit.check(outcome?, self.basis()).err()?;
+            Some(*broken)
+        };
+        limits.iter().filter_map(check).collect()
     }
 
     /// The place of the best in a list.

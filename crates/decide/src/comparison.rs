@@ -268,7 +268,7 @@ impl Judged {
     }
 }
 
-/// Whether all took equally long, within noise or half a percent; unknown for a single one.
+/// Whether all took equally long, within noise or half a percent; unknown for a single one or no time.
 fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
     const EQUALLY_LONG: f64 = 0.005;
     let times: Vec<Vec<f64>> = candidates
@@ -281,7 +281,7 @@ fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
         .collect();
     let shortest = means.iter().copied().reduce(f64::min)?;
     let longest = means.iter().copied().reduce(f64::max)?;
-    (means.len() > 1).then_some(
+    (means.len() > 1 && longest > 0.0).then_some(
         longest - shortest <= EQUALLY_LONG * longest || any_differs(&times) == Some(false),
     )
 }

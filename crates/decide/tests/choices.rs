@@ -67,6 +67,37 @@ fn a_reference_that_is_better_is_said_to_be() {
 }
 
 #[test]
+fn a_reference_outside_the_limits_is_no_alternative() {
+    // 250 W at the reference; the only setting below 200 W is no better in energy.
+    let all = [around(10.0, 2500.0), around(14.0, 2499.0)];
+    let study = study(&all, &all[0]);
+    let choice = study.choose(Objective::Energy, &[]).unwrap();
+    assert_eq!(choice.reference_is_as_good(), Some(true));
+    let choice = study
+        .choose(Objective::Energy, &limits(&["power<=200W"]))
+        .unwrap();
+    assert_eq!((choice.candidate, choice.reference_breaks.len()), (1, 1));
+    assert_eq!(choice.reference_is_as_good(), Some(false));
+}
+
+#[test]
+fn a_margin_is_positive_where_more_is_better_too() {
+    let all = [around(10.0, 2500.0), around(12.0, 1900.0)];
+    for (objective, best) in [(Objective::Throughput, 0), (Objective::ItemsPerJoule, 1)] {
+        let choice = study(&all, &around(20.0, 5000.0))
+            .choose(objective, &[])
+            .unwrap();
+        assert_eq!(choice.candidate, best);
+        let (_, second) = choice.runner_up.unwrap();
+        assert!(
+            second.by > 0.0 && second.standing == Standing::Better,
+            "{second:?}"
+        );
+        assert_eq!(choice.reference_is_as_good(), Some(false));
+    }
+}
+
+#[test]
 fn equals_go_to_the_faster() {
     let all = [
         steady(12.0, 1900.0),
@@ -186,6 +217,12 @@ fn there_is_no_choice_and_it_is_said_why() {
         choose(&zero, Some(&zero[0]), edp),
         no_value(edp, NoValue::ZeroTime)
     );
+    let zero = [timed(0.0), timed(0.0)];
+    let time = Objective::Time;
+    assert_eq!(
+        choose(&zero, Some(&zero[0]), time),
+        no_value(time, NoValue::ZeroTime)
+    );
     let failed = Candidate {
         failed: Some("killed".into()),
         ..Candidate::default()
@@ -304,4 +341,26 @@ fn the_front_keeps_the_indices_of_the_candidates() {
     );
     assert_eq!("time".parse(), Ok(Aim::TIME_AND_ENERGY[0].clone()));
     assert!("accuracy".parse::<Aim>().is_err());
+}
+
+#[test]
+fn a_large_study_is_chosen_from_at_once() {
+    let all: Vec<Candidate> = (0..1000)
+        .map(|index| {
+            let by = f64::from(index) / 1000.0;
+            let noise = [0.99, 0.995, 1.0, 1.005, 1.01];
+            Candidate::of(
+                noise.map(|noise| run(10.0 * (1.0 + by) * noise, 2500.0 * (1.5 - by) * noise)),
+            )
+        })
+        .collect();
+    let started = std::time::Instant::now();
+    let study = study(&all, &all[0]);
+    for objective in common::PHYSICAL {
+        assert!(study.choose(objective, &limits(&["time<=+90%"])).is_ok());
+        let axis: Vec<(usize, usize)> = (0..all.len()).map(|index| (index, index)).collect();
+        study.better_than_reference(&axis, objective, sweetspot_decide::Evidence::Significant);
+    }
+    let took = started.elapsed();
+    assert!(took.as_secs_f64() < 2.0, "{took:?}");
 }

@@ -109,7 +109,7 @@ fn nonsense_is_refused_with_what_to_write() {
         ("time<=5", "is not a time: write a number and a unit"),
         ("time<=200W", "is not a time: write a number and a unit"),
         ("time<=5parsec", "is not a time"),
-        ("energy<=90kW", "is not a energy"),
+        ("energy<=90kW", "energy: write a number and a unit"),
         ("time<=+5s", "only a percentage has a sign"),
         ("time<=-5s", "only a percentage has a sign"),
         ("energy<=-100%", "can never be kept"),
