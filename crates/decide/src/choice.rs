@@ -157,11 +157,15 @@ impl Comparison {
                 });
             }
         }
-        // Power needs neither the work nor the time.
-        if objective != Objective::Power && self.work_is_unknown {
-            return Err(NoChoice::EqualTimes);
+        self.check_work(objective)
+    }
+
+    /// Power needs neither the work nor the time; all else needs one of them to differ.
+    pub(crate) fn check_work(&self, objective: Objective) -> Result<(), NoChoice> {
+        match self.is_meaningless() && objective != Objective::Power {
+            true => Err(NoChoice::EqualTimes),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// A candidate's value, or why it is not to be chosen.

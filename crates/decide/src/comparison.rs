@@ -72,15 +72,16 @@ pub struct Margin {
 /// Configurations, the pinned reference and a tariff, ready to be compared.
 ///
 /// Where all runs took equally long and their items are known, time and energy are those of the reference's
-/// items: a command that runs for a set time is compared by what it did. Values are objectives of the mean time and mean
-/// energy (as the papers average); only `carbon` is the mean over the runs, for an hour has no mean.
+/// items: a command that runs for a set time is compared by what it did. Values are objectives of the mean
+/// time and mean energy (as the papers average); only `carbon` is the mean over the runs, for an hour has no
+/// mean.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub(crate) entries: Vec<Entry>,
     pub(crate) reference: Option<Entry>,
     tariff: Tariff,
     per_item: bool,
-    pub(crate) work_is_unknown: bool,
+    work_is_unknown: bool,
 }
 
 /// A candidate and its means.
@@ -159,6 +160,12 @@ impl Comparison {
     /// scaled to the same number.
     pub const fn is_per_item(&self) -> bool {
         self.per_item
+    }
+
+    /// Whether all runs took equally long and what they did is not known: it may well be a command that runs
+    /// for a set time, and then comparing anything but power means nothing.
+    pub const fn is_meaningless(&self) -> bool {
+        self.work_is_unknown
     }
 
     /// The means of a candidate for the same work; nothing where it has not run well.

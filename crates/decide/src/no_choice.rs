@@ -36,7 +36,7 @@ pub enum NoChoice {
     },
     /// A command that may well run for a set time.
     #[error(
-        "all runs took equally long and what they did is not known, so comparing them means nothing; let the workload report its progress, or give it a set amount of work"
+        "all runs took equally long and what they did is not known, so comparing them means nothing; let the workload report its progress, or say how many items it does"
     )]
     EqualTimes,
     /// No candidate keeps to the limits.

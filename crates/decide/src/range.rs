@@ -1,6 +1,6 @@
 //! The settings that are better than the reference (power_capping_2022, sections 5.3 and 5.4).
 
-use crate::{Comparison, Objective, Standing};
+use crate::{Comparison, Margin, NoChoice, Objective, Standing};
 
 /// When a setting counts as better than the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,20 +24,30 @@ pub struct Range<S> {
 }
 
 impl Comparison {
-    /// The ranges of an axis in which an objective is better than at the reference, in rising order. The
-    /// axis gives the settings of some candidates, by index, in any order; one without a value ends a range.
+    /// The ranges of an axis in which an objective is better than at the reference, in rising order, or why
+    /// that cannot be said. The axis gives the settings of some candidates, by index, in any order; one
+    /// without a value ends a range.
     pub fn better_than_reference<S: Copy + PartialOrd>(
         &self,
         axis: &[(S, usize)],
         objective: Objective,
         evidence: Evidence,
-    ) -> Vec<Range<S>> {
+    ) -> Result<Vec<Range<S>>, NoChoice> {
+        self.check_work(objective)?;
+        let reference = self
+            .judge_reference(objective)
+            .map_err(|reason| NoChoice::NoValue { objective, reason })?;
+        let is_better = |index: usize| {
+            let entry = self.entries.get(index);
+            let judged = entry.and_then(|entry| self.judge(entry, objective).ok());
+            judged.is_some_and(|own| evidence.accepts(own.margin(&reference, objective)))
+        };
         let mut axis = axis.to_vec();
         axis.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         let mut ranges: Vec<Range<S>> = Vec::new();
         let mut goes_on = false;
         for (setting, index) in axis {
-            let better = self.is_better(index, objective, evidence);
+            let better = is_better(index);
             match ranges.last_mut() {
                 Some(range) if better && goes_on => {
                     range.high = setting;
@@ -52,16 +62,15 @@ impl Comparison {
             }
             goes_on = better;
         }
-        ranges
+        Ok(ranges)
     }
+}
 
-    fn is_better(&self, index: usize, objective: Objective, evidence: Evidence) -> bool {
-        let Ok(margin) = self.against_reference(index, objective) else {
-            return false;
-        };
-        match evidence {
-            Evidence::Means => margin.by > 0.0,
-            Evidence::Significant => margin.standing == Standing::Better,
+impl Evidence {
+    fn accepts(self, margin: Margin) -> bool {
+        match self {
+            Self::Means => margin.by > 0.0,
+            Self::Significant => margin.standing == Standing::Better,
         }
     }
 }

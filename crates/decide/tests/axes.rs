@@ -4,9 +4,10 @@ mod common;
 
 use common::{around, run, steady, study};
 use sweetspot_decide::{
-    Candidate, Cell, Direction, Evidence, GroupError, Mean, Objective, Value, group,
+    Candidate, Cell, Comparison, Direction, Evidence, GroupError, Mean, NoChoice, NoValue,
+    Objective, Outcome, Tariff, Value, group,
 };
-use sweetspot_quantity::{Megahertz, Ratio, Watts};
+use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 
 /// Caps, and time and energy there, in no order.
 const CURVE: [(f64, f64, f64); 6] = [
@@ -31,6 +32,7 @@ fn ranges(
         .collect();
     study(&candidates, &candidates[0])
         .better_than_reference(&axis, objective, evidence)
+        .unwrap()
         .into_iter()
         .map(|range| (range.low.get(), range.high.get(), range.candidates.len()))
         .collect()
@@ -73,6 +75,32 @@ fn a_gap_or_a_failure_ends_a_range() {
         ranges(&flat, Objective::Energy, Evidence::Significant),
         [(280.0, 280.0, 1)]
     );
+}
+
+#[test]
+fn a_range_that_cannot_be_told_says_why() {
+    let candidates = [around(10.0, 1000.0), around(12.0, 900.0)];
+    let axis = [(Watts::new(300.0), 0), (Watts::new(200.0), 1)];
+    let ranges = |study: &Comparison, objective| {
+        study.better_than_reference(&axis, objective, Evidence::Means)
+    };
+    let alone = Comparison::new(&candidates, None, Tariff::NONE);
+    let reason = NoValue::NoReference;
+    let objective = Objective::Edp;
+    assert_eq!(
+        ranges(&alone, objective),
+        Err(NoChoice::NoValue { objective, reason })
+    );
+    let of_set_time = |energy: f64| {
+        Candidate::of(
+            [60.0, 60.01].map(|time| Outcome::new(Seconds::new(time), Joules::new(energy))),
+        )
+    };
+    let candidates = [of_set_time(1000.0), of_set_time(900.0)];
+    let study = study(&candidates, &candidates[0]);
+    assert!(study.is_meaningless());
+    assert_eq!(ranges(&study, objective), Err(NoChoice::EqualTimes));
+    assert_eq!(ranges(&study, Objective::Power).unwrap().len(), 1);
 }
 
 fn cell(clock: f64, over: (u32, u32), value: f64) -> Cell<Megahertz, (u32, u32)> {

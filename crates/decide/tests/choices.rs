@@ -359,7 +359,12 @@ fn a_large_study_is_chosen_from_at_once() {
     for objective in common::PHYSICAL {
         assert!(study.choose(objective, &limits(&["time<=+90%"])).is_ok());
         let axis: Vec<(usize, usize)> = (0..all.len()).map(|index| (index, index)).collect();
-        study.better_than_reference(&axis, objective, sweetspot_decide::Evidence::Significant);
+        let evidence = sweetspot_decide::Evidence::Significant;
+        assert!(
+            study
+                .better_than_reference(&axis, objective, evidence)
+                .is_ok()
+        );
     }
     let took = started.elapsed();
     assert!(took.as_secs_f64() < 2.0, "{took:?}");
