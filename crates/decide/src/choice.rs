@@ -1,6 +1,7 @@
 //! The best candidate, and how sure that is.
 
-use crate::comparison::{Entry, Judged};
+use crate::comparison::Entry;
+use crate::margin::Judged;
 use crate::objective::same;
 use crate::{
     Basis, Broken, Comparison, Estimate, Limit, Margin, NoChoice, NoValue, Objective, Outcome,

@@ -1,9 +1,9 @@
 //! Candidates made comparable: their means, for the same work.
 
-use sweetspot_quantity::Ratio;
-use sweetspot_stats::{Difference, Interval, Summary, any_differs};
+use sweetspot_stats::{Summary, any_differs};
 
-use crate::{Aim, Basis, NoValue, Objective, Outcome, Tariff, pareto};
+use crate::margin::{Judged, shifted};
+use crate::{Aim, Basis, Estimate, Margin, NoValue, Objective, Outcome, Tariff, pareto};
 
 /// A configuration and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,43 +30,6 @@ impl Candidate {
             None => Outcome::mean(&self.runs),
         }
     }
-}
-
-/// A value by the means of several runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// Of the means.
-    pub value: f64,
-    /// 95 % confidence interval; unknown for a single run.
-    pub interval95: Option<Interval>,
-    /// Runs that have a value.
-    pub runs: usize,
-}
-
-/// How a configuration stands against another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Significantly better.
-    Better,
-    /// No significant difference.
-    Same,
-    /// Significantly worse.
-    Worse,
-    /// Not to be told: one of them has a single run.
-    Unknown,
-}
-
-/// By how much a configuration is better than another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Margin {
-    /// In the unit of the objective; negative where it is worse.
-    pub by: f64,
-    /// 95 % confidence interval (Welch); unknown where one of them has a single run.
-    pub interval95: Option<Interval>,
-    /// As a share of the other's value; nothing where that has no scale.
-    pub relative: Option<Ratio>,
-    /// Whether it means anything.
-    pub standing: Standing,
 }
 
 /// Configurations, the pinned reference and a tariff, ready to be compared.
@@ -235,46 +198,6 @@ impl Comparison {
     }
 }
 
-/// A candidate's value and that of each of its runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Judged {
-    pub(crate) estimate: Estimate,
-    values: Vec<f64>,
-}
-
-impl Judged {
-    /// By how much it is better than another.
-    pub(crate) fn margin(&self, other: &Self, objective: Objective) -> Margin {
-        let (own, others) = (self.estimate.value, other.estimate.value);
-        let ascending = |value: f64| objective.direction().ascending(value);
-        let by = match objective.is_same(own, others) {
-            true => 0.0,
-            false => ascending(others) - ascending(own),
-        };
-        let values = |judged: &Self| -> Vec<f64> {
-            let values = judged.values.iter();
-            values.map(|value| ascending(*value)).collect()
-        };
-        let difference = Difference::of(&values(other), &values(self));
-        let standing = match difference.and_then(|difference| difference.is_significant()) {
-            None => Standing::Unknown,
-            Some(true) if by > 0.0 => Standing::Better,
-            Some(true) if by < 0.0 => Standing::Worse,
-            Some(_) => Standing::Same,
-        };
-        let relative = by / others.abs();
-        let has_scale = relative.is_finite() && objective != Objective::GainMinusLoss;
-        let interval95 = difference
-            .and_then(|difference| Some(shifted(difference.interval95?, by - difference.mean)));
-        Margin {
-            by,
-            interval95,
-            relative: has_scale.then_some(Ratio::new(relative)),
-            standing,
-        }
-    }
-}
-
 /// Whether all took equally long, within noise or half a percent; unknown for a single one or no time.
 fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
     const EQUALLY_LONG: f64 = 0.005;
@@ -291,11 +214,4 @@ fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
     (means.len() > 1 && longest > 0.0).then_some(
         longest - shortest <= EQUALLY_LONG * longest || any_differs(&times) == Some(false),
     )
-}
-
-fn shifted(interval: Interval, by: f64) -> Interval {
-    Interval {
-        low: interval.low + by,
-        high: interval.high + by,
-    }
 }
