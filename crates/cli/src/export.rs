@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sweetspot_decide::Objective;
+use sweetspot_decide::Question;
 use sweetspot_report::{study_csv, study_json, study_markdown};
 use sweetspot_study::Study;
 use tempfile::NamedTempFile;
@@ -119,16 +119,16 @@ impl StudyDocuments {
         self.all().iter().any(|document| document.is_stdout())
     }
 
-    pub fn write(&self, study: &Study, objective: Objective) -> Result<()> {
+    pub fn write(&self, study: &Study, question: &Question) -> Result<()> {
         if let Some(json) = &self.json {
-            let document = study_json(study, objective);
+            let document = study_json(study, question);
             json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
         }
         if let Some(csv) = &self.csv {
             csv.write(&study_csv(study)?)?;
         }
         if let Some(markdown) = &self.markdown {
-            markdown.write(&study_markdown(study, objective))?;
+            markdown.write(&study_markdown(study, question))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sweetspot_decide::Objective;
+use sweetspot_decide::Question;
 use sweetspot_quantity::Joules;
 use sweetspot_report::{configuration_text, duration_text};
 use sweetspot_session::{Follow, Progress};
@@ -17,7 +17,7 @@ const BEST_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Bar {
     bar: Option<ProgressBar>,
-    objective: Objective,
+    question: Question,
     begun: Instant,
     /// Runs that were there before.
     before: Option<usize>,
@@ -29,7 +29,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    pub fn new(objective: Objective) -> Self {
+    pub fn new(question: Question) -> Self {
         let now = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
@@ -39,7 +39,7 @@ impl Bar {
         });
         Self {
             bar,
-            objective,
+            question,
             begun: now,
             before: None,
             told: now,
@@ -84,11 +84,13 @@ impl Bar {
             .sum();
         let outline = progress.outline.clone();
         let study = Study::new(outline.subject, outline.plan, progress.points.to_vec());
-        if let Some(best) = study.best(self.objective) {
-            let configuration = &study.points[best.point].configuration;
+        let comparison = study.comparison(&self.question.tariff);
+        let (objective, limits) = (self.question.objective, &self.question.limits);
+        if let Ok(choice) = comparison.choose(objective, limits) {
+            let configuration = &study.points[choice.candidate].configuration;
             self.best = format!(
                 "best {} {}",
-                self.objective,
+                objective,
                 configuration_text(&study.plan.axes, configuration)
             );
         }

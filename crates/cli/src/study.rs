@@ -22,15 +22,16 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
         StudyCommand::Export {
             study,
             energy_of,
-            objective,
+            question,
             export,
         } => {
+            let question = question.question()?;
             let documents = StudyDocuments::open(&export)?;
             let study = Store::open(&self::folder(&study))?.study(energy_of)?;
             if documents.is_empty() {
-                print(&study_text(&study, objective))?;
+                print(&study_text(&study, &question))?;
             }
-            documents.write(&study, objective)?;
+            documents.write(&study, &question)?;
         }
         StudyCommand::Merge { studies, output } => {
             let folders: Vec<PathBuf> = studies.iter().map(|study| folder(study)).collect();

@@ -20,6 +20,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     if let Some(study) = args.resume.take() {
         return resume(&args, &study);
     }
+    args.question.question()?;
     let definition = definition(&args)?;
     if let Some(path) = &args.write_study {
         let document = Document::open(path)?;
@@ -90,15 +91,16 @@ fn conduct(
     let conduct = Conduct {
         threads: args.threads.unwrap_or(cores),
     };
-    let mut bar = Bar::new(args.objective);
+    let question = args.question.question()?;
+    let mut bar = Bar::new(question.clone());
     let study = sweep.run(store.as_deref_mut(), &conduct, &mut bar);
     bar.end();
     let study = study?;
     let on_stdout = documents.on_stdout();
     if !on_stdout {
-        print(&study_text(&study, args.objective))?;
+        print(&study_text(&study, &question))?;
     }
-    documents.write(&study, args.objective)?;
+    documents.write(&study, &question)?;
     if let Some(store) = store {
         let place = format!("Study: {}\n", store.folder().display());
         match on_stdout {

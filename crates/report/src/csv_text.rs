@@ -56,8 +56,8 @@ fn results(study: &Study, point: &Point) -> [String; 14] {
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mean = |summary: Option<Summary>| text(summary.map(|summary| summary.mean));
     let deviation = |summary: Option<Summary>| text(summary.and_then(|s| s.deviation));
-    let outcome = point.outcome();
-    let against = outcome.zip(study.reference.outcome());
+    let (outcome, reference) = (point.outcome(), study.reference.outcome());
+    let against = outcome.as_ref().zip(reference.as_ref());
     let relative = |ratio: f64| Some(ratio - 1.0);
     let [job, all, node] = sweetspot_study::EnergyOf::ALL.map(|energy_of| {
         let point = Point {
@@ -74,9 +74,9 @@ fn results(study: &Study, point: &Point) -> [String; 14] {
         mean(point.energy()),
         deviation(point.energy()),
         text(point.average_power().map(|power| power.get())),
-        text(outcome.and_then(|outcome| outcome.items)),
+        text(outcome.as_ref().and_then(|outcome| outcome.items)),
         text(against.and_then(|(here, there)| relative((here.time / there.time).get()))),
-        text(against.and_then(|(here, there)| relative((here.energy / there.energy).get()))),
+        text(against.and_then(|(here, there)| relative((here.energy? / there.energy?).get()))),
         (point.configuration == study.reference.configuration).to_string(),
         job,
         all,

@@ -1,7 +1,7 @@
 //! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Objective, Outcome, pareto};
+use sweetspot_decide::{Aim, Comparison, Objective, Question};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Configuration, Point, Study};
@@ -18,25 +18,27 @@ const OBJECTIVES: [Objective; 9] = [
     Objective::EnergyPerItem,
 ];
 
-/// The whole study; `objective` is the one the user asked for.
-pub fn study_json(study: &Study, objective: Objective) -> Value {
-    let objectives = objectives(objective);
-    let reference = study.reference.outcome();
-    let (indices, outcomes) = study.outcomes();
+/// The whole study; `question` is what the user asked.
+pub fn study_json(study: &Study, question: &Question) -> Value {
+    let objectives = objectives(question.objective);
+    let comparison = study.comparison(&question.tariff);
     let best: Map<String, Value> = objectives
         .iter()
         .filter_map(|objective| {
-            let best = study.best(*objective)?;
+            let choice = comparison.choose(*objective, &question.limits).ok()?;
             let mut chosen = Map::new();
-            chosen.insert("point".into(), json!(best.point));
-            if !best.tied_with.is_empty() {
-                chosen.insert("tied_with".into(), json!(best.tied_with));
+            chosen.insert("point".into(), json!(choice.candidate));
+            if !choice.tied_with.is_empty() {
+                chosen.insert("tied_with".into(), json!(choice.tied_with));
             }
             Some((objective.to_string(), Value::Object(chosen)))
         })
         .collect();
-    let front: Vec<usize> = pareto(&outcomes).into_iter().map(|i| indices[i]).collect();
-    let point_json = |point| point_json(point, reference.as_ref(), &objectives);
+    let limits: Vec<String> = question.limits.iter().map(ToString::to_string).collect();
+    let points = study.points.iter();
+    let points: Vec<Value> = points
+        .map(|point| point_json(point, &comparison, &objectives))
+        .collect();
     json!({
         "schema": "sweetspot.study/1",
         "study": study.name(),
@@ -46,11 +48,12 @@ pub fn study_json(study: &Study, objective: Objective) -> Value {
         "seed": study.plan.seed,
         "repeat": study.plan.repeat,
         "axes": study.plan.axes.iter().map(Axis::column).collect::<Vec<_>>(),
-        "objective": objective.to_string(),
-        "reference": point_json(&study.reference),
-        "points": study.points.iter().map(point_json).collect::<Vec<_>>(),
+        "objective": question.objective.to_string(),
+        "limits": limits,
+        "reference": point_json(&study.reference, &comparison, &objectives),
+        "points": points,
         "best": best,
-        "pareto": front,
+        "pareto": comparison.pareto(&Aim::TIME_AND_ENERGY),
     })
 }
 
@@ -104,7 +107,7 @@ fn device(study: &Study) -> Value {
     Value::Object(object)
 }
 
-fn point_json(point: &Point, reference: Option<&Outcome>, objectives: &[Objective]) -> Value {
+fn point_json(point: &Point, comparison: &Comparison, objectives: &[Objective]) -> Value {
     let mut object = Map::new();
     object.insert("settings".into(), settings(&point.configuration));
     object.insert("status".into(), json!(point.status().to_string()));
@@ -124,50 +127,65 @@ fn point_json(point: &Point, reference: Option<&Outcome>, objectives: &[Objectiv
         });
         object.insert("enforced".into(), enforced.collect());
     }
-    if let (Some(outcome), Some(time), Some(energy)) =
-        (point.outcome(), point.time(), point.energy())
-    {
-        object.insert("time_s".into(), Value::Object(summary(&time)));
+    let (Some(outcome), Some(time)) = (point.outcome(), point.time()) else {
+        return Value::Object(object);
+    };
+    object.insert("time_s".into(), Value::Object(summary(&time)));
+    if let Some(energy) = point.energy() {
         let mut energy = summary(&energy);
-        energy.extend(
-            point
-                .method()
-                .map(|method| ("method".to_owned(), json!(method))),
-        );
+        let method = point.method();
+        energy.extend(method.map(|method| ("method".to_owned(), json!(method))));
         object.insert("energy_j".into(), Value::Object(energy));
-        let by_device = point.by_device().into_iter();
-        let by_device = by_device.map(|(uuid, energy)| (uuid, json!(energy.get())));
-        object.insert(
-            "energy_by_device_j".into(),
-            Value::Object(by_device.collect()),
-        );
-        let power = outcome.energy / outcome.time;
-        object.insert("average_power_w".into(), json!(power.get()));
-        if let Some(items) = outcome.items {
-            object.insert("items".into(), json!(items as u64));
-            object.insert("items_per_s".into(), json!(items / outcome.time.get()));
-            object.insert(
-                "energy_per_item_j".into(),
-                json!(outcome.energy.get() / items),
-            );
-        }
-        let values = point.values().into_iter();
-        let values = values.map(|(name, value)| (name, json!(value.mean)));
-        object.insert("values".into(), Value::Object(values.collect()));
-        object.insert("phases".into(), phases(point));
-        if let Some(reference) = reference {
-            let against = json!({
-                "time": (outcome.time / reference.time).get() - 1.0,
-                "energy": (outcome.energy / reference.energy).get() - 1.0,
-            });
-            object.insert("vs_reference".into(), against);
-            let values: Map<String, Value> = objectives
-                .iter()
-                .filter_map(|o| Some((o.to_string(), json!(o.value(&outcome, reference)?))))
-                .collect();
-            object.insert("objectives".into(), Value::Object(values));
-        }
     }
+    let by_device = point.by_device().into_iter();
+    let by_device = by_device.map(|(uuid, energy)| (uuid, json!(energy.get())));
+    object.insert(
+        "energy_by_device_j".into(),
+        Value::Object(by_device.collect()),
+    );
+    let mut put = |name: &str, value: Option<f64>| {
+        let value = value.filter(|value| value.is_finite());
+        object.extend(value.map(|value| (name.to_owned(), json!(value))));
+    };
+    let joules = outcome.energy.map(|energy| energy.get());
+    put(
+        "average_power_w",
+        point.average_power().map(|power| power.get()),
+    );
+    put("items", outcome.items);
+    put(
+        "items_per_s",
+        outcome.items.map(|items| items / outcome.time.get()),
+    );
+    put(
+        "energy_per_item_j",
+        joules
+            .zip(outcome.items)
+            .map(|(joules, items)| joules / items),
+    );
+    let values = point.values().into_iter();
+    let values = values.map(|(name, value)| (name, json!(value.mean)));
+    object.insert("values".into(), Value::Object(values.collect()));
+    object.insert("phases".into(), phases(point));
+    if let Some(reference) = comparison.reference() {
+        let mut against = Map::new();
+        let mut put = |name: &str, ratio: Option<f64>| {
+            let ratio = ratio.filter(|ratio| ratio.is_finite());
+            against.extend(ratio.map(|ratio| (name.to_owned(), json!(ratio - 1.0))));
+        };
+        put("time", Some((outcome.time / reference.time).get()));
+        let energies = outcome.energy.zip(reference.energy);
+        put("energy", energies.map(|(here, there)| (here / there).get()));
+        object.insert("vs_reference".into(), Value::Object(against));
+    }
+    let values: Map<String, Value> = objectives
+        .iter()
+        .filter_map(|objective| {
+            let value = objective.value(&outcome, comparison.basis()).ok()?;
+            Some((objective.to_string(), json!(value)))
+        })
+        .collect();
+    object.insert("objectives".into(), Value::Object(values));
     Value::Object(object)
 }
 

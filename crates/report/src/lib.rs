@@ -15,7 +15,7 @@ mod studies;
 mod table;
 mod terminal;
 
-pub use choices::{Choice, choices, recommendation};
+pub use choices::{Row, choices, recommendation};
 pub use csv_text::study_csv;
 pub use deviations::{deviations_summary, deviations_text};
 pub use devices::{devices_json, devices_text, doctor_json, doctor_text};

@@ -1,27 +1,28 @@
 //! A study as tables 2 and 3 of power_capping_2022 show it.
 
-use sweetspot_decide::Objective;
+use sweetspot_decide::Question;
 use sweetspot_device::Shortfall;
+use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
 
 use crate::choices::{axis_name, cell, choices, heading, recommendation, setting};
 use crate::table::Rows;
 
 /// For a terminal.
-pub fn study_text(study: &Study, objective: Objective) -> String {
-    let mut parts = vec![title(study), rows(study, objective).terminal()];
+pub fn study_text(study: &Study, question: &Question) -> String {
+    let mut parts = vec![title(study), rows(study, question).terminal()];
     parts.extend(failures(study));
     parts.extend(shortfalls(study));
-    parts.extend(recommendation(study, objective));
+    parts.push(recommendation(study, question));
     parts.join("\n\n") + "\n"
 }
 
 /// For a document.
-pub fn study_markdown(study: &Study, objective: Objective) -> String {
-    let mut parts = vec![title(study), rows(study, objective).markdown()];
+pub fn study_markdown(study: &Study, question: &Question) -> String {
+    let mut parts = vec![title(study), rows(study, question).markdown()];
     parts.extend(failures(study));
     parts.extend(shortfalls(study));
-    parts.extend(recommendation(study, objective));
+    parts.push(recommendation(study, question));
     parts.join("\n\n") + "\n"
 }
 
@@ -73,7 +74,7 @@ fn devices(study: &Study) -> &str {
     }
 }
 
-fn rows(study: &Study, objective: Objective) -> Rows {
+fn rows(study: &Study, question: &Question) -> Rows {
     let varied = study.varied();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
@@ -86,18 +87,25 @@ fn rows(study: &Study, objective: Objective) -> Rows {
     ];
     headings.extend(results.map(str::to_owned));
     let mut rows = Rows::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for (index, choice) in choices(study, objective).into_iter().enumerate() {
-        let percent = |ratio: sweetspot_quantity::Ratio| match index {
-            0 => "-".to_owned(),
-            _ => format!("{:+.1}", 100.0 * ratio.get()),
+    for (index, choice) in choices(study, question).into_iter().enumerate() {
+        let percent = |ratio: Option<Ratio>| match ratio {
+            Some(ratio) if index > 0 => format!("{:+.1}", 100.0 * ratio.get()),
+            _ => "-".to_owned(),
         };
+        let outcome = &choice.outcome;
+        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let power = outcome.energy.map(|energy| (energy / outcome.time).get());
         let mut row = vec![choice.label.clone()];
         row.extend(varied.iter().map(|axis| cell(axis, choice.point)));
         row.extend([
-            format!("{:.1}", (choice.outcome.energy / choice.outcome.time).get()),
-            format!("{:.3}", choice.outcome.energy.get() / 1e3),
+            known(power.map(|power| format!("{power:.1}"))),
+            known(
+                outcome
+                    .energy
+                    .map(|energy| format!("{:.3}", energy.get() / 1e3)),
+            ),
             percent(choice.energy),
-            format!("{:.1}", choice.outcome.time.get()),
+            format!("{:.1}", outcome.time.get()),
             percent(choice.time),
         ]);
         rows.push(row);

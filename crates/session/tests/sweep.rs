@@ -86,7 +86,7 @@ fn the_papers_choices_are_good_choices_here() {
                 };
                 sweep(&definition).unwrap()
             });
-        let (_, outcomes) = study.outcomes();
+        let outcomes: Vec<_> = study.points.iter().filter_map(Point::outcome).collect();
         let reference = study.reference.outcome().unwrap();
         let ours = best(&outcomes, &reference, objective).unwrap();
         let caps: Vec<_> = study

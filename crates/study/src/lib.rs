@@ -18,7 +18,7 @@ pub use axis::{AxisError, MOST_VALUES, parse_axis};
 pub use configuration::{Axis, BATCH, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use plan::{Order, Plan, Task, Until};
-pub use results::{Best, Point, Study, Subject, WorkloadInfo};
+pub use results::{Point, Study, Subject, WorkloadInfo};
 pub use run::{
     DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, PhaseResult, RunEnd, RunRecord,
     RunResult, Status,

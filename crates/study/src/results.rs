@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sweetspot_decide::{Objective, Outcome, best};
+use sweetspot_decide::{Candidate, Comparison, Outcome, Tariff};
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_stats::{Summary, differ};
+use sweetspot_stats::Summary;
 
 use crate::{
     Axis, Configuration, EnergyOf, Enforced, Failure, PhaseResult, Plan, RunEnd, RunRecord,
@@ -96,35 +96,48 @@ impl Point {
     /// Mean energy over mean time.
     pub fn average_power(&self) -> Option<Watts> {
         let outcome = self.outcome()?;
-        Some(outcome.energy / outcome.time)
+        Some(outcome.energy? / outcome.time)
     }
 
     /// The means, for choosing; nothing where a run failed: those that did not would be a choice of
     /// the lucky ones.
     pub fn outcome(&self) -> Option<Outcome> {
-        if self.status() != Status::Ok {
-            return None;
+        match self.status() {
+            Status::Ok => Outcome::mean(&self.candidate().runs),
+            _ => None,
         }
-        Some(Outcome {
-            time: Seconds::new(self.time()?.mean),
-            energy: Joules::new(self.energy()?.mean),
-            items: self.summary(|run| run.items).map(|items| items.mean),
-        })
     }
 
-    /// An objective's value in each run.
-    fn values_of(&self, objective: Objective, reference: &Outcome) -> Vec<f64> {
-        let outcome = |run: &RunResult| {
-            Some(Outcome {
-                time: run.time,
-                energy: run.energy_of(self.energy_of)?.value,
-                items: run.items,
+    /// Its runs as `decide` sees them. What is set can be limited like what is measured.
+    pub fn candidate(&self) -> Candidate {
+        let configuration = &self.configuration;
+        let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
+        let parameters = configuration.parameters.keys().cloned();
+        let settings: Vec<(String, f64)> = knobs
+            .into_iter()
+            .chain(parameters.map(Axis::Parameter))
+            .filter_map(|axis| {
+                let name = axis.name().replace('-', "_");
+                Some((name, axis.number(configuration)?))
             })
+            .collect();
+        let outcome = |run: &RunResult| {
+            let mut values: BTreeMap<String, f64> = settings.iter().cloned().collect();
+            values.extend(run.values.clone());
+            Outcome {
+                items: run.items,
+                gpus: configuration.gpus,
+                values,
+                ..Outcome::new(
+                    run.time,
+                    run.energy_of(self.energy_of).map(|energy| energy.value),
+                )
+            }
         };
-        let values = self
-            .results()
-            .filter_map(|run| objective.value(&outcome(run)?, reference));
-        values.collect()
+        Candidate {
+            runs: self.results().map(outcome).collect(),
+            failed: self.failure().map(|failure| failure.reason.clone()),
+        }
     }
 
     /// The mean of each value that every run reported.
@@ -188,17 +201,6 @@ impl Point {
         };
         first.phases.iter().map(mean).collect()
     }
-}
-
-/// A choice and what cannot be told from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Best {
-    /// Index of the best point.
-    pub point: usize,
-    /// Points whose runs do not differ significantly from its runs.
-    pub tied_with: Vec<usize>,
-    /// Whether the reference is no worse, or not significantly so.
-    pub reference_is_as_good: bool,
 }
 
 /// The workload of a study, in words; what is not known is absent.
@@ -281,26 +283,12 @@ impl Study {
         format!("{} on {}", subject.workload.name, subject.device_name)
     }
 
-    /// The best point by an objective, and which others do as well.
-    pub fn best(&self, objective: Objective) -> Option<Best> {
-        let reference = self.reference.outcome()?;
-        let (indices, outcomes) = self.outcomes();
-        let chosen = best(&outcomes, &reference, objective)?;
-        let point = indices[chosen];
-        let values = |point: &Point| point.values_of(objective, &reference);
-        let of_best = values(&self.points[point]);
-        let ties = |other: &Point| differ(&of_best, &values(other)) == Some(false);
-        let value = |outcome: &Outcome| objective.value(outcome, &reference);
-        let better = objective.is_better(value(&outcomes[chosen])?, value(&reference)?);
-        Some(Best {
-            tied_with: indices
-                .iter()
-                .copied()
-                .filter(|other| *other != point && ties(&self.points[*other]))
-                .collect(),
-            reference_is_as_good: !better || ties(&self.reference),
-            point,
-        })
+    /// Its points against its reference; a point's index is its candidate's.
+    pub fn comparison(&self, tariff: &Tariff) -> Comparison {
+        let candidates: Vec<Candidate> = self.points.iter().map(Point::candidate).collect();
+        let reference = Some(self.reference.candidate());
+        let reference = reference.filter(|reference| !reference.runs.is_empty());
+        Comparison::new(&candidates, reference.as_ref(), tariff.clone())
     }
 
     /// The knobs that have several values in the study; the power cap where there are none.
@@ -316,14 +304,5 @@ impl Study {
             true => vec![Axis::PowerCap],
             false => varied,
         }
-    }
-
-    /// Indices and outcomes of the points that have one.
-    pub fn outcomes(&self) -> (Vec<usize>, Vec<Outcome>) {
-        self.points
-            .iter()
-            .enumerate()
-            .filter_map(|(index, point)| Some((index, point.outcome()?)))
-            .unzip()
     }
 }

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use sweetspot_decide::Objective;
 use sweetspot_study::EnergyOf;
 
-use super::shared::ExportArgs;
+use super::shared::{ExportArgs, QuestionArgs};
 
 /// Look after studies: list, show, export, merge, delete.
 #[derive(Debug, Args)]
@@ -35,9 +34,8 @@ pub enum StudyCommand {
         /// Whose energy counts: job-gpus, all-gpus, node [default: as when it was made].
         #[arg(long, value_name = "WHOSE")]
         energy_of: Option<EnergyOf>,
-        /// What the recommendation is for.
-        #[arg(long, value_name = "OBJ", default_value = "edp")]
-        objective: Objective,
+        #[command(flatten)]
+        question: Box<QuestionArgs>,
         #[command(flatten)]
         export: ExportArgs,
     },

@@ -5,13 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use sweetspot_decide::Objective;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressPattern, Window};
 use sweetspot_study::{EnergyOf, Order};
 
-use super::shared::{ExportArgs, VariantArgs, positive_seconds, whole_number};
+use super::shared::{ExportArgs, QuestionArgs, VariantArgs, positive_seconds, whole_number};
 
 /// Try every power cap, clock, batch size or number of GPUs, several times each, and say which is best.
 ///
@@ -144,15 +143,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "WHOSE", help_heading = "Answer")]
     pub energy_of: Option<EnergyOf>,
 
-    /// What the recommendation is for: energy, time, power, edp, ed2p, eds:K, gain-minus-loss,
-    /// energy-per-item, items-per-joule, throughput.
-    #[arg(
-        long,
-        value_name = "OBJ",
-        default_value = "edp",
-        help_heading = "Answer"
-    )]
-    pub objective: Objective,
+    #[command(flatten)]
+    pub question: QuestionArgs,
 
     /// Where the study is kept: a new folder [default: studies/NAME here].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
