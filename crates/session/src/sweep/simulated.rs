@@ -181,12 +181,14 @@ impl Simulated {
         let of = outline.subject.energy_of;
         let folder = store.as_ref().map(|store| store.folder().to_owned());
         loop {
-            let pending = outline.plan.pending(points, of);
-            if pending.is_empty() {
+            let mut pending = outline.plan.pending(points, of);
+            let Some(round) = pending.iter().map(|task| task.repeat).min() else {
                 return Ok(());
-            }
+            };
             let done = points.iter().map(|point| point.runs.len()).sum();
             let mut count = (done, done + pending.len());
+            // Round by round, so that what failed is not tried again, however many threads there are.
+            pending.retain(|task| task.repeat == round);
             let next = AtomicUsize::new(0);
             let stop = AtomicBool::new(false);
             let work = |sender: SyncSender<Result<RunRecord, SessionError>>| {
