@@ -5,9 +5,11 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::{
+    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
+};
 use parquet::record::Field;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
@@ -114,25 +116,15 @@ pub fn write_samples(series: &[Series]) -> Result<Vec<u8>, ParquetError> {
         .set_compression(Compression::UNCOMPRESSED)
         .set_column_dictionary_enabled(time.clone(), false)
         .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED)
-        .set_statistics_enabled(parquet::file::properties::EnabledStatistics::Chunk);
+        .set_statistics_enabled(EnabledStatistics::None);
     let mut bytes = Vec::new();
     let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;
     let rows: usize = series.iter().map(|one| one.nanos.len()).sum();
     let nanos: Vec<i64> = series.iter().flat_map(|one| &one.nanos).copied().collect();
     put::<Int64Type>(&mut group, &nanos, None)?;
-    let (devices, sources) = (
-        series.iter().map(|one| &one.device),
-        series.iter().map(|one| &one.source),
-    );
-    for texts in [devices.collect::<Vec<_>>(), sources.collect()] {
-        let mut values = Vec::with_capacity(rows);
-        for (one, text) in series.iter().zip(texts) {
-            let value = ByteArray::from(text.as_bytes().to_vec());
-            values.extend(std::iter::repeat_n(value, one.nanos.len()));
-        }
-        put::<ByteArrayType>(&mut group, &values, None)?;
-    }
+    texts(&mut group, series, |one| &one.device)?;
+    texts(&mut group, series, |one| &one.source)?;
     for quantity in present {
         match quantity {
             Quantity::Energy => number::<DoubleType>(&mut group, series, quantity, |v| v)?,
@@ -153,6 +145,28 @@ pub fn write_samples(series: &[Series]) -> Result<Vec<u8>, ParquetError> {
     group.close()?;
     writer.close()?;
     Ok(bytes)
+}
+
+/// A text for each row of a series: handed over in pieces, for they are all the same.
+fn texts(
+    group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+    series: &[Series],
+    text: impl Fn(&Series) -> &String,
+) -> Result<(), ParquetError> {
+    const PIECE: usize = 1024;
+    let mut column = next(group)?;
+    for one in series {
+        let value = ByteArray::from(text(one).as_bytes().to_vec());
+        let piece = vec![value; PIECE.min(one.nanos.len())];
+        let mut left = one.nanos.len();
+        while left > 0 {
+            let rows = left.min(PIECE);
+            let typed = column.typed::<ByteArrayType>();
+            typed.write_batch(&piece[..rows], None, None)?;
+            left -= rows;
+        }
+    }
+    column.close()
 }
 
 fn number<T: DataType>(
@@ -181,14 +195,19 @@ fn number<T: DataType>(
     put::<T>(group, &known, Some(&levels))
 }
 
+fn next<'a>(
+    group: &'a mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+) -> Result<SerializedColumnWriter<'a>, ParquetError> {
+    let column = group.next_column()?;
+    column.ok_or_else(|| ParquetError::General("a column is missing".to_owned()))
+}
+
 fn put<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     known: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else {
-        return Err(ParquetError::General("a column is missing".to_owned()));
-    };
+    let mut column = next(group)?;
     column.typed::<T>().write_batch(known, levels, None)?;
     column.close()
 }
