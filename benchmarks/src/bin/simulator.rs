@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
-use sweetspot_session::{SweepRequest, sweep};
+use sweetspot_session::{Conduct, Sweep};
 use sweetspot_sim::{
     Chip, Job, Limits, Order, State, Trace, Variant, Variation, Work, find_gpu, find_workload, run,
 };
+use sweetspot_study::{Definition, Point, RunEnd, Study};
 
 const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
 const NETWORKS: [&str; 6] = [
@@ -39,10 +40,11 @@ fn twelve_sweeps() -> Result<()> {
         let mut studies = Vec::new();
         for gpu in BOARDS {
             for network in NETWORKS {
-                studies.push(sweep(&SweepRequest {
+                let conduct = Conduct {
                     threads: NonZeroUsize::new(threads).context("at least one thread")?,
-                    ..SweepRequest::new(gpu, network)
-                })?);
+                };
+                let sweep = Sweep::prepare(&Definition::simulated(gpu, network))?;
+                studies.push(sweep.run(None, &conduct, &mut ())?);
             }
         }
         times.push(begun.elapsed().as_secs_f64());
@@ -56,10 +58,15 @@ fn twelve_sweeps() -> Result<()> {
     let simulated: f64 = results[0]
         .iter()
         .flat_map(|study| &study.points)
-        .flat_map(|point| &point.runs)
+        .flat_map(Point::results)
         .map(|run| run.time.get())
         .sum();
-    let same = results[0] == results[1];
+    let ends = |studies: &[Study]| -> Vec<RunEnd> {
+        let points = studies.iter().flat_map(|study| &study.points);
+        let runs = points.flat_map(|point| &point.runs);
+        runs.map(|run| run.end.clone()).collect()
+    };
+    let same = ends(&results[0]) == ends(&results[1]);
     println!(
         "twelve sweeps: {runs} runs, {:.0} virtual hours: {:.3} s on 1 thread, {:.3} s on 2 ({:.2} times as fast); target {TARGET} s, {:.0} times faster than that; same bits: {same}",
         simulated / HOUR,

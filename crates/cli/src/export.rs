@@ -6,7 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use sweetspot_decide::Question;
+use sweetspot_report::{study_csv, study_json, study_markdown};
+use sweetspot_study::Study;
 use tempfile::NamedTempFile;
+
+use crate::args::ExportArgs;
 
 /// A place for a document. It is tried before the work starts, so that a bad path is told at once, and a
 /// file takes its name only when it is whole, so that an old one is never lost to half a new one.
@@ -79,6 +84,64 @@ impl std::fmt::Display for Document {
             Target::Stdout => f.write_str("standard output"),
             _ => write!(f, "{}", self.path.display()),
         }
+    }
+}
+
+/// The documents of a study.
+pub struct StudyDocuments {
+    json: Option<Document>,
+    csv: Option<Document>,
+    markdown: Option<Document>,
+}
+
+impl StudyDocuments {
+    pub fn open(args: &ExportArgs) -> Result<Self> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
+        let documents = Self {
+            json: open(&args.export_json)?,
+            csv: open(&args.export_csv)?,
+            markdown: open(&args.export_md)?,
+        };
+        refuse_twins(&documents.all())?;
+        Ok(documents)
+    }
+
+    fn all(&self) -> Vec<&Document> {
+        let all = [&self.json, &self.csv, &self.markdown];
+        all.into_iter().flatten().collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    pub fn on_stdout(&self) -> bool {
+        self.all().iter().any(|document| document.is_stdout())
+    }
+
+    pub fn write(&self, study: &Study, question: &Question) -> Result<()> {
+        if let Some(json) = &self.json {
+            let document = study_json(study, question);
+            json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        }
+        if let Some(csv) = &self.csv {
+            csv.write(&study_csv(study)?)?;
+        }
+        if let Some(markdown) = &self.markdown {
+            markdown.write(&study_markdown(study, question))?;
+        }
+        Ok(())
+    }
+}
+
+/// Two documents in one place would be none.
+pub fn refuse_twins(all: &[&Document]) -> Result<()> {
+    match (1..all.len()).find(|index| all[..*index].contains(&all[*index])) {
+        Some(twice) => bail!(
+            "two documents cannot go to {}: give each its own file",
+            all[twice]
+        ),
+        None => Ok(()),
     }
 }
 

@@ -4,10 +4,12 @@ mod args;
 mod child;
 mod export;
 mod measure;
+mod progress;
 mod run;
 mod see;
 mod sim_workload;
 mod simulate;
+mod study;
 mod sweep;
 
 use std::process::ExitCode;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(args),
+        Command::Study(args) => study::run(args),
+        Command::Task(args) => study::task(&args),
         Command::Restore => run::restore(),
         Command::Devices(args) => see::devices(&args),
         Command::Doctor(args) => see::doctor(&args),

@@ -6,18 +6,17 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_report::{
-    measurement_csv, measurement_json, measurement_markdown, measurement_text, samples_parquet,
-};
+use sweetspot_report::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
 use sweetspot_session::SessionError;
 use sweetspot_session::measure::{
-    MeasureRequest, Measurement, RunMeasurement, Stopped, Watch, Window, measure,
+    MeasureRequest, Measurement, RunMeasurement, Stopped, Watch, Window, measure, series,
 };
+use sweetspot_study::write_samples;
 
 use crate::NOT_MET;
 use crate::args::MeasureArgs;
 use crate::child::{by_signal, not_run, passed_on};
-use crate::export::{Document, is_closed_pipe, print};
+use crate::export::{Document, is_closed_pipe, print, refuse_twins};
 
 pub fn run(args: MeasureArgs) -> Result<ExitCode> {
     let open = |path: &Option<PathBuf>| -> Result<Option<Document>> {
@@ -31,12 +30,7 @@ pub fn run(args: MeasureArgs) -> Result<ExitCode> {
         .into_iter()
         .flatten()
         .collect();
-    if let Some(twice) = (1..all.len()).find(|index| all[..*index].contains(&all[*index])) {
-        bail!(
-            "two documents cannot go to {}: give each its own file",
-            all[twice]
-        );
-    }
+    refuse_twins(&all)?;
     let on_stdout = all.iter().any(|document| document.is_stdout());
     let request = request(args, on_stdout)?;
     let mut line = Line::new();
@@ -66,7 +60,8 @@ pub fn run(args: MeasureArgs) -> Result<ExitCode> {
         written.note(markdown.write(&measurement_markdown(&measurement)));
     }
     if let Some(samples) = samples {
-        let bytes = samples_parquet(&recording);
+        let begin = recording.begins.first().copied().unwrap_or_default();
+        let bytes = write_samples(&series(&recording.recorded, begin));
         written.note(
             bytes
                 .map_err(Into::into)

@@ -1,90 +1,227 @@
 //! `sweetspot sweep`.
 
+use std::io::{BufRead, IsTerminal, Write};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use sweetspot_report::{study_csv, study_json, study_markdown, study_text};
-use sweetspot_session::{Axes, Setup, SweepRequest, sweep};
-use sweetspot_study::Status;
+use anyhow::{Context, Result, bail};
+use sweetspot_report::{plan_text, study_text};
+use sweetspot_session::{Conduct, Sweep, all_went_well};
+use sweetspot_study::{AxisText, Definition, Store};
 
 use crate::NOT_MET;
 use crate::args::SweepArgs;
-use crate::export::{Document, print};
+use crate::export::{Document, StudyDocuments, print};
+use crate::progress::Bar;
 
 pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
-    let args = *args;
-    let objective = args.objective;
-    let documents = [
-        &args.export.export_json,
-        &args.export.export_csv,
-        &args.export.export_md,
-    ]
-    .map(|path| path.as_deref().map(Document::open).transpose());
-    let request = request(args)?;
-    let [json, csv, markdown] = documents;
-    let (json, csv, markdown) = (json?, csv?, markdown?);
-    let all: Vec<&Document> = [&json, &csv, &markdown].into_iter().flatten().collect();
-    if let Some(twice) = (1..all.len()).find(|index| all[..*index].contains(&all[*index])) {
-        bail!(
-            "two documents cannot go to {}: give each its own file",
-            all[twice]
-        );
+    let mut args = *args;
+    if let Some(study) = args.resume.take() {
+        return resume(&args, &study);
     }
-    let on_stdout = all.iter().any(|document| document.is_stdout());
-    let study = sweep(&request)?;
-    if let Some(json) = json {
-        let document = study_json(&study, objective);
-        json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+    args.question.question()?;
+    let definition = definition(&args)?;
+    if let Some(path) = &args.write_study {
+        let document = Document::open(path)?;
+        document.write(&definition.text()?)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    if let Some(csv) = csv {
-        csv.write(&study_csv(&study)?)?;
+    let networks: Vec<String> = match &definition.network {
+        Some(networks) => networks
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .collect(),
+        None => Vec::new(),
+    };
+    if networks.len() < 2 {
+        return one(&args, &definition);
     }
-    if let Some(markdown) = markdown {
-        markdown.write(&study_markdown(&study, objective))?;
+    if args.study.is_some() || !StudyDocuments::open(&args.export)?.is_empty() {
+        bail!("several networks are a study each: give --study and --export for one at a time");
     }
-    if !on_stdout {
-        print(&study_text(&study, objective))?;
+    let mut met = true;
+    for network in networks {
+        let definition = Definition {
+            network: Some(network),
+            ..definition.clone()
+        };
+        met &= one(&args, &definition)? == ExitCode::SUCCESS;
     }
-    let met = study.points.iter().all(|point| point.status == Status::Ok);
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
 }
 
-fn request(args: SweepArgs) -> Result<SweepRequest> {
-    if args.simulate.is_none() && args.node.is_none() {
-        bail!(
-            "this version sweeps simulated GPUs only: name one with --simulate (`sweetspot simulate --list` shows them)"
-        );
+fn one(args: &SweepArgs, definition: &Definition) -> Result<ExitCode> {
+    let documents = StudyDocuments::open(&args.export)?;
+    let sweep = Sweep::prepare(definition)?;
+    if args.dry_run {
+        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    if !args.cmd.is_empty() {
-        bail!(
-            "--simulate runs in virtual time and cannot run a command: give --network NAME in place of `-- CMD`"
-        );
-    }
-    let Some(network) = args.network else {
-        bail!(
-            "--simulate needs a workload: add --network NAME (`sweetspot simulate --list` shows them)"
-        );
+    confirm(args, sweep.outline.plan.len())?;
+    let mut store = match args.no_study {
+        true => None,
+        false => Some(create(args, &sweep)?),
     };
+    conduct(args, &sweep, store.as_mut(), &documents)
+}
+
+fn resume(args: &SweepArgs, study: &Path) -> Result<ExitCode> {
+    let documents = StudyDocuments::open(&args.export)?;
+    if args.file.is_some() || args.simulate.is_some() || !args.cmd.is_empty() {
+        bail!("--resume goes on with the study as it was defined: give it alone");
+    }
+    let folder = crate::study::folder(study);
+    let mut store = Store::resume(&folder)?;
+    let sweep = Sweep::again(&store.outline()?)?;
+    if args.dry_run {
+        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    conduct(args, &sweep, Some(&mut store), &documents)
+}
+
+fn conduct(
+    args: &SweepArgs,
+    sweep: &Sweep,
+    mut store: Option<&mut Store>,
+    documents: &StudyDocuments,
+) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    Ok(SweepRequest {
-        setup: Setup {
-            gpus: args.simulate,
-            node: args.node,
-            network,
-            variant: args.variant.variant(),
-            items: args.items,
-            energy_of: args.energy_of,
-        },
-        batch: args.batch,
-        axes: Axes {
-            power_cap: args.power_cap,
-            core_clock: args.core_clock,
-            memory_clock: args.memory_clock,
-            gpus: args.gpus,
-        },
-        repeat: args.repeat,
-        seed: args.seed,
+    let conduct = Conduct {
         threads: args.threads.unwrap_or(cores),
-    })
+    };
+    let question = args.question.question()?;
+    let mut bar = Bar::new(question.clone());
+    let study = sweep.run(store.as_deref_mut(), &conduct, &mut bar);
+    bar.end();
+    let study = study?;
+    let on_stdout = documents.on_stdout();
+    if !on_stdout {
+        print(&study_text(&study, &question))?;
+    }
+    documents.write(&study, &question)?;
+    if let Some(store) = store {
+        let place = format!("Study: {}\n", store.folder().display());
+        match on_stdout {
+            true => eprint!("sweetspot: {place}"),
+            false => print(&format!("\n{place}"))?,
+        }
+    }
+    let met = all_went_well(&study);
+    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+}
+
+/// What the flags say, and the file where there is one.
+fn definition(args: &SweepArgs) -> Result<Definition> {
+    let axis = |text: &Option<String>| text.clone().map(AxisText);
+    let mut parameters = std::collections::BTreeMap::new();
+    for (name, values) in &args.axis {
+        if parameters
+            .insert(name.clone(), AxisText(values.clone()))
+            .is_some()
+        {
+            bail!("--axis {name} is there twice: give all its values in one");
+        }
+    }
+    let words = args.cmd.iter().map(|word| word.to_str().map(str::to_owned));
+    let command: Option<Vec<String>> = words.collect();
+    let command =
+        command.context("the command is no text (UTF-8), so that a study cannot keep it")?;
+    let variant = &args.variant;
+    let flags = Definition {
+        command: (!command.is_empty()).then_some(command),
+        device: args.device.clone(),
+        simulate: args.simulate.clone(),
+        node: args.node.clone(),
+        network: args.network.clone(),
+        mode: variant.mode().map(str::to_owned),
+        conv_algorithm: variant.conv_algorithm.clone(),
+        dataset: variant.dataset.clone(),
+        batch: args.batch,
+        items: args.items,
+        power_cap: axis(&args.power_cap),
+        core_clock: axis(&args.core_clock),
+        memory_clock: axis(&args.memory_clock),
+        gpus: axis(&args.gpus),
+        reference: args.reference.clone(),
+        energy_of: args.energy_of,
+        repeat: args.repeat,
+        until: args.until,
+        at_most: args.at_most,
+        order: args.order,
+        seed: args.seed,
+        warmup: args.warmup,
+        settle: args.settle,
+        cool_to: args.cool_to,
+        timeout: args.timeout,
+        window: args.window.as_ref().map(ToString::to_string),
+        progress: args.progress.clone(),
+        method: args.method.map(|method| method.to_string()),
+        samples: args.no_samples.then_some(false),
+        axis: parameters,
+    };
+    let definition = match &args.file {
+        Some(path) => flags.or(read(path)?),
+        None => flags,
+    };
+    Ok(definition)
+}
+
+fn read(path: &Path) -> Result<Definition> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the study file {}", path.display()))?;
+    Definition::parse(&text).with_context(|| format!("study file {}", path.display()))
+}
+
+/// More runs than this are asked about first.
+const MANY: usize = 10_000;
+
+fn confirm(args: &SweepArgs, runs: usize) -> Result<()> {
+    if runs <= MANY || args.yes {
+        return Ok(());
+    }
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        bail!(
+            "the study has {runs} runs, more than {MANY}: take a larger step or fewer repeats, or say --yes"
+        );
+    }
+    eprint!("sweetspot: the study has {runs} runs: begin? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => bail!("nothing was run"),
+    }
+}
+
+/// A new study in the folder that the user names, else in one with a name of its own.
+fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
+    if let Some(folder) = &args.study {
+        return Ok(Store::create(folder, &sweep.outline)?);
+    }
+    let base = PathBuf::from("studies");
+    let name = sweep.name();
+    for number in 1.. {
+        let folder = base.join(match number {
+            1 => name.clone(),
+            number => format!("{name}-{number}"),
+        });
+        // Whoever makes the folder has it.
+        std::fs::create_dir_all(&base).with_context(|| {
+            format!(
+                "cannot make {} for the study (--study names another place, --no-study keeps none)",
+                base.display()
+            )
+        })?;
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(Store::create(&folder, &sweep.outline)?),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot make {} for the study (--study names another place, --no-study keeps none)", folder.display()));
+            }
+        }
+    }
+    bail!("no name is left for a study")
 }

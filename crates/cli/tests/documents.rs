@@ -1,7 +1,7 @@
 //! Every `console` block of the README and of docs/ shows what really happens.
 //!
 //! Lines that begin with `$ ` are commands; what follows is what they print. Commands of the program run
-//! in docs/examples; others are left alone. `SNAPSHOTS=overwrite` writes what happens into the documents.
+//! in a copy of docs/examples; others are left alone. `SNAPSHOTS=overwrite` writes what happens into the documents.
 
 mod common;
 
@@ -32,8 +32,19 @@ fn arguments(command: &str) -> Option<Vec<&str>> {
     Some(rest.split_whitespace().collect())
 }
 
+/// A folder of its own for a document's commands.
+fn examples() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(root().join("docs/examples")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    folder
+}
+
 /// The document as it should be, and how many commands it runs.
 fn renewed(document: &str) -> (String, usize) {
+    let folder = examples();
     let (mut lines, mut commands) = (Vec::new(), 0);
     let (mut in_block, mut skipping) = (false, false);
     for line in document.lines() {
@@ -44,7 +55,7 @@ fn renewed(document: &str) -> (String, usize) {
             skipping = false;
             lines.push(line.to_owned());
             if let Some(arguments) = arguments(command) {
-                let output = sweetspot(&root().join("docs/examples"), &arguments);
+                let output = sweetspot(folder.path(), &arguments);
                 let shown = text(&output.stdout) + &text(&output.stderr);
                 lines.extend(shown.lines().map(str::to_owned));
                 commands += 1;

@@ -1,44 +1,256 @@
-//! The best outcome, and those that no other beats.
+//! The best candidate, and how sure that is.
 
-use crate::{Objective, Outcome};
+use crate::comparison::Entry;
+use crate::margin::Judged;
+use crate::objective::same;
+use crate::{
+    Basis, Broken, Comparison, Estimate, Limit, Margin, NoChoice, NoValue, Objective, Outcome,
+    Standing, Value,
+};
 
-/// The index of the best outcome; of equals, the first. Nothing where the objective has no value.
-pub fn best(outcomes: &[Outcome], reference: &Outcome, objective: Objective) -> Option<usize> {
-    let mut best: Option<(usize, f64)> = None;
-    for (index, outcome) in outcomes.iter().enumerate() {
-        let Some(value) = objective.value(outcome, reference) else {
-            continue;
-        };
-        if best.is_none_or(|(_, champion)| objective.is_better(value, champion)) {
-            best = Some((index, value));
-        }
-    }
-    best.map(|(index, _)| index)
+/// The best candidate by an objective within limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// Its index.
+    pub candidate: usize,
+    /// Its value.
+    pub value: Estimate,
+    /// The second best, and by how much the choice is better.
+    pub runner_up: Option<(usize, Margin)>,
+    /// By how much the choice is better than the reference, where that has a value.
+    pub against_reference: Option<Margin>,
+    /// What the reference itself misses of the limits: where it misses any, it is no alternative.
+    pub reference_breaks: Vec<Broken>,
+    /// Those within the limits that do not differ significantly, ascending.
+    pub tied_with: Vec<usize>,
+    /// Those within the limits of which nothing can be told, for want of repeats, ascending.
+    pub untold: Vec<usize>,
+    /// Those that were not to be chosen.
+    pub excluded: Vec<Excluded>,
+    /// Whether time and energy were compared for the same number of items.
+    pub per_item: bool,
 }
 
-/// The indices, ascending, of outcomes that no other beats in both time and energy.
-pub fn pareto(outcomes: &[Outcome]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..outcomes.len())
-        .filter(|index| outcomes[*index].time.is_finite() && outcomes[*index].energy.is_finite())
-        .collect();
-    let key = |index: usize| (outcomes[index].time.get(), outcomes[index].energy.get());
-    order.sort_by(|a, b| {
-        let ((time_a, energy_a), (time_b, energy_b)) = (key(*a), key(*b));
-        time_a
-            .total_cmp(&time_b)
-            .then(energy_a.total_cmp(&energy_b))
-    });
-    // Going from the fastest to the slowest, an outcome is on the front if it needs less energy than
-    // every faster one, or is the twin of the last on the front.
-    let mut front: Vec<usize> = Vec::new();
-    for index in order {
-        let kept = front
-            .last()
-            .is_none_or(|last| key(index).1 < key(*last).1 || key(index) == key(*last));
-        if kept {
-            front.push(index);
+impl Choice {
+    /// Whether the reference keeps to the limits and is no worse, or not significantly so; unknown without
+    /// a reference or for want of repeats.
+    pub fn reference_is_as_good(&self) -> Option<bool> {
+        let margin = self.against_reference?;
+        if !self.reference_breaks.is_empty() {
+            return Some(false);
+        }
+        match margin.standing {
+            Standing::Better => Some(false),
+            Standing::Same | Standing::Worse => Some(true),
+            Standing::Unknown => (margin.by <= 0.0).then_some(true),
         }
     }
-    front.sort_unstable();
-    front
+}
+
+/// A candidate that was not to be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Excluded {
+    /// Its index.
+    pub candidate: usize,
+    /// Why.
+    pub why: Exclusion,
+}
+
+/// Why a candidate was not to be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exclusion {
+    /// A run failed.
+    Failed(String),
+    /// There are no runs.
+    NotRun,
+    /// The objective has no value.
+    NoValue(NoValue),
+    /// It breaks these limits.
+    Limits(Vec<Broken>),
+}
+
+impl std::fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(reason) => write!(f, "failed: {reason}"),
+            Self::NotRun => f.write_str("has no runs"),
+            Self::NoValue(reason) => write!(f, "has no value: {reason}"),
+            Self::Limits(broken) => {
+                let broken: Vec<String> = broken.iter().map(Broken::to_string).collect();
+                f.write_str(&broken.join(", "))
+            }
+        }
+    }
+}
+
+impl Comparison {
+    /// The best candidate within the limits, or why there is none. Of equals, the one with less time, then
+    /// less energy, then the first.
+    pub fn choose(&self, objective: Objective, limits: &[Limit]) -> Result<Choice, NoChoice> {
+        self.check(objective, limits)?;
+        let mut excluded = Vec::new();
+        let mut kept: Vec<(usize, Judged)> = Vec::new();
+        for (candidate, entry) in self.entries.iter().enumerate() {
+            match self.admit(entry, objective, limits) {
+                Ok(judged) => kept.push((candidate, judged)),
+                Err(why) => excluded.push(Excluded { candidate, why }),
+            }
+        }
+        let Some(chosen) = self.pick(&kept, objective) else {
+            return Err(NoChoice::of(objective, excluded));
+        };
+        let (candidate, judged) = kept.swap_remove(chosen);
+        let mut tied_with = Vec::new();
+        let mut untold = Vec::new();
+        kept.sort_by_key(|(index, _)| *index);
+        for (index, other) in &kept {
+            match judged.margin(other, objective).standing {
+                Standing::Same => tied_with.push(*index),
+                Standing::Unknown => untold.push(*index),
+                Standing::Better | Standing::Worse => {}
+            }
+        }
+        let runner_up = self.pick(&kept, objective).map(|second| {
+            let (index, other) = &kept[second];
+            (*index, judged.margin(other, objective))
+        });
+        let reference = self.judge_reference(objective).ok();
+        Ok(Choice {
+            candidate,
+            value: judged.estimate,
+            runner_up,
+            against_reference: reference.map(|reference| judged.margin(&reference, objective)),
+            reference_breaks: self
+                .reference
+                .as_ref()
+                .map_or_else(Vec::new, |reference| self.broken(reference, limits)),
+            tied_with,
+            untold,
+            excluded,
+            per_item: self.is_per_item(),
+        })
+    }
+
+    /// What makes every choice impossible.
+    fn check(&self, objective: Objective, limits: &[Limit]) -> Result<(), NoChoice> {
+        if self.is_empty() {
+            return Err(NoChoice::Nothing);
+        }
+        let reference = self.reference.as_ref().map(|entry| &entry.candidate);
+        if let [only] = &self.entries[..]
+            && reference.is_none_or(|reference| *reference == only.candidate)
+        {
+            return Err(NoChoice::OnlyOne);
+        }
+        let means = || self.entries.iter().filter_map(|entry| entry.mean.as_ref());
+        for limit in limits {
+            if let Value::Reported(name) = limit.value()
+                && means().next().is_some()
+                && !means().any(|mean| mean.values.contains_key(name))
+            {
+                let mut known: Vec<String> = Value::measured_names().map(str::to_owned).collect();
+                known.extend(means().flat_map(|mean| mean.values.keys().cloned()));
+                known.sort();
+                known.dedup();
+                return Err(NoChoice::UnknownValue {
+                    limit: limit.clone(),
+                    known,
+                });
+            }
+        }
+        self.check_work(objective)
+    }
+
+    /// Power needs neither the work nor the time; all else needs one of them to differ.
+    pub(crate) fn check_work(&self, objective: Objective) -> Result<(), NoChoice> {
+        match self.is_meaningless() && objective != Objective::Power {
+            true => Err(NoChoice::EqualTimes),
+            false => Ok(()),
+        }
+    }
+
+    /// A candidate's value, or why it is not to be chosen.
+    fn admit(
+        &self,
+        entry: &Entry,
+        objective: Objective,
+        limits: &[Limit],
+    ) -> Result<Judged, Exclusion> {
+        if let Some(reason) = &entry.candidate.failed {
+            return Err(Exclusion::Failed(reason.clone()));
+        }
+        if entry.mean.is_none() {
+            return Err(Exclusion::NotRun);
+        }
+        let judged = self.judge(entry, objective).map_err(Exclusion::NoValue)?;
+        let broken = self.broken(entry, limits);
+        match broken.is_empty() {
+            true => Ok(judged),
+            false => Err(Exclusion::Limits(broken)),
+        }
+    }
+
+    /// The limits that it does not keep to.
+    fn broken(&self, entry: &Entry, limits: &[Limit]) -> Vec<Broken> {
+        let check = |limit: &Limit| {
+            // A percentage of the reference is for the same work, a number is as measured.
+            let outcome = match limit.is_relative() {
+                true => entry.mean.as_ref(),
+                false => entry.measured.as_ref(),
+            };
+            let broken = limit.check(outcome?, self.basis()).err()?;
+            Some(*broken)
+        };
+        limits.iter().filter_map(check).collect()
+    }
+
+    /// The place of the best in a list.
+    fn pick(&self, kept: &[(usize, Judged)], objective: Objective) -> Option<usize> {
+        let (places, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = kept
+            .iter()
+            .enumerate()
+            .filter_map(|(place, (index, judged))| {
+                Some((place, (judged.estimate.value, self.mean(*index)?)))
+            })
+            .unzip();
+        pick(&judged, objective).map(|place| places[place])
+    }
+}
+
+/// The index of the best outcome; of equals, the one with less time, then less energy, then the first.
+/// Nothing where the objective has no value.
+pub fn best<'a>(
+    outcomes: &[Outcome],
+    basis: impl Into<Basis<'a>>,
+    objective: Objective,
+) -> Option<usize> {
+    let basis = basis.into();
+    let (indices, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = outcomes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, outcome)| {
+            let value = objective.value(outcome, basis).ok()?;
+            Some((index, (value, outcome)))
+        })
+        .unzip();
+    pick(&judged, objective).map(|index| indices[index])
+}
+
+/// Values that differ by rounding are equal, so that the unit of a value decides nothing.
+fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
+    let direction = objective.direction();
+    let mut left: Vec<usize> = (0..judged.len()).collect();
+    let value = |index: usize| direction.ascending(judged[index].0);
+    let time = |index: usize| judged[index].1.time.get();
+    let energy = |index: usize| judged[index].1.energy.map_or(f64::INFINITY, |e| e.get());
+    keep_least(&mut left, value, |a, b| objective.is_same(a, b));
+    keep_least(&mut left, time, same);
+    keep_least(&mut left, energy, same);
+    left.first().copied()
+}
+
+fn keep_least(left: &mut Vec<usize>, of: impl Fn(usize) -> f64, same: impl Fn(f64, f64) -> bool) {
+    if let Some(least) = left.iter().map(|index| of(*index)).reduce(f64::min) {
+        left.retain(|index| same(of(*index), least));
+    }
 }

@@ -1,10 +1,53 @@
-//! Which setting is best: objectives over measured time and energy, and the choice among them.
+//! Which setting is best: objectives and limits over what runs came to, and the choice among them.
 //!
-//! Pure: values in, a choice out. Objectives that compare with a reference are given one, and it stays
-//! the same for the whole study.
+//! Pure: values in, a choice out. What is compared with a reference is given one, and it stays the same
+//! for the whole study. What has no value says why; nothing that is unknown counts as zero.
+//!
+//! ```
+//! use sweetspot_decide::{Candidate, Comparison, Objective, Outcome, Tariff};
+//! use sweetspot_quantity::{Joules, Seconds};
+//!
+//! let run = |time, energy| Outcome::new(Seconds::new(time), Joules::new(energy));
+//! let default = Candidate::of([run(10.0, 2500.0), run(10.1, 2490.0)]);
+//! let capped = Candidate::of([run(11.0, 1900.0), run(11.1, 1910.0)]);
+//! let slow = Candidate::of([run(14.0, 1700.0), run(14.1, 1710.0)]);
+//! let study = Comparison::new(&[capped, slow], Some(&default), Tariff::NONE);
+//! let choice = study.choose(Objective::Energy, &["time<=+15%".parse()?])?;
+//! assert_eq!(choice.candidate, 0);
+//! assert_eq!(choice.reference_is_as_good(), Some(false));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod choice;
+mod comparison;
+mod front;
+mod group;
+mod limit;
+mod limit_text;
+mod margin;
+mod no_choice;
+mod no_value;
 mod objective;
+mod objective_text;
+mod outcome;
+mod question;
+mod range;
+mod tariff;
+mod value;
 
-pub use choice::{best, pareto};
-pub use objective::{Objective, ObjectiveError, Outcome};
+pub use choice::{Choice, Excluded, Exclusion, best};
+pub use comparison::{Candidate, Comparison};
+pub use front::pareto;
+pub use group::{Cell, Group, GroupError, Groups, Mean, group};
+pub use limit::{Broken, Excess, Limit, Side};
+pub use limit_text::LimitError;
+pub use margin::{Estimate, Margin, Standing};
+pub use no_choice::NoChoice;
+pub use no_value::NoValue;
+pub use objective::{Basis, Objective};
+pub use objective_text::ObjectiveError;
+pub use outcome::Outcome;
+pub use question::Question;
+pub use range::{Evidence, Range};
+pub use tariff::{CarbonIntensity, Hour, Price, Tariff, TariffError};
+pub use value::{Aim, AimError, Direction, Value};

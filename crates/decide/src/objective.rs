@@ -1,20 +1,9 @@
 //! What is to be small, or large.
 
-use std::fmt::{Display, Formatter};
-use std::str::FromStr;
-
 use sweetspot_quantity::{Joules, Seconds};
 
-/// What a configuration came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
-    /// Of a run.
-    pub time: Seconds,
-    /// Of a run.
-    pub energy: Joules,
-    /// Done in a run, where known.
-    pub items: Option<f64>,
-}
+use crate::value::{energy, finite, time};
+use crate::{Aim, Direction, NoValue, Outcome, Tariff, Value};
 
 /// What a choice is made by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,114 +28,175 @@ pub enum Objective {
     ItemsPerJoule,
     /// Most items in a second.
     Throughput,
+    /// Least money.
+    Cost,
+    /// Least carbon dioxide.
+    Carbon,
 }
 
-/// Text that names no objective.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ObjectiveError {
-    /// Not the name of one.
-    #[error("there is no objective `{0}`; there are {names}", names = NAMES.join(", "))]
-    Unknown(String),
-    /// An energy-delay sum without a usable factor.
-    #[error(
-        "`{0}` needs a factor above 1, such as eds:1.5: the time at which energy may be nothing, against the reference"
-    )]
-    Factor(String),
+/// What an outcome is judged by: the pinned reference, and what energy and devices cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Basis<'a> {
+    /// What relative objectives and limits compare with.
+    pub reference: Option<&'a Outcome>,
+    /// What `cost` and `carbon` need.
+    pub tariff: &'a Tariff,
 }
 
-const NAMES: [&str; 10] = [
-    "energy",
-    "time",
-    "power",
-    "edp",
-    "ed2p",
-    "eds:K",
-    "gain-minus-loss",
-    "energy-per-item",
-    "items-per-joule",
-    "throughput",
-];
+impl<'a> Basis<'a> {
+    pub(crate) fn reference(&self) -> Result<&'a Outcome, NoValue> {
+        self.reference.ok_or(NoValue::NoReference)
+    }
+}
+
+impl<'a> From<&'a Outcome> for Basis<'a> {
+    fn from(reference: &'a Outcome) -> Self {
+        Self {
+            reference: Some(reference),
+            tariff: &Tariff::NONE,
+        }
+    }
+}
 
 impl Objective {
-    /// Its value for an outcome; nothing where it needs items and they are not known.
-    pub fn value(&self, outcome: &Outcome, reference: &Outcome) -> Option<f64> {
-        let (time, energy) = (outcome.time.get(), outcome.energy.get());
-        let relative_time = (outcome.time / reference.time).get();
-        let relative_energy = (outcome.energy / reference.energy).get();
-        let value = match *self {
-            Self::Energy => energy,
-            Self::Time => time,
-            Self::Power => (outcome.energy / outcome.time).get(),
-            Self::Edp => energy * time,
-            Self::Ed2p => energy * time * time,
-            // Equations 3 and 4 of power_capping_2022: alpha E + beta t with
-            // alpha = (k-1) / (k Eref) and beta = 1 / (k tref).
-            Self::Eds(k) => (k - 1.0) / k * relative_energy + relative_time / k,
-            Self::GainMinusLoss => (1.0 - relative_energy) - (relative_time - 1.0),
-            Self::EnergyPerItem => energy / outcome.items?,
-            Self::ItemsPerJoule => outcome.items? / energy,
-            Self::Throughput => outcome.items? / time,
-        };
-        value.is_finite().then_some(value)
+    /// Its value for an outcome, or why there is none.
+    pub fn value<'a>(
+        &self,
+        outcome: &Outcome,
+        basis: impl Into<Basis<'a>>,
+    ) -> Result<f64, NoValue> {
+        let basis = basis.into();
+        finite(match *self {
+            Self::Energy => energy(outcome)?,
+            Self::Time => time(outcome)?,
+            Self::Power => Value::AveragePower.of(outcome)?,
+            Self::Edp => energy(outcome)? * time(outcome)?,
+            Self::Ed2p => energy(outcome)? * time(outcome)?.powi(2),
+            // Equations 3 and 4 of power_capping_2022, alpha E + beta t with alpha = (k-1) / (k Eref) and
+            // beta = 1 / (k tref), in the form that gives the reference exactly 1.
+            Self::Eds(k) => {
+                let (relative_time, relative_energy) = relative(outcome, basis)?;
+                ((k - 1.0) * relative_energy + relative_time) / k
+            }
+            Self::GainMinusLoss => {
+                let (relative_time, relative_energy) = relative(outcome, basis)?;
+                (1.0 - relative_energy) - (relative_time - 1.0)
+            }
+            Self::EnergyPerItem => Value::EnergyPerItem.of(outcome)?,
+            Self::ItemsPerJoule => Value::ItemsPerJoule.of(outcome)?,
+            Self::Throughput => Value::ItemsPerSecond.of(outcome)?,
+            Self::Cost => cost(outcome, basis.tariff)?,
+            Self::Carbon => carbon(outcome, basis.tariff)?,
+        })
+    }
+
+    /// Whether it only exists against a reference.
+    pub const fn needs_reference(&self) -> bool {
+        matches!(self, Self::Eds(_) | Self::GainMinusLoss)
     }
 
     /// Whether more is better.
     pub const fn is_maximised(&self) -> bool {
-        matches!(
-            self,
-            Self::GainMinusLoss | Self::ItemsPerJoule | Self::Throughput
-        )
+        matches!(self.direction(), Direction::Most)
+    }
+
+    /// Which way is better.
+    pub const fn direction(&self) -> Direction {
+        match self {
+            Self::GainMinusLoss | Self::ItemsPerJoule | Self::Throughput => Direction::Most,
+            _ => Direction::Least,
+        }
     }
 
     /// Whether the first value is better than the second.
     pub fn is_better(&self, value: f64, than: f64) -> bool {
-        if self.is_maximised() {
-            value > than
-        } else {
-            value < than
-        }
+        self.direction().ascending(value) < self.direction().ascending(than)
     }
-}
 
-impl FromStr for Objective {
-    type Err = ObjectiveError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Some(factor) = text.strip_prefix("eds:") {
-            return match factor.parse::<f64>() {
-                Ok(k) if k > 1.0 && k.is_finite() => Ok(Self::Eds(k)),
-                _ => Err(ObjectiveError::Factor(text.to_owned())),
-            };
-        }
-        Ok(match text {
-            "energy" => Self::Energy,
-            "time" => Self::Time,
-            "power" => Self::Power,
-            "edp" => Self::Edp,
-            "ed2p" => Self::Ed2p,
-            "gain-minus-loss" => Self::GainMinusLoss,
-            "energy-per-item" => Self::EnergyPerItem,
-            "items-per-joule" => Self::ItemsPerJoule,
-            "throughput" => Self::Throughput,
-            "eds" => return Err(ObjectiveError::Factor(text.to_owned())),
-            _ => return Err(ObjectiveError::Unknown(text.to_owned())),
-        })
-    }
-}
-
-impl Display for Objective {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+    /// The unit of its values, empty for a plain number; that of a cost is the tariff's currency.
+    pub fn unit<'a>(&self, tariff: &'a Tariff) -> &'a str {
         match self {
-            Self::Energy => f.pad("energy"),
-            Self::Time => f.pad("time"),
-            Self::Power => f.pad("power"),
-            Self::Edp => f.pad("edp"),
-            Self::Ed2p => f.pad("ed2p"),
-            Self::Eds(k) => f.pad(&format!("eds:{k:?}")),
-            Self::GainMinusLoss => f.pad("gain-minus-loss"),
-            Self::EnergyPerItem => f.pad("energy-per-item"),
-            Self::ItemsPerJoule => f.pad("items-per-joule"),
-            Self::Throughput => f.pad("throughput"),
+            Self::Energy => "J",
+            Self::Time => "s",
+            Self::Power => "W",
+            Self::Edp => "J s",
+            Self::Ed2p => "J s²",
+            Self::Eds(_) | Self::GainMinusLoss => "",
+            Self::EnergyPerItem => "J/item",
+            Self::ItemsPerJoule => "items/J",
+            Self::Throughput => "items/s",
+            Self::Cost => tariff.price.as_ref().map_or("", |price| price.currency()),
+            Self::Carbon => "g",
         }
     }
+
+    /// The values it is made of: better in all of them is never worse in it. None for `carbon`, where the
+    /// hour matters as well.
+    pub fn made_of(&self) -> Vec<Aim> {
+        match self {
+            Self::Energy => vec![Aim::least(Value::Energy)],
+            Self::Time => vec![Aim::least(Value::Time)],
+            Self::Power => vec![Aim::least(Value::AveragePower)],
+            Self::Edp | Self::Ed2p | Self::Eds(_) | Self::GainMinusLoss => {
+                Aim::TIME_AND_ENERGY.to_vec()
+            }
+            Self::EnergyPerItem | Self::ItemsPerJoule => {
+                vec![Aim::least(Value::Energy), Aim::most(Value::Items)]
+            }
+            Self::Throughput => vec![Aim::least(Value::Time), Aim::most(Value::Items)],
+            Self::Cost => vec![Aim::least(Value::Energy), Aim::least(Value::DeviceTime)],
+            Self::Carbon => Vec::new(),
+        }
+    }
+
+    /// Whether two values differ by no more than the rounding of arithmetic.
+    pub(crate) fn is_same(&self, a: f64, b: f64) -> bool {
+        // A difference of shares near 1 loses digits when it is near 0.
+        let least = match self {
+            Self::GainMinusLoss => 1.0,
+            _ => 0.0,
+        };
+        same_within(a, b, least)
+    }
+}
+
+/// Equal but for the rounding of arithmetic.
+pub(crate) fn same(a: f64, b: f64) -> bool {
+    same_within(a, b, 0.0)
+}
+
+fn same_within(a: f64, b: f64, least_scale: f64) -> bool {
+    const ROUNDING: f64 = 1e-12;
+    a == b || (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(least_scale)
+}
+
+/// Time and energy over those of the reference.
+fn relative(outcome: &Outcome, basis: Basis<'_>) -> Result<(f64, f64), NoValue> {
+    let reference = basis.reference()?;
+    let (own_time, own_energy) = (time(outcome)?, energy(outcome)?);
+    let of_reference =
+        |value: Result<f64, NoValue>| value.map_err(|reason| NoValue::Reference(Box::new(reason)));
+    Ok((
+        own_time / of_reference(time(reference))?,
+        own_energy / of_reference(energy(reference))?,
+    ))
+}
+
+fn cost(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
+    let price = tariff.price.as_ref().ok_or(NoValue::NoPrice)?;
+    let energy = match price.needs_energy() {
+        true => Joules::new(energy(outcome)?),
+        false => Joules::ZERO,
+    };
+    let device_time = Seconds::new(Value::DeviceTime.of(outcome)?);
+    Ok(price.of(energy, device_time))
+}
+
+fn carbon(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
+    let carbon = tariff.carbon.as_ref().ok_or(NoValue::NoIntensity)?;
+    let energy = Joules::new(energy(outcome)?);
+    let time = Seconds::new(time(outcome)?);
+    carbon
+        .of(energy, time, outcome.start)
+        .ok_or(NoValue::NoStart)
 }

@@ -1,10 +1,10 @@
 //! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Objective, Outcome, pareto};
+use sweetspot_decide::{Aim, Comparison, Objective, Question};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
-use sweetspot_study::{Configuration, EnergyOf, Point, Status, Study};
+use sweetspot_study::{Axis, Configuration, Point, Study};
 
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,
@@ -18,38 +18,42 @@ const OBJECTIVES: [Objective; 9] = [
     Objective::EnergyPerItem,
 ];
 
-/// The whole study; `objective` is the one the user asked for.
-pub fn study_json(study: &Study, objective: Objective) -> Value {
-    let objectives = objectives(objective);
-    let reference = study.reference.outcome();
-    let (indices, outcomes) = study.outcomes();
+/// The whole study; `question` is what the user asked.
+pub fn study_json(study: &Study, question: &Question) -> Value {
+    let objectives = objectives(question.objective);
+    let comparison = study.comparison(&question.tariff);
     let best: Map<String, Value> = objectives
         .iter()
         .filter_map(|objective| {
-            let best = study.best(*objective)?;
+            let choice = comparison.choose(*objective, &question.limits).ok()?;
             let mut chosen = Map::new();
-            chosen.insert("point".into(), json!(best.point));
-            if !best.tied_with.is_empty() {
-                chosen.insert("tied_with".into(), json!(best.tied_with));
+            chosen.insert("point".into(), json!(choice.candidate));
+            if !choice.tied_with.is_empty() {
+                chosen.insert("tied_with".into(), json!(choice.tied_with));
             }
             Some((objective.to_string(), Value::Object(chosen)))
         })
         .collect();
-    let front: Vec<usize> = pareto(&outcomes).into_iter().map(|i| indices[i]).collect();
-    let point_json = |point| point_json(study, point, reference.as_ref(), &objectives);
+    let limits: Vec<String> = question.limits.iter().map(ToString::to_string).collect();
+    let points = study.points.iter();
+    let points: Vec<Value> = points
+        .map(|point| point_json(point, &comparison, &objectives))
+        .collect();
     json!({
         "schema": "sweetspot.study/1",
         "study": study.name(),
-        "energy_of": study.energy_of.to_string(),
+        "energy_of": study.energy_of().to_string(),
         "device": device(study),
         "workload": workload(study),
-        "seed": study.seed,
-        "repeat": study.repeat,
-        "objective": objective.to_string(),
-        "reference": point_json(&study.reference),
-        "points": study.points.iter().map(point_json).collect::<Vec<_>>(),
+        "seed": study.plan.seed,
+        "repeat": study.plan.repeat,
+        "axes": study.plan.axes.iter().map(Axis::column).collect::<Vec<_>>(),
+        "objective": question.objective.to_string(),
+        "limits": limits,
+        "reference": point_json(&study.reference, &comparison, &objectives),
+        "points": points,
         "best": best,
-        "pareto": front,
+        "pareto": comparison.pareto(&Aim::TIME_AND_ENERGY),
     })
 }
 
@@ -62,34 +66,36 @@ fn objectives(own: Objective) -> Vec<Objective> {
 }
 
 fn workload(study: &Study) -> Value {
-    let workload = &study.workload;
+    let workload = &study.subject.workload;
     let mut object = Map::new();
     object.insert("name".into(), json!(workload.name));
-    object.insert("network".into(), json!(workload.network));
-    object.insert("mode".into(), json!(workload.mode));
-    for (name, form) in [
+    for (name, text) in [
+        ("network", &workload.network),
+        ("mode", &workload.mode),
         ("conv_algorithm", &workload.conv_algorithm),
         ("dataset", &workload.dataset),
+        ("scaled_from", &workload.scaled_from),
     ] {
-        if let Some(form) = form {
-            object.insert(name.into(), json!(form));
-        }
+        object.extend(text.as_ref().map(|text| (name.to_owned(), json!(text))));
     }
-    object.insert("batch".into(), json!(workload.batch));
-    object.insert("items".into(), json!(workload.items));
-    if let Some(from) = &workload.scaled_from {
-        object.insert("scaled_from".into(), json!(from));
+    for (name, number) in [("batch", workload.batch), ("items", workload.items)] {
+        object.extend(number.map(|number| (name.to_owned(), json!(number))));
     }
+    let command = workload.command.as_ref();
+    object.extend(command.map(|command| ("command".to_owned(), json!(command))));
     Value::Object(object)
 }
 
 fn device(study: &Study) -> Value {
-    let device = &study.device;
+    let device = study.device();
     let mut object = Map::new();
     object.insert("uuid".into(), json!(device.id.as_str()));
     object.insert("name".into(), json!(device.name));
-    object.insert("profile".into(), json!(study.device_name));
+    object.insert("profile".into(), json!(study.subject.device_name));
     object.insert("backend".into(), json!(device.backend));
+    let devices = study.subject.devices.iter();
+    let uuids: Vec<&str> = devices.map(|device| device.id.as_str()).collect();
+    object.insert("uuids".into(), json!(uuids));
     for knob in &device.knobs {
         if let KnobDescriptor::PowerCap(range) = knob
             && let Domain::Range { min, max } = &range.domain
@@ -101,84 +107,112 @@ fn device(study: &Study) -> Value {
     Value::Object(object)
 }
 
-fn point_json(
-    study: &Study,
-    point: &Point,
-    reference: Option<&Outcome>,
-    objectives: &[Objective],
-) -> Value {
+fn point_json(point: &Point, comparison: &Comparison, objectives: &[Objective]) -> Value {
     let mut object = Map::new();
     object.insert("settings".into(), settings(&point.configuration));
-    match &point.status {
-        Status::Ok => object.insert("status".into(), json!("ok")),
-        Status::Failed(reason) => {
-            object.insert("reason".into(), json!(reason));
-            object.insert("status".into(), json!("failed"))
-        }
-    };
-    object.insert("runs".into(), json!(point.runs.len()));
-    if let (Some(outcome), Some(time), Some(energy)) =
-        (point.outcome(), point.time(), point.energy())
-    {
-        object.insert("time_s".into(), Value::Object(summary(&time)));
-        let mut energy = summary(&energy);
-        energy.insert("method".into(), json!(study.method));
-        object.insert("energy_j".into(), Value::Object(energy));
-        if point.configuration.gpus == 1 && study.energy_of == EnergyOf::JobGpus {
-            let by_device = json!({ study.device.id.as_str(): outcome.energy.get() });
-            object.insert("energy_by_device_j".into(), by_device);
-        }
-        let power = outcome.energy / outcome.time;
-        object.insert("average_power_w".into(), json!(power.get()));
-        if let Some(items) = outcome.items {
-            object.insert("items".into(), json!(items as u64));
-            object.insert("items_per_s".into(), json!(items / outcome.time.get()));
-            object.insert(
-                "energy_per_item_j".into(),
-                json!(outcome.energy.get() / items),
-            );
-        }
-        object.insert("phases".into(), phases(point));
-        if let Some(reference) = reference {
-            let against = json!({
-                "time": (outcome.time / reference.time).get() - 1.0,
-                "energy": (outcome.energy / reference.energy).get() - 1.0,
-            });
-            object.insert("vs_reference".into(), against);
-            let values: Map<String, Value> = objectives
-                .iter()
-                .filter_map(|o| Some((o.to_string(), json!(o.value(&outcome, reference)?))))
-                .collect();
-            object.insert("objectives".into(), Value::Object(values));
-        }
+    object.insert("status".into(), json!(point.status().to_string()));
+    if let Some(failure) = point.failure() {
+        object.insert("reason".into(), json!(failure.reason));
     }
+    object.insert("runs".into(), json!(point.results().count()));
+    let enforced = point.enforced();
+    if !enforced.is_empty() {
+        let enforced = enforced.iter().map(|one| {
+            json!({
+                "uuid": one.device.as_str(),
+                "requested_w": one.requested.get(),
+                "enforced_w": one.enforced.get(),
+                "reason": one.reason,
+            })
+        });
+        object.insert("enforced".into(), enforced.collect());
+    }
+    let (Some(outcome), Some(time)) = (point.outcome(), point.time()) else {
+        return Value::Object(object);
+    };
+    object.insert("time_s".into(), Value::Object(summary(&time)));
+    if let Some(energy) = point.energy() {
+        let mut energy = summary(&energy);
+        let method = point.method();
+        energy.extend(method.map(|method| ("method".to_owned(), json!(method))));
+        object.insert("energy_j".into(), Value::Object(energy));
+    }
+    let by_device = point.by_device().into_iter();
+    let by_device = by_device.map(|(uuid, energy)| (uuid, json!(energy.get())));
+    object.insert(
+        "energy_by_device_j".into(),
+        Value::Object(by_device.collect()),
+    );
+    let mut put = |name: &str, value: Option<f64>| {
+        let value = value.filter(|value| value.is_finite());
+        object.extend(value.map(|value| (name.to_owned(), json!(value))));
+    };
+    let joules = outcome.energy.map(|energy| energy.get());
+    put(
+        "average_power_w",
+        point.average_power().map(|power| power.get()),
+    );
+    put("items", outcome.items);
+    put(
+        "items_per_s",
+        outcome.items.map(|items| items / outcome.time.get()),
+    );
+    put(
+        "energy_per_item_j",
+        joules
+            .zip(outcome.items)
+            .map(|(joules, items)| joules / items),
+    );
+    let values = point.values().into_iter();
+    let values = values.map(|(name, value)| (name, json!(value.mean)));
+    object.insert("values".into(), Value::Object(values.collect()));
+    object.insert("phases".into(), phases(point));
+    if let Some(reference) = comparison.reference() {
+        let mut against = Map::new();
+        let mut put = |name: &str, ratio: Option<f64>| {
+            let ratio = ratio.filter(|ratio| ratio.is_finite());
+            against.extend(ratio.map(|ratio| (name.to_owned(), json!(ratio - 1.0))));
+        };
+        put("time", Some((outcome.time / reference.time).get()));
+        let energies = outcome.energy.zip(reference.energy);
+        put("energy", energies.map(|(here, there)| (here / there).get()));
+        object.insert("vs_reference".into(), Value::Object(against));
+    }
+    let values: Map<String, Value> = objectives
+        .iter()
+        .filter_map(|objective| {
+            let value = objective.value(&outcome, comparison.basis()).ok()?;
+            Some((objective.to_string(), json!(value)))
+        })
+        .collect();
+    object.insert("objectives".into(), Value::Object(values));
     Value::Object(object)
 }
 
 fn settings(configuration: &Configuration) -> Value {
-    let settings = &configuration.settings;
     let mut object = Map::new();
-    let mut put = |name: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), number(value));
-        }
-    };
-    put("power_cap_w", settings.power_cap.map(|cap| cap.get()));
-    put(
-        "core_clock_mhz",
-        settings.core_clock.map(|clock| clock.get()),
-    );
-    put(
-        "memory_clock_mhz",
-        settings.memory_clock.map(|clock| clock.get()),
-    );
-    object.insert("batch".into(), json!(configuration.batch));
-    object.insert("gpus".into(), json!(configuration.gpus));
+    let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
+    let parameters = configuration.parameters.keys().cloned();
+    let parameters = parameters.map(Axis::Parameter);
+    for axis in knobs.into_iter().chain(parameters).chain([Axis::Gpus]) {
+        let value = match axis.number(configuration) {
+            Some(number) => number_json(number),
+            None => match axis.text(configuration) {
+                Some(_) if axis == Axis::PowerCap => {
+                    let caps = configuration.power_caps.iter();
+                    caps.map(|cap| number_json(cap.get())).collect()
+                }
+                Some(text) => json!(text),
+                None => continue,
+            },
+        };
+        object.insert(axis.column().to_owned(), value);
+    }
     Value::Object(object)
 }
 
 /// Whole numbers without a fraction.
-fn number(value: f64) -> Value {
+fn number_json(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         json!(value as i64)
     } else {

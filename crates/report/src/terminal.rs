@@ -1,97 +1,111 @@
 //! A study as tables 2 and 3 of power_capping_2022 show it.
 
-use sweetspot_decide::Objective;
-use sweetspot_study::{Status, Study, Varied};
+use sweetspot_decide::Question;
+use sweetspot_device::Shortfall;
+use sweetspot_quantity::Ratio;
+use sweetspot_study::{Axis, Study};
 
-use crate::choices::{cell, choices, heading, recommendation, setting};
+use crate::choices::{axis_name, cell, choices, heading, recommendation, setting};
 use crate::table::Rows;
 
 /// For a terminal.
-pub fn study_text(study: &Study, objective: Objective) -> String {
-    let mut parts = vec![title(study), rows(study, objective).terminal()];
+pub fn study_text(study: &Study, question: &Question) -> String {
+    let mut parts = vec![title(study), rows(study, question).terminal()];
     parts.extend(failures(study));
-    parts.extend(recommendation(study, objective));
+    parts.extend(shortfalls(study));
+    parts.push(recommendation(study, question));
     parts.join("\n\n") + "\n"
 }
 
 /// For a document.
-pub fn study_markdown(study: &Study, objective: Objective) -> String {
-    let mut parts = vec![title(study), rows(study, objective).markdown()];
+pub fn study_markdown(study: &Study, question: &Question) -> String {
+    let mut parts = vec![title(study), rows(study, question).markdown()];
     parts.extend(failures(study));
-    parts.extend(recommendation(study, objective));
+    parts.extend(shortfalls(study));
+    parts.push(recommendation(study, question));
     parts.join("\n\n") + "\n"
 }
 
 fn title(study: &Study) -> String {
-    let workload = &study.workload;
-    let scaled = match &workload.scaled_from {
-        Some(from) => format!(", work scaled from {from}"),
-        None => String::new(),
-    };
-    let form: String = [&workload.conv_algorithm, &workload.dataset]
-        .into_iter()
-        .flatten()
-        .map(|form| format!(", {form}"))
-        .collect();
+    let (subject, plan) = (&study.subject, &study.plan);
+    let workload = &subject.workload;
+    let mut about = vec![workload.name.clone()];
+    about.extend(workload.mode.clone());
+    about.extend(workload.conv_algorithm.clone());
+    about.extend(workload.dataset.clone());
+    about.extend(match (workload.items, workload.batch) {
+        (Some(items), Some(batch)) => Some(format!("{items} items in batches of {batch}")),
+        (Some(items), None) => Some(format!("{items} items")),
+        (None, _) => None,
+    });
+    let scaled = workload.scaled_from.as_ref();
+    about.extend(scaled.map(|from| format!("work scaled from {from}")));
     let tried = match study.varied().as_slice() {
-        _ if study.points.len() == 1 => "configuration",
-        [Varied::PowerCap] => "power caps",
-        [Varied::CoreClock] => "core clocks",
-        [Varied::MemoryClock] => "memory clocks",
-        _ => "configurations",
+        _ if study.points.len() == 1 => "configuration".to_owned(),
+        [Axis::Parameter(name)] => format!("values of {name}"),
+        [Axis::Gpus] => "numbers of GPUs".to_owned(),
+        [knob] => format!("{}s", axis_name(knob)),
+        _ => "configurations".to_owned(),
+    };
+    let runs = match (plan.until, plan.repeat) {
+        (Some(until), least) => format!("{least} to {} runs", until.most),
+        (None, 1) => "1 run".to_owned(),
+        (None, runs) => format!("{runs} runs"),
     };
     format!(
-        "{}, {}{form}, {} items in batches of {}{scaled}\non {} ({}), {} {tried}, {} {} each, energy of {}",
-        workload.name,
-        workload.mode,
-        workload.items,
-        workload.batch,
+        "{}\non {} ({}), {} {tried}, {runs} each, energy of {}",
+        about.join(", "),
         devices(study),
-        if study.device.backend == "sim" {
-            "simulated"
-        } else {
-            study.device.id.as_str()
+        match study.device().backend.as_str() {
+            "sim" => "simulated",
+            _ => study.device().id.as_str(),
         },
         study.points.len(),
-        study.repeat,
-        if study.repeat == 1 { "run" } else { "runs" },
-        study.energy_of,
+        study.energy_of(),
     )
 }
 
 /// The device by its product name; several as the user would write them.
 fn devices(study: &Study) -> &str {
-    if study.device_name.contains([',', ':']) {
-        &study.device_name
+    if study.subject.devices.len() > 1 {
+        &study.subject.device_name
     } else {
-        &study.device.name
+        &study.device().name
     }
 }
 
-fn rows(study: &Study, objective: Objective) -> Rows {
+fn rows(study: &Study, question: &Question) -> Rows {
     let varied = study.varied();
-    let mut headings = vec!["Target metric"];
-    headings.extend(varied.iter().map(|knob| heading(*knob)));
-    headings.extend([
+    let mut headings = vec!["Target metric".to_owned()];
+    headings.extend(varied.iter().map(heading));
+    let results = [
         "Average power\n[W]",
         "Energy\n[kJ]",
         "vs default\n[%]",
         "Time\n[s]",
         "vs default\n[%]",
-    ]);
-    let mut rows = Rows::new(&headings);
-    for (index, choice) in choices(study, objective).into_iter().enumerate() {
-        let percent = |ratio: sweetspot_quantity::Ratio| match index {
-            0 => "-".to_owned(),
-            _ => format!("{:+.1}", 100.0 * ratio.get()),
+    ];
+    headings.extend(results.map(str::to_owned));
+    let mut rows = Rows::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for (index, choice) in choices(study, question).into_iter().enumerate() {
+        let percent = |ratio: Option<Ratio>| match ratio {
+            Some(ratio) if index > 0 => format!("{:+.1}", 100.0 * ratio.get()),
+            _ => "-".to_owned(),
         };
+        let outcome = &choice.outcome;
+        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let power = outcome.energy.map(|energy| (energy / outcome.time).get());
         let mut row = vec![choice.label.clone()];
-        row.extend(varied.iter().map(|knob| cell(*knob, choice.point)));
+        row.extend(varied.iter().map(|axis| cell(axis, choice.point)));
         row.extend([
-            format!("{:.1}", (choice.outcome.energy / choice.outcome.time).get()),
-            format!("{:.3}", choice.outcome.energy.get() / 1e3),
+            known(power.map(|power| format!("{power:.1}"))),
+            known(
+                outcome
+                    .energy
+                    .map(|energy| format!("{:.3}", energy.get() / 1e3)),
+            ),
             percent(choice.energy),
-            format!("{:.1}", choice.outcome.time.get()),
+            format!("{:.1}", outcome.time.get()),
             percent(choice.time),
         ]);
         rows.push(row);
@@ -103,16 +117,33 @@ fn failures(study: &Study) -> Option<String> {
     let failed: Vec<_> = study
         .points
         .iter()
-        .filter_map(|point| match &point.status {
-            Status::Ok => None,
-            Status::Failed(reason) => Some((point, reason)),
-        })
+        .filter_map(|point| Some((point, point.failure()?)))
         .collect();
-    let (first, reason) = failed.first()?;
+    let (first, failure) = failed.first()?;
     Some(format!(
-        "{} of {} configurations failed; the first was {}: {reason}",
+        "{} of {} configurations failed; the first was {} ({}): {}",
         failed.len(),
         study.points.len(),
         setting(&study.varied(), first),
+        failure.status,
+        failure.reason,
     ))
+}
+
+/// Caps that a device did not enforce in full, each with its reason.
+fn shortfalls(study: &Study) -> Option<String> {
+    let all = study.points.iter().flat_map(|point| point.enforced());
+    let told = all.map(|one| {
+        let why = match one.reason {
+            Shortfall::Thermal => "it is too hot",
+            Shortfall::BoardLimit => "another limit of the board is lower",
+            Shortfall::Unknown => "it does not say why",
+        };
+        format!(
+            "{}: asked for {}, the device enforces {}: {why}",
+            one.device, one.requested, one.enforced
+        )
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join("\n"))
 }

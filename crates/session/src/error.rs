@@ -27,6 +27,57 @@ pub enum SessionError {
         /// What is wrong.
         problem: String,
     },
+    /// A parameter that cannot be varied.
+    #[error("--axis {name}: {problem}")]
+    Parameter {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A reference that cannot be had.
+    #[error("--reference {text}: {problem}")]
+    Reference {
+        /// As written.
+        text: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Caps for another number of GPUs.
+    #[error("--power-cap {value}: {caps} caps, one for each GPU, and the job has {} GPUs", gpus.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))]
+    CapList {
+        /// As written.
+        value: String,
+        /// How many.
+        caps: usize,
+        /// On the axis.
+        gpus: Vec<u64>,
+    },
+    /// A simulated GPU without work.
+    #[error(
+        "--simulate needs a workload: add --network NAME (`sweetspot simulate --list` shows them)"
+    )]
+    NoNetwork,
+    /// The study.
+    #[error(transparent)]
+    Store(#[from] sweetspot_study::StoreError),
+    /// A study that cannot go on as it was.
+    #[error("the study cannot go on: {0}; begin a new one")]
+    Changed(&'static str),
+    /// A command's placeholders.
+    #[error(transparent)]
+    Template(#[from] sweetspot_study::TemplateError),
+    /// A file of the study.
+    #[error("cannot write {}: {problem}; what was run before is kept", file.display())]
+    Keep {
+        /// Which.
+        file: std::path::PathBuf,
+        /// What the system says.
+        problem: std::io::Error,
+    },
+    /// The system gives no thread.
+    #[error("no thread to compute with: end other programs and try again")]
+    NoThread,
     /// No GPU and no node was named.
     #[error("no simulated GPU: name one, or a node that has some")]
     NoSimulatedGpu,

@@ -32,5 +32,5 @@ pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use run::{Ran, RunRequest, pass_signal, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{HostParts, SimulatedHost};
-pub use sweep::{Axes, SweepRequest, sweep};
+pub use sweep::{Conduct, Estimate, Follow, Progress, Sweep, all_went_well, sweep};
 pub use virtual_time::Setup;

@@ -1,17 +1,19 @@
-//! The pump of virtual time: runs of a plan on simulated GPUs, on every core.
+//! Runs on simulated GPUs in virtual time.
 
-use std::num::NonZeroUsize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sweetspot_device::{Actuator, VirtualClock};
-use sweetspot_quantity::{Joules, Watts};
+use sweetspot_device::{Actuator, Descriptor, Device, VirtualClock};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{
-    GpuProfile, Job, JobError, NodeProfile, Order, SimulatedGpu, Together, Variant, Variation,
-    Work, Workload, find_gpu, find_node, find_workload, has_workloads,
+    GpuProfile, Job, JobError, NodeProfile, Order, SimulatedGpu, Sink, Together, Trace, Variant,
+    Variation, Work, Workload, find_gpu, find_node, find_workload, has_workloads, uuid,
 };
 use sweetspot_stats::Seed;
-use sweetspot_study::{Configuration, EnergyOf, PhaseResult, Plan, PlannedRun, RunEnd, RunResult};
+use sweetspot_study::{
+    Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
+    Quantity, RunEnd, RunResult, Series, Status,
+};
 
 use crate::SessionError;
 use crate::simulated_host::{gpu_names, usual_all_reduce};
@@ -29,8 +31,6 @@ pub struct Setup {
     pub variant: Variant,
     /// Items in a run, all GPUs together.
     pub items: Option<u64>,
-    /// Whose energy counts.
-    pub energy_of: EnergyOf,
 }
 
 /// A GPU of a bench and the work of an item on it.
@@ -47,7 +47,6 @@ pub struct Bench {
     pub node: Option<NodeProfile>,
     pub workload: Workload,
     pub items: u64,
-    pub energy_of: EnergyOf,
 }
 
 impl Bench {
@@ -68,10 +67,7 @@ impl Bench {
         let of_node = node.as_ref().map(|(name, _)| name.as_str());
         let study = of_node.filter(|study| has_workloads(study)).or(of_gpu);
         let workload = find_workload(&setup.network, study, &setup.variant)?;
-        if setup.energy_of == EnergyOf::Node && node.is_none() {
-            return Err(SessionError::NodeEnergy);
-        }
-        let mut bench = Self::of(gpus, node.map(|(_, node)| node), workload, setup.energy_of)?;
+        let mut bench = Self::of(gpus, node.map(|(_, node)| node), workload)?;
         bench.items = setup.items.unwrap_or(bench.items);
         Ok(bench)
     }
@@ -81,7 +77,6 @@ impl Bench {
         gpus: Vec<(String, GpuProfile)>,
         node: Option<NodeProfile>,
         workload: Workload,
-        energy_of: EnergyOf,
     ) -> Result<Self, SessionError> {
         let gpus = gpus
             .into_iter()
@@ -99,7 +94,6 @@ impl Bench {
             gpus,
             node,
             workload,
-            energy_of,
         })
     }
 
@@ -128,21 +122,33 @@ impl Bench {
     }
 
     /// One run on GPUs fresh from their rest, so that it depends on nothing but itself; where it fails,
-    /// why.
+    /// why. `sink` sees each GPU of the job.
     pub fn together(
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> Result<Result<Together, String>, SessionError> {
+        sink: &mut (impl Sink + ?Sized),
+    ) -> Result<Result<Together, Failure>, SessionError> {
         let clock = Arc::new(VirtualClock::default());
         let count = configuration.gpus as usize;
-        let jobs = self.jobs(configuration.batch, count, seed)?;
+        let batch = configuration.batch();
+        let batch = batch.unwrap_or(self.workload.profile.batch);
+        let jobs = match self.jobs(batch, count, seed) {
+            Err(SessionError::Job {
+                problem: problem @ JobError::OutOfMemory { .. },
+                ..
+            }) => {
+                return Ok(Err(Failure::new(Status::OutOfMemory, problem.to_string())));
+            }
+            jobs => jobs?,
+        };
+        let failed = |problem: String| Ok(Err(Failure::new(Status::Failed, problem)));
         let mut gpus = Vec::new();
         for (index, gpu) in self.gpus[..count].iter().enumerate() {
             let profile = gpu.profile.clone();
             let mut gpu = SimulatedGpu::new(index as u64, profile, clock.clone());
-            if let Err(problem) = gpu.apply(&configuration.settings) {
-                return Ok(Err(problem.to_string()));
+            if let Err(problem) = gpu.apply(&configuration.settings(index)) {
+                return failed(problem.to_string());
             }
             gpus.push(gpu);
         }
@@ -151,8 +157,11 @@ impl Bench {
             None => usual_all_reduce(),
         };
         let exchange = all_reduce.exchange(count, self.workload.profile.gradients);
-        let together = SimulatedGpu::run_together(&mut gpus, &jobs, exchange);
-        Ok(together.map_err(|problem| problem.to_string()))
+        match SimulatedGpu::run_together(&mut gpus, &jobs, exchange, sink) {
+            Ok(together) if together.time.is_finite() => Ok(Ok(together)),
+            Ok(_) => failed("the simulation came to no finite result".to_owned()),
+            Err(problem) => failed(problem.to_string()),
+        }
     }
 
     /// Such a run as a study keeps it.
@@ -161,45 +170,143 @@ impl Bench {
         configuration: &Configuration,
         seed: Option<Seed>,
     ) -> Result<RunEnd, SessionError> {
-        let together = match self.together(configuration, seed)? {
-            Ok(together) => together,
-            Err(reason) => return Ok(RunEnd::Failed(reason)),
-        };
-        let energy = self.energy(&together, configuration.gpus as usize, seed);
-        if !(together.time.is_finite() && energy.is_finite()) {
-            let reason = "the simulation came to no finite result";
-            return Ok(RunEnd::Failed(reason.to_owned()));
-        }
-        Ok(RunEnd::Done(RunResult {
-            time: together.time,
-            energy,
-            items: together.ranks.iter().map(|rank| rank.items).sum(),
-            phases: phases(&together),
-        }))
+        let together = self.together(configuration, seed, &mut ())?;
+        Ok(self.end(together, configuration, seed))
     }
 
-    /// Of those whose energy counts.
-    fn energy(&self, together: &Together, in_use: usize, seed: Option<Seed>) -> Joules {
+    /// The same with a sample of power, clock and utilisation every so often.
+    pub fn run_sampled(
+        &self,
+        configuration: &Configuration,
+        seed: Option<Seed>,
+    ) -> Result<(RunEnd, Vec<Series>), SessionError> {
+        let gpus = configuration.gpus as usize;
+        let mut traces = vec![Trace::every(SAMPLE_PERIOD); gpus];
+        let together = self.together(configuration, seed, traces.as_mut_slice())?;
+        let series = traces.into_iter().enumerate();
+        let series = series.map(|(index, trace)| self.series(index, trace));
+        let series = series.collect();
+        Ok((self.end(together, configuration, seed), series))
+    }
+
+    fn series(&self, index: usize, trace: Trace) -> Series {
+        let profile = &self.gpus[index].profile;
+        let [power, mut clock, utilisation] = trace.into_parts();
+        let default = profile.core.default.get() as f32;
+        for clock in &mut clock {
+            *clock *= default;
+        }
+        let period = SAMPLE_PERIOD.nanos();
+        Series {
+            device: uuid(&profile.name, index as u64).to_string(),
+            source: METHOD.to_owned(),
+            nanos: (1..=power.len() as i64).map(|n| n * period).collect(),
+            columns: vec![
+                (Quantity::Power, Column::All(power)),
+                (Quantity::Utilisation, Column::All(utilisation)),
+                (Quantity::CoreClock, Column::All(clock)),
+            ],
+            throttle: None,
+        }
+    }
+
+    fn end(
+        &self,
+        together: Result<Together, Failure>,
+        configuration: &Configuration,
+        seed: Option<Seed>,
+    ) -> RunEnd {
+        let together = match together {
+            Ok(together) => together,
+            Err(failure) => return RunEnd::Failed(failure),
+        };
+        let in_use = configuration.gpus as usize;
+        let of = |of| self.energy(of, &together, in_use, seed).map(Energy::exact);
+        let energies = Energies {
+            job_gpus: of(EnergyOf::JobGpus),
+            all_gpus: of(EnergyOf::AllGpus),
+            node: of(EnergyOf::Node),
+        };
+        let devices = self.gpus.iter().enumerate().map(|(index, gpu)| {
+            let idle = gpu.profile.power.idle * together.time;
+            let rank = together.ranks.get(index).map(|rank| rank.energy);
+            DeviceEnergy {
+                device: uuid(&gpu.profile.name, index as u64),
+                in_job: index < in_use,
+                energy: Some(Energy::exact(rank.unwrap_or(idle))),
+                method: METHOD.to_owned(),
+            }
+        });
+        RunEnd::Done(RunResult {
+            time: together.time,
+            energies,
+            devices: devices.collect(),
+            items: Some(together.ranks.iter().map(|rank| rank.items as f64).sum()),
+            phases: phases(&together),
+            values: BTreeMap::new(),
+        })
+    }
+
+    /// Of those whose energy counts; nothing where there is no meter.
+    fn energy(
+        &self,
+        of: EnergyOf,
+        together: &Together,
+        in_use: usize,
+        seed: Option<Seed>,
+    ) -> Option<Joules> {
         let of_job: Joules = together.ranks.iter().map(|rank| rank.energy).sum();
         let unused: Watts = self.gpus[in_use..]
             .iter()
             .map(|gpu| gpu.profile.power.idle)
             .sum();
-        match (self.energy_of, &self.node) {
-            (EnergyOf::JobGpus, _) => of_job,
-            (EnergyOf::Node, Some(node)) => {
+        match of {
+            EnergyOf::JobGpus => Some(of_job),
+            EnergyOf::AllGpus => Some(of_job + unused * together.time),
+            EnergyOf::Node => {
+                let node = self.node.as_ref()?;
                 let most = self.gpus.iter().map(|gpu| gpu.profile.cap.default).sum();
                 let spans = together.spans.iter().map(|span| {
                     let gpus = span.energy / span.time + unused;
                     node.at_the_wall(gpus, most, in_use) * span.time
                 });
                 let off = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
-                spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off)
+                Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
             }
-            (EnergyOf::AllGpus | EnergyOf::Node, _) => of_job + unused * together.time,
         }
     }
+
+    /// The GPUs, described like real ones.
+    pub fn descriptors(&self) -> Vec<Descriptor> {
+        let clock = Arc::new(VirtualClock::default());
+        let gpus = self.gpus.iter().enumerate();
+        gpus.map(|(index, gpu)| {
+            SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone())
+                .descriptor()
+                .clone()
+        })
+        .collect()
+    }
+
+    /// Of everything that a run depends on besides its configuration and seed.
+    pub fn fingerprint(&self) -> u64 {
+        let mut print = Seed::new(0);
+        for gpu in &self.gpus {
+            print = print.label(&format!("{:?}{:?}", gpu.profile, gpu.work));
+        }
+        let node = self.node.as_ref().map(|node| format!("{node:?}"));
+        print
+            .label(&format!("{:?}", self.workload.profile))
+            .label(&node.unwrap_or_default())
+            .number(self.items)
+            .get()
+    }
 }
+
+/// As the driver's buffer has it.
+const SAMPLE_PERIOD: Seconds = Seconds::new(0.02);
+/// What produced the joules.
+const METHOD: &str = "simulator";
 
 /// The draws of one GPU of a job; the first one's are those it would have alone.
 fn of_rank(seed: Seed, rank: usize) -> Seed {
@@ -238,43 +345,4 @@ pub fn of_job(workload: &Workload, problem: JobError) -> SessionError {
         workload: workload.name.clone(),
         problem,
     }
-}
-
-/// Every run of a plan, in the plan's order, whatever the number of threads.
-pub fn run_plan(
-    bench: &Bench,
-    plan: &Plan,
-    threads: NonZeroUsize,
-) -> Result<Vec<(PlannedRun, RunEnd)>, SessionError> {
-    let runs = plan.runs();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(planned) = runs.get(index) else {
-                return done;
-            };
-            let configuration = &plan.configurations[planned.configuration];
-            done.push((index, bench.run(configuration, Some(planned.seed))));
-        }
-    };
-    let mut done: Vec<_> = std::thread::scope(|scope| {
-        // Where no more threads can be had, those there are do the work.
-        let helpers: Vec<_> = (1..threads.get().min(runs.len()))
-            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
-        let mut done = work();
-        for helper in helpers {
-            match helper.join() {
-                Ok(theirs) => done.extend(theirs),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter()
-        .map(|(index, end)| Ok((runs[index], end?)))
-        .collect()
 }

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
-use sweetspot_session::{
-    Axes, FitRequest, MeasuredRow, Profiles, Setup, SweepRequest, predict, sweep,
-};
+use sweetspot_session::{FitRequest, MeasuredRow, Profiles, predict, sweep};
 use sweetspot_sim::{GpuProfile, Mode, Variant, WorkloadProfile, find_gpu, find_workload};
-use sweetspot_study::EnergyOf;
+use sweetspot_study::{AxisText, Definition};
 
 /// A workload on one GPU, without noise.
 struct Stand {
@@ -278,20 +276,12 @@ fn iterations_on_the_h200_take_longer_the_larger_the_batch() {
 /// would do alone, and the exchange of gradients is added.
 #[test]
 fn several_gpus_follow_from_one() {
-    let study = sweep(&SweepRequest {
-        setup: Setup {
-            gpus: None,
-            node: Some("node_power_capping_2023".to_owned()),
-            network: "xception".to_owned(),
-            energy_of: EnergyOf::JobGpus,
-            ..Setup::default()
-        },
-        axes: Axes {
-            gpus: Some("1,2,4,8".to_owned()),
-            ..Axes::default()
-        },
-        repeat: 1,
-        ..SweepRequest::new("", "")
+    let study = sweep(&Definition {
+        node: Some("node_power_capping_2023".to_owned()),
+        network: Some("xception".to_owned()),
+        gpus: Some(AxisText("1,2,4,8".to_owned())),
+        repeat: Some(1),
+        ..Definition::default()
     })
     .unwrap();
     let kernels = |gpus: u64| {
@@ -299,11 +289,11 @@ fn several_gpus_follow_from_one() {
             .points
             .iter()
             .find(|point| point.configuration.gpus == gpus);
-        let run = &point.unwrap().runs[0];
+        let run = point.unwrap().results().next().unwrap();
         let phases = run.phases.iter();
         let kernels = phases.filter(|phase| ["forward", "backward"].contains(&phase.name.as_str()));
         let time: f64 = kernels.map(|phase| phase.time.get()).sum();
-        let items = run.items as f64;
+        let items = run.items.unwrap();
         (time * gpus as f64 / items, run.time.get())
     };
     let (alone, whole) = kernels(1);

@@ -5,14 +5,15 @@ use std::num::NonZeroUsize;
 
 use sweetspot_decide::{Objective, best};
 use sweetspot_session::published::power_capping_2022;
-use sweetspot_session::{Axes, Profiles, SweepRequest, deviations, sweep};
-use sweetspot_study::Study;
+use sweetspot_session::{Conduct, Profiles, Sweep, deviations, sweep};
+use sweetspot_study::{AxisText, Definition, Point, Study};
 
-fn caps(axis: &str) -> Axes {
-    Axes {
-        power_cap: Some(axis.to_owned()),
-        ..Axes::default()
-    }
+fn caps(axis: &str) -> Option<AxisText> {
+    Some(AxisText(axis.to_owned()))
+}
+
+fn of_v100(network: &str) -> Definition {
+    Definition::simulated("v100", network)
 }
 
 fn bits(study: &Study) -> Vec<(u64, u64)> {
@@ -20,9 +21,12 @@ fn bits(study: &Study) -> Vec<(u64, u64)> {
         .points
         .iter()
         .chain([&study.reference])
-        .flat_map(|point| &point.runs);
-    runs.map(|run| (run.time.get().to_bits(), run.energy.get().to_bits()))
-        .collect()
+        .flat_map(Point::results);
+    runs.map(|run| {
+        let energy = run.energies.job_gpus.unwrap().value;
+        (run.time.get().to_bits(), energy.get().to_bits())
+    })
+    .collect()
 }
 
 #[test]
@@ -76,19 +80,19 @@ fn the_papers_choices_are_good_choices_here() {
         let study = studies
             .entry((row.gpu.clone(), row.network))
             .or_insert_with(|| {
-                let request = SweepRequest {
-                    repeat: 20,
-                    ..SweepRequest::new(&row.gpu, row.network)
+                let definition = Definition {
+                    repeat: Some(20),
+                    ..Definition::simulated(&row.gpu, row.network)
                 };
-                sweep(&request).unwrap()
+                sweep(&definition).unwrap()
             });
-        let (_, outcomes) = study.outcomes();
+        let outcomes: Vec<_> = study.points.iter().filter_map(Point::outcome).collect();
         let reference = study.reference.outcome().unwrap();
         let ours = best(&outcomes, &reference, objective).unwrap();
         let caps: Vec<_> = study
             .points
             .iter()
-            .filter_map(|p| p.configuration.settings.power_cap)
+            .filter_map(|p| p.configuration.power_cap())
             .collect();
         let theirs = caps.iter().position(|cap| *cap == row.power_cap).unwrap();
         let value = |index: usize| objective.value(&outcomes[index], &reference).unwrap();
@@ -103,45 +107,45 @@ fn the_papers_choices_are_good_choices_here() {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    let alone = sweep(&SweepRequest::new("v100", "resnet50")).unwrap();
+    let alone = sweep(&of_v100("resnet50")).unwrap();
     for threads in [2, 3, 7] {
-        let together = sweep(&SweepRequest {
+        let conduct = Conduct {
             threads: NonZeroUsize::new(threads).unwrap(),
-            ..SweepRequest::new("v100", "resnet50")
-        });
+        };
+        let sweep = Sweep::prepare(&of_v100("resnet50")).unwrap();
+        let together = sweep.run(None, &conduct, &mut ());
         assert_eq!(bits(&alone), bits(&together.unwrap()), "{threads} threads");
     }
 }
 
 #[test]
 fn a_run_is_the_same_in_any_study_and_differs_by_seed_and_subject() {
-    let whole = sweep(&SweepRequest::new("v100", "resnet50")).unwrap();
-    let one = sweep(&SweepRequest {
-        axes: caps("150"),
-        repeat: 2,
-        ..SweepRequest::new("v100", "resnet50")
+    let whole = sweep(&of_v100("resnet50")).unwrap();
+    let one = sweep(&Definition {
+        power_cap: caps("150"),
+        repeat: Some(2),
+        ..of_v100("resnet50")
     })
     .unwrap();
     assert_eq!(whole.points[0].runs[..2], one.points[0].runs[..]);
-    let other_seed = sweep(&SweepRequest {
-        seed: 2,
-        ..SweepRequest::new("v100", "resnet50")
+    let other_seed = sweep(&Definition {
+        seed: Some(2),
+        ..of_v100("resnet50")
     })
     .unwrap();
     assert_ne!(bits(&whole), bits(&other_seed));
     let first = &whole.points[0].runs;
-    assert_ne!(first[0], first[1]);
+    assert_ne!(first[0].end, first[1].end);
 }
 
 #[test]
 fn the_reference_is_the_default_cap_even_where_it_is_not_on_the_axis() {
-    let study = sweep(&SweepRequest {
-        axes: caps("200,150"),
-        ..SweepRequest::new("v100", "alexnet")
+    let study = sweep(&Definition {
+        power_cap: caps("200,150"),
+        ..of_v100("alexnet")
     })
     .unwrap();
-    let cap =
-        |point: &sweetspot_study::Point| point.configuration.settings.power_cap.unwrap().get();
+    let cap = |point: &Point| point.configuration.power_cap().unwrap().get();
     assert_eq!(
         study.points.iter().map(cap).collect::<Vec<_>>(),
         [200.0, 150.0]
@@ -152,10 +156,11 @@ fn the_reference_is_the_default_cap_even_where_it_is_not_on_the_axis() {
 
 #[test]
 fn phases_sum_to_the_run() {
-    let study = sweep(&SweepRequest::new("quadro_rtx_6000", "vgg19")).unwrap();
-    let run = &study.points[0].runs[0];
+    let study = sweep(&Definition::simulated("quadro_rtx_6000", "vgg19")).unwrap();
+    let run = study.points[0].results().next().unwrap();
     let names: Vec<_> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["host", "forward", "backward"]);
     let energy: f64 = run.phases.iter().map(|phase| phase.energy.get()).sum();
-    assert!((energy / run.energy.get() - 1.0).abs() < 1e-12);
+    let whole = run.energies.job_gpus.unwrap().value.get();
+    assert!((energy / whole - 1.0).abs() < 1e-12);
 }

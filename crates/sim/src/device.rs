@@ -88,6 +88,7 @@ impl SimulatedGpu {
         gpus: &mut [Self],
         jobs: &[Job],
         exchange: Exchange,
+        sink: &mut (impl Sink + ?Sized),
     ) -> Result<Together, ReadError> {
         let limits: Vec<Limits> = gpus
             .iter_mut()
@@ -107,7 +108,7 @@ impl SimulatedGpu {
                 job,
             })
             .collect();
-        let together = run_together(&mut ranks, exchange, &mut ());
+        let together = run_together(&mut ranks, exchange, sink);
         for gpu in gpus {
             gpu.ran_for(together.time)?;
         }

@@ -28,6 +28,6 @@ pub use profile::{
     Meter, Mode, NodeProfile, On, PhaseShare, PowerDraw, ProfileError, Supply, Thermal, Variant,
     VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
 };
-pub use run::{Outcome, PhaseTotal, Rank, Sink, Span, Together, Trace, run, run_together};
+pub use run::{Outcome, PhaseTotal, Rank, Sink, Span, Stretch, Together, Trace, run, run_together};
 pub use sensors::Generation;
 pub use sweetspot_device::{Knob, SensorKind};

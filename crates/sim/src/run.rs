@@ -5,24 +5,38 @@ use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use crate::job::{Exchange, Job};
 use crate::physics::{Chip, Cycle, Limits, Load, State};
 
-/// Sees every stretch of constant power of a run.
+/// A time in which nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// How long.
+    pub time: Seconds,
+    /// Drawn.
+    pub power: Watts,
+    /// Of the cores, against the default clock.
+    pub clock: Ratio,
+    /// Whether kernels ran.
+    pub busy: bool,
+}
+
+/// Sees every stretch of a run.
 pub trait Sink {
-    /// The next stretch.
-    fn stretch(&mut self, time: Seconds, power: Watts);
+    /// The next stretch of a GPU of the job.
+    fn stretch(&mut self, rank: usize, stretch: &Stretch);
 }
 
 /// Nobody looks.
 impl Sink for () {
-    fn stretch(&mut self, _: Seconds, _: Watts) {}
+    fn stretch(&mut self, _: usize, _: &Stretch) {}
 }
 
-/// Mean power in equal spans of time.
+/// Means in equal spans of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     period: f64,
-    watts: Vec<f32>,
+    /// Of power, clock and kernels running, each by sample.
+    means: [Vec<f32>; 3],
     filled: f64,
-    energy: f64,
+    sums: [f64; 3],
 }
 
 impl Trace {
@@ -30,34 +44,62 @@ impl Trace {
     pub fn every(period: Seconds) -> Self {
         Self {
             period: period.get(),
-            watts: Vec::new(),
+            means: [const { Vec::new() }; 3],
             filled: 0.0,
-            energy: 0.0,
+            sums: [0.0; 3],
         }
     }
 
-    /// The samples, oldest first; a span that the run did not fill is left out.
+    /// The power, oldest first; a span that the run did not fill is left out.
     pub fn watts(&self) -> &[f32] {
-        &self.watts
+        &self.means[0]
     }
-}
 
-impl Sink for Trace {
-    fn stretch(&mut self, time: Seconds, power: Watts) {
-        let (mut time, power) = (time.get(), power.get());
+    /// The samples of power in watts, of the clock against the default one, and of the share of time in
+    /// which kernels ran.
+    pub fn into_parts(self) -> [Vec<f32>; 3] {
+        self.means
+    }
+
+    fn add(&mut self, stretch: &Stretch) {
+        let mut time = stretch.time.get();
+        let busy = if stretch.busy { 1.0 } else { 0.0 };
+        let values = [stretch.power.get(), stretch.clock.get(), busy];
         let room = self.period - self.filled;
         if time < room {
             self.filled += time;
-            self.energy += power * time;
+            for (sum, value) in self.sums.iter_mut().zip(values) {
+                *sum += value * time;
+            }
             return;
         }
-        let mean = (self.energy + power * room) / self.period;
-        self.watts.push(mean as f32);
         time -= room;
         let whole = (time / self.period) as usize;
-        self.watts.extend(std::iter::repeat_n(power as f32, whole));
         self.filled = time - whole as f64 * self.period;
-        self.energy = power * self.filled;
+        let kinds = self.means.iter_mut().zip(&mut self.sums).zip(values);
+        for ((means, sum), value) in kinds {
+            means.push(((*sum + value * room) / self.period) as f32);
+            means.extend(std::iter::repeat_n(value as f32, whole));
+            *sum = value * self.filled;
+        }
+    }
+}
+
+/// Of the first GPU.
+impl Sink for Trace {
+    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
+        if rank == 0 {
+            self.add(stretch);
+        }
+    }
+}
+
+/// One for each GPU.
+impl Sink for [Trace] {
+    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
+        if let Some(trace) = self.get_mut(rank) {
+            trace.add(stretch);
+        }
     }
 }
 
@@ -98,7 +140,7 @@ pub fn run(
     state: &mut State,
     limits: &Limits,
     job: &Job,
-    sink: &mut impl Sink,
+    sink: &mut (impl Sink + ?Sized),
 ) -> Outcome {
     let mut rank = Rank {
         chip,
@@ -143,8 +185,12 @@ pub struct Together {
 }
 
 /// Runs the parts of a synchronous data-parallel job: an iteration begins when the slowest GPU has ended the
-/// one before and gradients have been exchanged. `sink` sees the first GPU. At least one rank.
-pub fn run_together(ranks: &mut [Rank<'_>], exchange: Exchange, sink: &mut impl Sink) -> Together {
+/// one before and gradients have been exchanged. At least one rank.
+pub fn run_together(
+    ranks: &mut [Rank<'_>],
+    exchange: Exchange,
+    sink: &mut (impl Sink + ?Sized),
+) -> Together {
     let mut group = Group {
         totals: ranks.iter().map(|rank| totals_of(rank.job)).collect(),
         steps: vec![Vec::new(); ranks.len()],
@@ -219,10 +265,10 @@ enum Part {
     Last,
 }
 
-/// Phase, time and power of a step.
-type TakenStep = (usize, Seconds, Watts);
+/// A step and its phase.
+type TakenStep = (usize, Stretch);
 
-struct Group<'a, 'b, S> {
+struct Group<'a, 'b, S: ?Sized> {
     ranks: &'a mut [Rank<'b>],
     exchange: Exchange,
     totals: Vec<Vec<(Seconds, Joules)>>,
@@ -232,7 +278,7 @@ struct Group<'a, 'b, S> {
     sink: &'a mut S,
 }
 
-impl<S: Sink> Group<'_, '_, S> {
+impl<S: Sink + ?Sized> Group<'_, '_, S> {
     fn states(&self) -> Vec<State> {
         self.ranks.iter().map(|rank| *rank.state).collect()
     }
@@ -268,9 +314,7 @@ impl<S: Sink> Group<'_, '_, S> {
                 }
             }
         }
-        for (_, time, power) in &self.steps[0] {
-            self.sink.stretch(*time, *power);
-        }
+        self.show();
         self.count(1);
     }
 
@@ -283,9 +327,7 @@ impl<S: Sink> Group<'_, '_, S> {
             .fold(at_most, u64::min);
         if times > 0 {
             for _ in 0..times {
-                for (_, time, power) in &self.steps[0] {
-                    self.sink.stretch(*time, *power);
-                }
+                self.show();
             }
             for ((rank, steps), cycle) in self.ranks.iter_mut().zip(&self.steps).zip(cycles) {
                 let energy = energy(steps);
@@ -296,13 +338,22 @@ impl<S: Sink> Group<'_, '_, S> {
         times
     }
 
+    /// Lets the sink see the last steps.
+    fn show(&mut self) {
+        for (rank, steps) in self.steps.iter().enumerate() {
+            for (_, step) in steps {
+                self.sink.stretch(rank, step);
+            }
+        }
+    }
+
     fn count(&mut self, times: u64) {
         let times = times as f64;
         for (steps, totals) in self.steps.iter().zip(&mut self.totals) {
-            for (phase, time, power) in steps {
+            for (phase, step) in steps {
                 let (total_time, total_energy) = &mut totals[*phase];
-                *total_time += *time * times;
-                *total_energy += *time * *power * times;
+                *total_time += step.time * times;
+                *total_energy += step.time * step.power * times;
             }
         }
         let time = length(&self.steps[0]) * times;
@@ -316,20 +367,27 @@ impl<S: Sink> Group<'_, '_, S> {
 /// Does a load on a GPU.
 fn take(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<TakenStep>) {
     let mut left = Ratio::new(1.0);
+    let busy = matches!(load, Load::Kernels { .. });
     while left > Ratio::ZERO {
         let no_limit = Seconds::new(f64::INFINITY);
         let step = rank
             .chip
             .step(rank.state, rank.limits, load, left, no_limit);
         left -= step.done;
-        steps.push((name, step.time, step.power));
+        let taken = Stretch {
+            time: step.time,
+            power: step.power,
+            clock: rank.state.clock(),
+            busy,
+        };
+        steps.push((name, taken));
     }
 }
 
 fn length(steps: &[TakenStep]) -> Seconds {
-    steps.iter().map(|step| step.1).sum()
+    steps.iter().map(|(_, step)| step.time).sum()
 }
 
 fn energy(steps: &[TakenStep]) -> Joules {
-    steps.iter().map(|step| step.1 * step.2).sum()
+    steps.iter().map(|(_, step)| step.time * step.power).sum()
 }

@@ -12,4 +12,4 @@ mod summary;
 pub use least_squares::{Bounds, Fit, fit};
 pub use linear::solve_symmetric;
 pub use noise::Seed;
-pub use summary::{Interval, Summary, differ, geometric_mean};
+pub use summary::{Difference, Interval, Summary, any_differs, differ, geometric_mean};

@@ -1,6 +1,6 @@
 //! What a handful of repeated measurements say.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 /// A confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,18 +67,81 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some(libm::exp(logarithms / values.len() as f64))
 }
 
-/// Whether two sets of measurements differ at the 5 % level (Welch's test); unknown where one of them has
-/// no spread to judge by.
-pub fn differ(a: &[f64], b: &[f64]) -> Option<bool> {
-    let (a, b) = (Summary::of(a)?, Summary::of(b)?);
+/// How far the mean of one set of measurements lies above that of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Mean of the first less mean of the second.
+    pub mean: f64,
+    /// 95 % confidence interval of the difference (Welch); unknown where a set has no spread to judge by.
+    pub interval95: Option<Interval>,
+}
+
+impl Difference {
+    /// Of two sets of at least one measurement.
+    pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
+        let (a, b) = (Summary::of(a)?, Summary::of(b)?);
+        let mean = a.mean - b.mean;
+        let interval95 = welch_half_width(&a, &b).map(|half| Interval {
+            low: mean - half,
+            high: mean + half,
+        });
+        Some(Self { mean, interval95 })
+    }
+
+    /// Whether it is a difference at the 5 % level.
+    pub fn is_significant(&self) -> Option<bool> {
+        let interval = self.interval95?;
+        Some(interval.low > 0.0 || interval.high < 0.0)
+    }
+}
+
+fn welch_half_width(a: &Summary, b: &Summary) -> Option<f64> {
     let share = |summary: &Summary| Some(summary.deviation?.powi(2) / summary.count as f64);
-    let (of_a, of_b) = (share(&a)?, share(&b)?);
+    let (of_a, of_b) = (share(a)?, share(b)?);
     let variance = of_a + of_b;
     if variance == 0.0 {
-        return Some(a.mean != b.mean);
+        return Some(0.0);
     }
     let part = |share: f64, count: usize| share.powi(2) / (count - 1) as f64;
     let degrees = variance.powi(2) / (part(of_a, a.count) + part(of_b, b.count));
     let quantile = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
-    Some((a.mean - b.mean).abs() > quantile * libm::sqrt(variance))
+    Some(quantile * libm::sqrt(variance))
+}
+
+/// Whether two sets of measurements differ at the 5 % level (Welch's test); unknown where one of them has
+/// no spread to judge by.
+pub fn differ(a: &[f64], b: &[f64]) -> Option<bool> {
+    Difference::of(a, b)?.is_significant()
+}
+
+/// Whether any of several sets of measurements differs from the others at the 5 % level (analysis of
+/// variance); unknown where there are not two sets, or no set has a spread to judge by.
+pub fn any_differs(groups: &[Vec<f64>]) -> Option<bool> {
+    let summaries: Vec<Summary> = groups.iter().filter_map(|set| Summary::of(set)).collect();
+    let count: usize = summaries.iter().map(|set| set.count).sum();
+    if summaries.len() < 2 || count == summaries.len() {
+        return None;
+    }
+    let total: f64 = summaries
+        .iter()
+        .map(|set| set.mean * set.count as f64)
+        .sum();
+    let mean = total / count as f64;
+    let between = summaries
+        .iter()
+        .map(|set| set.count as f64 * (set.mean - mean).powi(2));
+    let within = summaries
+        .iter()
+        .filter_map(|set| Some((set.count - 1) as f64 * set.deviation?.powi(2)));
+    let (between, within): (f64, f64) = (between.sum(), within.sum());
+    if within == 0.0 {
+        return Some(between > 0.0);
+    }
+    let freedom = (
+        (summaries.len() - 1) as f64,
+        (count - summaries.len()) as f64,
+    );
+    let ratio = (between / freedom.0) / (within / freedom.1);
+    let above = FisherSnedecor::new(freedom.0, freedom.1).ok()?.sf(ratio);
+    Some(above < 0.05)
 }

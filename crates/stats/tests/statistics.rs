@@ -1,7 +1,9 @@
 //! Summaries against known values, invariants of noise, fits of known curves.
 
 use proptest::prelude::*;
-use sweetspot_stats::{Bounds, Seed, Summary, differ, fit, geometric_mean, solve_symmetric};
+use sweetspot_stats::{
+    Bounds, Difference, Seed, Summary, any_differs, differ, fit, geometric_mean, solve_symmetric,
+};
 
 #[test]
 fn a_summary_of_five_runs() {
@@ -129,4 +131,36 @@ fn a_known_curve_is_found_again_and_bounds_hold() {
         high: 1.5,
     };
     assert!(fit(residuals, &[1.0, 1.0, 1.0, -0.2], &tight, 200).parameters[0] <= 1.5);
+}
+
+#[test]
+fn a_difference_of_means_has_the_interval_of_welch() {
+    let (a, b) = ([10.1, 10.3, 9.9, 10.0, 10.2], [9.0, 9.4, 9.2]);
+    let difference = Difference::of(&a, &b).unwrap();
+    assert!((difference.mean - 0.9).abs() < 1e-12);
+    // s² of 0.025 over 5 and 0.04 over 3; 3.53 degrees of freedom; the quantile there is 2.927.
+    let interval = difference.interval95.unwrap();
+    assert!(
+        (interval.high - interval.low - 2.0 * 0.39637).abs() < 1e-4,
+        "{interval:?}"
+    );
+    assert_eq!(difference.is_significant(), Some(true));
+    assert_eq!(Difference::of(&a, &[9.0]).unwrap().interval95, None);
+    assert_eq!(Difference::of(&a, &[]), None);
+}
+
+#[test]
+fn one_of_several_sets_differs_or_none_does() {
+    // F of 9 with 2 and 6 degrees of freedom is above 5.14; among the first two it is 0.
+    let sets = [
+        vec![1.0, 2.0, 3.0],
+        vec![1.0, 3.0, 2.0],
+        vec![4.0, 5.0, 6.0],
+    ];
+    assert_eq!(any_differs(&sets), Some(true));
+    assert_eq!(any_differs(&sets[..2]), Some(false));
+    assert_eq!(any_differs(&sets[..1]), None);
+    assert_eq!(any_differs(&[vec![1.0], vec![2.0]]), None);
+    assert_eq!(any_differs(&[vec![1.0, 1.0], vec![2.0]]), Some(true));
+    assert_eq!(any_differs(&[vec![1.0, 1.0], vec![1.0]]), Some(false));
 }

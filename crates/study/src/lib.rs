@@ -1,15 +1,31 @@
-//! A study: the axes explored, the plan of runs, and what the runs came to.
+//! A study: the axes explored, the plan of runs, what the runs came to, and where all of it is kept.
 //!
 //! A run's seed is a hash of the study's seed, its configuration and its repeat, so a plan gives the
-//! same results in any order and on any number of threads.
+//! same results in any order, on any number of threads, and after any interruption.
 //! Left to others: making the runs happen, choosing among the results.
 
 mod axis;
+mod configuration;
+mod definition;
 mod plan;
 mod results;
+mod run;
+mod samples;
+mod store;
+mod template;
 
 pub use axis::{AxisError, MOST_VALUES, parse_axis};
-pub use plan::{Configuration, Plan, PlannedRun, Varied};
-pub use results::{
-    Best, EnergyOf, PhaseResult, Point, RunEnd, RunResult, Status, Study, WorkloadInfo,
+pub use configuration::{Axis, BATCH, Configuration};
+pub use definition::{AxisText, Definition, DefinitionError};
+pub use plan::{Order, Plan, Task, Until};
+pub use results::{Point, Study, Subject, WorkloadInfo};
+pub use run::{
+    DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, PhaseResult, RunEnd, RunRecord,
+    RunResult, Status,
 };
+pub use samples::{Column, Quantity, Series, read_samples, write_samples};
+pub use store::{
+    Info, Outline, SCHEMA, Store, StoreError, is_study, merge, read_plan_file, samples_file,
+    write_task, write_whole,
+};
+pub use template::{TemplateError, environment, fill, is_name};

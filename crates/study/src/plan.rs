@@ -1,97 +1,82 @@
-//! Which runs a study is made of.
+//! Which runs a study is made of, and in which order.
 
-use sweetspot_device::Settings;
-use sweetspot_stats::Seed;
+use serde::{Deserialize, Serialize};
+use sweetspot_quantity::Ratio;
+use sweetspot_stats::{Seed, Summary};
 
-/// A value for each knob.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Configuration {
-    /// On the device; a knob that is not named is at its default.
-    pub settings: Settings,
-    /// Items in a batch.
-    pub batch: u64,
-    /// Devices used.
-    pub gpus: u64,
-}
+use crate::{Axis, Configuration, EnergyOf, Point};
 
-impl Configuration {
-    /// Its name for seeds: the same on every machine, with every digit of every value.
-    fn label(&self) -> String {
-        let settings = &self.settings;
-        let knobs = [
-            ("power_cap_w", settings.power_cap.map(|cap| cap.get())),
-            (
-                "core_clock_mhz",
-                settings.core_clock.map(|clock| clock.get()),
-            ),
-            (
-                "memory_clock_mhz",
-                settings.memory_clock.map(|clock| clock.get()),
-            ),
-            ("batch", Some(self.batch as f64)),
-            ("gpus", Some(self.gpus as f64)),
-        ];
-        let named = knobs
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        named.collect::<Vec<_>>().join(";")
-    }
-}
-
-/// A knob that a study can vary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Varied {
-    /// Devices used.
-    Gpus,
-    /// Of each device.
-    PowerCap,
-    /// Of each device.
-    CoreClock,
-    /// Of each device.
-    MemoryClock,
-}
-
-impl Varied {
-    /// In the order in which people read them.
-    pub const ALL: [Self; 4] = [
-        Self::Gpus,
-        Self::PowerCap,
-        Self::CoreClock,
-        Self::MemoryClock,
-    ];
-
-    /// Its value in a configuration; none where it is left at its default.
-    pub fn value(self, configuration: &Configuration) -> Option<f64> {
-        let settings = &configuration.settings;
-        match self {
-            Self::Gpus => Some(configuration.gpus as f64),
-            Self::PowerCap => settings.power_cap.map(|cap| cap.get()),
-            Self::CoreClock => settings.core_clock.map(|clock| clock.get()),
-            Self::MemoryClock => settings.memory_clock.map(|clock| clock.get()),
-        }
-    }
-}
-
-/// One run of a plan.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlannedRun {
+/// One run: a configuration and which of its repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Task {
     /// Index of its configuration.
     pub configuration: usize,
-    /// What is random in it.
-    pub seed: Seed,
+    /// From 0.
+    pub repeat: u32,
+}
+
+/// In which order runs are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// All configurations once, then again in the opposite direction: what drifts slowly cancels.
+    #[default]
+    Interleaved,
+    /// All configurations once in a random order, then again in another.
+    Random,
+    /// All repeats of the first configuration, then of the second.
+    AsGiven,
+}
+
+impl std::fmt::Display for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Interleaved => "interleaved",
+            Self::Random => "random",
+            Self::AsGiven => "as-given",
+        })
+    }
+}
+
+impl std::str::FromStr for Order {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Interleaved, Self::Random, Self::AsGiven]
+            .into_iter()
+            .find(|order| order.to_string() == text)
+            .ok_or_else(|| format!("`{text}` is not one of interleaved, random, as-given"))
+    }
+}
+
+/// Repeat until the mean is known so well.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// Half the 95 % interval of time and of energy, against the mean.
+    pub within: Ratio,
+    /// Runs of a configuration at most.
+    pub most: u32,
 }
 
 /// The configurations of a study and how often each is run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
+    /// What is varied, in the order in which people read it.
+    pub axes: Vec<Axis>,
     /// Those on the axes, in order, and the reference last where it is not among them.
     pub configurations: Vec<Configuration>,
     /// How many of them are on the axes.
     pub on_axes: usize,
     /// Index of the reference.
     pub reference: usize,
-    /// Runs of each configuration.
+    /// Runs of each configuration, at least.
     pub repeat: u32,
+    /// Where more may be needed.
+    pub until: Option<Until>,
+    /// In which order.
+    pub order: Order,
     /// The seed the user gave.
     pub seed: u64,
     /// The device and the workload, so that their draws are their own.
@@ -101,6 +86,7 @@ pub struct Plan {
 impl Plan {
     /// Every configuration on the axes and the reference, each run equally often.
     pub fn new(
+        axes: Vec<Axis>,
         on_axes: Vec<Configuration>,
         reference: Configuration,
         repeat: u32,
@@ -114,33 +100,120 @@ impl Plan {
             configurations.push(reference);
         }
         Self {
+            axes,
             configurations,
             on_axes: count,
             reference: place.unwrap_or(count),
             repeat,
+            until: None,
+            order: Order::default(),
             seed,
             subject,
         }
     }
 
-    /// All runs, repeat by repeat, so that slow drift spreads over all configurations.
-    pub fn runs(&self) -> Vec<PlannedRun> {
-        let root = Seed::new(self.seed).label(&self.subject);
-        let seeds: Vec<Seed> = self
-            .configurations
-            .iter()
-            .map(|configuration| root.label(&configuration.label()))
-            .collect();
-        (0..self.repeat)
-            .flat_map(|repeat| {
-                seeds
-                    .iter()
-                    .enumerate()
-                    .map(move |(index, seed)| PlannedRun {
-                        configuration: index,
-                        seed: seed.number(u64::from(repeat)),
-                    })
+    /// A run's number: the same for every order, and for more repeats than planned.
+    pub fn id(&self, task: Task) -> u64 {
+        u64::from(task.repeat) * self.configurations.len() as u64 + task.configuration as u64
+    }
+
+    /// The run with this number; none that could never be needed.
+    pub fn task(&self, id: u64) -> Option<Task> {
+        let count = self.configurations.len() as u64;
+        let repeat = u32::try_from(id.checked_div(count)?).ok()?;
+        (repeat < self.most()).then_some(Task {
+            configuration: (id % count) as usize,
+            repeat,
+        })
+    }
+
+    /// Runs of a configuration at most.
+    pub fn most(&self) -> u32 {
+        self.until
+            .map_or(self.repeat, |until| until.most.max(self.repeat))
+    }
+
+    /// Runs, as far as that is known beforehand.
+    pub fn len(&self) -> usize {
+        self.configurations.len() * self.repeat as usize
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is random in a run: a hash of what it is, so that it is the same in any order and study.
+    pub fn seed(&self, task: Task) -> Seed {
+        let configuration = &self.configurations[task.configuration];
+        Seed::new(self.seed)
+            .label(&self.subject)
+            .label(&configuration.label())
+            .number(u64::from(task.repeat))
+    }
+
+    /// What is to be run next, in order, after what was run already; nothing where all is done. A
+    /// configuration that failed is not tried again. With [`Until`] there may be more after these.
+    pub fn pending(&self, points: &[Point], of: EnergyOf) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for (configuration, point) in points.iter().enumerate() {
+            if point.failure().is_some() {
+                continue;
+            }
+            let done = |repeat: &u32| point.runs.iter().any(|run| run.task.repeat == *repeat);
+            let wanted = (0..self.wanted(point, of)).filter(|repeat| !done(repeat));
+            tasks.extend(wanted.map(|repeat| Task {
+                configuration,
+                repeat,
+            }));
+        }
+        tasks.sort_by_key(|task| self.place(*task));
+        tasks
+    }
+
+    /// How many runs of a configuration are called for by what is known of it.
+    fn wanted(&self, point: &Point, of: EnergyOf) -> u32 {
+        let Some(until) = self.until else {
+            return self.repeat;
+        };
+        let have = point.runs.len() as u32;
+        if have < self.repeat.max(2) {
+            return self.repeat.max(2);
+        }
+        let is_tight = |values: Vec<f64>| {
+            let summary = Summary::of(&values);
+            summary.is_some_and(|summary| {
+                let half = summary
+                    .interval95
+                    .map(|interval| interval.high - summary.mean);
+                half.is_some_and(|half| half <= until.within.get() * summary.mean.abs())
             })
-            .collect()
+        };
+        let energies: Vec<f64> = point
+            .results()
+            .filter_map(|run| Some(run.energy_of(of)?.value.get()))
+            .collect();
+        let tight = is_tight(point.results().map(|run| run.time.get()).collect())
+            && (energies.is_empty() || is_tight(energies));
+        match tight {
+            true => have,
+            false => (have + 1).min(self.most()),
+        }
+    }
+
+    fn place(&self, task: Task) -> (u64, u64) {
+        let repeat = u64::from(task.repeat);
+        let index = task.configuration as u64;
+        match self.order {
+            Order::AsGiven => (index, repeat),
+            Order::Random => {
+                let draw = Seed::new(self.seed).label("order").number(repeat);
+                (repeat, draw.number(index).get())
+            }
+            Order::Interleaved if task.repeat % 2 == 1 => {
+                (repeat, self.configurations.len() as u64 - index)
+            }
+            Order::Interleaved => (repeat, index),
+        }
     }
 }

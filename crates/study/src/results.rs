@@ -1,236 +1,253 @@
 //! What the runs of a study came to.
 
-use sweetspot_decide::{Objective, Outcome, best};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sweetspot_decide::{Candidate, Comparison, Outcome, Tariff};
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_stats::{Summary, differ};
+use sweetspot_stats::Summary;
 
-use crate::{Configuration, Varied};
-
-/// Whose energy counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EnergyOf {
-    /// The devices that the job uses.
-    #[default]
-    JobGpus,
-    /// All devices of the node, those that idle too.
-    AllGpus,
-    /// The whole node at the wall.
-    Node,
-}
-
-impl std::fmt::Display for EnergyOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::JobGpus => "job-gpus",
-            Self::AllGpus => "all-gpus",
-            Self::Node => "node",
-        })
-    }
-}
-
-impl std::str::FromStr for EnergyOf {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::JobGpus, Self::AllGpus, Self::Node]
-            .into_iter()
-            .find(|of| of.to_string() == text)
-            .ok_or_else(|| format!("`{text}` is not one of job-gpus, all-gpus, node"))
-    }
-}
-
-/// How the runs of a configuration ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// As they should.
-    Ok,
-    /// With an error.
-    Failed(String),
-}
-
-/// Time and energy of one phase in one run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PhaseResult {
-    /// Its name.
-    pub name: String,
-    /// Spent in it.
-    pub time: Seconds,
-    /// Drawn in it.
-    pub energy: Joules,
-}
-
-/// One run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunResult {
-    /// From start to end.
-    pub time: Seconds,
-    /// Of the devices that count.
-    pub energy: Joules,
-    /// Items done.
-    pub items: u64,
-    /// By phase, where the workload has phases.
-    pub phases: Vec<PhaseResult>,
-}
-
-/// How one run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RunEnd {
-    /// Well.
-    Done(RunResult),
-    /// With an error, in words.
-    Failed(String),
-}
+use crate::{
+    Axis, Configuration, EnergyOf, Enforced, Failure, PhaseResult, Plan, RunEnd, RunRecord,
+    RunResult, Status,
+};
 
 /// A configuration and its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// What was set.
     pub configuration: Configuration,
-    /// How it went.
-    pub status: Status,
-    /// The runs that ended well.
-    pub runs: Vec<RunResult>,
+    /// Whose energy counts.
+    pub energy_of: EnergyOf,
+    /// In the order of their repeats.
+    pub runs: Vec<RunRecord>,
 }
 
 impl Point {
     /// A configuration that has not run yet.
-    pub fn new(configuration: Configuration) -> Self {
+    pub fn new(configuration: Configuration, energy_of: EnergyOf) -> Self {
         Self {
             configuration,
-            status: Status::Ok,
+            energy_of,
             runs: Vec::new(),
         }
     }
 
-    /// Takes in a run.
-    pub fn add(&mut self, end: RunEnd) {
-        match end {
-            RunEnd::Done(run) => self.runs.push(run),
-            RunEnd::Failed(reason) => self.status = Status::Failed(reason),
+    /// Takes in a run; one that is there already stays.
+    pub fn add(&mut self, run: RunRecord) {
+        let place = self
+            .runs
+            .binary_search_by_key(&run.task.repeat, |run| run.task.repeat);
+        if let Err(place) = place {
+            self.runs.insert(place, run);
         }
     }
 
-    fn summary(&self, value: impl Fn(&RunResult) -> f64) -> Option<Summary> {
-        Summary::of(&self.runs.iter().map(value).collect::<Vec<_>>())
+    /// The runs that ended well.
+    pub fn results(&self) -> impl Iterator<Item = &RunResult> {
+        self.runs.iter().filter_map(|run| match &run.end {
+            RunEnd::Done(result) => Some(result),
+            RunEnd::Failed(_) => None,
+        })
+    }
+
+    /// The first run that did not.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.runs.iter().find_map(|run| match &run.end {
+            RunEnd::Done(_) => None,
+            RunEnd::Failed(failure) => Some(failure),
+        })
+    }
+
+    /// How it fares.
+    pub fn status(&self) -> Status {
+        self.failure().map_or(Status::Ok, |failure| failure.status)
+    }
+
+    /// Caps that were in force only in part, one for each device.
+    pub fn enforced(&self) -> Vec<&Enforced> {
+        let mut found: Vec<&Enforced> = Vec::new();
+        for one in self.runs.iter().flat_map(|run| &run.enforced) {
+            match found.iter_mut().find(|other| other.device == one.device) {
+                Some(other) if one.enforced < other.enforced => *other = one,
+                Some(_) => {}
+                None => found.push(one),
+            }
+        }
+        found
+    }
+
+    fn summary(&self, value: impl Fn(&RunResult) -> Option<f64>) -> Option<Summary> {
+        let values: Option<Vec<f64>> = self.results().map(value).collect();
+        Summary::of(&values?)
     }
 
     /// Of the time in seconds.
     pub fn time(&self) -> Option<Summary> {
-        self.summary(|run| run.time.get())
+        self.summary(|run| Some(run.time.get()))
     }
 
-    /// Of the energy in joules.
+    /// Of the energy in joules; nothing where that of a run is not known.
     pub fn energy(&self) -> Option<Summary> {
-        self.summary(|run| run.energy.get())
+        self.summary(|run| Some(run.energy_of(self.energy_of)?.value.get()))
     }
 
     /// Mean energy over mean time.
     pub fn average_power(&self) -> Option<Watts> {
         let outcome = self.outcome()?;
-        Some(outcome.energy / outcome.time)
+        Some(outcome.energy? / outcome.time)
     }
 
     /// The means, for choosing; nothing where a run failed: those that did not would be a choice of
     /// the lucky ones.
     pub fn outcome(&self) -> Option<Outcome> {
-        if self.status != Status::Ok {
-            return None;
+        match self.status() {
+            Status::Ok => Outcome::mean(&self.candidate().runs),
+            _ => None,
         }
-        Some(Outcome {
-            time: Seconds::new(self.time()?.mean),
-            energy: Joules::new(self.energy()?.mean),
-            items: Some(self.summary(|run| run.items as f64)?.mean),
-        })
     }
 
-    /// An objective's value in each run.
-    fn values(&self, objective: Objective, reference: &Outcome) -> Vec<f64> {
-        let outcome = |run: &RunResult| Outcome {
-            time: run.time,
-            energy: run.energy,
-            items: Some(run.items as f64),
+    /// Its runs as `decide` sees them. What is set can be limited like what is measured.
+    pub fn candidate(&self) -> Candidate {
+        let configuration = &self.configuration;
+        let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
+        let parameters = configuration.parameters.keys().cloned();
+        let settings: Vec<(String, f64)> = knobs
+            .into_iter()
+            .chain(parameters.map(Axis::Parameter))
+            .filter_map(|axis| {
+                let name = axis.name().replace('-', "_");
+                Some((name, axis.number(configuration)?))
+            })
+            .collect();
+        let outcome = |run: &RunResult| {
+            let mut values: BTreeMap<String, f64> = settings.iter().cloned().collect();
+            values.extend(run.values.clone());
+            Outcome {
+                items: run.items,
+                gpus: configuration.gpus,
+                values,
+                ..Outcome::new(
+                    run.time,
+                    run.energy_of(self.energy_of).map(|energy| energy.value),
+                )
+            }
         };
-        let values = self
-            .runs
+        Candidate {
+            runs: self.results().map(outcome).collect(),
+            failed: self.failure().map(|failure| failure.reason.clone()),
+        }
+    }
+
+    /// The mean of each value that every run reported.
+    pub fn values(&self) -> BTreeMap<String, Summary> {
+        let names = self.results().flat_map(|run| run.values.keys());
+        let names: std::collections::BTreeSet<&String> = names.collect();
+        let of = |name: &String| self.summary(|run| run.values.get(name).copied());
+        names
+            .into_iter()
+            .filter_map(|name| Some((name.clone(), of(name)?)))
+            .collect()
+    }
+
+    /// The mean energy of each device that is known in every run, in their order.
+    pub fn by_device(&self) -> Vec<(String, Joules)> {
+        let Some(first) = self.results().next() else {
+            return Vec::new();
+        };
+        let mean = |id: &sweetspot_device::DeviceId| {
+            self.summary(|run| {
+                let found = run.devices.iter().find(|device| device.device == *id)?;
+                Some(found.energy?.value.get())
+            })
+        };
+        first
+            .devices
             .iter()
-            .map(|run| objective.value(&outcome(run), reference));
-        values.flatten().collect()
+            .filter_map(|device| {
+                let mean = mean(&device.device)?.mean;
+                Some((device.device.as_str().to_owned(), Joules::new(mean)))
+            })
+            .collect()
+    }
+
+    /// How the energy was come to.
+    pub fn method(&self) -> Option<String> {
+        if self.energy_of == EnergyOf::Node {
+            return self.energy().map(|_| "meter".to_owned());
+        }
+        let first = self.results().next()?.devices.first()?;
+        Some(first.method.clone())
     }
 
     /// Mean time and energy of each phase.
     pub fn phases(&self) -> Vec<PhaseResult> {
-        let Some(first) = self.runs.first() else {
+        let Some(first) = self.results().next() else {
             return Vec::new();
         };
-        let count = self.runs.len() as f64;
-        let of = |index: usize| {
-            self.runs
-                .iter()
-                .filter_map(move |run| run.phases.get(index))
+        let of = |name: &str| -> Vec<&PhaseResult> {
+            let all = self.results().flat_map(|run| &run.phases);
+            all.filter(|phase| phase.name == name).collect()
         };
-        first
-            .phases
-            .iter()
-            .enumerate()
-            .map(|(index, phase)| PhaseResult {
+        let mean = |phase: &PhaseResult| {
+            let all = of(&phase.name);
+            let count = all.len() as f64;
+            PhaseResult {
                 name: phase.name.clone(),
-                time: of(index).map(|phase| phase.time).sum::<Seconds>() / count,
-                energy: of(index).map(|phase| phase.energy).sum::<Joules>() / count,
-            })
-            .collect()
+                time: all.iter().map(|phase| phase.time).sum::<Seconds>() / count,
+                energy: all.iter().map(|phase| phase.energy).sum::<Joules>() / count,
+            }
+        };
+        first.phases.iter().map(mean).collect()
     }
 }
 
-/// A choice and what cannot be told from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Best {
-    /// Index of the best point.
-    pub point: usize,
-    /// Points whose runs do not differ significantly from its runs.
-    pub tied_with: Vec<usize>,
-    /// Whether the reference is no worse, or not significantly so.
-    pub reference_is_as_good: bool,
-}
-
-/// The workload of a study, in words.
-#[derive(Clone, Debug, PartialEq)]
+/// The workload of a study, in words; what is not known is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WorkloadInfo {
-    /// `NETWORK@STUDY` or a path.
+    /// `NETWORK@STUDY`, a path, or the command.
     pub name: String,
     /// The network alone.
-    pub network: String,
+    pub network: Option<String>,
     /// `training` or `inference`.
-    pub mode: String,
+    pub mode: Option<String>,
     /// How convolutions are done, where there is a choice.
     pub conv_algorithm: Option<String>,
     /// What it is fed with, where there is a choice.
     pub dataset: Option<String>,
-    /// Items in a batch.
-    pub batch: u64,
+    /// Items in a batch, where it is no axis.
+    pub batch: Option<u64>,
     /// Items in a run.
-    pub items: u64,
+    pub items: Option<u64>,
     /// The GPU from which the work was scaled, where it was.
     pub scaled_from: Option<String>,
+    /// Program and arguments, with placeholders.
+    pub command: Option<Vec<String>>,
+}
+
+/// What a study is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// Whose energy was asked for.
+    pub energy_of: EnergyOf,
+    /// The devices that may be used, in order.
+    pub devices: Vec<Descriptor>,
+    /// The devices' profile or selector, as the user named it.
+    pub device_name: String,
+    /// The workload.
+    pub workload: WorkloadInfo,
 }
 
 /// A study and everything that came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// Whose energy is given.
-    pub energy_of: EnergyOf,
-    /// What produced the joules.
-    pub method: String,
-    /// The device.
-    pub device: Descriptor,
-    /// The device's profile or selector, as the user named it.
-    pub device_name: String,
-    /// The workload.
-    pub workload: WorkloadInfo,
-    /// The seed the user gave.
-    pub seed: u64,
-    /// Runs of each configuration.
-    pub repeat: u32,
+    /// What it is about.
+    pub subject: Subject,
+    /// What was planned.
+    pub plan: Plan,
     /// The configurations on the axes, in order.
     pub points: Vec<Point>,
     /// What all are compared with.
@@ -238,55 +255,54 @@ pub struct Study {
 }
 
 impl Study {
-    /// A title for people.
-    pub fn name(&self) -> String {
-        format!("{} on {}", self.workload.name, self.device_name)
-    }
-
-    /// The best point by an objective, and which others do as well.
-    pub fn best(&self, objective: Objective) -> Option<Best> {
-        let reference = self.reference.outcome()?;
-        let (indices, outcomes) = self.outcomes();
-        let chosen = best(&outcomes, &reference, objective)?;
-        let point = indices[chosen];
-        let values = |point: &Point| point.values(objective, &reference);
-        let of_best = values(&self.points[point]);
-        let ties = |other: &Point| differ(&of_best, &values(other)) == Some(false);
-        let value = |outcome: &Outcome| objective.value(outcome, &reference);
-        let better = objective.is_better(value(&outcomes[chosen])?, value(&reference)?);
-        Some(Best {
-            tied_with: indices
-                .iter()
-                .copied()
-                .filter(|other| *other != point && ties(&self.points[*other]))
-                .collect(),
-            reference_is_as_good: !better || ties(&self.reference),
-            point,
-        })
-    }
-
-    /// The knobs that have several values in the study; the power cap where there are none.
-    pub fn varied(&self) -> Vec<Varied> {
-        let all = || self.points.iter().chain([&self.reference]);
-        let differs = |varied: &Varied| {
-            let mut values = all().map(|point| varied.value(&point.configuration));
-            let first = values.next();
-            values.any(|value| Some(value) != first)
-        };
-        let varied: Vec<Varied> = Varied::ALL.into_iter().filter(differs).collect();
-        if varied.is_empty() {
-            vec![Varied::PowerCap]
-        } else {
-            varied
+    /// From a plan and what was run of it; `points` are as many as the plan has configurations.
+    pub fn new(subject: Subject, plan: Plan, mut points: Vec<Point>) -> Self {
+        let reference = points[plan.reference].clone();
+        points.truncate(plan.on_axes);
+        Self {
+            subject,
+            plan,
+            points,
+            reference,
         }
     }
 
-    /// Indices and outcomes of the points that have one.
-    pub fn outcomes(&self) -> (Vec<usize>, Vec<Outcome>) {
-        self.points
-            .iter()
-            .enumerate()
-            .filter_map(|(index, point)| Some((index, point.outcome()?)))
-            .unzip()
+    /// The device, or the first of several.
+    pub fn device(&self) -> &Descriptor {
+        &self.subject.devices[0]
+    }
+
+    /// Whose energy counts.
+    pub fn energy_of(&self) -> EnergyOf {
+        self.reference.energy_of
+    }
+
+    /// A title for people.
+    pub fn name(&self) -> String {
+        let subject = &self.subject;
+        format!("{} on {}", subject.workload.name, subject.device_name)
+    }
+
+    /// Its points against its reference; a point's index is its candidate's.
+    pub fn comparison(&self, tariff: &Tariff) -> Comparison {
+        let candidates: Vec<Candidate> = self.points.iter().map(Point::candidate).collect();
+        let reference = Some(self.reference.candidate());
+        let reference = reference.filter(|reference| !reference.runs.is_empty());
+        Comparison::new(&candidates, reference.as_ref(), tariff.clone())
+    }
+
+    /// The knobs that have several values in the study; the power cap where there are none.
+    pub fn varied(&self) -> Vec<Axis> {
+        let all = || self.points.iter().chain([&self.reference]);
+        let differs = |axis: &&Axis| {
+            let mut values = all().map(|point| axis.text(&point.configuration));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        let varied: Vec<Axis> = self.plan.axes.iter().filter(differs).cloned().collect();
+        match varied.is_empty() {
+            true => vec![Axis::PowerCap],
+            false => varied,
+        }
     }
 }

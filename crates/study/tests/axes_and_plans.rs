@@ -2,8 +2,11 @@
 
 use proptest::prelude::*;
 use sweetspot_device::{Domain, Settings};
-use sweetspot_quantity::{Megahertz, Watts};
-use sweetspot_study::{Configuration, Plan, parse_axis};
+use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
+use sweetspot_study::{
+    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Order, Plan, Point, RunEnd,
+    RunRecord, RunResult, Status, Task, Until, parse_axis,
+};
 
 fn caps() -> Domain<Watts> {
     Domain::Range {
@@ -19,14 +22,11 @@ fn axis(text: &str) -> Result<Vec<f64>, String> {
 }
 
 fn cap(watts: f64) -> Configuration {
-    Configuration {
-        settings: Settings {
-            power_cap: Some(Watts::new(watts)),
-            ..Settings::default()
-        },
-        batch: 128,
-        gpus: 1,
-    }
+    let settings = Settings {
+        power_cap: Some(Watts::new(watts)),
+        ..Settings::default()
+    };
+    Configuration::on(1).with_settings(settings).with_batch(128)
 }
 
 #[test]
@@ -110,12 +110,15 @@ proptest! {
         let caps: Vec<_> = (0..count).map(|i| cap(150.0 + i as f64)).collect();
         let mut reversed = caps.clone();
         reversed.reverse();
-        let plan = |caps: Vec<Configuration>| Plan::new(caps, cap(300.0), repeat, 7, "v100 resnet50".to_owned());
+        let plan = |caps: Vec<Configuration>| {
+            let axes = vec![Axis::PowerCap];
+            Plan::new(axes, caps, cap(300.0), repeat, 7, "v100 resnet50".to_owned())
+        };
         let (forth, back) = (plan(caps), plan(reversed));
         let seeds = |plan: &Plan| {
-            let mut seeds: Vec<_> = plan.runs().iter().map(|run| {
-                let cap = plan.configurations[run.configuration].settings.power_cap.unwrap();
-                (cap.get() as u64, run.seed.get())
+            let mut seeds: Vec<_> = plan.pending(&points(plan), EnergyOf::JobGpus).into_iter().map(|task| {
+                let cap = plan.configurations[task.configuration].power_cap().unwrap();
+                (cap.get() as u64, plan.seed(task).get())
             }).collect();
             seeds.sort_unstable();
             seeds
@@ -133,7 +136,7 @@ proptest! {
 fn the_reference_is_run_like_any_other_and_only_once() {
     let plan = |caps: &[f64]| {
         let caps = caps.iter().map(|watts| cap(*watts)).collect();
-        Plan::new(caps, cap(300.0), 5, 1, String::new())
+        Plan::new(vec![Axis::PowerCap], caps, cap(300.0), 5, 1, String::new())
     };
     let outside = plan(&[150.0, 200.0]);
     assert_eq!(
@@ -153,5 +156,99 @@ fn the_reference_is_run_like_any_other_and_only_once() {
         ),
         (2, 2, 0)
     );
-    assert_eq!(inside.runs().len(), 10);
+    assert_eq!(
+        inside.pending(&points(&inside), EnergyOf::JobGpus).len(),
+        10
+    );
+}
+
+fn points(plan: &Plan) -> Vec<Point> {
+    let configurations = plan.configurations.iter();
+    configurations
+        .map(|configuration| Point::new(configuration.clone(), EnergyOf::JobGpus))
+        .collect()
+}
+
+fn done(task: Task, time: f64) -> RunRecord {
+    let energies = Energies {
+        job_gpus: Some(Energy::exact(Joules::new(100.0 * time))),
+        ..Energies::default()
+    };
+    let result = RunResult {
+        time: Seconds::new(time),
+        energies,
+        devices: Vec::new(),
+        items: None,
+        phases: Vec::new(),
+        values: Default::default(),
+    };
+    RunRecord::new(task, RunEnd::Done(result))
+}
+
+fn three(order: Order) -> Plan {
+    let caps = vec![cap(150.0), cap(200.0), cap(300.0)];
+    let axes = vec![Axis::PowerCap];
+    Plan {
+        order,
+        ..Plan::new(axes, caps, cap(300.0), 2, 1, String::new())
+    }
+}
+
+fn order(plan: &Plan, points: &[Point]) -> Vec<usize> {
+    let pending = plan.pending(points, EnergyOf::JobGpus);
+    pending.iter().map(|task| task.configuration).collect()
+}
+
+#[test]
+fn the_second_round_goes_the_other_way() {
+    let plan = three(Order::Interleaved);
+    assert_eq!(order(&plan, &points(&plan)), [0, 1, 2, 2, 1, 0]);
+    let plan = three(Order::AsGiven);
+    assert_eq!(order(&plan, &points(&plan)), [0, 0, 1, 1, 2, 2]);
+    let plan = three(Order::Random);
+    let mut drawn = order(&plan, &points(&plan));
+    assert_eq!(drawn, order(&plan, &points(&plan)));
+    drawn[..3].sort_unstable();
+    drawn[3..].sort_unstable();
+    assert_eq!(drawn, [0, 1, 2, 0, 1, 2]);
+}
+
+#[test]
+fn what_is_done_is_not_pending_and_what_failed_is_not_tried_again() {
+    let plan = three(Order::Interleaved);
+    let mut points = points(&plan);
+    let task = |configuration, repeat| Task {
+        configuration,
+        repeat,
+    };
+    points[0].add(done(task(0, 1), 1.0));
+    let failure = Failure::new(Status::OutOfMemory, "too large");
+    points[1].add(RunRecord::new(task(1, 0), RunEnd::Failed(failure)));
+    assert_eq!(order(&plan, &points), [0, 2, 2]);
+    assert_eq!(points[1].status(), Status::OutOfMemory);
+    for id in 0..6 {
+        assert_eq!(plan.id(plan.task(id).unwrap()), id);
+    }
+    assert_eq!(plan.task(6), None);
+}
+
+#[test]
+fn a_configuration_is_repeated_until_it_is_known_well_enough() {
+    let mut plan = three(Order::AsGiven);
+    plan.until = Some(Until {
+        within: Ratio::new(0.01),
+        most: 4,
+    });
+    let mut points = points(&plan);
+    let mut runs = Vec::new();
+    while let Some(task) = plan.pending(&points, EnergyOf::JobGpus).first().copied() {
+        // The first never settles, the others do at once.
+        let time = match (task.configuration, task.repeat % 2) {
+            (0, 1) => 2.0,
+            _ => 1.0,
+        };
+        points[task.configuration].add(done(task, time));
+        runs.push(task.configuration);
+    }
+    assert_eq!(runs, [0, 0, 0, 0, 1, 1, 2, 2]);
 }

@@ -5,6 +5,7 @@ mod run;
 mod see;
 mod shared;
 mod simulate;
+mod study;
 mod sweep;
 
 use clap::{Parser, Subcommand};
@@ -12,7 +13,9 @@ use clap::{Parser, Subcommand};
 pub use measure::MeasureArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
+pub use shared::ExportArgs;
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
+pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
 
 /// Makes deep learning on GPUs cost less energy.
@@ -33,6 +36,8 @@ pub enum Command {
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(RunArgs),
+    Study(StudyArgs),
+    Task(TaskArgs),
     /// Put back what was left changed on a GPU, after a crash or a kill.
     Restore,
     Devices(DevicesArgs),

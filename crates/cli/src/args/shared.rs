@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::Args;
+use sweetspot_decide::{CarbonIntensity, Hour, Limit, Objective, Price, Question, Tariff};
+use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
 
 #[derive(Debug, Args)]
@@ -41,6 +44,15 @@ pub struct VariantArgs {
 }
 
 impl VariantArgs {
+    /// `train` or `infer`, where the user says.
+    pub fn mode(&self) -> Option<&'static str> {
+        match (self.train, self.infer) {
+            (true, _) => Some("train"),
+            (_, true) => Some("infer"),
+            _ => None,
+        }
+    }
+
     pub fn variant(&self) -> Variant {
         Variant {
             mode: mode(self.train, self.infer),
@@ -67,3 +79,87 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
 
 /// A billion items take years on any GPU.
 const MOST_ITEMS: u64 = 1_000_000_000;
+
+pub fn positive_seconds(text: &str) -> Result<Seconds, String> {
+    match parse_bare::<Seconds>(text) {
+        Ok(time) if time > Seconds::ZERO => Ok(time),
+        Ok(_) => Err("the time must be more than zero".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What is wanted of a study.
+#[derive(Debug, Args)]
+pub struct QuestionArgs {
+    /// What the recommendation is for: energy, time, power, edp, ed2p, eds:K, gain-minus-loss,
+    /// energy-per-item, items-per-joule, throughput, cost, carbon.
+    #[arg(
+        long,
+        value_name = "OBJ",
+        default_value = "edp",
+        help_heading = "Answer"
+    )]
+    pub objective: Objective,
+
+    /// What must hold: time<=+5%, average_power<=200W, accuracy>=0.75; a percentage with a sign is of the
+    /// reference. Can be given several times.
+    #[arg(long, value_name = "LIMIT", help_heading = "Answer")]
+    pub limit: Vec<Limit>,
+
+    /// For the objective cost: the price of a kWh.
+    #[arg(long, value_name = "PRICE", help_heading = "Answer")]
+    pub price_per_kwh: Option<f64>,
+
+    /// For the objective cost: the price of a GPU for an hour.
+    #[arg(long, value_name = "PRICE", help_heading = "Answer")]
+    pub price_per_gpu_hour: Option<f64>,
+
+    /// For the objective cost: what prices are in.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "EUR",
+        hide_default_value = true,
+        help_heading = "Answer"
+    )]
+    pub currency: String,
+
+    /// For the objective carbon: grams of CO2 for a kWh, one number, or 24 by the hour of day with commas
+    /// between.
+    #[arg(long, value_name = "GRAMS", help_heading = "Answer")]
+    pub carbon: Option<CarbonIntensity>,
+
+    /// For the objective carbon by the hour: when the job is to start, 14:30.
+    #[arg(
+        long,
+        value_name = "HOUR",
+        requires = "carbon",
+        help_heading = "Answer"
+    )]
+    pub start: Option<Hour>,
+}
+
+impl QuestionArgs {
+    pub fn question(&self) -> Result<Question> {
+        let price = match (self.price_per_kwh, self.price_per_gpu_hour) {
+            (None, None) => None,
+            (kwh, hour) => Some(Price::new(
+                kwh.unwrap_or(0.0),
+                hour.unwrap_or(0.0),
+                self.currency.clone(),
+            )?),
+        };
+        let carbon = match (&self.carbon, self.start) {
+            (Some(CarbonIntensity::Hourly { grams, .. }), start) => Some(CarbonIntensity::Hourly {
+                grams: *grams,
+                start,
+            }),
+            (carbon, _) => carbon.clone(),
+        };
+        Ok(Question {
+            objective: self.objective,
+            limits: self.limit.clone(),
+            tariff: Tariff { price, carbon },
+        })
+    }
+}

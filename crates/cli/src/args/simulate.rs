@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use sweetspot_quantity::{Seconds, parse_bare};
+use sweetspot_quantity::Seconds;
 use sweetspot_sim::Mode;
 
-use super::shared::{VariantArgs, mode, whole_number};
+use super::shared::{VariantArgs, mode, positive_seconds, whole_number};
 
 /// Run a command on a host with simulated GPUs, which every NVML client sees.
 ///
@@ -128,11 +128,3 @@ pub struct SimWorkloadArgs {
 const WORKLOAD_EXAMPLES: &str = "\
 Example:
   sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --batch 64 --seconds 5";
-
-fn positive_seconds(text: &str) -> Result<Seconds, String> {
-    match parse_bare::<Seconds>(text) {
-        Ok(time) if time > Seconds::ZERO => Ok(time),
-        Ok(_) => Err("the time must be more than zero".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}

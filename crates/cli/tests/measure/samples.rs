@@ -26,17 +26,19 @@ fn every_reading_is_in_the_samples() {
         .iter()
         .map(|column| column.name())
         .collect();
-    let expected = "time_s device source power_w energy_j utilisation core_clock_mhz memory_clock_mhz \
+    let expected = "time_ns device source power_w energy_j utilisation core_clock_mhz memory_clock_mhz \
                     temperature_c throttle";
     assert_eq!(names.join(" "), expected);
-    let (mut last, mut busy, mut sources) = (f64::MIN, 0, Vec::new());
+    let (mut last, mut busy, mut sources) = (i64::MIN, 0, Vec::<String>::new());
     for row in reader.get_row_iter(None).unwrap() {
         let row = row.unwrap();
-        let time = row.get_double(0).unwrap();
-        assert!(time >= last, "{row}");
+        let time = row.get_long(0).unwrap();
+        let source = row.get_string(2).unwrap().clone();
+        // Rows come source by source, each in order of time.
+        assert!(time >= last || sources.last() != Some(&source), "{row}");
         last = time;
-        sources.push(row.get_string(2).unwrap().clone());
-        if sources.last().unwrap() == "buffer" && row.get_double(3).unwrap() > 300.0 {
+        sources.push(source);
+        if sources.last().unwrap() == "buffer" && row.get_float(3).unwrap() > 300.0 {
             busy += 1;
         }
     }

@@ -49,7 +49,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
                 profiles.stand(&[GPU], None, &workload.name, &variant, EnergyOf::JobGpus)?;
             let throughput = |batch| -> Result<f64, SessionError> {
                 let run = stand.run(Settings::default(), batch, 1)?;
-                Ok(run.items as f64 / run.time.get())
+                Ok(run.items / run.time.get())
             };
             let last = facts.saturation;
             let gain = throughput(2 * last)? / throughput(last)? - 1.0;

@@ -98,7 +98,7 @@ fn samples(
                             algorithm: *algorithm,
                             batch: *batch,
                             core,
-                            items_per_s: run.items as f64 / run.time.get(),
+                            items_per_s: run.items / run.time.get(),
                             watts: (run.energy / run.time).get(),
                         });
                     }

@@ -34,7 +34,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         rows.push((
             format!("{} {mode}, batch {}", row.network, row.batch),
             vec![
-                value(row.samples_per_s, here.items as f64 / here.time.get()),
+                value(row.samples_per_s, here.items / here.time.get()),
                 value(row.mean_w, (here.energy / here.time).get()),
             ],
         ));

@@ -20,7 +20,7 @@ struct Curve(Vec<(f64, Outcome)>);
 impl Curve {
     fn at(&self, cap: f64) -> Outcome {
         let found = self.0.iter().find(|(at, _)| *at == cap);
-        found.unwrap_or(&self.0[0]).1
+        found.unwrap_or(&self.0[0]).1.clone()
     }
 
     /// The best cap by an objective, and its value there; that of the default cap is the reference.
@@ -39,6 +39,11 @@ impl Curve {
     }
 }
 
+/// Of an objective that needs no reference.
+fn value_of(objective: Objective, outcome: &Outcome) -> f64 {
+    objective.value(outcome, outcome).unwrap_or(f64::NAN)
+}
+
 fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, SessionError> {
     let name = format!("xception@{STUDY}");
     let variant = Variant::default();
@@ -50,12 +55,7 @@ fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, SessionError> {
             ..Settings::default()
         };
         let run = stand.run(settings, stand.batch(), gpus)?;
-        let outcome = Outcome {
-            time: run.time,
-            energy: run.energy,
-            items: Some(run.items as f64),
-        };
-        points.push((cap, outcome));
+        points.push((cap, Outcome::new(run.time, run.energy)));
     }
     Ok(Curve(points))
 }
@@ -74,7 +74,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     for (gpus, published) in &facts.savings {
         let curve = curve(profiles, *gpus)?;
         let (_, least) = curve.best(Objective::Energy);
-        let here = 1.0 - least / curve.at(DEFAULT).energy.get();
+        let here = 1.0 - least / value_of(Objective::Energy, &curve.at(DEFAULT));
         let label = format!("{gpus} of 8 GPUs: node energy saved by the best cap");
         savings.push((label, value(100.0 * published.get(), 100.0 * here, 1.0)));
         curves.push(curve);
@@ -83,7 +83,8 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     let (at_170, default) = (eight.at(170.0), eight.at(DEFAULT));
     let change = |ratio: f64| 100.0 * (ratio - 1.0);
     let time = change((at_170.time / default.time).get());
-    let energy = change((at_170.energy / default.energy).get());
+    let joules = |outcome| value_of(Objective::Energy, outcome);
+    let energy = change(joules(&at_170) / joules(&default));
     savings.push(("8 GPUs at 170 W: time".to_owned(), value(9.35, time, 0.7)));
     savings.push((
         "8 GPUs at 170 W: node energy".to_owned(),
@@ -111,7 +112,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         let (objective, gain_of): (Objective, fn(f64, &Outcome) -> f64) = match metric.as_str() {
             "energy" => continue,
             "edp" => (Objective::Edp, |edp, reference| {
-                1.0 - edp / (reference.energy * reference.time.get()).get()
+                1.0 - edp / value_of(Objective::Edp, reference)
             }),
             "eds_k1.5" => (Objective::Eds(1.5), |eds, _| 1.0 - eds),
             "eds_k2.0" => (Objective::Eds(2.0), |eds, _| 1.0 - eds),

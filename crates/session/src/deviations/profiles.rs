@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sweetspot_device::Settings;
+use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, workloads};
-use sweetspot_study::{Configuration, EnergyOf, RunEnd, RunResult};
+use sweetspot_study::{Configuration, EnergyOf, RunEnd};
 
 use crate::SessionError;
 use crate::virtual_time::Bench;
@@ -23,7 +24,15 @@ pub struct Profiles {
 /// A workload on GPUs, without noise.
 pub(super) struct Stand {
     bench: Bench,
+    energy_of: EnergyOf,
     study: String,
+}
+
+/// A run, with the energy that counts.
+pub(super) struct Counted {
+    pub time: Seconds,
+    pub energy: Joules,
+    pub items: f64,
 }
 
 impl Profiles {
@@ -68,8 +77,8 @@ impl Profiles {
                 gpus.collect::<Result<_, SessionError>>()?,
                 node.transpose()?.cloned(),
                 form,
-                energy_of,
             )?,
+            energy_of,
             study: workload.to_owned(),
         })
     }
@@ -135,16 +144,17 @@ impl Stand {
     }
 
     /// A run with these settings on the first so many GPUs.
-    pub fn run(
-        &self,
-        settings: Settings,
-        batch: u64,
-        gpus: u64,
-    ) -> Result<RunResult, SessionError> {
+    pub fn run(&self, settings: Settings, batch: u64, gpus: u64) -> Result<Counted, SessionError> {
         let configuration = configuration(settings, batch, gpus);
         match self.bench.run(&configuration, None)? {
-            RunEnd::Done(result) => Ok(result),
-            RunEnd::Failed(reason) => Err(self.failed(reason)),
+            RunEnd::Done(result) => Ok(Counted {
+                time: result.time,
+                energy: result
+                    .energy_of(self.energy_of)
+                    .map_or(Joules::ZERO, |energy| energy.value),
+                items: result.items.unwrap_or(0.0),
+            }),
+            RunEnd::Failed(failure) => Err(self.failed(failure.reason)),
         }
     }
 
@@ -157,8 +167,8 @@ impl Stand {
     ) -> Result<Vec<Outcome>, SessionError> {
         let together = self
             .bench
-            .together(&configuration(settings, batch, gpus), None)?;
-        let together = together.map_err(|reason| self.failed(reason))?;
+            .together(&configuration(settings, batch, gpus), None, &mut ())?;
+        let together = together.map_err(|failure| self.failed(failure.reason))?;
         Ok(together.ranks)
     }
 
@@ -171,9 +181,7 @@ impl Stand {
 }
 
 fn configuration(settings: Settings, batch: u64, gpus: u64) -> Configuration {
-    Configuration {
-        settings,
-        batch,
-        gpus,
-    }
+    Configuration::on(gpus)
+        .with_settings(settings)
+        .with_batch(batch)
 }

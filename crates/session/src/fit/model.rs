@@ -3,7 +3,7 @@
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, MemoryNeed, Mode, On, PhaseShare, Workload, WorkloadProfile};
 use sweetspot_stats::Bounds;
-use sweetspot_study::{Configuration, EnergyOf, RunEnd};
+use sweetspot_study::{Configuration, RunEnd};
 
 use super::{FitError, FitRequest, MeasuredRow, different_batches, different_settings};
 use crate::virtual_time::Bench;
@@ -362,17 +362,19 @@ pub fn simulate(
         profile: profile.clone(),
     };
     let gpus = vec![(request.gpu_name.clone(), request.gpu.clone())];
-    let mut bench = Bench::of(gpus, None, workload, EnergyOf::JobGpus)
-        .map_err(|problem| refused(problem.to_string()))?;
+    let mut bench =
+        Bench::of(gpus, None, workload).map_err(|problem| refused(problem.to_string()))?;
     bench.items = row.batch.saturating_mul(row.iterations);
-    let configuration = Configuration {
-        settings: row.settings,
-        batch: row.batch,
-        gpus: 1,
-    };
+    let configuration = Configuration::on(1)
+        .with_settings(row.settings)
+        .with_batch(row.batch);
     match bench.run(&configuration, None) {
-        Ok(RunEnd::Done(run)) => Ok((run.time / row.iterations as f64, run.energy / run.time)),
-        Ok(RunEnd::Failed(reason)) => Err(refused(reason)),
+        Ok(RunEnd::Done(run)) => {
+            let energy = run.energies.job_gpus.map(|energy| energy.value / run.time);
+            let power = energy.ok_or_else(|| refused("it came to no energy".to_owned()))?;
+            Ok((run.time / row.iterations as f64, power))
+        }
+        Ok(RunEnd::Failed(failure)) => Err(refused(failure.reason)),
         Err(problem) => Err(refused(problem.to_string())),
     }
 }

@@ -5,11 +5,13 @@ mod evaluate;
 mod machine;
 mod progress;
 mod result;
+mod samples;
 mod window;
 
 pub use machine::Machine;
 pub use progress::{ProgressPattern, UnknownProgress};
 pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy};
+pub use samples::series;
 pub use window::{UnknownWindow, Window};
 
 use std::ffi::OsString;

@@ -1,0 +1,126 @@
+//! `sweetspot study` and `sweetspot task`.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use sweetspot_report::{studies_text, study_runs_text, study_text};
+use sweetspot_study::{Store, is_study};
+
+use crate::args::{StudyArgs, StudyCommand, TaskArgs};
+use crate::export::{StudyDocuments, print};
+
+pub fn run(args: StudyArgs) -> Result<ExitCode> {
+    match args.command {
+        StudyCommand::List { folder } => list(&folder)?,
+        StudyCommand::Show { study } => {
+            let store = Store::open(&self::folder(&study))?;
+            let (outline, info) = (store.outline()?, store.info()?);
+            print(&study_runs_text(&store.study(None)?, &outline, &info))?;
+        }
+        StudyCommand::Export {
+            study,
+            energy_of,
+            question,
+            export,
+        } => {
+            let question = question.question()?;
+            let documents = StudyDocuments::open(&export)?;
+            let study = Store::open(&self::folder(&study))?.study(energy_of)?;
+            if documents.is_empty() {
+                print(&study_text(&study, &question))?;
+            }
+            documents.write(&study, &question)?;
+        }
+        StudyCommand::Merge { studies, output } => {
+            let folders: Vec<PathBuf> = studies.iter().map(|study| folder(study)).collect();
+            let merged = sweetspot_study::merge(&folders, &output)?;
+            print(&format!("{merged} runs in {}\n", output.display()))?;
+        }
+        StudyCommand::Delete { studies, yes } => {
+            for study in studies {
+                delete(&folder(&study), yes)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A study may be named by its folder, by a file in it, or by its name below studies/.
+pub fn folder(study: &Path) -> PathBuf {
+    if study.is_file()
+        && let Some(parent) = study.parent()
+    {
+        return match parent == Path::new("") {
+            true => PathBuf::from("."),
+            false => parent.to_owned(),
+        };
+    }
+    let below = Path::new("studies").join(study);
+    match !is_study(study) && is_study(&below) {
+        true => below,
+        false => study.to_owned(),
+    }
+}
+
+fn list(folder: &Path) -> Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound && folder == Path::new("studies") =>
+        {
+            print("no studies here: `sweetspot sweep` makes one\n")?;
+            return Ok(());
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot look into {}", folder.display()));
+        }
+    };
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|path| is_study(path));
+    folders.sort();
+    let mut rows = Vec::new();
+    for path in folders {
+        let read = || {
+            let store = Store::open(&path)?;
+            Ok::<_, sweetspot_study::StoreError>((store.outline()?, store.info()?))
+        };
+        rows.push((
+            path.display().to_string(),
+            read().map_err(|error| error.to_string()),
+        ));
+    }
+    print(&studies_text(&rows))
+}
+
+fn delete(folder: &Path, yes: bool) -> Result<()> {
+    // Nobody may be at it, and it must be a study.
+    let store = Store::resume(folder)?;
+    let runs = store.info()?.runs;
+    if !yes {
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            bail!(
+                "{} has {runs} runs: say --yes to delete it",
+                folder.display()
+            );
+        }
+        eprint!(
+            "sweetspot: delete {} with its {runs} runs? [y/N] ",
+            folder.display()
+        );
+        std::io::stderr().flush()?;
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            bail!("nothing was deleted");
+        }
+    }
+    store.delete()?;
+    Ok(())
+}
+
+pub fn task(args: &TaskArgs) -> Result<ExitCode> {
+    let _ = args;
+    bail!("not yet")
+}

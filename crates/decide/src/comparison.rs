@@ -1,0 +1,217 @@
+//! Candidates made comparable: their means, for the same work.
+
+use sweetspot_stats::{Summary, any_differs};
+
+use crate::margin::{Judged, shifted};
+use crate::{Aim, Basis, Estimate, Margin, NoValue, Objective, Outcome, Tariff, pareto};
+
+/// A configuration and its runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidate {
+    /// Those that ended well.
+    pub runs: Vec<Outcome>,
+    /// Why one did not, where one did not. The others do not count then: they would be a choice of the
+    /// lucky ones.
+    pub failed: Option<String>,
+}
+
+impl Candidate {
+    /// Runs that all ended well.
+    pub fn of(runs: impl Into<Vec<Outcome>>) -> Self {
+        Self {
+            runs: runs.into(),
+            failed: None,
+        }
+    }
+
+    fn mean(&self) -> Option<Outcome> {
+        match self.failed {
+            Some(_) => None,
+            None => Outcome::mean(&self.runs),
+        }
+    }
+}
+
+/// Configurations, the pinned reference and a tariff, ready to be compared.
+///
+/// Where all runs took equally long and their items are known, time and energy are those of the reference's
+/// items: a command that runs for a set time is compared by what it did. Values are objectives of the mean
+/// time and mean energy (as the papers average); only `carbon` is the mean over the runs, for an hour has no
+/// mean.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) reference: Option<Entry>,
+    tariff: Tariff,
+    per_item: bool,
+    work_is_unknown: bool,
+}
+
+/// A candidate and its means.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) candidate: Candidate,
+    /// For the same work.
+    runs: Vec<Outcome>,
+    /// For the same work; nothing where it did not end well.
+    pub(crate) mean: Option<Outcome>,
+    /// As measured.
+    pub(crate) measured: Option<Outcome>,
+}
+
+impl Entry {
+    fn new(candidate: &Candidate, items: Option<f64>) -> Self {
+        let runs: Vec<Outcome> = match items {
+            Some(items) => candidate
+                .runs
+                .iter()
+                .map(|run| run.for_items(items))
+                .collect(),
+            None => candidate.runs.clone(),
+        };
+        let measured = candidate.mean();
+        Self {
+            mean: measured.as_ref().and_then(|_| Outcome::mean(&runs)),
+            measured,
+            runs,
+            candidate: candidate.clone(),
+        }
+    }
+}
+
+impl Comparison {
+    /// Of candidates, which keep their indices, with a reference.
+    pub fn new(candidates: &[Candidate], reference: Option<&Candidate>, tariff: Tariff) -> Self {
+        let well: Vec<&Candidate> = candidates
+            .iter()
+            .chain(reference)
+            .filter(|candidate| candidate.mean().is_some())
+            .collect();
+        let runs = || well.iter().flat_map(|candidate| &candidate.runs);
+        let items_are_known = runs().all(|run| crate::value::items(run).is_ok());
+        let times_are_equal = equal_times(&well);
+        let items = reference
+            .and_then(Candidate::mean)
+            .or_else(|| well.first()?.mean())
+            .and_then(|mean| mean.items)
+            .filter(|_| items_are_known && times_are_equal == Some(true));
+        Self {
+            entries: candidates
+                .iter()
+                .map(|candidate| Entry::new(candidate, items))
+                .collect(),
+            reference: reference
+                .filter(|reference| reference.mean().is_some())
+                .map(|reference| Entry::new(reference, items)),
+            tariff,
+            per_item: items.is_some() && runs().any(|run| run.items != items),
+            work_is_unknown: !items_are_known && times_are_equal == Some(true),
+        }
+    }
+
+    /// How many candidates there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether the runs took equally long and did different numbers of items, so that time and energy are
+    /// scaled to the same number.
+    pub const fn is_per_item(&self) -> bool {
+        self.per_item
+    }
+
+    /// Whether all runs took equally long and what they did is not known: it may well be a command that runs
+    /// for a set time, and then comparing anything but power means nothing.
+    pub const fn is_meaningless(&self) -> bool {
+        self.work_is_unknown
+    }
+
+    /// The means of a candidate for the same work; nothing where it has not run well.
+    pub fn mean(&self, index: usize) -> Option<&Outcome> {
+        self.entries.get(index)?.mean.as_ref()
+    }
+
+    /// The means of the reference, where there is one that ran well.
+    pub fn reference(&self) -> Option<&Outcome> {
+        self.reference.as_ref()?.mean.as_ref()
+    }
+
+    /// What outcomes are judged by.
+    pub fn basis(&self) -> Basis<'_> {
+        Basis {
+            reference: self.reference(),
+            tariff: &self.tariff,
+        }
+    }
+
+    /// An objective's value for a candidate, or why there is none.
+    pub fn estimate(&self, index: usize, objective: Objective) -> Result<Estimate, NoValue> {
+        let entry = self.entries.get(index).ok_or(NoValue::NotRun)?;
+        Ok(self.judge(entry, objective)?.estimate)
+    }
+
+    /// By how much a candidate is better than the reference, or why that cannot be said.
+    pub fn against_reference(&self, index: usize, objective: Objective) -> Result<Margin, NoValue> {
+        let entry = self.entries.get(index).ok_or(NoValue::NotRun)?;
+        let own = self.judge(entry, objective)?;
+        Ok(own.margin(&self.judge_reference(objective)?, objective))
+    }
+
+    pub(crate) fn judge_reference(&self, objective: Objective) -> Result<Judged, NoValue> {
+        let reference = self.reference.as_ref().ok_or(NoValue::NoReference)?;
+        self.judge(reference, objective)
+            .map_err(|reason| NoValue::Reference(Box::new(reason)))
+    }
+
+    /// The candidates that no other beats in all of some values; those that lack one are left out.
+    pub fn pareto(&self, aims: &[Aim]) -> Vec<usize> {
+        let (indices, outcomes): (Vec<usize>, Vec<&Outcome>) = (0..self.len())
+            .filter_map(|index| Some((index, self.mean(index)?)))
+            .unzip();
+        let front = pareto(&outcomes, aims);
+        front.into_iter().map(|index| indices[index]).collect()
+    }
+
+    pub(crate) fn judge(&self, entry: &Entry, objective: Objective) -> Result<Judged, NoValue> {
+        let mean = entry.mean.as_ref().ok_or(NoValue::NotRun)?;
+        let runs = entry.runs.iter();
+        let values: Vec<f64> = runs
+            .filter_map(|run| objective.value(run, self.basis()).ok())
+            .collect();
+        let summary = Summary::of(&values);
+        let value = match (objective, &summary) {
+            (Objective::Carbon, Some(summary)) => summary.mean,
+            _ => objective.value(mean, self.basis())?,
+        };
+        let spread = summary.and_then(|summary| Some((summary.mean, summary.interval95?)));
+        let estimate = Estimate {
+            value,
+            interval95: spread.map(|(mean, interval)| shifted(interval, value - mean)),
+            runs: values.len(),
+        };
+        Ok(Judged { estimate, values })
+    }
+}
+
+/// Whether all took equally long, within noise or half a percent; unknown for a single one or no time.
+fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
+    const EQUALLY_LONG: f64 = 0.005;
+    let times: Vec<Vec<f64>> = candidates
+        .iter()
+        .map(|candidate| candidate.runs.iter().map(|run| run.time.get()).collect())
+        .collect();
+    let means: Vec<f64> = times
+        .iter()
+        .filter_map(|set| Some(Summary::of(set)?.mean))
+        .collect();
+    let shortest = means.iter().copied().reduce(f64::min)?;
+    let longest = means.iter().copied().reduce(f64::max)?;
+    (means.len() > 1 && longest > 0.0).then_some(
+        longest - shortest <= EQUALLY_LONG * longest || any_differs(&times) == Some(false),
+    )
+}

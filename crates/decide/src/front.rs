@@ -1,0 +1,39 @@
+//! Those that no other beats.
+
+use std::borrow::Borrow;
+
+use crate::{Aim, Outcome};
+
+/// The indices, ascending, of outcomes that no other beats: is as good in every value and better in one.
+/// Those that lack a value are left out.
+pub fn pareto<O: Borrow<Outcome>>(outcomes: &[O], aims: &[Aim]) -> Vec<usize> {
+    let ascending = |outcome: &Outcome| -> Option<Vec<f64>> {
+        let value = |aim: &Aim| Some(aim.direction.ascending(aim.value.of(outcome).ok()?));
+        aims.iter().map(value).collect()
+    };
+    let mut points: Vec<(usize, Vec<f64>)> = outcomes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, outcome)| Some((index, ascending(outcome.borrow())?)))
+        .collect();
+    // In this order an outcome can only be beaten by one before it, and by one on the front.
+    points.sort_by(|(_, a), (_, b)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    let mut front: Vec<(usize, Vec<f64>)> = Vec::new();
+    for (index, values) in points {
+        let beaten = match &values[..] {
+            // The last on the front has the least of the second value so far.
+            [_, _] => front.last().is_some_and(|(_, last)| beats(last, &values)),
+            _ => front.iter().any(|(_, other)| beats(other, &values)),
+        };
+        if !beaten {
+            front.push((index, values));
+        }
+    }
+    let mut front: Vec<usize> = front.into_iter().map(|(index, _)| index).collect();
+    front.sort_unstable();
+    front
+}
+
+fn beats(a: &[f64], b: &[f64]) -> bool {
+    a != b && a.iter().zip(b).all(|(a, b)| a <= b)
+}

@@ -1,0 +1,212 @@
+//! Limits as people write them.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+use sweetspot_quantity::{Joules, Megahertz, ParseQuantityError, Quantity, Ratio, Seconds, Watts};
+
+use crate::limit::{Dimension, Level, Limit, Side, compact};
+use crate::{Objective, Value};
+
+/// Text that is no limit.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LimitError {
+    /// No comparison in it, or another one.
+    #[error("`{0}` is not a limit: write a value, <= or >=, and a number, such as time<=+5%")]
+    Form(String),
+    /// The value has no usable name.
+    #[error("`{limit}` is not a limit: `{name}` is not the name of a value")]
+    Name {
+        /// The whole.
+        limit: String,
+        /// The name in it.
+        name: String,
+    },
+    /// An objective that is no value.
+    #[error(
+        "`{limit}` is not a limit: {objective} is an objective; limit time, energy or another value instead"
+    )]
+    Objective {
+        /// The whole.
+        limit: String,
+        /// The name in it.
+        objective: Objective,
+    },
+    /// A percentage of the reference that does not say in which direction.
+    #[error(
+        "`{limit}` needs a sign: write {value}{side}+5% or {value}{side}-5%, against the reference"
+    )]
+    Sign {
+        /// The whole.
+        limit: String,
+        /// Of which value.
+        value: Value,
+        /// On which side.
+        side: Side,
+    },
+    /// A signed number that is no percentage.
+    #[error(
+        "in `{0}` only a percentage has a sign: write the number alone, or a percentage of the reference such as +5%"
+    )]
+    Signed(String),
+    /// All of the reference or more taken away.
+    #[error("`{0}` can never be kept: there is nothing at or below -100% of the reference")]
+    Never(String),
+    /// A number in a wrong unit, or no number.
+    #[error("`{limit}` is not a limit: {reason}")]
+    Quantity {
+        /// The whole.
+        limit: String,
+        /// What is wrong with its number.
+        reason: ParseQuantityError,
+    },
+    /// Not a number with a unit that a limit can have.
+    #[error(
+        "`{0}` is not a limit: write a number, and a unit where the value has one (s, ms, J, kJ, W, MHz, %)"
+    )]
+    Number(String),
+}
+
+impl FromStr for Limit {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let (name, side, bound) = [("<=", Side::AtMost), (">=", Side::AtLeast)]
+            .into_iter()
+            .find_map(|(symbol, side)| {
+                let (name, bound) = text.split_once(symbol)?;
+                Some((name.trim(), side, bound.trim()))
+            })
+            .filter(|(name, _, bound)| !name.is_empty() && !bound.is_empty())
+            .ok_or_else(|| LimitError::Form(text.to_owned()))?;
+        let value = named(name, text)?;
+        let level = level(&value, side, bound, text)?;
+        Ok(Self { value, side, level })
+    }
+}
+
+fn named(name: &str, limit: &str) -> Result<Value, LimitError> {
+    let is_name = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || "_-./:".contains(c));
+    if !is_name || name.starts_with(|c: char| !c.is_alphabetic() && c != '_') {
+        return Err(LimitError::Name {
+            limit: limit.to_owned(),
+            name: name.to_owned(),
+        });
+    }
+    match (Value::named(name), name.parse::<Objective>()) {
+        (Value::Reported(_), Ok(objective)) => Err(LimitError::Objective {
+            limit: limit.to_owned(),
+            objective,
+        }),
+        (value, _) => Ok(value),
+    }
+}
+
+fn level(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, LimitError> {
+    let dimension = Dimension::of(value);
+    let signed = bound.starts_with(['+', '-']);
+    let whole = || limit.to_owned();
+    if bound.ends_with('%') {
+        let ratio: Ratio = quantity(bound, limit)?;
+        return match (signed, dimension) {
+            (true, Some(_)) if ratio.get() <= -1.0 => Err(LimitError::Never(whole())),
+            (true, _) => Ok(Level::Relative(ratio + Ratio::ZERO)),
+            (false, None) => Ok(Level::Absolute(ratio.get(), Dimension::Share)),
+            (false, Some(_)) => Err(LimitError::Sign {
+                limit: whole(),
+                value: value.clone(),
+                side,
+            }),
+        };
+    }
+    // A plus would be read as `more than the reference`; a minus only makes sense for what a workload
+    // reports.
+    if bound.starts_with('+') || (signed && dimension.is_some()) {
+        return Err(LimitError::Signed(whole()));
+    }
+    let own_name = matches!(value, Value::Reported(_));
+    match dimension {
+        Some(Dimension::Bare) => bare(bound.strip_suffix("/s").unwrap_or(bound))
+            .ok_or_else(|| LimitError::Number(whole())),
+        Some(_) if own_name && bare(bound).is_some() => {
+            bare(bound).ok_or_else(|| LimitError::Number(whole()))
+        }
+        Some(dimension) => absolute(dimension, bound, limit),
+        None => bare(bound)
+            .or_else(|| {
+                let dimensions = [
+                    Dimension::Time,
+                    Dimension::Energy,
+                    Dimension::Power,
+                    Dimension::Frequency,
+                ];
+                dimensions
+                    .into_iter()
+                    .find_map(|dimension| absolute(dimension, bound, limit).ok())
+            })
+            .ok_or_else(|| LimitError::Number(whole())),
+    }
+}
+
+fn bare(text: &str) -> Option<Level> {
+    let plain = text
+        .trim()
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let number = text.trim().parse::<f64>().ok();
+    number
+        .filter(|number| plain && number.is_finite())
+        .map(|number| Level::Absolute(number + 0.0, Dimension::Bare))
+}
+
+fn absolute(dimension: Dimension, text: &str, limit: &str) -> Result<Level, LimitError> {
+    let number = match dimension {
+        Dimension::Time => quantity::<Seconds>(text, limit)?.get(),
+        Dimension::Energy => quantity::<Joules>(text, limit)?.get(),
+        Dimension::Power => quantity::<Watts>(text, limit)?.get(),
+        Dimension::Frequency => quantity::<Megahertz>(text, limit)?.get(),
+        Dimension::Share | Dimension::Bare => quantity::<Ratio>(text, limit)?.get(),
+    };
+    Ok(Level::Absolute(number + 0.0, dimension))
+}
+
+fn quantity<Q: Quantity + FromStr<Err = ParseQuantityError>>(
+    text: &str,
+    limit: &str,
+) -> Result<Q, LimitError> {
+    text.parse().map_err(|reason| LimitError::Quantity {
+        limit: limit.to_owned(),
+        reason,
+    })
+}
+
+impl Display for Side {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::AtMost => "<=",
+            Self::AtLeast => ">=",
+        })
+    }
+}
+
+impl Display for Limit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let level = match self.level {
+            Level::Relative(ratio) => {
+                let sign = if ratio.get() < 0.0 { "" } else { "+" };
+                format!("{sign}{}", compact::<Ratio>(ratio.get()))
+            }
+            Level::Absolute(number, dimension) => match dimension {
+                Dimension::Time => compact::<Seconds>(number),
+                Dimension::Energy => compact::<Joules>(number),
+                Dimension::Power => compact::<Watts>(number),
+                Dimension::Frequency => compact::<Megahertz>(number),
+                Dimension::Share => compact::<Ratio>(number),
+                Dimension::Bare => number.to_string(),
+            },
+        };
+        f.pad(&format!("{}{}{level}", self.value, self.side))
+    }
+}

@@ -1,0 +1,90 @@
+//! Values with their intervals, and how far one is from another.
+
+use sweetspot_quantity::Ratio;
+use sweetspot_stats::{Difference, Interval};
+
+use crate::Objective;
+
+/// A value by the means of several runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Of the means.
+    pub value: f64,
+    /// 95 % confidence interval; unknown for a single run.
+    pub interval95: Option<Interval>,
+    /// Runs that have a value.
+    pub runs: usize,
+}
+
+/// How a configuration stands against another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Significantly better.
+    Better,
+    /// No significant difference.
+    Same,
+    /// Significantly worse.
+    Worse,
+    /// Not to be told: one of them has a single run.
+    Unknown,
+}
+
+/// By how much a configuration is better than another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Margin {
+    /// In the unit of the objective; negative where it is worse.
+    pub by: f64,
+    /// 95 % confidence interval (Welch); unknown where one of them has a single run.
+    pub interval95: Option<Interval>,
+    /// As a share of the other's value; nothing where that has no scale.
+    pub relative: Option<Ratio>,
+    /// Whether it means anything.
+    pub standing: Standing,
+}
+
+/// A candidate's value and that of each of its runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub(crate) estimate: Estimate,
+    pub(crate) values: Vec<f64>,
+}
+
+impl Judged {
+    /// By how much it is better than another.
+    pub(crate) fn margin(&self, other: &Self, objective: Objective) -> Margin {
+        let (own, others) = (self.estimate.value, other.estimate.value);
+        let ascending = |value: f64| objective.direction().ascending(value);
+        let by = match objective.is_same(own, others) {
+            true => 0.0,
+            false => ascending(others) - ascending(own),
+        };
+        let values = |judged: &Self| -> Vec<f64> {
+            let values = judged.values.iter();
+            values.map(|value| ascending(*value)).collect()
+        };
+        let difference = Difference::of(&values(other), &values(self));
+        let standing = match difference.and_then(|difference| difference.is_significant()) {
+            None => Standing::Unknown,
+            Some(true) if by > 0.0 => Standing::Better,
+            Some(true) if by < 0.0 => Standing::Worse,
+            Some(_) => Standing::Same,
+        };
+        let relative = by / others.abs();
+        let has_scale = relative.is_finite() && objective != Objective::GainMinusLoss;
+        let interval95 = difference
+            .and_then(|difference| Some(shifted(difference.interval95?, by - difference.mean)));
+        Margin {
+            by,
+            interval95,
+            relative: has_scale.then_some(Ratio::new(relative)),
+            standing,
+        }
+    }
+}
+
+pub(crate) fn shifted(interval: Interval, by: f64) -> Interval {
+    Interval {
+        low: interval.low + by,
+        high: interval.high + by,
+    }
+}

@@ -1,0 +1,70 @@
+//! The names of objectives.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+use crate::Objective;
+
+/// Text that names no objective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectiveError {
+    /// Not the name of one.
+    #[error("there is no objective `{0}`; there are {names}", names = names())]
+    Unknown(String),
+    /// An energy-delay sum without a usable factor.
+    #[error(
+        "`{0}` needs a factor above 1, such as eds:1.5: the time at which energy may be nothing, against the reference"
+    )]
+    Factor(String),
+}
+
+const NAMES: [(&str, Objective); 11] = [
+    ("energy", Objective::Energy),
+    ("time", Objective::Time),
+    ("power", Objective::Power),
+    ("edp", Objective::Edp),
+    ("ed2p", Objective::Ed2p),
+    ("gain-minus-loss", Objective::GainMinusLoss),
+    ("energy-per-item", Objective::EnergyPerItem),
+    ("items-per-joule", Objective::ItemsPerJoule),
+    ("throughput", Objective::Throughput),
+    ("cost", Objective::Cost),
+    ("carbon", Objective::Carbon),
+];
+
+fn names() -> String {
+    let mut names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    names.insert(5, "eds:K");
+    names.join(", ")
+}
+
+impl FromStr for Objective {
+    type Err = ObjectiveError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(factor) = text.strip_prefix("eds:") {
+            return match factor.parse::<f64>() {
+                Ok(k) if k > 1.0 && k.is_finite() => Ok(Self::Eds(k)),
+                _ => Err(ObjectiveError::Factor(text.to_owned())),
+            };
+        }
+        if text == "eds" {
+            return Err(ObjectiveError::Factor(text.to_owned()));
+        }
+        NAMES
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, objective)| *objective)
+            .ok_or_else(|| ObjectiveError::Unknown(text.to_owned()))
+    }
+}
+
+impl Display for Objective {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        if let Self::Eds(k) = self {
+            return f.pad(&format!("eds:{k:?}"));
+        }
+        let named = NAMES.iter().find(|(_, objective)| objective == self);
+        f.pad(named.map_or("", |(name, _)| name))
+    }
+}

@@ -1,0 +1,76 @@
+//! The settings that are better than the reference (power_capping_2022, sections 5.3 and 5.4).
+
+use crate::{Comparison, Margin, NoChoice, Objective, Standing};
+
+/// When a setting counts as better than the reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// Its mean is better, as in the paper.
+    #[default]
+    Means,
+    /// Its runs are significantly better.
+    Significant,
+}
+
+/// Settings next to each other that are all better than the reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range<S> {
+    /// The lowest.
+    pub low: S,
+    /// The highest.
+    pub high: S,
+    /// The candidates in it, by rising setting.
+    pub candidates: Vec<usize>,
+}
+
+impl Comparison {
+    /// The ranges of an axis in which an objective is better than at the reference, in rising order, or why
+    /// that cannot be said. The axis gives the settings of some candidates, by index, in any order; one
+    /// without a value ends a range.
+    pub fn better_than_reference<S: Copy + PartialOrd>(
+        &self,
+        axis: &[(S, usize)],
+        objective: Objective,
+        evidence: Evidence,
+    ) -> Result<Vec<Range<S>>, NoChoice> {
+        self.check_work(objective)?;
+        let reference = self
+            .judge_reference(objective)
+            .map_err(|reason| NoChoice::NoValue { objective, reason })?;
+        let is_better = |index: usize| {
+            let entry = self.entries.get(index);
+            let judged = entry.and_then(|entry| self.judge(entry, objective).ok());
+            judged.is_some_and(|own| evidence.accepts(own.margin(&reference, objective)))
+        };
+        let mut axis = axis.to_vec();
+        axis.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        let mut ranges: Vec<Range<S>> = Vec::new();
+        let mut goes_on = false;
+        for (setting, index) in axis {
+            let better = is_better(index);
+            match ranges.last_mut() {
+                Some(range) if better && goes_on => {
+                    range.high = setting;
+                    range.candidates.push(index);
+                }
+                _ if better => ranges.push(Range {
+                    low: setting,
+                    high: setting,
+                    candidates: vec![index],
+                }),
+                _ => {}
+            }
+            goes_on = better;
+        }
+        Ok(ranges)
+    }
+}
+
+impl Evidence {
+    fn accepts(self, margin: Margin) -> bool {
+        match self {
+            Self::Means => margin.by > 0.0,
+            Self::Significant => margin.standing == Standing::Better,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The values that limits and fronts are about.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+use crate::{NoValue, Outcome};
+
+/// A measured or reported value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// Of a run.
+    Time,
+    /// Of a run.
+    Energy,
+    /// Energy over time.
+    AveragePower,
+    /// Done in a run.
+    Items,
+    /// Items over time.
+    ItemsPerSecond,
+    /// Energy over items.
+    EnergyPerItem,
+    /// Items over energy.
+    ItemsPerJoule,
+    /// Devices used.
+    Gpus,
+    /// Time on all devices together.
+    DeviceTime,
+    /// Whatever the workload reported under this name.
+    Reported(String),
+}
+
+const KNOWN: [(&str, Value); 9] = [
+    ("time", Value::Time),
+    ("energy", Value::Energy),
+    ("average_power", Value::AveragePower),
+    ("items", Value::Items),
+    ("items_per_s", Value::ItemsPerSecond),
+    ("energy_per_item", Value::EnergyPerItem),
+    ("items_per_joule", Value::ItemsPerJoule),
+    ("gpus", Value::Gpus),
+    ("device_time", Value::DeviceTime),
+];
+
+/// Names of objectives that are values of another name.
+const ALIASES: [(&str, Value); 2] = [
+    ("power", Value::AveragePower),
+    ("throughput", Value::ItemsPerSecond),
+];
+
+impl Value {
+    /// The value of this name; a name that is not measured is a reported one.
+    pub fn named(name: &str) -> Self {
+        let underscored = name.replace('-', "_");
+        let known = KNOWN.iter().chain(&ALIASES);
+        known
+            .into_iter()
+            .find(|(known, _)| *known == underscored)
+            .map_or_else(
+                || Self::Reported(name.to_owned()),
+                |(_, value)| value.clone(),
+            )
+    }
+
+    /// The names of all that are measured.
+    pub fn measured_names() -> impl Iterator<Item = &'static str> {
+        KNOWN.iter().map(|(name, _)| *name)
+    }
+
+    /// In SI units, for an outcome.
+    pub fn of(&self, outcome: &Outcome) -> Result<f64, NoValue> {
+        let value = match self {
+            Self::Time => time(outcome)?,
+            Self::Energy => energy(outcome)?,
+            Self::AveragePower => energy(outcome)? / time(outcome)?,
+            Self::Items => items(outcome)?,
+            Self::ItemsPerSecond => items(outcome)? / time(outcome)?,
+            Self::EnergyPerItem => energy(outcome)? / items(outcome)?,
+            Self::ItemsPerJoule => items(outcome)? / energy(outcome)?,
+            Self::Gpus => outcome.gpus as f64,
+            Self::DeviceTime => time(outcome)? * outcome.gpus as f64,
+            Self::Reported(name) => *outcome
+                .values
+                .get(name)
+                .ok_or_else(|| NoValue::NotReported(name.clone()))?,
+        };
+        finite(value)
+    }
+
+    /// Whether people want little or much of it; unknown for a reported value.
+    pub const fn usual_direction(&self) -> Option<Direction> {
+        match self {
+            Self::Time
+            | Self::Energy
+            | Self::AveragePower
+            | Self::EnergyPerItem
+            | Self::Gpus
+            | Self::DeviceTime => Some(Direction::Least),
+            Self::Items | Self::ItemsPerSecond | Self::ItemsPerJoule => Some(Direction::Most),
+            Self::Reported(_) => None,
+        }
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let known = KNOWN.iter().find(|(_, value)| value == self);
+        f.pad(match (known, self) {
+            (_, Self::Reported(name)) => name,
+            (Some((name, _)), _) => name,
+            (None, _) => "",
+        })
+    }
+}
+
+pub(crate) fn finite(value: f64) -> Result<f64, NoValue> {
+    value.is_finite().then_some(value).ok_or(NoValue::NotFinite)
+}
+
+pub(crate) fn time(outcome: &Outcome) -> Result<f64, NoValue> {
+    let time = outcome.time.get();
+    (time > 0.0 && time.is_finite())
+        .then_some(time)
+        .ok_or(NoValue::ZeroTime)
+}
+
+/// An energy of zero is a sensor that has not ticked yet, and would win every comparison.
+pub(crate) fn energy(outcome: &Outcome) -> Result<f64, NoValue> {
+    let energy = outcome.energy.ok_or(NoValue::NoEnergy)?.get();
+    (energy > 0.0 && energy.is_finite())
+        .then_some(energy)
+        .ok_or(NoValue::ZeroEnergy)
+}
+
+pub(crate) fn items(outcome: &Outcome) -> Result<f64, NoValue> {
+    outcome
+        .items
+        .filter(|items| *items > 0.0 && items.is_finite())
+        .ok_or(NoValue::NoItems)
+}
+
+/// Whether little or much is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The less the better.
+    Least,
+    /// The more the better.
+    Most,
+}
+
+impl Direction {
+    /// The value as something of which less is better.
+    pub(crate) fn ascending(self, value: f64) -> f64 {
+        match self {
+            Self::Least => value,
+            Self::Most => -value,
+        }
+    }
+}
+
+/// A value and which way is better.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// Which.
+    pub value: Value,
+    /// Which way.
+    pub direction: Direction,
+}
+
+impl Aim {
+    /// Little time and little energy: the plane of figure 1 of power_capping_2022.
+    pub const TIME_AND_ENERGY: [Self; 2] = [Self::least(Value::Time), Self::least(Value::Energy)];
+
+    /// Little of a value.
+    pub const fn least(value: Value) -> Self {
+        Self {
+            value,
+            direction: Direction::Least,
+        }
+    }
+
+    /// Much of a value.
+    pub const fn most(value: Value) -> Self {
+        Self {
+            value,
+            direction: Direction::Most,
+        }
+    }
+}
+
+/// Text that is no aim.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` needs a direction: write `{0}:min` or `{0}:max`")]
+pub struct AimError(String);
+
+impl FromStr for Aim {
+    type Err = AimError;
+
+    /// `time`, `accuracy:max`, `latency_p99:min`.
+    fn from_str(text: &str) -> Result<Self, AimError> {
+        let (name, direction) = match text.rsplit_once(':') {
+            Some((name, "min")) => (name, Some(Direction::Least)),
+            Some((name, "max")) => (name, Some(Direction::Most)),
+            _ => (text, None),
+        };
+        let value = Value::named(name.trim());
+        direction
+            .or_else(|| value.usual_direction())
+            .map(|direction| Self { direction, value })
+            .ok_or_else(|| AimError(text.to_owned()))
+    }
+}
+
+impl Display for Aim {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let direction = match self.direction {
+            Direction::Least => "min",
+            Direction::Most => "max",
+        };
+        f.pad(&format!("{}:{direction}", self.value))
+    }
+}

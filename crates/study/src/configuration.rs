@@ -1,0 +1,185 @@
+//! A value for each knob, and the axes along which values are tried.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sweetspot_device::Settings;
+use sweetspot_quantity::{Megahertz, Watts};
+
+/// The parameter that simulated workloads and items per batch know.
+pub const BATCH: &str = "batch";
+
+/// A value for each knob.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// Nothing: the default. One: the same on every GPU of the job. Several: one for each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power_caps: Vec<Watts>,
+    /// The clock that cores are locked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_clock: Option<Megahertz>,
+    /// The clock that memory is locked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_clock: Option<Megahertz>,
+    /// Devices used.
+    pub gpus: u64,
+    /// Of the workload, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Configuration {
+    /// Everything at its default on so many GPUs.
+    pub fn on(gpus: u64) -> Self {
+        Self {
+            gpus,
+            ..Self::default()
+        }
+    }
+
+    /// With a batch size.
+    pub fn with_batch(mut self, batch: u64) -> Self {
+        self.parameters.insert(BATCH.to_owned(), batch.to_string());
+        self
+    }
+
+    /// With these settings on each GPU.
+    pub fn with_settings(mut self, settings: Settings) -> Self {
+        self.power_caps = settings.power_cap.into_iter().collect();
+        self.core_clock = settings.core_clock;
+        self.memory_clock = settings.memory_clock;
+        self
+    }
+
+    /// What is set on a GPU of the job.
+    pub fn settings(&self, gpu: usize) -> Settings {
+        let caps = &self.power_caps;
+        Settings {
+            power_cap: caps.get(gpu).or(caps.last()).copied(),
+            core_clock: self.core_clock,
+            memory_clock: self.memory_clock,
+        }
+    }
+
+    /// The cap, where it is the same on every GPU.
+    pub fn power_cap(&self) -> Option<Watts> {
+        let first = self.power_caps.first()?;
+        let same = self.power_caps.iter().all(|cap| cap == first);
+        same.then_some(*first)
+    }
+
+    /// Items in a batch, where that is known.
+    pub fn batch(&self) -> Option<u64> {
+        self.parameters.get(BATCH)?.parse().ok()
+    }
+
+    /// Its name for seeds: the same on every machine, with every digit of every value.
+    pub(crate) fn label(&self) -> String {
+        let caps: Vec<String> = self
+            .power_caps
+            .iter()
+            .map(|cap| cap.get().to_string())
+            .collect();
+        let clock = |clock: Option<Megahertz>| clock.map(|clock| clock.get().to_string());
+        let batch = self.parameters.get(BATCH).cloned();
+        let knobs = [
+            ("power_cap_w", (!caps.is_empty()).then(|| caps.join("/"))),
+            ("core_clock_mhz", clock(self.core_clock)),
+            ("memory_clock_mhz", clock(self.memory_clock)),
+            (BATCH, batch),
+            ("gpus", Some(self.gpus.to_string())),
+        ];
+        let knobs = knobs
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        let others = self.parameters.iter().filter(|(name, _)| *name != BATCH);
+        let others = others.map(|(name, value)| format!("{name}={value}"));
+        knobs.chain(others).collect::<Vec<_>>().join(";")
+    }
+}
+
+/// A knob that a study can vary.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Axis {
+    /// Devices used.
+    Gpus,
+    /// Of each device.
+    PowerCap,
+    /// Of each device.
+    CoreClock,
+    /// Of each device.
+    MemoryClock,
+    /// Of the workload.
+    Parameter(String),
+}
+
+impl Axis {
+    /// As flags name it: `power-cap`, `batch`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Gpus => "gpus",
+            Self::PowerCap => "power-cap",
+            Self::CoreClock => "core-clock",
+            Self::MemoryClock => "memory-clock",
+            Self::Parameter(name) => name,
+        }
+    }
+
+    /// The axis with this name; of those that are no knob of a device, a parameter.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "gpus" => Self::Gpus,
+            "power-cap" | "power_cap" => Self::PowerCap,
+            "core-clock" | "core_clock" => Self::CoreClock,
+            "memory-clock" | "memory_clock" => Self::MemoryClock,
+            other => Self::Parameter(other.to_owned()),
+        }
+    }
+
+    /// As documents name it, with the unit: `power_cap_w`, `batch`.
+    pub fn column(&self) -> &str {
+        match self {
+            Self::Gpus => "gpus",
+            Self::PowerCap => "power_cap_w",
+            Self::CoreClock => "core_clock_mhz",
+            Self::MemoryClock => "memory_clock_mhz",
+            Self::Parameter(name) => name,
+        }
+    }
+
+    /// Its value in a configuration, without a unit; none where it is left at its default.
+    pub fn text(&self, configuration: &Configuration) -> Option<String> {
+        match self {
+            Self::Gpus => Some(configuration.gpus.to_string()),
+            Self::PowerCap => {
+                let all = configuration.power_caps.iter();
+                let caps: Vec<String> = match configuration.power_cap() {
+                    Some(cap) => vec![cap.get().to_string()],
+                    None => all.map(|cap| cap.get().to_string()).collect(),
+                };
+                (!caps.is_empty()).then(|| caps.join("/"))
+            }
+            Self::CoreClock => configuration
+                .core_clock
+                .map(|clock| clock.get().to_string()),
+            Self::MemoryClock => configuration
+                .memory_clock
+                .map(|clock| clock.get().to_string()),
+            Self::Parameter(name) => configuration.parameters.get(name).cloned(),
+        }
+    }
+
+    /// Its value as a number, where it is one.
+    pub fn number(&self, configuration: &Configuration) -> Option<f64> {
+        let number: f64 = self.text(configuration)?.parse().ok()?;
+        number.is_finite().then_some(number)
+    }
+}
+
+impl std::fmt::Display for Axis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}

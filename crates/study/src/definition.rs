@@ -1,0 +1,245 @@
+//! A study as its user defines it: the flags of `sweep`, or a file that says the same.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use sweetspot_quantity::{Celsius, Ratio, Seconds};
+
+use crate::{EnergyOf, Order, Until};
+
+/// What is run, which values are tried, and how; what is absent has a default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Definition {
+    /// Program and arguments, with placeholders such as `{batch}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Which real GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+
+    /// Simulated GPUs in place of real ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<String>,
+    /// What stands around them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The workload on them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// `train` or `infer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// How convolutions are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conv_algorithm: Option<String>,
+    /// What the network is fed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// Items in a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
+    /// Items in a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<u64>,
+
+    /// Power caps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap: Option<AxisText>,
+    /// Core clocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_clock: Option<AxisText>,
+    /// Memory clocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_clock: Option<AxisText>,
+    /// Numbers of GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<AxisText>,
+    /// What all others are compared with, where it is not the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+
+    /// Whose energy counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_of: Option<EnergyOf>,
+    /// Runs of each configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+    /// More runs, until the interval is so tight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Ratio>,
+    /// Runs of a configuration at most, with `until`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u32>,
+    /// In which order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// Of everything random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+
+    /// Runs of each configuration, before its first, that do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<u32>,
+    /// Between a setting and the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Seconds>,
+    /// No run begins while a GPU of the job is hotter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cool_to: Option<Celsius>,
+    /// The longest that a run may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Seconds>,
+    /// The part of a run that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+    /// How progress shows in the command's output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// How energy is come to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Whether power samples are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<bool>,
+
+    /// Parameters of the workload, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub axis: BTreeMap<String, AxisText>,
+}
+
+/// The values of an axis, as written: `150..300:5`, `64,128`; in a file also a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct AxisText(pub String);
+
+impl<'de> Deserialize<'de> for AxisText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Value {
+            Whole(i64),
+            Number(f64),
+            Text(String),
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            One(Value),
+            List(Vec<Value>),
+        }
+        let text = |value: Value| match value {
+            Value::Whole(number) => number.to_string(),
+            Value::Number(number) => number.to_string(),
+            Value::Text(text) => text,
+        };
+        let written = Written::deserialize(deserializer).map_err(|_| {
+            D::Error::custom("an axis is a text such as \"150..300:5\" or a list of values")
+        })?;
+        Ok(Self(match written {
+            Written::One(value) => text(value),
+            Written::List(values) => values.into_iter().map(text).collect::<Vec<_>>().join(","),
+        }))
+    }
+}
+
+/// A study file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct DefinitionError(String);
+
+impl Definition {
+    /// The papers' study: every cap of a simulated GPU, five runs each.
+    pub fn simulated(gpu: &str, network: &str) -> Self {
+        Self {
+            simulate: Some(gpu.to_owned()),
+            network: Some(network.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// From a file's text.
+    pub fn parse(text: &str) -> Result<Self, DefinitionError> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let line = error.span().map(|span| {
+                let before = text.get(..span.start).unwrap_or_default();
+                1 + before.matches('\n').count()
+            });
+            let message = error.message().trim().replace('\n', " ");
+            DefinitionError(match line {
+                Some(line) => format!("line {line}: {message}"),
+                None => message,
+            })
+        })
+    }
+
+    /// As a file.
+    pub fn text(&self) -> Result<String, DefinitionError> {
+        toml::to_string(self).map_err(|error| DefinitionError(error.to_string()))
+    }
+
+    /// What this says, and what `other` says where this says nothing.
+    pub fn or(self, other: Self) -> Self {
+        let mut axis = other.axis;
+        axis.extend(self.axis);
+        Self {
+            command: self.command.or(other.command),
+            device: self.device.or(other.device),
+            simulate: self.simulate.or(other.simulate),
+            node: self.node.or(other.node),
+            network: self.network.or(other.network),
+            mode: self.mode.or(other.mode),
+            conv_algorithm: self.conv_algorithm.or(other.conv_algorithm),
+            dataset: self.dataset.or(other.dataset),
+            batch: self.batch.or(other.batch),
+            items: self.items.or(other.items),
+            power_cap: self.power_cap.or(other.power_cap),
+            core_clock: self.core_clock.or(other.core_clock),
+            memory_clock: self.memory_clock.or(other.memory_clock),
+            gpus: self.gpus.or(other.gpus),
+            reference: self.reference.or(other.reference),
+            energy_of: self.energy_of.or(other.energy_of),
+            repeat: self.repeat.or(other.repeat),
+            until: self.until.or(other.until),
+            at_most: self.at_most.or(other.at_most),
+            order: self.order.or(other.order),
+            seed: self.seed.or(other.seed),
+            warmup: self.warmup.or(other.warmup),
+            settle: self.settle.or(other.settle),
+            cool_to: self.cool_to.or(other.cool_to),
+            timeout: self.timeout.or(other.timeout),
+            window: self.window.or(other.window),
+            progress: self.progress.or(other.progress),
+            method: self.method.or(other.method),
+            samples: self.samples.or(other.samples),
+            axis,
+        }
+    }
+
+    /// Runs of each configuration.
+    pub fn repeat(&self) -> u32 {
+        self.repeat.unwrap_or(5)
+    }
+
+    /// When a configuration is known well enough.
+    pub fn until(&self) -> Option<Until> {
+        let most = self.at_most.unwrap_or(30).max(self.repeat());
+        self.until.map(|within| Until { within, most })
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// Between a setting and the run: a GPU has changed its clock within 0.2 s.
+    pub fn settle(&self) -> Seconds {
+        self.settle.unwrap_or(Seconds::new(0.5))
+    }
+
+    /// Whether power samples are kept.
+    pub fn samples(&self) -> bool {
+        self.samples.unwrap_or(true)
+    }
+}

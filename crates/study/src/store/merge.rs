@@ -1,0 +1,126 @@
+//! Several studies of one workload become one.
+
+use std::path::{Path, PathBuf};
+
+use super::{Outline, Store, StoreError, samples_file};
+use crate::{Plan, RunRecord, Task};
+
+/// Puts the runs of studies into a new one, and says how many there are. Runs of the same configuration are
+/// its repeats; a run that two studies have (copies of one study, on two machines) counts once.
+pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
+    let mut parts = Vec::new();
+    for folder in folders {
+        let store = Store::open(folder)?;
+        parts.push((folder, store.outline()?, store.runs()?));
+    }
+    let Some((first, outline, _)) = parts.first() else {
+        return Ok(0);
+    };
+    let mut merged = outline.clone();
+    for (folder, other, _) in &parts[1..] {
+        fits(outline, other).map_err(|problem| StoreError::Merge {
+            one: (*first).clone(),
+            other: (*folder).clone(),
+            problem,
+        })?;
+        merged.plan = union(merged.plan, &other.plan);
+    }
+    let mut runs: Vec<(RunRecord, PathBuf)> = Vec::new();
+    let mut counts = vec![0u32; merged.plan.configurations.len()];
+    for (folder, other, records) in &parts {
+        for (id, run) in records {
+            let configuration = &other.plan.configurations[run.task.configuration];
+            let place = merged
+                .plan
+                .configurations
+                .iter()
+                .position(|c| c == configuration);
+            let Some(place) = place else { continue };
+            let is_twin = |(there, _): &(RunRecord, PathBuf)| {
+                there.task.configuration == place
+                    && there.end == run.end
+                    && there.started_unix_s == run.started_unix_s
+            };
+            if runs.iter().any(is_twin) {
+                continue;
+            }
+            let task = Task {
+                configuration: place,
+                repeat: counts[place],
+            };
+            counts[place] += 1;
+            let run = RunRecord {
+                task,
+                ..run.clone()
+            };
+            runs.push((run, samples_file(folder, *id)));
+        }
+    }
+    merged.plan.repeat = counts.iter().copied().max().unwrap_or(0).max(1);
+    let mut store = Store::create(output, &merged)?;
+    let numbered: Vec<(u64, RunRecord)> = runs
+        .iter()
+        .map(|(run, _)| (merged.plan.id(run.task), run.clone()))
+        .collect();
+    for ((id, _), (_, samples)) in numbered.iter().zip(&runs) {
+        if samples.exists() {
+            std::fs::copy(samples, store.samples_file(*id))
+                .map_err(|problem| StoreError::folder(output, problem))?;
+        }
+    }
+    store.record(&numbered)?;
+    Ok(numbered.len())
+}
+
+/// Whether two studies are about the same thing.
+fn fits(one: &Outline, other: &Outline) -> Result<(), String> {
+    let (a, b) = (&one.subject, &other.subject);
+    if a.workload != b.workload {
+        return Err(format!(
+            "one is of {}, the other of {}",
+            a.workload.name, b.workload.name
+        ));
+    }
+    let names = |outline: &Outline| -> Vec<String> {
+        let devices = outline.subject.devices.iter();
+        devices.map(|device| device.name.clone()).collect()
+    };
+    if names(one) != names(other) {
+        return Err(format!(
+            "one is on {}, the other on {}",
+            a.device_name, b.device_name
+        ));
+    }
+    let reference = |plan: &Plan| plan.configurations[plan.reference].clone();
+    if reference(&one.plan) != reference(&other.plan) {
+        return Err("their references differ".to_owned());
+    }
+    Ok(())
+}
+
+fn union(plan: Plan, other: &Plan) -> Plan {
+    let reference = plan.configurations[plan.reference].clone();
+    let mut configurations = plan.configurations;
+    configurations.truncate(plan.on_axes);
+    for configuration in &other.configurations[..other.on_axes] {
+        if !configurations.contains(configuration) {
+            configurations.push(configuration.clone());
+        }
+    }
+    let mut axes = plan.axes;
+    for axis in &other.axes {
+        if !axes.contains(axis) {
+            axes.push(axis.clone());
+        }
+    }
+    let mut merged = Plan::new(
+        axes,
+        configurations,
+        reference,
+        plan.repeat.max(other.repeat),
+        plan.seed,
+        plan.subject,
+    );
+    merged.order = plan.order;
+    merged
+}

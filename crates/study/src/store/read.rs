@@ -1,0 +1,238 @@
+//! Out of the database.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Result, Row};
+use serde::de::DeserializeOwned;
+use sweetspot_device::{DeviceId, Shortfall};
+use sweetspot_quantity::{Joules, Seconds, Watts};
+
+use super::{Outline, Store, StoreError};
+use crate::{
+    DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, PhaseResult, Point, RunEnd,
+    RunRecord, RunResult, Status, Study, Task,
+};
+
+/// How far a study is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Info {
+    /// Runs that are there.
+    pub runs: usize,
+    /// Of them, those that did not end well.
+    pub failed: usize,
+    /// When the last one began, in seconds since 1970.
+    pub last_unix_s: Option<f64>,
+}
+
+impl Store {
+    /// What the study is.
+    pub fn outline(&self) -> std::result::Result<Outline, StoreError> {
+        let fingerprint = self.meta("fingerprint")?;
+        Ok(Outline {
+            definition: self.parsed("definition")?,
+            subject: self.parsed("subject")?,
+            plan: self.parsed("plan")?,
+            fingerprint: fingerprint.and_then(|print| u64::from_str_radix(&print, 16).ok()),
+            program: self.meta("program")?.unwrap_or_default(),
+            machine: self.meta("machine")?.unwrap_or_default(),
+            created_unix_s: self.meta("created_unix_s")?.and_then(|s| s.parse().ok()),
+        })
+    }
+
+    fn meta(&self, key: &str) -> std::result::Result<Option<String>, StoreError> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT value FROM meta WHERE key = ?1")
+            .map_err(|problem| self.problem(problem))?;
+        let mut rows = select
+            .query([key])
+            .map_err(|problem| self.problem(problem))?;
+        let row = rows.next().map_err(|problem| self.problem(problem))?;
+        row.map(|row| row.get(0))
+            .transpose()
+            .map_err(|problem| self.problem(problem))
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, key: &str) -> std::result::Result<T, StoreError> {
+        let text = self
+            .meta(key)?
+            .ok_or_else(|| StoreError::damaged(&self.folder, format!("no {key}")))?;
+        serde_json::from_str(&text)
+            .map_err(|problem| StoreError::damaged(&self.folder, format!("{key}: {problem}")))
+    }
+
+    fn problem(&self, problem: rusqlite::Error) -> StoreError {
+        StoreError::database(&self.folder, problem)
+    }
+
+    /// How far it is.
+    pub fn info(&self) -> std::result::Result<Info, StoreError> {
+        let counted = self.connection.query_row(
+            "SELECT count(*), ifnull(sum(status <> 'ok'), 0), max(started_unix_s) FROM run",
+            [],
+            |row| {
+                Ok(Info {
+                    runs: row.get::<_, i64>(0)? as usize,
+                    failed: row.get::<_, i64>(1)? as usize,
+                    last_unix_s: row.get(2)?,
+                })
+            },
+        );
+        counted.map_err(|problem| self.problem(problem))
+    }
+
+    /// Every run, by number.
+    pub fn runs(&self) -> std::result::Result<Vec<(u64, RunRecord)>, StoreError> {
+        runs(&self.connection).map_err(|problem| self.problem(problem))
+    }
+
+    /// The study with all its runs; another energy than was asked for when it was made can be meant.
+    pub fn study(&self, of: Option<EnergyOf>) -> std::result::Result<Study, StoreError> {
+        let outline = self.outline()?;
+        let points = self.points(&outline, of.unwrap_or(outline.subject.energy_of))?;
+        Ok(Study::new(outline.subject, outline.plan, points))
+    }
+
+    /// The runs by configuration, as many as the plan has.
+    pub fn points(
+        &self,
+        outline: &Outline,
+        of: EnergyOf,
+    ) -> std::result::Result<Vec<Point>, StoreError> {
+        let mut points: Vec<Point> = outline
+            .plan
+            .configurations
+            .iter()
+            .map(|configuration| Point::new(configuration.clone(), of))
+            .collect();
+        for (id, run) in self.runs()? {
+            let point = points.get_mut(run.task.configuration).ok_or_else(|| {
+                StoreError::damaged(&self.folder, format!("run {id} is of no configuration"))
+            })?;
+            point.add(run);
+        }
+        Ok(points)
+    }
+}
+
+fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
+    let mut devices = by_run(
+        connection,
+        "SELECT * FROM run_device ORDER BY run, position",
+        device,
+    )?;
+    let mut phases = by_run(
+        connection,
+        "SELECT * FROM run_phase ORDER BY run, position",
+        phase,
+    )?;
+    let mut values = by_run(connection, "SELECT * FROM run_value", |row| {
+        Ok((row.get("name")?, row.get("value")?))
+    })?;
+    let mut enforced = by_run(connection, "SELECT * FROM run_enforced", enforcement)?;
+    let mut warnings = by_run(
+        connection,
+        "SELECT * FROM run_warning ORDER BY run, position",
+        |row| row.get("text"),
+    )?;
+    let mut select = connection.prepare("SELECT * FROM run ORDER BY id")?;
+    let rows = select.query_map([], |row| {
+        let id: i64 = row.get("id")?;
+        let status = parsed::<Status>(row, "status")?;
+        let end = match status {
+            Status::Ok => RunEnd::Done(RunResult {
+                time: Seconds::new(row.get("time_s")?),
+                energies: Energies {
+                    job_gpus: energy(row, "job_gpus_j", "job_gpus_low_j", "job_gpus_high_j")?,
+                    all_gpus: energy(row, "all_gpus_j", "all_gpus_low_j", "all_gpus_high_j")?,
+                    node: energy(row, "node_j", "node_low_j", "node_high_j")?,
+                },
+                devices: devices.remove(&id).unwrap_or_default(),
+                items: row.get("items")?,
+                phases: phases.remove(&id).unwrap_or_default(),
+                values: values.remove(&id).unwrap_or_default().into_iter().collect(),
+            }),
+            status => RunEnd::Failed(Failure {
+                status,
+                reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
+                output: row.get::<_, Option<String>>("output")?.unwrap_or_default(),
+            }),
+        };
+        let run = RunRecord {
+            task: Task {
+                configuration: row.get::<_, i64>("configuration")? as usize,
+                repeat: row.get("repeat")?,
+            },
+            end,
+            started_unix_s: row.get("started_unix_s")?,
+            enforced: enforced.remove(&id).unwrap_or_default(),
+            warnings: warnings.remove(&id).unwrap_or_default(),
+        };
+        Ok((id as u64, run))
+    })?;
+    rows.collect()
+}
+
+fn by_run<T>(
+    connection: &Connection,
+    sql: &str,
+    make: impl Fn(&Row<'_>) -> Result<T>,
+) -> Result<BTreeMap<i64, Vec<T>>> {
+    let mut select = connection.prepare(sql)?;
+    let mut rows = select.query([])?;
+    let mut found: BTreeMap<i64, Vec<T>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        found.entry(row.get("run")?).or_default().push(make(row)?);
+    }
+    Ok(found)
+}
+
+fn get<T: FromSql>(row: &Row<'_>, name: &str) -> Result<T> {
+    row.get(name)
+}
+
+fn energy(row: &Row<'_>, value: &str, low: &str, high: &str) -> Result<Option<Energy>> {
+    let value: Option<f64> = get(row, value)?;
+    let (low, high): (Option<f64>, Option<f64>) = (get(row, low)?, get(row, high)?);
+    let interval = low.zip(high);
+    Ok(value.map(|value| Energy {
+        value: Joules::new(value),
+        interval95: interval.map(|(low, high)| (Joules::new(low), Joules::new(high))),
+    }))
+}
+
+fn device(row: &Row<'_>) -> Result<DeviceEnergy> {
+    Ok(DeviceEnergy {
+        device: DeviceId::new(get::<String>(row, "device")?),
+        in_job: get(row, "in_job")?,
+        energy: energy(row, "energy_j", "low_j", "high_j")?,
+        method: get(row, "method")?,
+    })
+}
+
+fn phase(row: &Row<'_>) -> Result<PhaseResult> {
+    Ok(PhaseResult {
+        name: get(row, "name")?,
+        time: Seconds::new(get(row, "time_s")?),
+        energy: Joules::new(get(row, "energy_j")?),
+    })
+}
+
+fn enforcement(row: &Row<'_>) -> Result<Enforced> {
+    let reason: String = get(row, "reason")?;
+    Ok(Enforced {
+        device: DeviceId::new(get::<String>(row, "device")?),
+        requested: Watts::new(get(row, "requested_w")?),
+        enforced: Watts::new(get(row, "enforced_w")?),
+        reason: serde_json::from_value(serde_json::Value::String(reason))
+            .unwrap_or(Shortfall::Unknown),
+    })
+}
+
+fn parsed<T: std::str::FromStr<Err = String>>(row: &Row<'_>, name: &str) -> Result<T> {
+    let text: String = get(row, name)?;
+    text.parse().map_err(|problem: String| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, problem.into())
+    })
+}

@@ -1,0 +1,108 @@
+//! Runs that are made one by one, perhaps on other machines: a plan file that tells what to do, and a file
+//! for each result, which a gatherer commits to the database.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Outline, PLAN, StoreError, TASKS, write_whole};
+use crate::{Definition, Plan, RunRecord, Subject};
+
+/// What a task needs to know.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    schema: String,
+    definition: Definition,
+    subject: Subject,
+    plan: Plan,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<u64>,
+    program: String,
+    machine: String,
+}
+
+const PLAN_SCHEMA: &str = "sweetspot.plan/1";
+
+pub fn write_plan_file(folder: &Path, outline: &Outline) -> Result<(), StoreError> {
+    let file = PlanFile {
+        schema: PLAN_SCHEMA.to_owned(),
+        definition: outline.definition.clone(),
+        subject: outline.subject.clone(),
+        plan: outline.plan.clone(),
+        fingerprint: outline.fingerprint,
+        program: outline.program.clone(),
+        machine: outline.machine.clone(),
+    };
+    let text = serde_json::to_vec(&file).map_err(|problem| StoreError::damaged(folder, problem))?;
+    write_whole(&folder.join(PLAN), &text).map_err(|problem| StoreError::folder(folder, problem))
+}
+
+/// Reads a plan: a study's folder, or the plan file in it. Says also which folder that is.
+pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
+    let (folder, file) = match path.is_dir() {
+        true => (path.to_owned(), path.join(PLAN)),
+        false => {
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            (folder.unwrap_or(Path::new(".")).to_owned(), path.to_owned())
+        }
+    };
+    let text = std::fs::read(&file).map_err(|problem| match problem.kind() {
+        std::io::ErrorKind::NotFound => StoreError::Missing(folder.clone()),
+        _ => StoreError::folder(&folder, problem),
+    })?;
+    let plan: PlanFile = serde_json::from_slice(&text)
+        .map_err(|problem| StoreError::damaged(&folder, format!("{PLAN}: {problem}")))?;
+    if plan.schema != PLAN_SCHEMA {
+        let problem = format!(
+            "{PLAN} has schema {}, and this program reads {PLAN_SCHEMA}",
+            plan.schema
+        );
+        return Err(StoreError::damaged(&folder, problem));
+    }
+    let outline = Outline {
+        definition: plan.definition,
+        subject: plan.subject,
+        plan: plan.plan,
+        fingerprint: plan.fingerprint,
+        program: plan.program,
+        machine: plan.machine,
+        created_unix_s: None,
+    };
+    Ok((folder, outline))
+}
+
+/// Leaves a result for the gatherer.
+pub fn write_task(folder: &Path, id: u64, run: &RunRecord) -> Result<PathBuf, StoreError> {
+    let fail = |problem| StoreError::folder(folder, problem);
+    let tasks = folder.join(TASKS);
+    std::fs::create_dir_all(&tasks).map_err(fail)?;
+    let text = serde_json::to_vec(run).map_err(|problem| StoreError::damaged(folder, problem))?;
+    let file = tasks.join(format!("{id}.json"));
+    write_whole(&file, &text).map_err(fail)?;
+    Ok(file)
+}
+
+/// Every result that waits, and its file.
+pub fn read_tasks(folder: &Path) -> Result<Vec<(u64, RunRecord, PathBuf)>, StoreError> {
+    let Ok(entries) = std::fs::read_dir(folder.join(TASKS)) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let id = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_suffix(".json")?.parse().ok());
+        let Some(id) = id else {
+            continue;
+        };
+        let text = std::fs::read(&path).map_err(|problem| StoreError::folder(folder, problem))?;
+        let run = serde_json::from_slice(&text).map_err(|problem| {
+            StoreError::damaged(folder, format!("{}: {problem}", path.display()))
+        })?;
+        found.push((id, run, path));
+    }
+    found.sort_by_key(|(id, ..)| *id);
+    Ok(found)
+}

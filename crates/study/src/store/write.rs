@@ -1,0 +1,179 @@
+//! Into the database.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Result, Transaction, params};
+use serde::Serialize;
+
+use super::{APPLICATION, Outline, SCHEMA};
+use crate::{Axis, Energy, RunEnd, RunRecord};
+
+/// A new database with everything but runs.
+pub fn make(path: &Path, outline: &Outline) -> Result<()> {
+    let mut connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "DELETE")?;
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "user_version", SCHEMA)?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(include_str!("schema.sql"))?;
+    let meta = [
+        ("definition", Some(json(&outline.definition)?)),
+        ("subject", Some(json(&outline.subject)?)),
+        ("plan", Some(json(&outline.plan)?)),
+        (
+            "fingerprint",
+            outline.fingerprint.map(|print| format!("{print:016x}")),
+        ),
+        ("program", Some(outline.program.clone())),
+        ("machine", Some(outline.machine.clone())),
+        (
+            "created_unix_s",
+            outline.created_unix_s.map(|s| s.to_string()),
+        ),
+    ];
+    for (key, value) in meta {
+        if let Some(value) = value {
+            transaction.execute("INSERT INTO meta VALUES (?1, ?2)", params![key, value])?;
+        }
+    }
+    configurations(&transaction, outline)?;
+    transaction.commit()
+}
+
+fn configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
+    let plan = &outline.plan;
+    let mut one =
+        transaction.prepare("INSERT INTO configuration VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    let mut parameter = transaction.prepare("INSERT INTO parameter VALUES (?1, ?2, ?3)")?;
+    for (id, configuration) in plan.configurations.iter().enumerate() {
+        one.execute(params![
+            id as i64,
+            id < plan.on_axes,
+            id == plan.reference,
+            configuration.gpus as i64,
+            Axis::PowerCap.text(configuration),
+            configuration.core_clock.map(|clock| clock.get()),
+            configuration.memory_clock.map(|clock| clock.get()),
+        ])?;
+        for (name, value) in &configuration.parameters {
+            parameter.execute(params![id as i64, name, value])?;
+        }
+    }
+    Ok(())
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+/// Runs, all or none.
+pub fn record(connection: &mut Connection, runs: &[(u64, RunRecord)]) -> Result<()> {
+    let transaction = connection.transaction()?;
+    for (id, run) in runs {
+        one_run(&transaction, *id as i64, run)?;
+    }
+    transaction.commit()
+}
+
+fn one_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()> {
+    let parts = |energy: Option<Energy>| {
+        let interval = energy.and_then(|energy| energy.interval95);
+        (
+            energy.map(|energy| energy.value.get()),
+            interval.map(|interval| interval.0.get()),
+            interval.map(|interval| interval.1.get()),
+        )
+    };
+    let (result, failure) = match &run.end {
+        RunEnd::Done(result) => (Some(result), None),
+        RunEnd::Failed(failure) => (None, Some(failure)),
+    };
+    let energies = result.map(|result| result.energies).unwrap_or_default();
+    let (job, all, node) = (
+        parts(energies.job_gpus),
+        parts(energies.all_gpus),
+        parts(energies.node),
+    );
+    let status = failure.map_or_else(|| "ok".to_owned(), |failure| failure.status.to_string());
+    let mut insert = transaction.prepare_cached(
+        "INSERT OR IGNORE INTO run VALUES
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+    )?;
+    let inserted = insert.execute(params![
+        id,
+        run.task.configuration as i64,
+        run.task.repeat,
+        status,
+        failure.map(|failure| &failure.reason),
+        failure
+            .map(|failure| &failure.output)
+            .filter(|output| !output.is_empty()),
+        run.started_unix_s,
+        result.map(|result| result.time.get()),
+        result.and_then(|result| result.items),
+        job.0,
+        job.1,
+        job.2,
+        all.0,
+        all.1,
+        all.2,
+        node.0,
+        node.1,
+        node.2,
+    ])?;
+    if inserted == 0 {
+        return Ok(());
+    }
+    for (position, warning) in run.warnings.iter().enumerate() {
+        let mut insert =
+            transaction.prepare_cached("INSERT INTO run_warning VALUES (?1, ?2, ?3)")?;
+        insert.execute(params![id, position as i64, warning])?;
+    }
+    for one in &run.enforced {
+        let mut insert = transaction
+            .prepare_cached("INSERT OR IGNORE INTO run_enforced VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let reason = json(&one.reason)?;
+        insert.execute(params![
+            id,
+            one.device.as_str(),
+            one.requested.get(),
+            one.enforced.get(),
+            reason.trim_matches('"'),
+        ])?;
+    }
+    let Some(result) = result else {
+        return Ok(());
+    };
+    for (position, device) in result.devices.iter().enumerate() {
+        let mut insert = transaction
+            .prepare_cached("INSERT INTO run_device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+        let (value, low, high) = parts(device.energy);
+        insert.execute(params![
+            id,
+            position as i64,
+            device.device.as_str(),
+            device.in_job,
+            value,
+            low,
+            high,
+            device.method,
+        ])?;
+    }
+    for (position, phase) in result.phases.iter().enumerate() {
+        let mut insert =
+            transaction.prepare_cached("INSERT INTO run_phase VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        insert.execute(params![
+            id,
+            position as i64,
+            phase.name,
+            phase.time.get(),
+            phase.energy.get(),
+        ])?;
+    }
+    for (name, value) in &result.values {
+        let mut insert = transaction.prepare_cached("INSERT INTO run_value VALUES (?1, ?2, ?3)")?;
+        insert.execute(params![id, name, value])?;
+    }
+    Ok(())
+}
