@@ -20,6 +20,7 @@ mod network;
 mod onnx;
 mod roofline;
 mod shape;
+mod table_11;
 mod text;
 mod window;
 
@@ -34,5 +35,6 @@ pub use network::{Network, Unknown, Variant};
 pub use onnx::{MOST_FIELDS, OnnxOptions, read_onnx};
 pub use roofline::{Bound, GpuCeilings, Limit, roofline};
 pub use shape::Shape;
+pub use table_11::{Average, Cell, Table11, table_11};
 pub use text::parse;
 pub use window::Window;

@@ -70,12 +70,17 @@ fn title(view: &NetworkView<'_>) -> String {
         .take(3)
         .collect();
     format!(
-        "{}, {}, batch {}, {}\n{} layers, {} parameters, input {}, counted as {}",
+        "{}, {}, batch {}, {}\n{} {}, {} parameters, input {}, counted as {}",
         network.title,
         if trained { "training" } else { "inference" },
         cost.batch,
         cost.precision,
         network.layers.len(),
+        if network.layers.len() == 1 {
+            "layer"
+        } else {
+            "layers"
+        },
         millions(u128::from(network.parameters())) + " M",
         inputs.join(", ").replace("input ", ""),
         cost.convention,
@@ -255,7 +260,7 @@ fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> String {
     let time: f64 = in_memory().map(|bound| bound.time.get()).sum();
     let items = cost.batch as f64;
     format!(
-        "At best on {} ({} in {}, {}): {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
+        "At best, layer by layer, on {} ({} in {}, {}): {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
         gpu.product,
         gpu.ceilings.matrix,
         cost.precision,
