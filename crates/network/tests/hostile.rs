@@ -118,6 +118,27 @@ fn a_bomb_of_empty_nodes_is_refused_before_it_is_decoded() {
     );
 }
 
+/// Many of everything take time that grows with the file, not with its square.
+#[test]
+fn a_hundred_thousand_unknown_operators_are_listed() {
+    let nodes: Vec<Message> = (0..100_000)
+        .map(|index| node(&format!("Op{index}"), &["x"], &[&format!("y{index}")]))
+        .collect();
+    let network = read(&model(nodes, vec![info("x", &[1])])).unwrap();
+    assert_eq!(network.unknown.len(), 100_000);
+    // A slice with a hundred thousand starts, of a constant that is folded.
+    let list = vec![0i64; 100_000];
+    let constant = node("Constant", &[], &["k"]).message(5, ints("value_ints", &[1, 2, 3]));
+    let mut slice = node("Slice", &["k"], &["y"]);
+    for key in ["starts", "ends", "axes"] {
+        slice = slice.message(5, ints(key, &list));
+    }
+    assert!(read(&model(vec![constant, slice], vec![info("x", &[1])])).is_ok());
+    let long = "n".repeat(1 << 20);
+    let error = read(&model(vec![node("Relu", &["nowhere"], &[&long])], vec![])).unwrap_err();
+    assert!(error.to_string().len() < 1000);
+}
+
 #[test]
 fn nesting_without_end_is_refused() {
     let mut graph = node("Relu", &["x"], &["y"]);

@@ -43,11 +43,11 @@ pub fn network_markdown(view: &NetworkView<'_>) -> String {
 
 fn document(view: &NetworkView<'_>, draw: impl Fn(&Rows) -> String) -> String {
     let mut parts = vec![title(view), draw(&table(view))];
-    if view.cost.convention == Convention::Table1 && !view.network.variants.is_empty() {
+    if view.cost.convention == Convention::Table1 {
         parts.push(draw(&readings(view)));
     }
     if let Some(gpu) = view.gpu {
-        parts.push(at_best(view.cost, gpu));
+        parts.extend(at_best(view.cost, gpu));
     }
     if let Some(study) = view.study {
         parts.push(draw(&in_study(study)));
@@ -224,7 +224,10 @@ fn readings(view: &NetworkView<'_>) -> Rows {
         "Written\n[MB]",
         "CTC",
     ]);
-    let own = ("as the text describes it", &view.network.layers);
+    let own = match view.network.variants.is_empty() {
+        true => ("as it is", &view.network.layers),
+        false => ("as the text describes it", &view.network.layers),
+    };
     let variants = view.network.variants.iter();
     let variants = variants.map(|variant| (variant.about.as_str(), &variant.layers));
     for (about, layers) in std::iter::once(own).chain(variants) {
@@ -251,7 +254,8 @@ fn readings(view: &NetworkView<'_>) -> Rows {
     rows
 }
 
-fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> String {
+fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
+    (gpu.total.time.get() > 0.0).then_some(())?;
     let in_memory = || {
         gpu.layers
             .iter()
@@ -259,8 +263,8 @@ fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> String {
     };
     let time: f64 = in_memory().map(|bound| bound.time.get()).sum();
     let items = cost.batch as f64;
-    format!(
-        "At best, layer by layer, on {} ({} in {}, {}): {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
+    Some(format!(
+        "At best, layer by layer, on {} ({:.1} in {}, {}): {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
         gpu.product,
         gpu.ceilings.matrix,
         cost.precision,
@@ -270,7 +274,7 @@ fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> String {
         in_memory().count(),
         gpu.layers.len(),
         100.0 * time / gpu.total.time.get(),
-    )
+    ))
 }
 
 fn in_study(study: &InStudy) -> Rows {
@@ -345,11 +349,15 @@ fn not_counted(network: &Network) -> Option<String> {
     let mut parts: Vec<String> = network
         .unknown
         .iter()
+        .take(20)
         .map(|unknown| match unknown.nodes {
             1 => unknown.first.clone(),
             nodes => format!("{} and {} more", unknown.first, nodes - 1),
         })
         .collect();
+    if network.unknown.len() > 20 {
+        parts.push(format!("{} more operators", network.unknown.len() - 20));
+    }
     if let Some(first) = network.shapeless.first() {
         let more = network.shapeless.len();
         parts.push(format!(

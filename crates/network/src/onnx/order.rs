@@ -4,6 +4,15 @@ use std::collections::HashMap;
 
 use super::proto::{Graph, Node};
 
+/// A name as messages show it; nobody reads more of one.
+pub fn short(name: &str) -> String {
+    const MOST: usize = 120;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
 /// What a node is called in messages: its name, or what it makes, and its operator.
 pub fn called(node: &Node) -> String {
     let made = node.outputs.first().map_or("", String::as_str);
@@ -12,7 +21,7 @@ pub fn called(node: &Node) -> String {
     } else {
         &node.name
     };
-    format!("`{name}` ({})", node.operator)
+    format!("`{}` ({})", short(name), short(&node.operator))
 }
 
 /// The nodes' numbers in such an order; files are mostly in it already. A node that waits for itself, or for
@@ -22,7 +31,7 @@ pub fn order(graph: &Graph, known: impl Fn(&str) -> bool) -> Result<Vec<usize>, 
     for (index, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|output| !output.is_empty()) {
             if makers.insert(output, index).is_some() || known(output) {
-                let problem = format!("`{output}` is made twice");
+                let problem = format!("`{}` is made twice", short(output));
                 return Err((called(node), problem));
             }
         }
@@ -38,7 +47,7 @@ pub fn order(graph: &Graph, known: impl Fn(&str) -> bool) -> Result<Vec<usize>, 
                 }
                 None if known(input) => {}
                 None => {
-                    let problem = format!("nothing makes its input `{input}`");
+                    let problem = format!("nothing makes its input `{}`", short(input));
                     return Err((called(node), problem));
                 }
             }

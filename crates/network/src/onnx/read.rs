@@ -8,7 +8,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 use super::operators::{Answer, Call, answer};
-use super::order::{called, order};
+use super::order::{called, order, short};
 use super::proto::{Graph, Model, Node, ValueInfo};
 use super::scan::scan;
 use super::value::{Value, is_whole, of_tensor};
@@ -49,6 +49,7 @@ pub fn read_onnx(path: &str, options: &OnnxOptions) -> Result<Network, NetworkEr
         values: HashMap::new(),
         counted: HashSet::new(),
         numbers_left: MOST_NUMBERS,
+        unknown: HashMap::new(),
         network: Network::default(),
     }
     .network(options)
@@ -84,6 +85,8 @@ struct Reader<'a> {
     /// Weights that some layer has already.
     counted: HashSet<usize>,
     numbers_left: usize,
+    /// Where each unknown operator is in the network's list.
+    unknown: HashMap<String, usize>,
     network: Network,
 }
 
@@ -128,7 +131,7 @@ impl<'a> Reader<'a> {
         for (index, tensor) in self.graph.initializers.iter().enumerate() {
             let value = of_tensor(tensor, Some(index)).map_err(|problem| NetworkError::File {
                 file: self.path.to_owned(),
-                problem: format!("weight `{}`: {problem}", tensor.name),
+                problem: format!("weight `{}`: {problem}", short(&tensor.name)),
             })?;
             self.values.insert(&tensor.name, value);
         }
@@ -141,7 +144,11 @@ impl<'a> Reader<'a> {
         let inputs: Vec<&ValueInfo> = self.graph.inputs.iter().filter(fresh).collect();
         let strange = |(name, _): &&(String, Shape)| !inputs.iter().any(|info| info.name == *name);
         if let Some((name, _)) = options.inputs.iter().find(strange) {
-            let names: Vec<_> = inputs.iter().map(|info| info.name.as_str()).collect();
+            let names: Vec<_> = inputs
+                .iter()
+                .take(9)
+                .map(|info| short(&info.name))
+                .collect();
             return Err(NetworkError::Input {
                 file: self.path.to_owned(),
                 input: name.clone(),
@@ -156,7 +163,7 @@ impl<'a> Reader<'a> {
             };
             let shape = shape.map_err(|problem| NetworkError::Input {
                 file: self.path.to_owned(),
-                input: info.name.clone(),
+                input: short(&info.name),
                 problem,
             })?;
             self.network.inputs.push((info.name.clone(), shape.clone()));
@@ -231,11 +238,12 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, node: &Node) {
         let operator = match node.domain.as_str() {
-            "" | "ai.onnx" => node.operator.clone(),
-            domain => format!("{domain}.{}", node.operator),
+            "" | "ai.onnx" => short(&node.operator),
+            domain => short(&format!("{domain}.{}", node.operator)),
         };
-        let known = self.network.unknown.iter_mut();
-        match known.into_iter().find(|known| known.operator == operator) {
+        let next = self.network.unknown.len();
+        let index = *self.unknown.entry(operator.clone()).or_insert(next);
+        match self.network.unknown.get_mut(index) {
             Some(known) => known.nodes += 1,
             None => self.network.unknown.push(Unknown {
                 operator,
@@ -302,7 +310,7 @@ fn input_shape(info: &ValueInfo) -> Result<Shape, String> {
     let missing = "has no shape in the file: give one with --input NAME=1x3x224x224";
     let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
     let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
-    let sizes = sizes.ok_or_else(|| missing.replace("NAME", &info.name))?;
+    let sizes = sizes.ok_or_else(|| missing.replace("NAME", &short(&info.name)))?;
     let mut known = Vec::with_capacity(sizes.axes.len().min(16));
     for (index, axis) in sizes.axes.iter().enumerate().take(17) {
         let size = axis.size.and_then(|size| u64::try_from(size).ok());
@@ -310,10 +318,10 @@ fn input_shape(info: &ValueInfo) -> Result<Shape, String> {
             Some(size) => known.push(size),
             None if index == 0 => known.push(1),
             None => {
-                let symbol = axis.symbol.as_deref().unwrap_or("?");
+                let symbol = short(axis.symbol.as_deref().unwrap_or("?"));
                 return Err(format!(
                     "has no size for its axis {index} (`{symbol}`): give all of them with --input {}=...",
-                    info.name
+                    short(&info.name)
                 ));
             }
         }

@@ -242,7 +242,7 @@ fn picked(numbers: &[f64], output: &Shape, begin: usize, steps: &[i64]) -> Optio
     let pick = |index: u64| {
         let (mut rest, mut position) = (index, begin as i64);
         for (size, step) in output.sizes().iter().zip(steps).rev() {
-            position += (rest % size) as i64 * step;
+            position = position.saturating_add(((rest % size) as i64).saturating_mul(*step));
             rest /= size;
         }
         numbers.get(usize::try_from(position).ok()?).copied()
@@ -279,6 +279,7 @@ fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
     let input = call.shape(0)?;
     let starts = call.list("starts", 1)?;
     let axes = call.list("axes", 3);
+    let by = call.list("steps", 4);
     let mut steps = strides(input);
     let mut begin = 0i64;
     for (index, start) in starts.iter().enumerate() {
@@ -286,10 +287,7 @@ fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
             .as_ref()
             .map_or(Some(index as i64), |axes| axes.get(index).copied())?;
         let along = axis(named, input.rank()).ok()?;
-        let step = match call.list("steps", 4) {
-            Some(steps) => steps.get(index).copied()?,
-            None => 1,
-        };
+        let step = by.as_ref().map_or(Some(1), |by| by.get(index).copied())?;
         let size = input.sizes()[along] as i64;
         let from = if *start < 0 {
             start.saturating_add(size)
@@ -297,9 +295,9 @@ fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
             *start
         };
         let last = if step > 0 { size } else { (size - 1).max(0) };
-        begin += from.clamp(0, last) * steps[along];
+        begin = begin.saturating_add(from.clamp(0, last).saturating_mul(steps[along]));
         // Beyond a few thousand elements a step leads nowhere.
-        steps[along] *= step.clamp(-(1 << 20), 1 << 20);
+        steps[along] = steps[along].saturating_mul(step.clamp(-(1 << 20), 1 << 20));
     }
     picked(numbers, output, usize::try_from(begin).ok()?, &steps)
 }

@@ -1,6 +1,6 @@
 //! Operators that move data or look at it in another way.
 
-use super::{Answer, Call, axis};
+use super::{Answer, Call, axis, listed};
 use crate::onnx::value::Value;
 use crate::{Kind, Shape};
 
@@ -71,7 +71,7 @@ fn reshape(call: &Call<'_>, input: &Shape) -> Found {
     match open {
         Some(index) if want > 0 && have % want == 0 => sizes[index] = have / want,
         None if have == want => {}
-        _ => return Err(format!("{input} cannot become {asked:?}")),
+        _ => return Err(format!("{input} cannot become {}", listed(&asked))),
     }
     view(sizes)
 }
@@ -148,7 +148,10 @@ fn transpose(call: &Call<'_>, input: &Shape) -> Found {
         sizes.push(input.sizes()[index]);
     }
     if order.len() != rank || seen.contains(&false) {
-        return Err(format!("{order:?} is no order of the axes of {input}"));
+        return Err(format!(
+            "{} is no order of the axes of {input}",
+            listed(&order)
+        ));
     }
     moved(sizes)
 }
@@ -293,9 +296,9 @@ fn expand(call: &Call<'_>, input: &Shape) -> Found {
         return Ok(None);
     };
     let sizes: Option<Vec<u64>> = asked.iter().map(|size| u64::try_from(*size).ok()).collect();
-    let sizes = sizes.ok_or_else(|| format!("{asked:?} are no sizes"))?;
+    let sizes = sizes.ok_or_else(|| format!("{} are no sizes", listed(&asked)))?;
     let sizes = super::element_wise::broadcast(input.sizes(), &sizes)
-        .ok_or_else(|| format!("{input} cannot become {asked:?}"))?;
+        .ok_or_else(|| format!("{input} cannot become {}", listed(&asked)))?;
     moved(sizes)
 }
 
@@ -305,7 +308,8 @@ fn tile(call: &Call<'_>, input: &Shape) -> Found {
     };
     if times.len() != input.rank() {
         return Err(format!(
-            "{times:?} does not say how often to repeat {input}"
+            "{} does not say how often to repeat {input}",
+            listed(&times)
         ));
     }
     let sizes = input.sizes().iter().zip(times).map(|(size, times)| {
@@ -331,7 +335,7 @@ fn pad(call: &Call<'_>, input: &Shape) -> Found {
         None => (0..input.rank()).collect(),
     };
     if pads.len() != 2 * axes.len() {
-        return Err(format!("{pads:?} does not say how to pad {input}"));
+        return Err(format!("{} does not say how to pad {input}", listed(&pads)));
     }
     let mut sizes = input.sizes().to_vec();
     for (index, along) in axes.iter().enumerate() {
@@ -347,7 +351,7 @@ fn resize(call: &Call<'_>, input: &Shape) -> Found {
     if let Some(asked) = call.numbers(3).filter(|sizes| !sizes.is_empty()) {
         let sizes: Option<Vec<u64>> = asked.iter().map(|size| u64::try_from(*size).ok()).collect();
         let sizes = sizes.filter(|sizes| sizes.len() == input.rank());
-        return moved(sizes.ok_or_else(|| format!("{input} cannot become {asked:?}"))?);
+        return moved(sizes.ok_or_else(|| format!("{input} cannot become {}", listed(&asked)))?);
     }
     let from = if call.node.operator == "Upsample" || call.opset < 11 {
         1
@@ -362,7 +366,10 @@ fn resize(call: &Call<'_>, input: &Shape) -> Found {
         },
     };
     if factors.len() != input.rank() {
-        return Err(format!("{factors:?} does not say how to scale {input}"));
+        return Err(format!(
+            "{} does not say how to scale {input}",
+            listed(&factors)
+        ));
     }
     let sizes = input.sizes().iter().zip(factors);
     moved(

@@ -100,6 +100,14 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Numbers as messages show them.
+fn listed<T: std::fmt::Debug>(numbers: &[T]) -> String {
+    match numbers.get(..16) {
+        Some(first) if numbers.len() > 16 => format!("{first:?} and {} more", numbers.len() - 16),
+        _ => format!("{numbers:?}"),
+    }
+}
+
 /// An axis counted from the front; negative ones come from the back.
 fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     let rank = rank as i64;

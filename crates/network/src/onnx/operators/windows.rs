@@ -1,6 +1,6 @@
 //! Convolutions, pools and normalisations.
 
-use super::{Answer, Call};
+use super::{Answer, Call, listed};
 use crate::onnx::value::Value;
 use crate::{Convolution, Kind, PoolKind, Shape, Window};
 
@@ -64,7 +64,7 @@ fn sizes(list: Option<&[i64]>, axes: usize) -> Result<Vec<u64>, String> {
     let sizes = list.iter().map(|size| u64::try_from(*size).ok());
     let sizes: Option<Vec<u64>> = sizes.collect();
     let sizes = sizes.filter(|sizes| sizes.len() == axes);
-    sizes.ok_or_else(|| format!("{list:?} are no sizes for {axes} axes"))
+    sizes.ok_or_else(|| format!("{} are no sizes for {axes} axes", listed(list)))
 }
 
 /// The window that the attributes describe, over this space.
