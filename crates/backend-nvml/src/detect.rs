@@ -100,6 +100,23 @@ impl Nvml {
 }
 
 impl NvmlGpu {
+    /// The same GPU once more, without asking it again what it is.
+    pub fn reopen(&self) -> Result<Self, OpenError> {
+        let what = || failed(format!("open {}", self.descriptor.id));
+        let uuid = self.descriptor.id.as_str();
+        Ok(Self {
+            nvml: self.nvml,
+            device: self.nvml.device_by_uuid(uuid).map_err(what())?,
+            descriptor: self.descriptor.clone(),
+            architecture: self.architecture.clone(),
+            power_is_averaged: self.power_is_averaged,
+            last_sample: 0,
+            wall_offset: None,
+            index: self.index,
+            is_lost: self.is_lost,
+        })
+    }
+
     fn open(
         nvml: &'static nvml_wrapper::Nvml,
         device: Device<'static>,

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(args),
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(*args),
         Command::Study(args) => study::run(args),
         Command::Task(args) => study::task(&args),
         Command::Restore => run::restore(),

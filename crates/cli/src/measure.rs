@@ -9,66 +9,85 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_report::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
 use sweetspot_session::SessionError;
 use sweetspot_session::measure::{
-    MeasureRequest, Measurement, RunMeasurement, Stopped, Watch, Window, measure, series,
+    MeasureRequest, Measurement, Recording, RunMeasurement, Stopped, Watch, Window, measure, series,
 };
 use sweetspot_study::write_samples;
 
 use crate::NOT_MET;
-use crate::args::MeasureArgs;
+use crate::args::{ExportArgs, MeasureArgs};
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
 
 pub fn run(args: MeasureArgs) -> Result<ExitCode> {
-    let open = |path: &Option<PathBuf>| -> Result<Option<Document>> {
-        path.as_deref().map(Document::open).transpose()
-    };
-    let json = open(&args.export.export_json)?;
-    let csv = open(&args.export.export_csv)?;
-    let markdown = open(&args.export.export_md)?;
-    let samples = open(&args.export_samples)?;
-    let all: Vec<&Document> = [&json, &csv, &markdown, &samples]
-        .into_iter()
-        .flatten()
-        .collect();
-    refuse_twins(&all)?;
-    let on_stdout = all.iter().any(|document| document.is_stdout());
-    let request = request(args, on_stdout)?;
-    let mut line = Line::new();
-    let (measurement, recording) = match measure(&request, &mut line) {
-        Ok(measured) => measured,
-        Err(error) => return not_measured(error),
-    };
-    // What was measured is shown before it is saved, and each document is tried: a full disk or a closed pipe
-    // loses nothing that can be told.
-    let mut written = Written::default();
-    if !on_stdout {
-        written.note(print(&format!("\n{}", measurement_text(&measurement))));
+    let documents = Documents::open(&args.export, &args.export_samples)?;
+    let request = request(args, documents.on_stdout())?;
+    match measure(&request, &mut Line::new()) {
+        Ok((measurement, recording)) => Ok(documents.tell(&measurement, &recording)),
+        Err(error) => not_measured(error),
     }
-    tell(&measurement);
-    if let Some(json) = json {
-        let text = serde_json::to_string_pretty(&measurement_json(&measurement));
-        written.note(
-            text.map_err(Into::into)
-                .and_then(|text| json.write(&(text + "\n"))),
-        );
+}
+
+/// Where a measurement goes.
+pub struct Documents {
+    json: Option<Document>,
+    csv: Option<Document>,
+    markdown: Option<Document>,
+    samples: Option<Document>,
+}
+
+impl Documents {
+    pub fn open(export: &ExportArgs, samples: &Option<PathBuf>) -> Result<Self> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
+        let documents = Self {
+            json: open(&export.export_json)?,
+            csv: open(&export.export_csv)?,
+            markdown: open(&export.export_md)?,
+            samples: open(samples)?,
+        };
+        refuse_twins(&documents.all())?;
+        Ok(documents)
     }
-    if let Some(csv) = csv {
-        let text = measurement_csv(&measurement);
-        written.note(text.map_err(Into::into).and_then(|text| csv.write(&text)));
+
+    fn all(&self) -> Vec<&Document> {
+        let all = [&self.json, &self.csv, &self.markdown, &self.samples];
+        all.into_iter().flatten().collect()
     }
-    if let Some(markdown) = markdown {
-        written.note(markdown.write(&measurement_markdown(&measurement)));
+
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
     }
-    if let Some(samples) = samples {
-        let begin = recording.begins.first().copied().unwrap_or_default();
-        let bytes = write_samples(&series(&recording.recorded, begin));
-        written.note(
-            bytes
-                .map_err(Into::into)
-                .and_then(|bytes| samples.write_bytes(&bytes)),
-        );
+
+    pub fn on_stdout(&self) -> bool {
+        self.all().iter().any(|document| document.is_stdout())
     }
-    Ok(code(&measurement, !written.failed))
+
+    /// What was measured is shown before it is saved, and each document is tried: a full disk or a closed
+    /// pipe loses nothing that can be told.
+    pub fn tell(&self, measurement: &Measurement, recording: &Recording) -> ExitCode {
+        let mut written = Written::default();
+        if !self.on_stdout() {
+            written.note(print(&format!("\n{}", measurement_text(measurement))));
+        }
+        tell(measurement);
+        if let Some(json) = &self.json {
+            let text = serde_json::to_string_pretty(&measurement_json(measurement));
+            let text = text.map_err(Into::into);
+            written.note(text.and_then(|text| json.write(&(text + "\n"))));
+        }
+        if let Some(csv) = &self.csv {
+            let text = measurement_csv(measurement).map_err(Into::into);
+            written.note(text.and_then(|text| csv.write(&text)));
+        }
+        if let Some(markdown) = &self.markdown {
+            written.note(markdown.write(&measurement_markdown(measurement)));
+        }
+        if let Some(samples) = &self.samples {
+            let begin = recording.begins.first().copied().unwrap_or_default();
+            let bytes = write_samples(&series(&recording.recorded, begin)).map_err(Into::into);
+            written.note(bytes.and_then(|bytes| samples.write_bytes(&bytes)));
+        }
+        code(measurement, !written.failed)
+    }
 }
 
 /// The command's own code where it failed; then whether everything that was asked for is there.
@@ -83,7 +102,7 @@ fn code(measurement: &Measurement, is_written: bool) -> ExitCode {
     }
 }
 
-fn not_measured(error: SessionError) -> Result<ExitCode> {
+pub fn not_measured(error: SessionError) -> Result<ExitCode> {
     match &error {
         SessionError::NotStarted { problem, .. } => {
             eprintln!("sweetspot: {error}");
@@ -154,11 +173,14 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         progress: args.progress,
         method: args.method,
         keep_stdout,
+        quiet: false,
+        environment: Vec::new(),
+        timeout: None,
     })
 }
 
 /// One line on the terminal that tells how it goes.
-struct Line {
+pub struct Line {
     on_terminal: bool,
     shown: bool,
     energy: Joules,
@@ -167,7 +189,7 @@ struct Line {
 }
 
 impl Line {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             on_terminal: std::io::stderr().is_terminal(),
             shown: false,

@@ -139,7 +139,9 @@ impl Follow for Bar {
         if self.bar.is_some() || self.told.elapsed() >= LINE_EVERY {
             self.look_for_best(progress);
         }
-        if let RunEnd::Failed(failure) = &run.end {
+        // A simulated study tells all its failures together, in a moment.
+        let is_real = progress.outline.definition.command.is_some();
+        if let (RunEnd::Failed(failure), true) = (&run.end, is_real) {
             let plan = &progress.outline.plan;
             let configuration = &plan.configurations[run.task.configuration];
             let what = configuration_text(&plan.axes, configuration);

@@ -6,56 +6,143 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use sweetspot_device::Settings;
 use sweetspot_guard::{Ended, GuardError};
+use sweetspot_measure::MethodChoice;
+use sweetspot_report::recommendation;
+use sweetspot_session::measure::{MeasureRequest, ProgressPattern, Window};
 use sweetspot_session::{
-    Ran, RunRequest, SessionError, left_changed, restore_all, run as run_session, serve_as_guard,
+    Ran, RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
+    serve_as_guard,
 };
+use sweetspot_study::{Configuration, Store};
 
 use crate::NOT_MET;
 use crate::args::RunArgs;
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::print;
+use crate::measure::{Documents, Line, not_measured};
 
 pub fn run(args: RunArgs) -> Result<ExitCode> {
-    let request = RunRequest {
-        device: args.device,
-        settings: Settings {
+    let documents = Documents::open(&args.export, &None)?;
+    let configuration = match &args.from {
+        Some(study) => chosen(study, &args)?,
+        None => Configuration::default().with_settings(Settings {
             power_cap: args.power_cap,
             core_clock: args.core_clock,
             memory_clock: args.memory_clock,
-        },
+        }),
+    };
+    let is_measured =
+        args.measure || args.from.is_some() || args.progress.is_some() || !documents.is_empty();
+    let request = RunRequest {
+        device: args.device,
+        configuration,
         read_only: args.read_only || read_only(),
         command: args.cmd,
     };
-    let program = std::env::current_exe().context("this program cannot find itself")?;
-    let guard = || {
-        let mut guard = Command::new(&program);
-        guard.arg("guard");
-        guard
-    };
-    let ran = run_session(&request, guard, &mut |note| eprintln!("sweetspot: {note}"));
-    match ran {
-        Ok(Ran {
-            ended: Ended::Code(0),
-            restored: false,
-        }) => Ok(ExitCode::from(NOT_MET)),
-        Ok(Ran {
-            ended: Ended::Code(code),
-            ..
-        }) => Ok(passed_on(code)),
-        Ok(Ran {
-            ended: Ended::Signal(signal),
-            ..
-        }) => Ok(by_signal(signal)),
-        Err(SessionError::Guard(error @ GuardError::NotStarted { missing, .. })) => {
-            eprintln!("sweetspot: {error}");
-            Ok(not_run(missing))
-        }
-        Err(error) => Err(error.into()),
+    match is_measured {
+        true => measured(&request, args.progress, &documents),
+        false => plain(&request),
     }
 }
 
+/// The configuration that a study chose.
+fn chosen(study: &Path, args: &RunArgs) -> Result<Configuration> {
+    let question = args.question.question()?;
+    let folder = crate::study::folder(study);
+    let study = Store::open(&folder)?.study(None)?;
+    let comparison = study.comparison(&question.tariff);
+    let choice = comparison
+        .choose(question.objective, &question.limits)
+        .with_context(|| format!("the study in {} chooses nothing", folder.display()))?;
+    // A study that finds nothing better chooses the default, which then needs nothing to be set.
+    let point = match choice.reference_is_as_good() {
+        Some(true) => &study.reference,
+        _ => &study.points[choice.candidate],
+    };
+    eprintln!("sweetspot: {}", recommendation(&study, &question));
+    let mut configuration = point.configuration.clone();
+    if study.device().backend == "sim" && configuration.gpus as usize == study.subject.devices.len()
+    {
+        // The simulated machine's number of GPUs says nothing about this one's.
+        configuration.gpus = 0;
+    }
+    Ok(configuration)
+}
+
+fn measured(
+    request: &RunRequest,
+    progress: Option<ProgressPattern>,
+    documents: &Documents,
+) -> Result<ExitCode> {
+    let measure = MeasureRequest {
+        device: None,
+        command: Vec::new(),
+        runs: 1,
+        warmup: 0,
+        prepare: None,
+        window: Window::Run,
+        idle: false,
+        progress,
+        method: MethodChoice::Auto,
+        keep_stdout: documents.on_stdout(),
+        quiet: false,
+        environment: Vec::new(),
+        timeout: None,
+    };
+    let ran = match run_measured(request, &measure, &guard_program()?, &mut Line::new()) {
+        Err(error) => return not_started(error),
+        Ok(ran) => ran,
+    };
+    let told = ran
+        .measured
+        .map(|(measurement, recording)| documents.tell(&measurement, &recording));
+    match (ended(&ran.ran), told) {
+        (Some(code), _) => Ok(code),
+        (None, Some(told)) => Ok(told),
+        (None, None) => Ok(ExitCode::from(NOT_MET)),
+    }
+}
+
+fn plain(request: &RunRequest) -> Result<ExitCode> {
+    let mut tell = |note: &str| eprintln!("sweetspot: {note}");
+    match run_session(request, &guard_program()?, &mut tell) {
+        Ok(ran) => Ok(ended(&ran).unwrap_or(ExitCode::SUCCESS)),
+        Err(error) => not_started(error),
+    }
+}
+
+/// The code to end with, where not all went well.
+fn ended(ran: &Ran) -> Option<ExitCode> {
+    match (ran.ended, ran.restored) {
+        (Ended::Code(0), true) => None,
+        (Ended::Code(0), false) => Some(ExitCode::from(NOT_MET)),
+        (Ended::Code(code), _) => Some(passed_on(code)),
+        (Ended::Signal(signal), _) => Some(by_signal(signal)),
+    }
+}
+
+fn not_started(error: SessionError) -> Result<ExitCode> {
+    match error {
+        SessionError::Guard(error @ GuardError::NotStarted { missing, .. }) => {
+            eprintln!("sweetspot: {error}");
+            Ok(not_run(missing))
+        }
+        error => not_measured(error),
+    }
+}
+
+/// Makes this program serve as guard.
+pub fn guard_program() -> Result<impl Fn() -> Command> {
+    let program = std::env::current_exe().context("this program cannot find itself")?;
+    Ok(move || {
+        let mut guard = Command::new(&program);
+        guard.arg("guard");
+        guard
+    })
+}
+
 /// Set to anything but nothing or 0.
-fn read_only() -> bool {
+pub fn read_only() -> bool {
     std::env::var_os("SWEETSPOT_READ_ONLY").is_some_and(|value| !value.is_empty() && value != "0")
 }
 

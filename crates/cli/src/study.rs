@@ -5,11 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use sweetspot_decide::Objective;
 use sweetspot_report::{studies_text, study_runs_text, study_text};
-use sweetspot_study::{Store, is_study};
+use sweetspot_session::{Conduct, SessionError, Sweep};
+use sweetspot_study::{RunEnd, Store, is_study, read_plan_file, write_task};
 
+use crate::NOT_MET;
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
+use crate::child::by_signal;
 use crate::export::{StudyDocuments, print};
+use crate::progress::Bar;
+use crate::run::{guard_program, read_only};
 
 pub fn run(args: StudyArgs) -> Result<ExitCode> {
     match args.command {
@@ -121,6 +127,30 @@ fn delete(folder: &Path, yes: bool) -> Result<()> {
 }
 
 pub fn task(args: &TaskArgs) -> Result<ExitCode> {
-    let _ = args;
-    bail!("not yet")
+    let (folder, outline) = read_plan_file(&args.plan)?;
+    let sweep = Sweep::again(&outline)?;
+    let Some(task) = outline.plan.task(args.id) else {
+        bail!("the plan in {} has no run {}", folder.display(), args.id);
+    };
+    let writes = outline.definition.command.is_some() && !outline.definition.read_only();
+    if writes && (args.read_only || read_only()) {
+        return Err(SessionError::ReadOnly.into());
+    }
+    let conduct = Conduct {
+        guard: &guard_program()?,
+        ..Conduct::default()
+    };
+    let mut bar = Bar::new(Objective::Edp.into());
+    let record = sweep.task(task, &folder, &conduct, &mut bar);
+    bar.end();
+    let record = match record {
+        Err(SessionError::Stopped { signal, .. }) => return Ok(by_signal(signal)),
+        record => record?,
+    };
+    let file = write_task(&folder, args.id, &record)?;
+    print(&format!("{}\n", file.display()))?;
+    Ok(ExitCode::from(match record.end {
+        RunEnd::Done(_) => 0,
+        RunEnd::Failed(_) => NOT_MET,
+    }))
 }

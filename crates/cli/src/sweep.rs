@@ -7,13 +7,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_report::{plan_text, study_text};
-use sweetspot_session::{Conduct, Sweep, all_went_well};
+use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
 use sweetspot_study::{AxisText, Definition, Store};
 
 use crate::NOT_MET;
 use crate::args::SweepArgs;
+use crate::child::by_signal;
 use crate::export::{Document, StudyDocuments, print};
 use crate::progress::Bar;
+use crate::run::{guard_program, read_only};
 
 pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     let mut args = *args;
@@ -90,12 +92,23 @@ fn conduct(
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let conduct = Conduct {
         threads: args.threads.unwrap_or(cores),
+        guard: &guard_program()?,
+        show_output: args.show_output,
     };
     let question = args.question.question()?;
     let mut bar = Bar::new(question.clone());
     let study = sweep.run(store.as_deref_mut(), &conduct, &mut bar);
     bar.end();
-    let study = study?;
+    let study = match study {
+        Err(SessionError::Stopped {
+            signal,
+            done,
+            planned,
+        }) => {
+            return Ok(stopped(signal, done, planned, store.as_deref()));
+        }
+        study => study?,
+    };
     let on_stdout = documents.on_stdout();
     if !on_stdout {
         print(&study_text(&study, &question))?;
@@ -110,6 +123,19 @@ fn conduct(
     }
     let met = all_went_well(&study);
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+}
+
+fn stopped(signal: i32, done: usize, planned: usize, store: Option<&Store>) -> ExitCode {
+    let go_on = store.map_or(String::new(), |store| {
+        format!(
+            "; go on with `sweetspot sweep --resume {}`",
+            store.folder().display()
+        )
+    });
+    eprintln!(
+        "sweetspot: ended by signal {signal}: the GPUs are as before, {done} of {planned} runs are kept{go_on}"
+    );
+    by_signal(signal)
 }
 
 /// What the flags say, and the file where there is one.
@@ -159,6 +185,7 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         progress: args.progress.clone(),
         method: args.method.map(|method| method.to_string()),
         samples: args.no_samples.then_some(false),
+        read_only: (args.read_only || read_only()).then_some(true),
         axis: parameters,
     };
     let definition = match &args.file {

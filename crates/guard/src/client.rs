@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sweetspot_device::{Applied, DeviceId, Settings};
 
 use crate::owner::Owner;
-use crate::protocol::{Ended, Reply, Request, Start, receive, send};
+use crate::protocol::{End, Reply, Request, Start, receive, send};
 
 /// Why a guard did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum GuardError {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// The workload ended.
-    Ended(Ended),
+    Ended(End),
     /// The devices are as before; problems in words.
     Released(Vec<String>),
 }
@@ -51,6 +51,8 @@ pub struct Guard {
     requests: Arc<Mutex<UnixStream>>,
     /// What an interruption brought, told among the answers to other questions.
     released: Option<Vec<String>>,
+    /// An end that was told among the answers to other questions.
+    ended: Option<End>,
     kept: Vec<String>,
 }
 
@@ -74,6 +76,7 @@ impl Guard {
             replies: BufReader::new(stream.try_clone().map_err(gone)?),
             requests: Arc::new(Mutex::new(stream)),
             released: None,
+            ended: None,
             kept: Vec::new(),
         })
     }
@@ -99,9 +102,28 @@ impl Guard {
         }
     }
 
+    /// Brings a device back to what was set before; the lease stays.
+    pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
+        let device = device.clone();
+        match self.ask(&Request::PutBack { device })? {
+            Reply::IsBack => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Ends what runs of the workload, the last grandchild included; says whether nothing is left. The
+    /// settings and leases stay.
+    pub fn end_workload(&mut self) -> Result<bool, GuardError> {
+        match self.ask(&Request::EndWorkload)? {
+            Reply::WorkloadEnded { all } => Ok(all),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// Runs the workload; its end comes as a [`Message`].
     pub fn run(&mut self, start: Start) -> Result<(), GuardError> {
         let program = start.command.first().cloned().unwrap_or_default();
+        self.ended = None;
         match self.ask(&Request::Start(start))? {
             Reply::Started => Ok(()),
             Reply::NotStarted { missing, reason } => Err(GuardError::NotStarted {
@@ -127,6 +149,9 @@ impl Guard {
         if let Some(problems) = self.released.take() {
             return Ok(Message::Released(problems));
         }
+        if let Some(end) = self.ended.take() {
+            return Ok(Message::Ended(end));
+        }
         match self.reply()? {
             Reply::Ended(ended) => Ok(Message::Ended(ended)),
             Reply::Released { problems } => Ok(Message::Released(problems)),
@@ -140,17 +165,28 @@ impl Guard {
     }
 
     /// Waits for what the guard has to tell, but not for ever; nothing where it told nothing.
-    pub fn wait_for(&mut self, time: Duration) -> Option<Message> {
+    pub fn wait_for(&mut self, time: Duration) -> Result<Option<Message>, GuardError> {
+        if self.released.is_some() || self.ended.is_some() {
+            return self.wait().map(Some);
+        }
+        let gone = |error: io::Error| GuardError::Gone(error.to_string());
         let stream = self.replies.get_ref();
-        stream.set_read_timeout(Some(time)).ok()?;
-        let message = self
-            .replies
-            .fill_buf()
-            .ok()
-            .filter(|bytes| !bytes.is_empty())
-            .map(|_| ());
-        let _ = self.replies.get_ref().set_read_timeout(None);
-        message.and_then(|()| self.wait().ok())
+        stream.set_read_timeout(Some(time)).map_err(gone)?;
+        let came = self.replies.fill_buf().map(|_| ());
+        self.replies
+            .get_ref()
+            .set_read_timeout(None)
+            .map_err(gone)?;
+        match came {
+            // At the end of the stream waiting tells that the guard is gone.
+            Ok(()) => self.wait().map(Some),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut
+                | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(gone(error)),
+            },
+        }
     }
 
     /// Lets everything go, and returns what could not be put back, earlier interruptions included. What
@@ -197,6 +233,7 @@ impl Guard {
                 Reply::Released { problems } => {
                     self.released.get_or_insert_default().extend(problems);
                 }
+                Reply::Ended(end) => self.ended = Some(end),
                 reply => return Ok(reply),
             }
         }

@@ -20,5 +20,5 @@ pub use client::{Guard, GuardError, Message};
 pub use journal::{Journal, JournalError, Left};
 pub use owner::Owner;
 pub use processes::{adopt_orphans, end_all, has_descendants, not_ignored};
-pub use protocol::{Ended, Start};
+pub use protocol::{End, Ended, Start, Streams};
 pub use server::{Controlled, Open, restore_left, serve};

@@ -78,12 +78,20 @@ pub fn signal_all(signal: Signal) {
 
 /// Ends everything below this process: politely, and after `grace` not so. Returns when nothing is left.
 pub fn end_all(grace: Duration) {
+    end_within(grace, Duration::MAX);
+}
+
+/// The same, but returns after `limit` at the latest; says whether nothing is left.
+pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
     let begun = Instant::now();
     signal_all(Signal::TERM);
     loop {
         reap();
         if descendants().is_empty() {
-            return;
+            return true;
+        }
+        if begun.elapsed() > limit {
+            return false;
         }
         if begun.elapsed() > grace {
             for pid in descendants() {

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{Applied, DeviceId, Settings};
+use sweetspot_device::{Applied, DeviceId, Moment, Settings};
 
 use crate::owner::Owner;
 
@@ -17,6 +17,20 @@ pub struct Start {
     pub environment: Vec<(String, String)>,
     /// The process group of the client, to which a terminal sends its signals.
     pub process_group: i32,
+    /// Where its input comes from and its output goes.
+    pub streams: Streams,
+}
+
+/// Where a workload's input comes from and its output goes; what is not named is the guard's own, which is
+/// the client's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streams {
+    /// It reads nothing.
+    pub no_input: bool,
+    /// A file to write to; a pipe of the client has a name under /proc.
+    pub output: Option<String>,
+    /// The same for errors.
+    pub error: Option<String>,
 }
 
 /// How the workload ended.
@@ -27,6 +41,17 @@ pub enum Ended {
     Code(i32),
     /// By a signal.
     Signal(i32),
+}
+
+/// The end of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How.
+    pub ended: Ended,
+    /// When, on the machine's monotonic clock.
+    pub at: Moment,
+    /// Whether processes of it are still there.
+    pub left: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +66,12 @@ pub(crate) enum Request {
         settings: Settings,
     },
     Start(Start),
+    /// Puts a device back and keeps its lease.
+    PutBack {
+        device: DeviceId,
+    },
+    /// Ends what runs of the workload, and keeps the leases.
+    EndWorkload,
     Interrupt {
         signal: i32,
         pass_on: bool,
@@ -57,7 +88,9 @@ pub(crate) enum Reply {
     Applied(Applied),
     Started,
     NotStarted { missing: bool, reason: String },
-    Ended(Ended),
+    Ended(End),
+    IsBack,
+    WorkloadEnded { all: bool },
     Released { problems: Vec<String> },
     Refused(String),
 }

@@ -5,21 +5,28 @@ use std::io::{self, BufReader};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use sweetspot_device::{Actuator, Applied, Device, DeviceId, Settings, WriteError};
+use sweetspot_device::{
+    Actuator, Applied, Clock, Device, DeviceId, MonotonicClock, Settings, WriteError,
+};
 
 use crate::journal::{Claim, Entry, Journal, JournalError, Left};
 use crate::owner::{Owner, boot_id};
-use crate::processes::{adopt_orphans, end_all, not_ignored, signal_all};
-use crate::protocol::{Ended, Reply, Request, Start, receive, send};
+use crate::processes::{
+    adopt_orphans, end_all, end_within, has_descendants, not_ignored, signal_all,
+};
+use crate::protocol::{End, Ended, Reply, Request, Start, receive, send};
 
 /// How long an orphaned workload may take to end by itself.
 const ORPHANS_GRACE: Duration = Duration::from_millis(300);
+
+/// A process that no signal ends (it waits for a device) must not keep the guard from its work.
+const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A device that can be read and set.
 pub trait Controlled: Device + Actuator {}
@@ -100,7 +107,10 @@ impl Server<'_, '_> {
 
     fn answer(&mut self, request: Request) -> Reply {
         match request {
-            Request::Lease { .. } | Request::Apply { .. } | Request::Start(_)
+            Request::Lease { .. }
+            | Request::Apply { .. }
+            | Request::PutBack { .. }
+            | Request::Start(_)
                 if self.interrupted =>
             {
                 Reply::Refused("interrupted".to_owned())
@@ -115,6 +125,13 @@ impl Server<'_, '_> {
             Request::Apply { device, settings } => match self.apply(&device, &settings) {
                 Ok(applied) => Reply::Applied(applied),
                 Err(reason) => Reply::Refused(reason),
+            },
+            Request::PutBack { device } => match self.put_one_back(&device) {
+                Ok(()) => Reply::IsBack,
+                Err(reason) => Reply::Refused(reason),
+            },
+            Request::EndWorkload => Reply::WorkloadEnded {
+                all: end_within(ORPHANS_GRACE, END_WITHIN),
             },
             Request::Start(start) => match run(&start) {
                 Ok(child) => {
@@ -201,6 +218,22 @@ impl Server<'_, '_> {
         Ok(applied)
     }
 
+    /// Puts back what was touched on one device, which stays leased.
+    fn put_one_back(&mut self, id: &DeviceId) -> Result<(), String> {
+        let leased = self
+            .leased
+            .iter_mut()
+            .find(|leased| leased.entry.device == *id);
+        let leased = leased.ok_or_else(|| format!("{id} is not leased"))?;
+        if leased.entry.touched.is_empty() {
+            return Ok(());
+        }
+        restore(leased.device.as_mut(), &leased.entry)?;
+        self.journal.forget(id).map_err(text)?;
+        leased.entry.touched.clear();
+        Ok(())
+    }
+
     /// Puts back whatever was touched; what could not be put back stays in the journal and is told.
     fn put_back(&mut self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -217,7 +250,9 @@ impl Server<'_, '_> {
     fn watch(&self, mut child: Child) {
         let out = self.out.clone();
         std::thread::spawn(move || {
-            let ended = match child.wait() {
+            let status = child.wait();
+            let at = MonotonicClock.now();
+            let ended = match status {
                 Ok(status) => match (status.code(), status.signal()) {
                     (Some(code), _) => Ended::Code(code),
                     (None, signal) => Ended::Signal(signal.unwrap_or(0)),
@@ -225,7 +260,8 @@ impl Server<'_, '_> {
                 Err(_) => Ended::Code(1),
             };
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = send(&mut *out, &Reply::Ended(ended));
+            let left = has_descendants();
+            let _ = send(&mut *out, &Reply::Ended(End { ended, at, left }));
         });
     }
 }
@@ -303,7 +339,19 @@ fn run(start: &Start) -> io::Result<Child> {
         .iter()
         .map(|word| OsString::from_vec(word.clone()));
     let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
-    Command::new(program)
+    let mut command = Command::new(program);
+    let streams = &start.streams;
+    if streams.no_input {
+        command.stdin(Stdio::null());
+    }
+    let open = |path: &String| std::fs::File::options().write(true).open(path);
+    if let Some(path) = &streams.output {
+        command.stdout(open(path)?);
+    }
+    if let Some(path) = &streams.error {
+        command.stderr(open(path)?);
+    }
+    command
         .args(words)
         .envs(start.environment.iter().map(|(name, value)| (name, value)))
         .process_group(start.process_group)

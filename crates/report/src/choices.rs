@@ -29,10 +29,10 @@ pub const TABLE: [Objective; 4] = [
 /// The reference, then the best point for each objective of the table, and for the user's own.
 pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
     let comparison = study.comparison(&question.tariff);
-    let reference = study.reference.outcome();
-    let row = |label: String, point: &'a Point| -> Option<Row<'a>> {
-        let outcome = point.outcome()?;
-        let against = reference.as_ref();
+    // For the same work, as everything is compared.
+    let against = comparison.reference();
+    let row = |label: String, point: &'a Point, outcome: Option<&Outcome>| -> Option<Row<'a>> {
+        let outcome = outcome?.clone();
         Some(Row {
             label,
             point,
@@ -41,16 +41,21 @@ pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
             outcome,
         })
     };
-    let mut rows: Vec<_> = row("default".to_owned(), &study.reference)
+    let mut rows: Vec<_> = row("default".to_owned(), &study.reference, against)
         .into_iter()
         .collect();
     let own = question.objective;
     let own = (!TABLE.contains(&own)).then_some(own);
     for objective in TABLE.into_iter().chain(own) {
         let choice = comparison.choose(objective, &question.limits).ok();
-        rows.extend(
-            choice.and_then(|choice| row(label(objective), &study.points[choice.candidate])),
-        );
+        rows.extend(choice.and_then(|choice| {
+            let chosen = choice.candidate;
+            row(
+                label(objective),
+                &study.points[chosen],
+                comparison.mean(chosen),
+            )
+        }));
     }
     rows
 }

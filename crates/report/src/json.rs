@@ -1,7 +1,7 @@
 //! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Aim, Comparison, Objective, Question};
+use sweetspot_decide::{Aim, Comparison, Objective, Outcome, Question};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Configuration, Point, Study};
@@ -35,10 +35,15 @@ pub fn study_json(study: &Study, question: &Question) -> Value {
         })
         .collect();
     let limits: Vec<String> = question.limits.iter().map(ToString::to_string).collect();
-    let points = study.points.iter();
+    let points = study.points.iter().enumerate();
     let points: Vec<Value> = points
-        .map(|point| point_json(point, &comparison, &objectives))
+        .map(|(index, point)| {
+            let same_work = comparison.mean(index);
+            point_json(point, same_work, &comparison, &objectives)
+        })
         .collect();
+    let of_reference = comparison.reference();
+    let reference = point_json(&study.reference, of_reference, &comparison, &objectives);
     json!({
         "schema": "sweetspot.study/1",
         "study": study.name(),
@@ -50,7 +55,7 @@ pub fn study_json(study: &Study, question: &Question) -> Value {
         "axes": study.plan.axes.iter().map(Axis::column).collect::<Vec<_>>(),
         "objective": question.objective.to_string(),
         "limits": limits,
-        "reference": point_json(&study.reference, &comparison, &objectives),
+        "reference": reference,
         "points": points,
         "best": best,
         "pareto": comparison.pareto(&Aim::TIME_AND_ENERGY),
@@ -107,7 +112,13 @@ fn device(study: &Study) -> Value {
     Value::Object(object)
 }
 
-fn point_json(point: &Point, comparison: &Comparison, objectives: &[Objective]) -> Value {
+/// What is compared with the reference is compared for the same work.
+fn point_json(
+    point: &Point,
+    same_work: Option<&Outcome>,
+    comparison: &Comparison,
+    objectives: &[Objective],
+) -> Value {
     let mut object = Map::new();
     object.insert("settings".into(), settings(&point.configuration));
     object.insert("status".into(), json!(point.status().to_string()));
@@ -167,6 +178,9 @@ fn point_json(point: &Point, comparison: &Comparison, objectives: &[Objective]) 
     let values = values.map(|(name, value)| (name, json!(value.mean)));
     object.insert("values".into(), Value::Object(values.collect()));
     object.insert("phases".into(), phases(point));
+    let Some(outcome) = same_work else {
+        return Value::Object(object);
+    };
     if let Some(reference) = comparison.reference() {
         let mut against = Map::new();
         let mut put = |name: &str, ratio: Option<f64>| {
@@ -181,7 +195,7 @@ fn point_json(point: &Point, comparison: &Comparison, objectives: &[Objective]) 
     let values: Map<String, Value> = objectives
         .iter()
         .filter_map(|objective| {
-            let value = objective.value(&outcome, comparison.basis()).ok()?;
+            let value = objective.value(outcome, comparison.basis()).ok()?;
             Some((objective.to_string(), json!(value)))
         })
         .collect();

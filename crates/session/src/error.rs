@@ -53,6 +53,22 @@ pub enum SessionError {
         /// On the axis.
         gpus: Vec<u64>,
     },
+    /// A real command on a simulated GPU.
+    #[error(
+        "--simulate runs in virtual time and cannot run a command: give --network NAME in place of `-- CMD`"
+    )]
+    CommandInVirtualTime,
+    /// Neither a command nor a simulated GPU.
+    #[error(
+        "nothing to run: give your command after `--`, or a simulated GPU with --simulate (`sweetspot simulate --list` shows them)"
+    )]
+    NothingToRun,
+    /// The node's energy without a meter.
+    #[error("--energy-of node needs a meter at the wall, and there is none here: use all-gpus")]
+    NoMeter,
+    /// Something was not put back.
+    #[error("not every setting could be put back: try `sweetspot restore`; the study is kept")]
+    NotRestored,
     /// A simulated GPU without work.
     #[error(
         "--simulate needs a workload: add --network NAME (`sweetspot simulate --list` shows them)"
@@ -152,6 +168,9 @@ pub enum SessionError {
         "read-only: no device setting is changed while --read-only or SWEETSPOT_READ_ONLY is set"
     )]
     ReadOnly,
+    /// Nothing to vary where nothing may be set.
+    #[error("read-only: vary what needs no device setting, with --axis NAME=VALUES or --gpus")]
+    NoAxis,
     /// Nothing to set.
     #[error("nothing to set: give --power-cap, --core-clock or --memory-clock")]
     NothingToSet,
@@ -178,6 +197,33 @@ pub enum SessionError {
     /// The command that comes before each run.
     #[error("the command of --prepare failed ({0})")]
     Prepare(String),
+    /// A GPU that does not get cool.
+    #[error(
+        "{device} is still at {temperature} after {minutes} min, and no run is to begin above {wanted}: improve its cooling or choose a higher --cool-to"
+    )]
+    TooHot {
+        /// Which.
+        device: String,
+        /// How hot.
+        temperature: sweetspot_quantity::Celsius,
+        /// How hot it may be.
+        wanted: sweetspot_quantity::Celsius,
+        /// How long was waited.
+        minutes: u64,
+    },
+    /// A signal ended a sweep.
+    #[error("ended by signal {signal}: the GPUs are as before, {done} of {planned} runs are kept")]
+    Stopped {
+        /// Which.
+        signal: i32,
+        /// Runs that are kept.
+        done: usize,
+        /// Runs in all.
+        planned: usize,
+    },
+    /// A definition that fits no kind of sweep.
+    #[error("{0}")]
+    Definition(String),
     /// A signal came before anything was measured.
     #[error("ended by signal {0}: nothing was measured")]
     Interrupted(i32),

@@ -12,6 +12,7 @@ mod doctor;
 mod error;
 mod fit;
 mod gpus;
+mod lease;
 mod network;
 mod run;
 mod sim_workload;
@@ -30,8 +31,9 @@ pub use fit::{
     fit_workload, measured_rows, predict, workload_text,
 };
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
+pub use lease::{GuardProgram, pass_signal};
 pub use network::{InStudy, NetworkUseError, OnGpu, StudyRow, in_study, load_network, on_gpu};
-pub use run::{Ran, RunRequest, pass_signal, run};
+pub use run::{Ran, RanMeasured, RunRequest, run, run_measured};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{HostParts, SimulatedHost};
 pub use sweep::{Conduct, Estimate, Follow, Progress, Sweep, all_went_well, sweep};

@@ -1,34 +1,33 @@
 //! `run`: a command at a setting, and everything as before afterwards.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use rustix::process::getpgrp;
+use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_device::{Descriptor, Device, Domain, Knob, KnobDescriptor, Settings};
-use sweetspot_guard::{
-    Ended, Guard, GuardError, Message, Start, adopt_orphans, end_all, not_ignored,
-};
+use sweetspot_guard::{Ended, Guard, Message, Start, Streams};
 use sweetspot_quantity::Quantity;
+use sweetspot_study::{Configuration, environment, fill};
 
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, guard_folder, open_nvml, select};
+use crate::gpus::{Slices, all_gpus, open_nvml, select};
+use crate::lease::{GuardProgram, Lease, note_signals};
+use crate::measure::{
+    Attention, MeasureRequest, Measurement, OwnChildren, Recording, Watch, measure_on,
+};
 
-/// A command and the setting it is to run at.
+/// A command and the configuration it is to run at.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     /// Which GPUs, where the user says.
     pub device: Option<String>,
-    /// The setting, the same on each.
-    pub settings: Settings,
+    /// What is set; a number of GPUs of 0 means all there are.
+    pub configuration: Configuration,
     /// No write is allowed.
     pub read_only: bool,
-    /// The command.
+    /// The command, with placeholders for the configuration's parameters.
     pub command: Vec<OsString>,
 }
 
@@ -41,131 +40,201 @@ pub struct Ran {
     pub restored: bool,
 }
 
+/// A run that was measured.
+pub struct RanMeasured {
+    /// How it ended.
+    pub ran: Ran,
+    /// What it came to, where it got so far.
+    pub measured: Option<(Measurement, Recording)>,
+}
+
 /// How long a workload may take to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs it. `guard` makes the program that serves as guard; `tell` takes what the user should know.
 pub fn run(
     request: &RunRequest,
-    guard: impl Fn() -> Command,
+    guard: GuardProgram<'_>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Ran, SessionError> {
-    if request.settings == Settings::default() {
+    let gpus = gpus_of(request)?;
+    let start = |lease: &mut Lease<'_>| {
+        lease.guard().run(Start {
+            command: request.words()?,
+            environment: request.environment(&gpus),
+            process_group: getpgrp().as_raw_nonzero().get(),
+            streams: Streams::default(),
+        })?;
+        wait(lease.guard())
+    };
+    let (ended, restored) = at_settings(request, &gpus, guard, tell, start)?;
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(signal) => Ended::Signal(signal),
+    };
+    Ok(Ran { ended, restored })
+}
+
+/// Runs it and measures it.
+pub fn run_measured(
+    request: &RunRequest,
+    measure: &MeasureRequest,
+    guard: GuardProgram<'_>,
+    watch: &mut dyn Watch,
+) -> Result<RanMeasured, SessionError> {
+    let nothing_to_set = request.configuration.settings(0) == Settings::default();
+    let gpus = match nothing_to_set {
+        true => used(request)?,
+        false => gpus_of(request)?,
+    };
+    let words = request.words()?.into_iter();
+    let measure = MeasureRequest {
+        command: words.map(OsString::from_vec).collect(),
+        environment: request.environment(&gpus),
+        ..measure.clone()
+    };
+    if nothing_to_set {
+        let attention = Attention::Noted(note_signals()?);
+        let measured = measure_on(gpus, &measure, &mut OwnChildren, attention, watch)?;
+        let ended = end_of(&measured.0);
+        return Ok(RanMeasured {
+            ran: Ran {
+                ended,
+                restored: true,
+            },
+            measured: Some(measured),
+        });
+    }
+    let mut notes = Vec::new();
+    let start = |lease: &mut Lease<'_>| {
+        let again = gpus
+            .iter()
+            .map(|gpu| gpu.reopen().map_err(SessionError::from));
+        let again = again.collect::<Result<Vec<_>, _>>()?;
+        let attention = Attention::Noted(lease.flag());
+        measure_on(again, &measure, lease.guard(), attention, watch)
+    };
+    let mut tell = |note: &str| notes.push(note.to_owned());
+    let done = at_settings(request, &gpus, guard, &mut tell, start);
+    for note in &notes {
+        watch.tell(note);
+    }
+    let (done, restored) = done?;
+    let (ended, measured) = match done {
+        Ok(measured) => (end_of(&measured.0), Some(measured)),
+        Err(signal) => (Ended::Signal(signal), None),
+    };
+    Ok(RanMeasured {
+        ran: Ran { ended, restored },
+        measured,
+    })
+}
+
+/// How the last run of a measurement ended.
+fn end_of(measurement: &Measurement) -> Ended {
+    let last = measurement.runs.last();
+    match last.map(|run| (run.signal, run.exit_code)) {
+        Some((Some(signal), _)) => Ended::Signal(signal),
+        Some((None, code)) => Ended::Code(code),
+        None => Ended::Code(0),
+    }
+}
+
+impl RunRequest {
+    fn words(&self) -> Result<Vec<Vec<u8>>, SessionError> {
+        let configuration = &self.configuration;
+        if configuration.parameters.is_empty() {
+            let words = self.command.iter();
+            return Ok(words.map(|word| word.as_bytes().to_vec()).collect());
+        }
+        let words = self.command.iter().map(|word| word.to_string_lossy());
+        let words: Vec<String> = words.map(|word| word.into_owned()).collect();
+        let filled = fill(&words, configuration)?.into_iter();
+        Ok(filled.map(String::into_bytes).collect())
+    }
+
+    fn environment(&self, gpus: &[NvmlGpu]) -> Vec<(String, String)> {
+        if self.configuration.gpus == 0 {
+            return Vec::new();
+        }
+        let visible: Vec<String> = gpus.iter().map(|gpu| gpu.index().to_string()).collect();
+        let mut variables = environment(&self.configuration);
+        variables.push(("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
+        variables.push(("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()));
+        variables
+    }
+}
+
+/// The GPUs that the run uses, each of which offers what is to be set.
+fn gpus_of(request: &RunRequest) -> Result<Vec<NvmlGpu>, SessionError> {
+    if request.configuration.settings(0) == Settings::default() {
         return Err(SessionError::NothingToSet);
     }
     if request.read_only {
         return Err(SessionError::ReadOnly);
     }
-    let gpus = select(
+    let gpus = used(request)?;
+    for (index, gpu) in gpus.iter().enumerate() {
+        check(gpu.descriptor(), &request.configuration.settings(index))?;
+    }
+    Ok(gpus)
+}
+
+/// The GPUs that the run uses.
+fn used(request: &RunRequest) -> Result<Vec<NvmlGpu>, SessionError> {
+    let mut gpus = select(
         all_gpus(open_nvml()?)?,
         request.device.as_deref(),
         Slices::No,
     )?;
+    let count = request.configuration.gpus as usize;
+    if count > gpus.len() {
+        return Err(SessionError::Count {
+            axis: count.to_string(),
+            problem: format!("there are {}", gpus.len()),
+        });
+    }
+    if count > 0 {
+        gpus.truncate(count);
+    }
     if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
         return Err(SessionError::Lost(lost.descriptor().name.clone()));
     }
-    let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
-    for device in &devices {
-        check(device, &request.settings)?;
-    }
-    let folder = guard_folder();
-    sweetspot_guard::Journal::open(&folder)?;
-    let system = |what: &'static str| move |problem| SessionError::System { what, problem };
-    // Should the guard be killed, what it ran becomes this process' to end.
-    adopt_orphans();
-    let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
-    let mut signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;
-    let handle = signals.handle();
-    let mut running = Guard::start(guard(), &folder)?;
-    let interrupted = Arc::new(AtomicI32::new(0));
-    let (flag, interrupter) = (interrupted.clone(), running.interrupter());
-    let watcher = std::thread::spawn(move || watch(&mut signals, &flag, interrupter));
-    let done = at_settings(&mut running, &devices, request, tell);
-    let signal = interrupted.load(Ordering::Acquire);
-    let mut released = match &done {
-        Err(SessionError::Guard(GuardError::Gone(_))) => {
-            replace_guard(running, guard(), &devices, tell)
-        }
-        _ => running.release(signal != 0),
-    };
-    handle.close();
-    let _ = watcher.join();
-    for problem in released.iter().flatten() {
-        tell(problem);
-    }
-    let ended = match (signal, done) {
-        (0, Ok(ended)) => ended,
-        (0, Err(error)) => return Err(error),
-        (signal, _) => {
-            if let Err(error) = &released {
-                tell(&error.to_string());
-                released = Ok(vec![error.to_string()]);
-            }
-            Ended::Signal(signal)
-        }
-    };
-    Ok(Ran {
-        ended,
-        restored: released?.is_empty(),
-    })
+    Ok(gpus)
 }
 
-/// The guard was killed: ends what it ran, and has another put back what it left.
-fn replace_guard(
-    gone: Guard,
-    program: Command,
-    devices: &[Descriptor],
-    tell: &mut dyn FnMut(&str),
-) -> Result<Vec<String>, GuardError> {
-    drop(gone);
-    end_all(Duration::from_millis(300));
-    let mut guard = Guard::start(program, &guard_folder())?;
-    for note in guard.lease(devices.iter().map(|device| device.id.clone()).collect())? {
-        tell(&note);
-    }
-    guard.release(false)
-}
-
-/// Passes signals on to the guard, which puts the devices back before anything else.
-fn watch(signals: &mut Signals, interrupted: &AtomicI32, mut interrupt: impl FnMut(i32, bool)) {
-    for signal in signals.forever() {
-        interrupted.store(signal, Ordering::Release);
-        // A terminal has sent its own signals to the workload as well.
-        let from_terminal = matches!(signal, SIGINT | SIGQUIT) && in_foreground();
-        interrupt(signal, !from_terminal);
-    }
-}
-
-/// Whether this process is in the foreground of a terminal, which then sends Ctrl-C to the workload too.
-pub(crate) fn in_foreground() -> bool {
-    let terminal = std::fs::File::open("/dev/tty");
-    terminal.is_ok_and(|terminal| rustix::termios::tcgetpgrp(&terminal) == Ok(getpgrp()))
-}
-
-/// A terminal has sent its own signals to the command as well; the others are passed on.
-pub fn pass_signal(pid: Pid, signal: i32) {
-    let signal = match signal {
-        SIGTERM => Signal::TERM,
-        SIGHUP => Signal::HUP,
-        SIGINT if !in_foreground() => Signal::INT,
-        SIGQUIT if !in_foreground() => Signal::QUIT,
-        _ => return,
-    };
-    let _ = kill_process(pid, signal);
-}
-
-fn at_settings(
-    guard: &mut Guard,
-    devices: &[Descriptor],
+/// Does something with the GPUs set, and puts them back; where a signal came, which.
+fn at_settings<T>(
     request: &RunRequest,
+    gpus: &[NvmlGpu],
+    guard: GuardProgram<'_>,
     tell: &mut dyn FnMut(&str),
-) -> Result<Ended, SessionError> {
-    let ids: Vec<_> = devices.iter().map(|device| device.id.clone()).collect();
-    for note in guard.lease(ids)? {
-        tell(&note);
+    work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
+) -> Result<(Result<T, i32>, bool), SessionError> {
+    let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
+    let mut lease = match Lease::take(&devices, guard, tell) {
+        Err(SessionError::Interrupted(signal)) => return Ok((Err(signal), true)),
+        lease => lease?,
+    };
+    let done =
+        set(&mut lease, &devices, &request.configuration, tell).and_then(|()| work(&mut lease));
+    let signal = lease.interrupted();
+    let restored = lease.release(tell);
+    match (signal, done) {
+        (None, Ok(done)) => Ok((Ok(done), restored?)),
+        (Some(signal), _) => Ok((Err(signal), restored?)),
+        (None, Err(error)) => Err(error),
     }
-    for device in devices {
-        let applied = guard.apply(&device.id, &request.settings)?;
+}
+
+fn set(
+    lease: &mut Lease<'_>,
+    devices: &[Descriptor],
+    configuration: &Configuration,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), SessionError> {
+    for (index, device) in devices.iter().enumerate() {
+        let applied = lease.apply(&device.id, &configuration.settings(index))?;
         if let Some(cap) = applied.power_cap
             && cap.shortfall.is_some()
         {
@@ -175,26 +244,17 @@ fn at_settings(
             ));
         }
     }
-    guard.run(Start {
-        command: request
-            .command
-            .iter()
-            .map(|word| word.as_bytes().to_vec())
-            .collect(),
-        environment: Vec::new(),
-        process_group: getpgrp().as_raw_nonzero().get(),
-    })?;
-    wait(guard)
+    Ok(())
 }
 
 fn wait(guard: &mut Guard) -> Result<Ended, SessionError> {
     match guard.wait()? {
-        Message::Ended(ended) => Ok(ended),
+        Message::Ended(end) => Ok(end.ended),
         // The devices are back; the workload may tidy up for a while.
         Message::Released(problems) => {
             guard.keep(problems);
-            match guard.wait_for(GRACE) {
-                Some(Message::Ended(ended)) => Ok(ended),
+            match guard.wait_for(GRACE)? {
+                Some(Message::Ended(end)) => Ok(end.ended),
                 _ => Ok(Ended::Code(0)),
             }
         }

@@ -103,6 +103,9 @@ pub struct Definition {
     /// Whether power samples are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<bool>,
+    /// Whether no device setting is changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
 
     /// Parameters of the workload, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -213,6 +216,7 @@ impl Definition {
             progress: self.progress.or(other.progress),
             method: self.method.or(other.method),
             samples: self.samples.or(other.samples),
+            read_only: self.read_only.or(other.read_only),
             axis,
         }
     }
@@ -236,6 +240,11 @@ impl Definition {
     /// Between a setting and the run: a GPU has changed its clock within 0.2 s.
     pub fn settle(&self) -> Seconds {
         self.settle.unwrap_or(Seconds::new(0.5))
+    }
+
+    /// Whether no device setting is changed.
+    pub fn read_only(&self) -> bool {
+        self.read_only.unwrap_or(false)
     }
 
     /// Whether power samples are kept.

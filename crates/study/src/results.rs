@@ -10,7 +10,7 @@ use sweetspot_stats::Summary;
 
 use crate::{
     Axis, Configuration, EnergyOf, Enforced, Failure, PhaseResult, Plan, RunEnd, RunRecord,
-    RunResult, Status,
+    RunResult, Status, Task,
 };
 
 /// A configuration and its runs.
@@ -42,6 +42,11 @@ impl Point {
         if let Err(place) = place {
             self.runs.insert(place, run);
         }
+    }
+
+    /// Takes out a run.
+    pub fn remove(&mut self, task: Task) {
+        self.runs.retain(|run| run.task != task);
     }
 
     /// The runs that ended well.

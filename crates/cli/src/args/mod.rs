@@ -37,7 +37,7 @@ pub enum Command {
     Simulate(SimulateArgs),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Study(StudyArgs),
     Task(TaskArgs),
     /// Put back what was left changed on a GPU, after a crash or a kill.

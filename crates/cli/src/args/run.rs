@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
+use sweetspot_session::measure::ProgressPattern;
+
+use super::shared::{ExportArgs, QuestionArgs};
 
 /// Run a command with the GPUs at a setting, then put everything back as it was.
 ///
@@ -29,6 +32,25 @@ pub struct RunArgs {
     #[arg(long, value_name = "MHZ", value_parser = parse_bare::<Megahertz>)]
     pub memory_clock: Option<Megahertz>,
 
+    /// The setting that a study chose, for --objective and within each --limit; {batch} and the like in the
+    /// command become its values. The run is measured.
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["power_cap", "core_clock", "memory_clock"])]
+    pub from: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub question: QuestionArgs,
+
+    /// Measure the run, as `measure` does.
+    #[arg(long)]
+    pub measure: bool,
+
+    /// A pattern that finds progress in the command's output, as for `measure`.
+    #[arg(long, value_name = "REGEX")]
+    pub progress: Option<ProgressPattern>,
+
+    #[command(flatten)]
+    pub export: ExportArgs,
+
     /// Change no device setting (also SWEETSPOT_READ_ONLY=1).
     #[arg(long)]
     pub read_only: bool,
@@ -41,7 +63,8 @@ pub struct RunArgs {
 const RUN_EXAMPLES: &str = "\
 Examples:
   sweetspot run --power-cap 180W -- python train.py
-  sweetspot run --device 0 --core-clock 1200MHz -- python train.py";
+  sweetspot run --device 0 --core-clock 1200MHz -- python train.py
+  sweetspot run --from studies/train --objective edp --limit 'time<=+10%' -- python train.py --epochs 90";
 
 /// The guard of a run: started by it, not by people.
 #[derive(Debug, Args)]

@@ -249,16 +249,34 @@ impl Recorder {
         &self.beside
     }
 
-    /// Everything that was read; what failed to the end is a gap up to it.
-    pub fn finish(mut self, now: Moment) -> (Trace, Vec<Beside>) {
-        for (sensor, since, reason) in self.failing {
-            self.trace.gaps.push(Gap {
-                sensor,
-                span: Span::new(since, now.max(since)),
-                reason,
-            });
+    /// What was read so far; what fails now is a gap up to now.
+    pub fn so_far(&self, now: Moment) -> (Trace, Vec<Beside>) {
+        let mut trace = self.trace.clone();
+        let open = self.failing.iter().map(|(sensor, since, reason)| Gap {
+            sensor: *sensor,
+            span: Span::new(*since, now.max(*since)),
+            reason: *reason,
+        });
+        trace.gaps.extend(open);
+        (trace, self.beside.clone())
+    }
+
+    /// Forgets what was read before a moment; how the sensors beat stays known.
+    pub fn forget_before(&mut self, moment: Moment) {
+        let trace = &mut self.trace;
+        trace.counter.retain(|reading| reading.call.end >= moment);
+        trace.buffer.retain(|sample| sample.at >= moment);
+        for polled in [&mut trace.instant, &mut trace.average] {
+            polled.retain(|value| value.appeared.end >= moment);
         }
-        (self.trace, self.beside)
+        trace.gaps.retain(|gap| gap.span.end >= moment);
+        trace.clock_steps.retain(|step| *step >= moment);
+        self.beside.retain(|row| row.at >= moment);
+    }
+
+    /// Everything that was read.
+    pub fn finish(self, now: Moment) -> (Trace, Vec<Beside>) {
+        self.so_far(now)
     }
 }
 

@@ -70,6 +70,7 @@ pub enum SamplerError {
 
 enum Order {
     Mark(Moment),
+    Cut(Sender<(Trace, Vec<Beside>)>),
     Stop,
 }
 
@@ -139,6 +140,31 @@ impl Sampler {
         self.readers.iter().map(newest).collect()
     }
 
+    /// Waits for what the last mark asks for (some 150 ms) and hands over what was read since the last cut,
+    /// and a little before it; reading goes on.
+    pub fn cut(&self) -> Result<Vec<Recorded>, SamplerError> {
+        let asked: Vec<_> = self
+            .readers
+            .iter()
+            .map(|reader| {
+                let (reply, answer) = channel();
+                let _ = reader.orders.send(Order::Cut(reply));
+                answer
+            })
+            .collect();
+        let readers = self.readers.iter().zip(asked);
+        readers
+            .map(|(reader, answer)| match answer.recv() {
+                Ok((trace, beside)) => Ok(Recorded {
+                    device: reader.device.clone(),
+                    trace,
+                    beside,
+                }),
+                Err(_) => Err(SamplerError::Died(reader.device.clone())),
+            })
+            .collect()
+    }
+
     /// Waits for what the last mark asks for (some 150 ms), ends all threads and hands over what they read.
     pub fn stop(self) -> Result<Vec<Recorded>, SamplerError> {
         for reader in &self.readers {
@@ -160,6 +186,8 @@ impl Sampler {
 
 /// Samples reach the buffer a little after their time.
 const LAST_SAMPLES: Seconds = Seconds::new(0.12);
+/// What a cut leaves for the next window, which may begin at once.
+const LEFT_BY_CUT: Seconds = Seconds::new(5.0);
 
 fn read_until_told(
     device: &mut dyn Device,
@@ -171,13 +199,26 @@ fn read_until_told(
     let cap = device.power_limits().ok().map(|limits| limits.enforced);
     let mut recorder = Recorder::new(device.descriptor(), cap, choice, clock.now());
     let mut stop_at = None;
+    let mut cut: Option<(Moment, Sender<(Trace, Vec<Beside>)>)> = None;
     loop {
         let now = clock.now();
         if stop_at.is_some_and(|at| now >= at) && recorder.is_settled() {
             break;
         }
+        if recorder.is_settled()
+            && let Some((_, reply)) = cut.take_if(|(at, _)| now >= *at)
+        {
+            if recorder.reads_buffer() {
+                perform(&mut recorder, Task::Drain, device, clock);
+            }
+            let _ = reply.send(recorder.so_far(clock.now()));
+            recorder.forget_before(now + -LEFT_BY_CUT);
+            continue;
+        }
         let due = recorder.next();
-        let until = [due.map(|(at, _)| at), stop_at].into_iter().flatten().min();
+        let cut_at = cut.as_ref().map(|(at, _)| *at).filter(|at| *at > now);
+        let until = [due.map(|(at, _)| at), stop_at, cut_at];
+        let until = until.into_iter().flatten().min();
         if let Some((at, task)) = due.filter(|(at, _)| *at <= now) {
             let _ = at;
             perform(&mut recorder, task, device, clock);
@@ -194,6 +235,7 @@ fn read_until_told(
         };
         match order {
             Ok(Order::Mark(at)) => recorder.mark(at),
+            Ok(Order::Cut(reply)) => cut = Some((now + LAST_SAMPLES, reply)),
             Ok(Order::Stop) => stop_at = stop_at.or(Some(now + LAST_SAMPLES)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

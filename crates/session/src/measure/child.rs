@@ -1,56 +1,77 @@
 //! One run of the command, with everything that is heard of it meanwhile.
 
 use std::io::{Read, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 use signal_hook::iterator::Signals;
 use sweetspot_device::{Clock, Moment};
-use sweetspot_guard::has_descendants;
+use sweetspot_guard::{End, Ended};
 use sweetspot_link::{Event, Mark, Reader};
 use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
 use sweetspot_quantity::Watts;
 
+use super::process::{Launch, Outlets, Output, Process, Starter, exit_code};
 use super::progress::Said;
 use super::{MeasureRequest, ProgressPattern, Watch, Window};
 use crate::SessionError;
-use crate::run::pass_signal;
+use crate::lease::{noted, pass_signal};
 
 /// What a run needs around it.
 pub struct Surroundings<'a> {
     pub request: &'a MeasureRequest,
     pub sampler: &'a Sampler,
     pub clock: &'a dyn Clock,
-    pub signals: Signals,
+    pub attention: Attention,
     pub watch: &'a mut dyn Watch,
+}
+
+/// How signals to this program are heard of.
+pub enum Attention {
+    /// They are caught here.
+    Caught(Signals),
+    /// Somebody else catches them and leaves a note.
+    Noted(Arc<AtomicUsize>),
+}
+
+impl Attention {
+    /// A signal that came since the last look.
+    pub fn signal(&mut self) -> Option<i32> {
+        match self {
+            Self::Caught(signals) => signals.pending().last(),
+            Self::Noted(flag) => noted(flag),
+        }
+    }
 }
 
 /// A run, as it happened.
 pub struct ChildRun {
     /// From just before its start to just after its end.
     pub span: Span,
-    pub status: ExitStatus,
+    pub ended: Ended,
     /// What came over the link.
     pub events: Vec<Event>,
     /// What its output said of progress.
     pub said: Vec<(Moment, Said)>,
+    /// The end of its output, where that is kept.
+    pub output: String,
     /// Whether processes of it are still there.
     pub left_processes: bool,
     /// A signal that this program got meanwhile.
     pub interrupted: Option<i32>,
+    /// Whether it was ended for having taken too long.
+    pub timed_out: bool,
 }
 
 impl ChildRun {
     /// As shells tell it.
     pub fn exit_code(&self) -> i32 {
-        let by_signal = || 128 + self.status.signal().unwrap_or(0);
-        self.status.code().unwrap_or_else(by_signal)
+        exit_code(self.ended)
     }
 }
 
@@ -60,16 +81,11 @@ const LOOK: Duration = Duration::from_millis(50);
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 impl Surroundings<'_> {
-    /// A signal that this program got since it last looked.
-    fn signal(&mut self) -> Option<i32> {
-        self.signals.pending().last()
-    }
-
     /// Lets time pass, unless a signal comes.
     pub fn rest(&mut self, time: Duration) -> Result<(), SessionError> {
         let until = std::time::Instant::now() + time;
         loop {
-            if let Some(signal) = self.signal() {
+            if let Some(signal) = self.attention.signal() {
                 return Err(SessionError::Interrupted(signal));
             }
             let left = until.saturating_duration_since(std::time::Instant::now());
@@ -106,7 +122,7 @@ impl Surroundings<'_> {
                 pass_signal(Pid::from_child(&child), signal);
             }
         };
-        if let Some(signal) = interrupted.or_else(|| self.signal()) {
+        if let Some(signal) = interrupted.or_else(|| self.attention.signal()) {
             Err(SessionError::Interrupted(signal))
         } else if status.success() {
             Ok(())
@@ -116,117 +132,135 @@ impl Surroundings<'_> {
     }
 
     /// Runs the command from start to end.
-    pub fn run(&mut self, link: &mut Reader) -> Result<ChildRun, SessionError> {
-        let mut command = self.command(link);
+    pub fn run(
+        &mut self,
+        starter: &mut dyn Starter,
+        link: &mut Reader,
+    ) -> Result<ChildRun, SessionError> {
+        let launch = self.launch(link);
         let begin = self.sampler.mark();
-        let mut child = command
-            .spawn()
-            .map_err(|problem| SessionError::NotStarted {
-                program: command.get_program().to_string_lossy().into_owned(),
-                problem,
-            })?;
-        let heard = self.listen(&mut child);
+        let (mut process, outlets) = starter.start(launch)?;
+        let tail = Tail::default();
+        let heard = self.listen(outlets, &tail);
         let mut run = Under {
             begin,
             events: Vec::new(),
             said: Vec::new(),
             interrupted: None,
+            timed_out: false,
             items: 0,
             reports: 0,
         };
-        let end = self.until_its_end(&child, link, &heard, &mut run);
-        let status = child.wait().map_err(|problem| SessionError::System {
-            what: "the command's end cannot be told",
-            problem,
-        })?;
-        let left_processes = has_descendants();
+        let end = self.until_its_end(process.as_mut(), link, &heard, &mut run)?;
+        let span = Span::new(begin, end.at.max(begin));
         // Rings end with the drain that finds them empty; a process left behind keeps its own open.
         for _ in 0..3 {
             run.events.extend(link.drain());
         }
         // What was printed is passed on to its end, and is of this run even if it was read after it.
-        let patience = left_processes.then_some(LAST_WORDS);
+        let patience = end.left.then_some(LAST_WORDS);
         run.said.extend(last_words(&heard, patience));
         for (at, _) in &mut run.said {
-            *at = end.min(*at);
+            *at = span.end.min(*at);
         }
-        run.interrupted = run.interrupted.or_else(|| self.signal());
+        run.interrupted = run.interrupted.or_else(|| self.attention.signal());
         self.watch.clear();
         Ok(ChildRun {
-            span: Span::new(begin, end),
-            status,
+            span,
+            ended: end.ended,
             events: run.events,
             said: run.said,
-            left_processes,
+            output: tail.text(),
+            left_processes: end.left,
             interrupted: run.interrupted,
+            timed_out: run.timed_out,
         })
     }
 
-    fn command(&self, link: &Reader) -> Command {
-        let words = &self.request.command;
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .env(sweetspot_link::ENV, link.folder());
-        if self.request.progress.is_some() {
+    fn launch(&self, link: &Reader) -> Launch<'_> {
+        let request = self.request;
+        let mut environment = request.environment.clone();
+        let folder = link.folder().to_string_lossy().into_owned();
+        environment.push((sweetspot_link::ENV.to_owned(), folder));
+        let output = if request.progress.is_some() || request.quiet {
             // Python would else hold lines back, as it writes to no terminal.
-            command
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .env("PYTHONUNBUFFERED", "1");
-        } else if self.request.keep_stdout {
-            command.stdout(Stdio::from(std::io::stderr()));
+            environment.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
+            Output::Read
+        } else if request.keep_stdout {
+            Output::ToStandardError
+        } else {
+            Output::Inherited
+        };
+        Launch {
+            words: &request.command,
+            environment,
+            output,
+            no_input: request.quiet,
         }
-        command
     }
 
-    /// Reads what the command prints, and prints it.
-    fn listen(&self, child: &mut Child) -> Receiver<(Moment, Said)> {
+    /// Reads what the command prints, and prints it, unless it is to be quiet.
+    fn listen(&self, outlets: Option<Outlets>, tail: &Tail) -> Receiver<(Moment, Said)> {
         let (sender, heard) = channel();
-        if let Some(pattern) = &self.request.progress {
-            if let Some(out) = child.stdout.take() {
-                let to_stderr = self.request.keep_stdout;
-                pass_on(out, to_stderr, pattern.clone(), sender.clone());
-            }
-            if let Some(err) = child.stderr.take() {
-                pass_on(err, true, pattern.clone(), sender);
-            }
-        }
+        let Some(outlets) = outlets else {
+            return heard;
+        };
+        let request = self.request;
+        let to = |show: Show| match request.quiet {
+            true => Show::Nowhere,
+            false => show,
+        };
+        let of_output = match request.keep_stdout {
+            true => Show::StandardError,
+            false => Show::StandardOutput,
+        };
+        let listener = |show: Show| Listener {
+            show: to(show),
+            pattern: request.progress.clone(),
+            tail: tail.clone(),
+            tell: sender.clone(),
+        };
+        listener(of_output).listen(outlets.output);
+        listener(Show::StandardError).listen(outlets.error);
         heard
     }
 
     fn until_its_end(
         &mut self,
-        child: &Child,
+        process: &mut dyn Process,
         link: &mut Reader,
         heard: &Receiver<(Moment, Said)>,
         run: &mut Under,
-    ) -> Moment {
-        let pid = Pid::from_child(child);
-        let ended = pidfd_open(pid, PidfdFlags::empty());
+    ) -> Result<End, SessionError> {
+        let begun = Instant::now();
+        let mut give_up: Option<Instant> = None;
         loop {
-            let is_over = match &ended {
-                Ok(ended) => {
-                    let mut wait = [PollFd::new(ended, PollFlags::IN)];
-                    let limit = rustix::time::Timespec {
-                        tv_sec: 0,
-                        tv_nsec: LOOK.subsec_nanos().into(),
-                    };
-                    matches!(poll(&mut wait, Some(&limit)), Ok(ready) if ready > 0)
-                }
-                Err(Errno::SRCH) => true,
-                Err(_) => {
-                    std::thread::sleep(LOOK);
-                    std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
-                        .map_or(true, |stat| stat.contains(") Z "))
-                }
-            };
-            if is_over {
-                return self.sampler.mark();
+            if let Some(end) = process.wait(LOOK)? {
+                self.sampler.mark();
+                return Ok(end);
             }
-            for signal in self.signals.pending() {
+            if give_up.is_some_and(|at| Instant::now() > at) {
+                process.end()?;
+                return Ok(End {
+                    ended: Ended::Signal(run.interrupted.unwrap_or(0)),
+                    at: self.sampler.mark(),
+                    left: true,
+                });
+            }
+            if let Some(signal) = self.attention.signal()
+                && run.interrupted != Some(signal)
+            {
                 run.interrupted = Some(signal);
-                pass_signal(pid, signal);
+                process.pass(signal);
+                // Whoever does not heed it is ended.
+                if let Attention::Noted(_) = self.attention {
+                    give_up.get_or_insert(Instant::now() + GRACE);
+                }
+            }
+            let limit = self.request.timeout;
+            if limit.is_some_and(|limit| begun.elapsed() > limit) && !run.timed_out {
+                run.timed_out = true;
+                process.end()?;
             }
             let events = link.drain();
             let before = run.reports;
@@ -257,12 +291,16 @@ impl Surroundings<'_> {
     }
 }
 
+/// How long a workload may take to end after a signal.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// What was heard of a run that is under way.
 struct Under {
     begin: Moment,
     events: Vec<Event>,
     said: Vec<(Moment, Said)>,
     interrupted: Option<i32>,
+    timed_out: bool,
     items: u64,
     reports: u64,
 }
@@ -311,42 +349,82 @@ fn items(events: &[Event]) -> u64 {
     items.sum()
 }
 
-/// Prints what comes, as it comes, and tells what it says of progress. The thread ends with the pipe, which a
-/// process left behind may hold open.
-fn pass_on(
-    mut from: impl Read + Send + 'static,
-    to_stderr: bool,
-    pattern: ProgressPattern,
-    tell: Sender<(Moment, Said)>,
-) {
-    let read = move || {
-        let mut lines = Lines::default();
-        let mut chunk = [0; 1 << 14];
-        let mut hear = |at: Moment, line: &[u8]| {
-            if let Some(said) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
-                let _ = tell.send((at, said));
-            }
-        };
-        loop {
-            let came = match from.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(length) => &chunk[..length],
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            };
-            let now = sweetspot_device::MonotonicClock.now();
-            // A reader that went away is not this command's affair.
-            let _ = if to_stderr {
-                std::io::stderr().write_all(came)
-            } else {
-                let mut out = std::io::stdout().lock();
-                out.write_all(came).and_then(|()| out.flush())
-            };
-            lines.feed(now, came, &mut hear);
+/// Where a command's output is shown.
+#[derive(Clone, Copy)]
+enum Show {
+    StandardOutput,
+    StandardError,
+    Nowhere,
+}
+
+/// The last that a command printed.
+#[derive(Clone, Default)]
+struct Tail(Arc<Mutex<Vec<u8>>>);
+
+/// Enough for a stack trace.
+const TAIL: usize = 1 << 14;
+
+impl Tail {
+    fn add(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(bytes);
+        if tail.len() > 2 * TAIL {
+            let begin = tail.len() - TAIL;
+            tail.drain(..begin);
         }
-        lines.end(&mut hear);
-    };
-    let _ = std::thread::Builder::new().spawn(read);
+    }
+
+    fn text(&self) -> String {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = tail.len().saturating_sub(TAIL);
+        String::from_utf8_lossy(&tail[begin..]).into_owned()
+    }
+}
+
+/// Prints what comes, as it comes, and tells what it says of progress.
+struct Listener {
+    show: Show,
+    pattern: Option<ProgressPattern>,
+    tail: Tail,
+    tell: Sender<(Moment, Said)>,
+}
+
+impl Listener {
+    /// On a thread that ends with the pipe, which a process left behind may hold open.
+    fn listen(self, mut from: impl Read + Send + 'static) {
+        let read = move || {
+            let mut lines = Lines::default();
+            let mut chunk = [0; 1 << 14];
+            let mut hear = |at: Moment, line: &[u8]| {
+                let Some(pattern) = &self.pattern else { return };
+                if let Some(said) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
+                    let _ = self.tell.send((at, said));
+                }
+            };
+            loop {
+                let came = match from.read(&mut chunk) {
+                    Ok(0) => break,
+                    Ok(length) => &chunk[..length],
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(_) => break,
+                };
+                let now = sweetspot_device::MonotonicClock.now();
+                self.tail.add(came);
+                // A reader that went away is not this command's affair.
+                let _ = match self.show {
+                    Show::StandardError => std::io::stderr().write_all(came),
+                    Show::StandardOutput => {
+                        let mut out = std::io::stdout().lock();
+                        out.write_all(came).and_then(|()| out.flush())
+                    }
+                    Show::Nowhere => Ok(()),
+                };
+                lines.feed(now, came, &mut hear);
+            }
+            lines.end(&mut hear);
+        };
+        let _ = std::thread::Builder::new().spawn(read);
+    }
 }
 
 /// Of a longer line the end is looked at.

@@ -1,9 +1,9 @@
 //! From what was recorded to what is told.
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
 
 use sweetspot_device::{Descriptor, Moment, SensorKind};
+use sweetspot_guard::Ended;
 use sweetspot_link::{Event, Irregularity, Mark, pair};
 use sweetspot_measure::Recorded;
 use sweetspot_measure::math::{
@@ -28,7 +28,7 @@ pub fn evaluate(
     let idle = idle.and_then(|span| at_rest(request, &ledgers, &span));
     let runs = runs
         .iter()
-        .map(|run| one(request, devices, &ledgers, run, idle.as_ref()))
+        .map(|run| one(request, devices, &ledgers, run, idle.as_ref()).0)
         .collect();
     Measurement {
         command: request
@@ -43,6 +43,42 @@ pub fn evaluate(
         runs,
         stopped: None,
     }
+}
+
+/// One run of a job, and what devices beside it drew in the same window.
+pub fn evaluate_beside(
+    request: &MeasureRequest,
+    job: &[Descriptor],
+    beside: &[Descriptor],
+    recorded: &[Recorded],
+    run: &ChildRun,
+) -> (RunMeasurement, Vec<DeviceRun>) {
+    let ledgers: Vec<Ledger<'_>> = recorded.iter().map(|one| Ledger::new(&one.trace)).collect();
+    let (of_job, of_others) = ledgers.split_at(job.len().min(ledgers.len()));
+    let (measured, window) = one(request, job, of_job, run, None);
+    let others = beside.iter().zip(of_others);
+    let others = others.map(|(device, ledger)| DeviceRun {
+        device: device.clone(),
+        energy: energy_of(request, ledger, &window),
+        phases: None,
+    });
+    (measured, others.collect())
+}
+
+fn energy_of(
+    request: &MeasureRequest,
+    ledger: &Ledger<'_>,
+    window: &Span,
+) -> Result<Measured, String> {
+    let mut energy = ledger
+        .measure(window, request.method)
+        .map_err(|problem| problem.to_string());
+    if let Ok(measured) = &mut energy {
+        let uncovered = uncovered(window, &measured.energy.covered);
+        let gaps = uncovered.map(|part| without_readings(part, ledger));
+        measured.energy.missing.extend(gaps);
+    }
+    energy
 }
 
 fn at_rest(request: &MeasureRequest, ledgers: &[Ledger<'_>], span: &Span) -> Option<Idle> {
@@ -63,7 +99,7 @@ fn one(
     ledgers: &[Ledger<'_>],
     run: &ChildRun,
     idle: Option<&Idle>,
-) -> RunMeasurement {
+) -> (RunMeasurement, Span) {
     let heard = Heard::of(run);
     let mut warnings = heard.warnings.clone();
     let reports: Vec<&[Moment]> = heard.reports.values().map(Vec::as_slice).collect();
@@ -84,17 +120,9 @@ fn one(
         .enumerate()
         .map(|(index, (device, ledger))| {
             let spans = heard.phases_of(index, devices.len(), &request.window);
-            let mut energy = ledger
-                .measure(&window, request.method)
-                .map_err(|problem| problem.to_string());
-            if let Ok(measured) = &mut energy {
-                let uncovered = uncovered(&window, &measured.energy.covered);
-                let gaps = uncovered.map(|part| without_readings(part, ledger));
-                measured.energy.missing.extend(gaps);
-            }
             DeviceRun {
                 device: device.clone(),
-                energy,
+                energy: energy_of(request, ledger, &window),
                 phases: (!spans.is_empty()).then(|| ledger.phases(&spans, &window)),
             }
         })
@@ -115,7 +143,7 @@ fn one(
     let above_idle = energy
         .zip(idle)
         .map(|(energy, idle)| above(energy, idle, window.length()));
-    RunMeasurement {
+    let measured = RunMeasurement {
         time: window.length(),
         run_time: run.span.length(),
         window_problem,
@@ -129,9 +157,13 @@ fn one(
         items: heard.items(&window),
         values: heard.values,
         exit_code: run.exit_code(),
-        signal: run.status.signal(),
+        signal: match run.ended {
+            Ended::Signal(signal) => Some(signal),
+            Ended::Code(_) => None,
+        },
         warnings,
-    }
+    };
+    (measured, window)
 }
 
 /// Shorter parts of a window without readings are between two readings in the ordinary way.

@@ -3,6 +3,7 @@
 mod child;
 mod evaluate;
 mod machine;
+mod process;
 mod progress;
 mod result;
 mod samples;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_device::{Clock, Descriptor, Device, MonotonicClock, SensorKind};
 use sweetspot_guard::{adopt_orphans, not_ignored};
 use sweetspot_link::Reader;
@@ -29,7 +31,10 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use crate::SessionError;
 use crate::gpus::{Slices, all_gpus, open_nvml, select};
-use child::{ChildRun, Surroundings};
+pub(crate) use child::{Attention, ChildRun, Surroundings};
+use evaluate::evaluate;
+pub(crate) use evaluate::evaluate_beside;
+pub(crate) use process::{OwnChildren, Starter};
 
 /// A command to measure.
 #[derive(Clone, Debug)]
@@ -54,6 +59,12 @@ pub struct MeasureRequest {
     pub method: MethodChoice,
     /// Whether standard output is taken by a document, so that the command's own goes to standard error.
     pub keep_stdout: bool,
+    /// Whether nothing of the command's output is shown, and it reads nothing.
+    pub quiet: bool,
+    /// Variables to add to the command's environment.
+    pub environment: Vec<(String, String)>,
+    /// The longest that a run may take.
+    pub timeout: Option<Duration>,
 }
 
 /// What happens while a command runs, for a line on a terminal.
@@ -85,8 +96,25 @@ pub fn measure(
     watch: &mut dyn Watch,
 ) -> Result<(Measurement, Recording), SessionError> {
     let nvml = open_nvml()?;
-    let machine = Machine::here(nvml.driver_version().ok());
     let gpus = select(all_gpus(nvml)?, request.device.as_deref(), Slices::Too)?;
+    let system = |what: &'static str| move |problem| SessionError::System { what, problem };
+    let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+    let signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;
+    // What a command leaves behind becomes this process' child, and is noticed.
+    adopt_orphans();
+    let attention = Attention::Caught(signals);
+    measure_on(gpus, request, &mut OwnChildren, attention, watch)
+}
+
+/// The same on these GPUs, with whoever starts the command.
+pub(crate) fn measure_on(
+    gpus: Vec<NvmlGpu>,
+    request: &MeasureRequest,
+    starter: &mut dyn Starter,
+    attention: Attention,
+    watch: &mut dyn Watch,
+) -> Result<(Measurement, Recording), SessionError> {
+    let machine = Machine::here(open_nvml()?.driver_version().ok());
     if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
         return Err(SessionError::Lost(lost.descriptor().name.clone()));
     }
@@ -101,11 +129,6 @@ pub fn measure(
             problem: "it has no energy counter: use --method auto or buffer".to_owned(),
         });
     }
-    let system = |what: &'static str| move |problem| SessionError::System { what, problem };
-    let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
-    let signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;
-    // What a command leaves behind becomes this process' child, and is noticed.
-    adopt_orphans();
     let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
     let boxed = gpus
         .into_iter()
@@ -115,11 +138,11 @@ pub fn measure(
         request,
         sampler: &sampler,
         clock: clock.as_ref(),
-        signals,
+        attention,
         watch,
     };
     let idle = request.idle.then(|| at_rest(&mut around)).transpose();
-    let runs = idle.map(|idle| (idle, all_runs(&mut around)));
+    let runs = idle.map(|idle| (idle, all_runs(&mut around, starter)));
     let recorded = sampler.stop()?;
     let (idle, (runs, stopped)) = runs?;
     // What was measured before something went wrong is told.
@@ -129,7 +152,7 @@ pub fn measure(
         Some(problem) => Some(Stopped::Problem(problem.to_string())),
         None => None,
     };
-    let mut measurement = evaluate::evaluate(request, machine, &devices, &recorded, &runs, idle);
+    let mut measurement = evaluate(request, machine, &devices, &recorded, &runs, idle);
     measurement.stopped = stopped;
     let recording = Recording {
         begins: runs.iter().map(|run| run.span.begin).collect(),
@@ -146,11 +169,14 @@ fn at_rest(around: &mut Surroundings<'_>) -> Result<Span, SessionError> {
 }
 
 /// Every run, until one is interrupted or fails; and what came between them that ended it.
-fn all_runs(around: &mut Surroundings<'_>) -> (Vec<ChildRun>, Option<SessionError>) {
+fn all_runs(
+    around: &mut Surroundings<'_>,
+    starter: &mut dyn Starter,
+) -> (Vec<ChildRun>, Option<SessionError>) {
     let mut runs = Vec::new();
     let all = around.request.warmup + around.request.runs;
     for number in 0..all {
-        let run = match one_run(around) {
+        let run = match one_run(around, starter) {
             Ok(run) => run,
             Err(problem) => return (runs, Some(problem)),
         };
@@ -171,8 +197,11 @@ fn all_runs(around: &mut Surroundings<'_>) -> (Vec<ChildRun>, Option<SessionErro
     (runs, None)
 }
 
-fn one_run(around: &mut Surroundings<'_>) -> Result<ChildRun, SessionError> {
+fn one_run(
+    around: &mut Surroundings<'_>,
+    starter: &mut dyn Starter,
+) -> Result<ChildRun, SessionError> {
     around.prepare()?;
     let mut link = Reader::create()?;
-    around.run(&mut link)
+    around.run(starter, &mut link)
 }

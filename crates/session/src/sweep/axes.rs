@@ -97,7 +97,11 @@ impl Values {
             ("--core-clock", &definition.core_clock),
             ("--memory-clock", &definition.memory_clock),
         ];
-        if let Some((flag, _)) = named.iter().find(|(_, axis)| axis.is_some())
+        let first = named.iter().find(|(_, axis)| axis.is_some());
+        if first.is_some() && definition.read_only() {
+            return Err(SessionError::ReadOnly);
+        }
+        if let Some((flag, _)) = first
             && offer.is_mixed()
         {
             return Err(SessionError::Mixed {
@@ -109,10 +113,13 @@ impl Values {
         let no_axis = named.iter().all(|(_, axis)| axis.is_none())
             && definition.gpus.is_none()
             && definition.axis.is_empty();
+        if no_axis && definition.read_only() {
+            return Err(SessionError::NoAxis);
+        }
         let caps = match &definition.power_cap {
             Some(axis) => caps(&axis.0, offer, &counts)?,
-            None if no_axis && !offer.is_mixed() => caps("all", offer, &counts)?,
-            None if offer.is_mixed() => vec![Vec::new()],
+            None if definition.read_only() || offer.is_mixed() => vec![Vec::new()],
+            None if no_axis => caps("all", offer, &counts)?,
             // A cap that is nobody's affair is at its default, whatever is set now.
             None => match offer.caps() {
                 Ok(range) => vec![vec![range.default]],

@@ -4,16 +4,22 @@
 //! plan and the same store.
 
 mod axes;
+mod pump;
+mod real;
+mod record;
 mod simulated;
 
 use std::num::NonZeroUsize;
 
+use sweetspot_device::KnobDescriptor;
 use sweetspot_quantity::Seconds;
 use sweetspot_study::{
     Definition, EnergyOf, Outline, Plan, Point, RunRecord, Status, Store, Study, Subject, Task,
 };
 
 use crate::SessionError;
+use crate::lease::GuardProgram;
+use real::Real;
 use simulated::Simulated;
 
 /// More runs than this in one study are a slip of the pen.
@@ -29,19 +35,26 @@ pub struct Sweep {
 /// Where runs are made.
 enum Stage {
     Simulated(Simulated),
+    Real(Box<Real>),
 }
 
 /// How a sweep is gone about; no result depends on it.
-#[derive(Clone, Debug)]
-pub struct Conduct {
+#[derive(Clone, Copy)]
+pub struct Conduct<'a> {
     /// Simulated runs at a time.
     pub threads: NonZeroUsize,
+    /// Makes the program that serves as guard.
+    pub guard: GuardProgram<'a>,
+    /// Whether what a command prints is shown.
+    pub show_output: bool,
 }
 
-impl Default for Conduct {
+impl Default for Conduct<'_> {
     fn default() -> Self {
         Self {
             threads: NonZeroUsize::MIN,
+            guard: &|| std::process::Command::new("sweetspot"),
+            show_output: false,
         }
     }
 }
@@ -87,7 +100,13 @@ pub struct Progress<'a> {
 impl Sweep {
     /// Looks at the definition, the GPUs and the workload; nothing is run or set yet.
     pub fn prepare(definition: &Definition) -> Result<Self, SessionError> {
-        let sweep = Simulated::prepare(definition)?;
+        let is_simulated = definition.simulate.is_some() || definition.node.is_some();
+        let sweep = match (&definition.command, is_simulated) {
+            (Some(_), true) => return Err(SessionError::CommandInVirtualTime),
+            (Some(_), false) => Real::prepare(definition)?,
+            (None, true) => Simulated::prepare(definition)?,
+            (None, false) => return Err(SessionError::NothingToRun),
+        };
         let count = sweep.outline.plan.len();
         if count > MOST_RUNS {
             return Err(SessionError::TooManyRuns {
@@ -102,7 +121,14 @@ impl Sweep {
     pub fn again(outline: &Outline) -> Result<Self, SessionError> {
         let now = Self::prepare(&outline.definition)?;
         let changed = |what: &'static str| Err(SessionError::Changed(what));
-        if now.outline.subject.devices != outline.subject.devices {
+        // Another node's GPUs will do, if they are of the same kind.
+        let kinds = |outline: &Outline| -> Vec<(String, Vec<KnobDescriptor>)> {
+            let devices = outline.subject.devices.iter();
+            devices
+                .map(|device| (device.name.clone(), device.knobs.clone()))
+                .collect()
+        };
+        if kinds(&now.outline) != kinds(outline) {
             return changed("the GPUs are not those of the study");
         }
         if now.outline.fingerprint != outline.fingerprint {
@@ -148,6 +174,7 @@ impl Sweep {
     pub fn estimate(&self) -> Estimate {
         match &self.stage {
             Stage::Simulated(bench) => bench.estimate(&self.outline),
+            Stage::Real(bench) => bench.estimate(&self.outline),
         }
     }
 
@@ -155,7 +182,7 @@ impl Sweep {
     pub fn run(
         &self,
         mut store: Option<&mut Store>,
-        conduct: &Conduct,
+        conduct: &Conduct<'_>,
         follow: &mut dyn Follow,
     ) -> Result<Study, SessionError> {
         let of = self.outline.subject.energy_of;
@@ -165,6 +192,9 @@ impl Sweep {
         };
         match &self.stage {
             Stage::Simulated(bench) => {
+                bench.run(&self.outline, &mut points, &mut store, conduct, follow)?;
+            }
+            Stage::Real(bench) => {
                 bench.run(&self.outline, &mut points, &mut store, conduct, follow)?;
             }
         }
@@ -177,6 +207,23 @@ impl Sweep {
             });
         }
         Ok(study)
+    }
+
+    /// Makes one run, with its samples in the study's folder; the record is the caller's to keep.
+    pub fn task(
+        &self,
+        task: Task,
+        folder: &std::path::Path,
+        conduct: &Conduct<'_>,
+        follow: &mut dyn Follow,
+    ) -> Result<RunRecord, SessionError> {
+        match &self.stage {
+            Stage::Simulated(bench) => bench.task(&self.outline, task, Some(folder)),
+            Stage::Real(bench) => {
+                let mut points = self.no_points(self.outline.subject.energy_of);
+                bench.task(&self.outline, &mut points, task, folder, conduct, follow)
+            }
+        }
     }
 
     fn no_points(&self, of: EnergyOf) -> Vec<Point> {
@@ -214,6 +261,22 @@ fn outline(
             .into_owned(),
         created_unix_s: since.ok().map(|since| since.as_secs_f64()),
     }
+}
+
+/// `quadro_rtx_6000:8`, as the user would write it.
+fn device_name(names: &[String]) -> String {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match kinds.last_mut() {
+            Some((last, count)) if *last == name => *count += 1,
+            _ => kinds.push((name, 1)),
+        }
+    }
+    let named = kinds.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        count => format!("{name}:{count}"),
+    });
+    named.collect::<Vec<_>>().join(",")
 }
 
 /// The script that an interpreter runs, else the program.

@@ -12,7 +12,7 @@ use sweetspot_study::{
 };
 
 use super::axes::{Offer, tried};
-use super::{Conduct, Estimate, Follow, Progress, Stage, Sweep, outline};
+use super::{Conduct, Estimate, Follow, Progress, Stage, Sweep, device_name, outline};
 use crate::SessionError;
 use crate::virtual_time::{Bench, Setup};
 
@@ -133,7 +133,7 @@ impl Simulated {
     }
 
     /// One run, and its samples where they are kept.
-    fn task(
+    pub fn task(
         &self,
         outline: &Outline,
         task: Task,
@@ -175,18 +175,20 @@ impl Simulated {
         outline: &Outline,
         points: &mut [Point],
         store: &mut Option<&mut Store>,
-        conduct: &Conduct,
+        conduct: &Conduct<'_>,
         follow: &mut dyn Follow,
     ) -> Result<(), SessionError> {
         let of = outline.subject.energy_of;
         let folder = store.as_ref().map(|store| store.folder().to_owned());
         loop {
-            let pending = outline.plan.pending(points, of);
-            if pending.is_empty() {
+            let mut pending = outline.plan.pending(points, of);
+            let Some(round) = pending.iter().map(|task| task.repeat).min() else {
                 return Ok(());
-            }
+            };
             let done = points.iter().map(|point| point.runs.len()).sum();
             let mut count = (done, done + pending.len());
+            // Round by round, so that what failed is not tried again, however many threads there are.
+            pending.retain(|task| task.repeat == round);
             let next = AtomicUsize::new(0);
             let stop = AtomicBool::new(false);
             let work = |sender: SyncSender<Result<RunRecord, SessionError>>| {
@@ -296,22 +298,6 @@ fn bench(definition: &Definition, form: &BTreeMap<String, String>) -> Result<Ben
         },
         items: definition.items,
     })
-}
-
-/// `quadro_rtx_6000:8`, as the user would write it.
-fn device_name(names: &[String]) -> String {
-    let mut kinds: Vec<(&str, usize)> = Vec::new();
-    for name in names {
-        match kinds.last_mut() {
-            Some((last, count)) if *last == name => *count += 1,
-            _ => kinds.push((name, 1)),
-        }
-    }
-    let named = kinds.into_iter().map(|(name, count)| match count {
-        1 => name.to_owned(),
-        count => format!("{name}:{count}"),
-    });
-    named.collect::<Vec<_>>().join(",")
 }
 
 fn workload_info(bench: &Bench, definition: &Definition, batch: u64) -> WorkloadInfo {

@@ -1,0 +1,357 @@
+//! Runs of a command, one after the other; the last readings of one come while the next settles.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sweetspot_device::{Amount, Clock, Device, MonotonicClock, SensorKind};
+use sweetspot_link::Reader;
+use sweetspot_measure::Sampler;
+use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_study::{
+    Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, Task,
+    samples_file,
+};
+
+use super::real::Real;
+use super::record::{Finisher, failure_of};
+use super::{Conduct, Follow, Progress};
+use crate::SessionError;
+use crate::lease::{Lease, noted};
+use crate::measure::{
+    Attention, ChildRun, MeasureRequest, OwnChildren, Starter, Surroundings, Watch,
+};
+
+/// How long a GPU may take to get cool.
+const COOL_WITHIN: Duration = Duration::from_secs(15 * 60);
+
+/// One sweep under way.
+pub struct Pump<'a, 'b> {
+    pub real: &'a Real,
+    pub outline: &'a Outline,
+    pub points: &'a mut [Point],
+    pub store: &'a mut Option<&'b mut Store>,
+    /// Of the study.
+    pub folder: Option<PathBuf>,
+    pub follow: &'a mut dyn Follow,
+    pub conduct: &'a Conduct<'a>,
+    pub lease: Option<Lease<'a>>,
+    pub interrupted: Arc<AtomicUsize>,
+    /// Reads all devices for as long as the sweep lasts.
+    pub sampler: Arc<Sampler>,
+    /// The run before, whose last readings are still awaited.
+    pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
+}
+
+impl Pump<'_, '_> {
+    fn signal(&self) -> Option<i32> {
+        noted(&self.interrupted)
+    }
+
+    /// Does the work, and then puts everything back.
+    pub fn through(
+        mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        let done = work(&mut self);
+        self.end(done)
+    }
+
+    pub fn all(&mut self) -> Result<(), SessionError> {
+        loop {
+            let of = self.outline.subject.energy_of;
+            let next = self.outline.plan.pending(self.points, of).first().copied();
+            let Some(task) = next else {
+                if self.finishing.is_none() {
+                    return Ok(());
+                }
+                // Only now is it known whether more is called for.
+                self.finish()?;
+                continue;
+            };
+            self.one(task)?;
+        }
+    }
+
+    fn progress(&self) -> (usize, usize) {
+        let of = self.outline.subject.energy_of;
+        let done = self.points.iter().map(|point| point.runs.len()).sum();
+        (
+            done,
+            done + self.outline.plan.pending(self.points, of).len(),
+        )
+    }
+
+    /// One run: the setting, the wait, the command. Its last readings come while the next one settles.
+    pub fn one(&mut self, task: Task) -> Result<(), SessionError> {
+        let (done, planned) = self.progress();
+        let progress = Progress {
+            outline: self.outline,
+            points: self.points,
+            done,
+            planned,
+        };
+        self.follow.begins(&progress, task);
+        let configuration = &self.outline.plan.configurations[task.configuration];
+        let enforced = self.set(configuration)?;
+        let settled = Instant::now() + self.real.settle;
+        let request = self.real.request(configuration, self.conduct)?;
+        let caps = self.caps()?;
+        self.finish()?;
+        if task.repeat == 0 {
+            for _ in 0..self.real.warmup {
+                self.rest(settled)?;
+                self.command(&request)?;
+            }
+        }
+        self.cool(configuration)?;
+        self.rest(settled)?;
+        let started = SystemTime::now().duration_since(UNIX_EPOCH);
+        let run = self.command(&request)?;
+        if let Some(signal) = run.interrupted {
+            return Err(SessionError::Interrupted(signal));
+        }
+        if run.left_processes
+            && let Some(lease) = &mut self.lease
+        {
+            lease.guard().end_workload()?;
+        }
+        let record = RunRecord {
+            task,
+            end: match failure_of(&run, &request) {
+                Some(failure) => RunEnd::Failed(failure),
+                None => RunEnd::Done(provisional(&run)),
+            },
+            started_unix_s: started.ok().map(|since| since.as_secs_f64()),
+            enforced,
+            warnings: Vec::new(),
+        };
+        // Until its energy is known, what is known of it decides what comes next.
+        self.points[task.configuration].add(record.clone());
+        let finisher = Finisher {
+            request,
+            sampler: self.sampler.clone(),
+            caps,
+            run,
+            record,
+            job: self.real.gpus[..configuration.gpus as usize]
+                .iter()
+                .map(|gpu| gpu.descriptor().clone())
+                .collect(),
+            others: self.real.gpus[configuration.gpus as usize..]
+                .iter()
+                .chain(&self.real.others)
+                .map(|gpu| gpu.descriptor().clone())
+                .collect(),
+            samples: self
+                .folder
+                .as_ref()
+                .filter(|_| self.real.samples)
+                .map(|folder| samples_file(folder, self.outline.plan.id(task))),
+        };
+        let thread = std::thread::Builder::new()
+            .spawn(move || finisher.finish())
+            .map_err(|problem| SessionError::System {
+                what: "no thread to finish a run with",
+                problem,
+            })?;
+        self.finishing = Some((task, thread));
+        Ok(())
+    }
+
+    /// Waits for the run before, and keeps it.
+    pub fn finish(&mut self) -> Result<(), SessionError> {
+        let Some((task, thread)) = self.finishing.take() else {
+            return Ok(());
+        };
+        self.points[task.configuration].remove(task);
+        let record = match thread.join() {
+            Ok(record) => record?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        if let Some(store) = self.store {
+            store.record(&[(self.outline.plan.id(task), record.clone())])?;
+        }
+        self.points[task.configuration].add(record.clone());
+        let (done, planned) = self.progress();
+        let progress = Progress {
+            outline: self.outline,
+            points: self.points,
+            done,
+            planned,
+        };
+        self.follow.done(&progress, &record);
+        Ok(())
+    }
+
+    /// Brings the job's GPUs to the configuration, and the others to where they were.
+    fn set(&mut self, configuration: &Configuration) -> Result<Vec<Enforced>, SessionError> {
+        let mut enforced = Vec::new();
+        let Some(lease) = &mut self.lease else {
+            return Ok(enforced);
+        };
+        for (index, gpu) in self.real.gpus.iter().enumerate() {
+            let id = &gpu.descriptor().id;
+            if index as u64 >= configuration.gpus {
+                lease.put_back(id)?;
+                continue;
+            }
+            let mut settings = configuration.settings(index);
+            // What is set already needs no right to set it.
+            let is_set = gpu
+                .reopen()?
+                .power_limits()
+                .map(|limits| limits.requested)
+                .ok();
+            if settings.power_cap == is_set {
+                settings.power_cap = None;
+            }
+            let applied = lease.apply(id, &settings)?;
+            if let Some(cap) = applied.power_cap
+                && let Some(reason) = cap.shortfall
+            {
+                enforced.push(Enforced {
+                    device: id.clone(),
+                    requested: cap.requested,
+                    enforced: cap.enforced,
+                    reason,
+                });
+            }
+        }
+        Ok(enforced)
+    }
+
+    /// The most that each device may draw now.
+    fn caps(&self) -> Result<Vec<Option<Watts>>, SessionError> {
+        self.real
+            .measured()
+            .map(|gpu| {
+                let limits = gpu.reopen()?.power_limits();
+                Ok(limits.ok().map(|limits| limits.enforced))
+            })
+            .collect()
+    }
+
+    fn command(&mut self, request: &MeasureRequest) -> Result<ChildRun, SessionError> {
+        let mut link = Reader::create()?;
+        let clock: &dyn Clock = &MonotonicClock;
+        let mut watch = Quiet;
+        let sampler = self.sampler.clone();
+        let mut around = Surroundings {
+            request,
+            sampler: &sampler,
+            clock,
+            attention: Attention::Noted(self.interrupted.clone()),
+            watch: &mut watch,
+        };
+        let starter: &mut dyn Starter = match &mut self.lease {
+            Some(lease) => lease.guard(),
+            None => &mut OwnChildren,
+        };
+        around.run(starter, &mut link)
+    }
+
+    /// Lets time pass, unless a signal comes.
+    fn rest(&self, until: Instant) -> Result<(), SessionError> {
+        loop {
+            if let Some(signal) = self.signal() {
+                return Err(SessionError::Interrupted(signal));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(20)));
+        }
+    }
+
+    /// Waits until every GPU of the job is cool enough.
+    fn cool(&mut self, configuration: &Configuration) -> Result<(), SessionError> {
+        let Some(wanted) = self.real.cool_to else {
+            return Ok(());
+        };
+        let begun = Instant::now();
+        for gpu in &self.real.gpus[..configuration.gpus as usize] {
+            let mut gpu = gpu.reopen()?;
+            loop {
+                let temperature = match gpu
+                    .read(SensorKind::Temperature)
+                    .map(|reading| reading.amount)
+                {
+                    Ok(Amount::Temperature(temperature)) => temperature,
+                    _ => {
+                        return Err(SessionError::Setting {
+                            device: gpu.descriptor().name.clone(),
+                            problem: "its temperature cannot be read: leave --cool-to away"
+                                .to_owned(),
+                        });
+                    }
+                };
+                if temperature <= wanted {
+                    break;
+                }
+                if begun.elapsed() > COOL_WITHIN {
+                    return Err(SessionError::TooHot {
+                        device: gpu.descriptor().name.clone(),
+                        temperature,
+                        wanted,
+                        minutes: COOL_WITHIN.as_secs() / 60,
+                    });
+                }
+                self.rest(Instant::now() + Duration::from_millis(500))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts everything back, whatever happened; what was run to its end is kept.
+    fn end(mut self, done: Result<(), SessionError>) -> Result<(), SessionError> {
+        // The devices come first.
+        let follow = &mut *self.follow;
+        let restored = self
+            .lease
+            .take()
+            .map(|lease| lease.release(&mut |note: &str| follow.tell(note)));
+        let kept = self.finish();
+        let (finished, planned) = self.progress();
+        match done {
+            Err(SessionError::Interrupted(signal)) => {
+                return Err(SessionError::Stopped {
+                    signal,
+                    done: finished,
+                    planned,
+                });
+            }
+            done => done?,
+        }
+        kept?;
+        match restored {
+            Some(Ok(false)) => Err(SessionError::NotRestored),
+            Some(Err(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is known of a run at its end.
+fn provisional(run: &ChildRun) -> RunResult {
+    RunResult {
+        time: run.span.length(),
+        energies: Default::default(),
+        devices: Vec::new(),
+        items: None,
+        phases: Vec::new(),
+        values: Default::default(),
+    }
+}
+
+/// The bar tells enough.
+struct Quiet;
+
+impl Watch for Quiet {
+    fn tick(&mut self, _: Seconds, _: Option<Watts>, _: u64) {}
+    fn clear(&mut self) {}
+    fn tell(&mut self, _: &str) {}
+}

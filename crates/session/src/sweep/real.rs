@@ -1,0 +1,259 @@
+//! The pump of real time: a command under each configuration, one after the other, on leased GPUs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sweetspot_backend_nvml::NvmlGpu;
+use sweetspot_device::{Descriptor, Device, MonotonicClock};
+use sweetspot_measure::Sampler;
+use sweetspot_quantity::{Celsius, Seconds};
+use sweetspot_study::{
+    Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, Subject, Task,
+    WorkloadInfo, environment, fill,
+};
+
+use super::axes::{Offer, tried};
+use super::pump::Pump;
+use super::{Conduct, Estimate, Follow, Stage, Sweep, outline};
+use crate::SessionError;
+use crate::gpus::{Slices, all_gpus, open_nvml, select};
+use crate::lease::{Lease, note_signals};
+use crate::measure::{MeasureRequest, Window};
+
+/// A command and the real GPUs it runs on.
+pub struct Real {
+    /// Those that may be used, in order.
+    pub gpus: Vec<NvmlGpu>,
+    /// The others of this machine, which are only watched.
+    pub others: Vec<NvmlGpu>,
+    command: Vec<String>,
+    request: MeasureRequest,
+    pub settle: Duration,
+    pub cool_to: Option<Celsius>,
+    pub warmup: u32,
+    read_only: bool,
+    pub samples: bool,
+}
+
+impl Real {
+    /// Looks at the GPUs and the command; nothing is set yet.
+    pub fn prepare(definition: &Definition) -> Result<Sweep, SessionError> {
+        let command = definition.command.clone().unwrap_or_default();
+        if definition.energy_of == Some(EnergyOf::Node) {
+            return Err(SessionError::NoMeter);
+        }
+        let all = all_gpus(open_nvml()?)?;
+        let ids: Vec<_> = all.iter().map(|gpu| gpu.descriptor().id.clone()).collect();
+        let gpus = select(all, definition.device.as_deref(), Slices::No)?;
+        if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
+            return Err(SessionError::Lost(lost.descriptor().name.clone()));
+        }
+        let used: Vec<_> = gpus.iter().map(|gpu| gpu.descriptor().id.clone()).collect();
+        let others = all_gpus(open_nvml()?)?.into_iter().filter(|gpu| {
+            let descriptor = gpu.descriptor();
+            let is_whole = descriptor.parent.is_none() && !gpu.is_lost();
+            is_whole && ids.contains(&descriptor.id) && !used.contains(&descriptor.id)
+        });
+        let others: Vec<NvmlGpu> = others.collect();
+        let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
+        let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
+        let tried = tried(
+            definition,
+            &Offer {
+                devices: &devices,
+                names: &names,
+                usual: Default::default(),
+            },
+        )?;
+        for configuration in tried.configurations.iter().chain([&tried.reference]) {
+            fill(&command, configuration)?;
+        }
+        let real = Self {
+            others,
+            request: request(definition)?,
+            settle: duration(definition.settle()),
+            cool_to: definition.cool_to,
+            warmup: definition.warmup.unwrap_or(0),
+            read_only: definition.read_only(),
+            samples: definition.samples(),
+            command: command.clone(),
+            gpus,
+        };
+        let plan = Plan::new(
+            tried.axes,
+            tried.configurations,
+            tried.reference,
+            definition.repeat(),
+            definition.seed(),
+            command.join(" "),
+        );
+        let subject = Subject {
+            energy_of: definition.energy_of.unwrap_or_default(),
+            device_name: super::device_name(&names),
+            devices,
+            workload: WorkloadInfo {
+                name: command.join(" "),
+                command: Some(command),
+                ..WorkloadInfo::default()
+            },
+        };
+        Ok(Sweep {
+            outline: outline(definition, subject, plan, None),
+            stage: Stage::Real(Box::new(real)),
+        })
+    }
+
+    /// What there is besides the command's own time.
+    pub fn estimate(&self, outline: &Outline) -> Estimate {
+        let plan = &outline.plan;
+        Estimate {
+            simulated: None,
+            besides: Some(Seconds::new(self.settle.as_secs_f64() * plan.len() as f64)),
+        }
+    }
+
+    /// All that is not there yet.
+    pub fn run(
+        &self,
+        outline: &Outline,
+        points: &mut [Point],
+        store: &mut Option<&mut Store>,
+        conduct: &Conduct<'_>,
+        follow: &mut dyn Follow,
+    ) -> Result<(), SessionError> {
+        let of = outline.subject.energy_of;
+        if outline.plan.pending(points, of).is_empty() {
+            return Ok(());
+        }
+        let folder = store.as_ref().map(|store| store.folder().to_owned());
+        let pump = self.pump(outline, points, store, folder, conduct, follow)?;
+        pump.through(Pump::all)
+    }
+
+    /// One run on its own.
+    pub fn task(
+        &self,
+        outline: &Outline,
+        points: &mut [Point],
+        task: Task,
+        folder: &Path,
+        conduct: &Conduct<'_>,
+        follow: &mut dyn Follow,
+    ) -> Result<RunRecord, SessionError> {
+        let folder = Some(folder.to_owned());
+        let mut store = None;
+        let pump = self.pump(outline, points, &mut store, folder, conduct, follow)?;
+        pump.through(|pump| {
+            pump.one(task)?;
+            pump.finish()
+        })?;
+        let run = points[task.configuration].runs.first().cloned();
+        run.ok_or(SessionError::Changed("the run came to nothing"))
+    }
+
+    fn pump<'a, 'b>(
+        &'a self,
+        outline: &'a Outline,
+        points: &'a mut [Point],
+        store: &'a mut Option<&'b mut Store>,
+        folder: Option<PathBuf>,
+        conduct: &'a Conduct<'a>,
+        follow: &'a mut dyn Follow,
+    ) -> Result<Pump<'a, 'b>, SessionError> {
+        let devices: Vec<Descriptor> = self
+            .gpus
+            .iter()
+            .map(|gpu| gpu.descriptor().clone())
+            .collect();
+        let lease = match self.read_only {
+            true => None,
+            false => {
+                let mut tell = |note: &str| follow.tell(note);
+                Some(Lease::take(&devices, conduct.guard, &mut tell)?)
+            }
+        };
+        let interrupted = match &lease {
+            Some(lease) => lease.flag(),
+            None => note_signals()?,
+        };
+        let mut devices: Vec<Box<dyn Device + Send>> = Vec::new();
+        for gpu in self.measured() {
+            devices.push(Box::new(gpu.reopen()?));
+        }
+        let clock = Arc::new(MonotonicClock);
+        Ok(Pump {
+            sampler: Arc::new(Sampler::start(devices, self.request.method, clock)?),
+            real: self,
+            outline,
+            points,
+            store,
+            folder,
+            follow,
+            conduct,
+            lease,
+            interrupted,
+            finishing: None,
+        })
+    }
+
+    pub fn measured(&self) -> impl Iterator<Item = &NvmlGpu> {
+        self.gpus.iter().chain(&self.others)
+    }
+
+    /// The command for a configuration, on the first of the GPUs.
+    pub fn request(
+        &self,
+        configuration: &Configuration,
+        conduct: &Conduct<'_>,
+    ) -> Result<MeasureRequest, SessionError> {
+        let words = fill(&self.command, configuration)?;
+        let visible: Vec<String> = self.gpus[..configuration.gpus as usize]
+            .iter()
+            .map(|gpu| gpu.index().to_string())
+            .collect();
+        let mut variables = environment(configuration);
+        variables.push(("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
+        // The order of NVML's indices.
+        variables.push(("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()));
+        Ok(MeasureRequest {
+            command: words.into_iter().map(OsString::from).collect(),
+            environment: variables,
+            quiet: !conduct.show_output,
+            ..self.request.clone()
+        })
+    }
+}
+
+fn parsed<T: std::str::FromStr>(text: &Option<String>) -> Result<Option<T>, SessionError>
+where
+    T::Err: std::fmt::Display,
+{
+    let parsed = text.as_ref().map(|text| text.parse());
+    parsed
+        .transpose()
+        .map_err(|error: T::Err| SessionError::Definition(error.to_string()))
+}
+
+fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
+    Ok(MeasureRequest {
+        device: definition.device.clone(),
+        command: Vec::new(),
+        runs: 1,
+        warmup: 0,
+        prepare: None,
+        window: parsed(&definition.window)?.unwrap_or(Window::Run),
+        idle: false,
+        progress: parsed(&definition.progress)?,
+        method: parsed(&definition.method)?.unwrap_or_default(),
+        keep_stdout: true,
+        quiet: true,
+        environment: Vec::new(),
+        timeout: definition.timeout.map(duration),
+    })
+}
+
+fn duration(time: Seconds) -> Duration {
+    Duration::try_from_secs_f64(time.get().max(0.0)).unwrap_or(Duration::MAX)
+}

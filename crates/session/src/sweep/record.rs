@@ -1,0 +1,160 @@
+//! From a run that has just ended to the record of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sweetspot_device::Descriptor;
+use sweetspot_guard::Ended;
+use sweetspot_measure::Sampler;
+use sweetspot_quantity::Watts;
+use sweetspot_study::{
+    DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnd, RunRecord, RunResult, Status,
+    write_samples, write_whole,
+};
+
+use crate::SessionError;
+use crate::measure::{
+    ChildRun, DeviceRun, MeasureRequest, RunMeasurement, TotalEnergy, evaluate_beside, series,
+};
+
+/// A run whose last readings are still to come.
+pub struct Finisher {
+    pub request: MeasureRequest,
+    pub sampler: Arc<Sampler>,
+    /// The most that each device could draw for long, the job's first.
+    pub caps: Vec<Option<Watts>>,
+    pub run: ChildRun,
+    /// With what is known already.
+    pub record: RunRecord,
+    /// The devices that the job used.
+    pub job: Vec<Descriptor>,
+    /// Those that were watched beside it.
+    pub others: Vec<Descriptor>,
+    /// Where the samples go, if they are kept.
+    pub samples: Option<PathBuf>,
+}
+
+impl Finisher {
+    /// Waits for the last readings, and makes of them what is kept.
+    pub fn finish(self) -> Result<RunRecord, SessionError> {
+        let mut recorded = self.sampler.cut()?;
+        for (recorded, cap) in recorded.iter_mut().zip(&self.caps) {
+            recorded.trace.model.cap = *cap;
+        }
+        if let Some(file) = self.samples {
+            let series = series(&recorded, self.run.span.begin);
+            let bytes = write_samples(&series).map_err(std::io::Error::other);
+            let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
+            written.map_err(|problem| SessionError::Keep { file, problem })?;
+        }
+        if let RunEnd::Failed(_) = self.record.end {
+            return Ok(self.record);
+        }
+        let (measured, others) =
+            evaluate_beside(&self.request, &self.job, &self.others, &recorded, &self.run);
+        let mut record = self.record;
+        record.warnings.extend(measured.warnings.iter().cloned());
+        record.end = RunEnd::Done(result(&measured, &others));
+        Ok(record)
+    }
+}
+
+fn result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
+    let energy = |total: TotalEnergy| Energy {
+        value: total.value,
+        interval95: Some(total.interval95),
+    };
+    let of_device = |device: &DeviceRun, in_job: bool| {
+        let known = device.energy.as_ref().ok().map(|measured| &measured.energy);
+        DeviceEnergy {
+            device: device.device.id.clone(),
+            in_job,
+            energy: known.map(|known| Energy {
+                value: known.value,
+                interval95: Some(known.interval95),
+            }),
+            method: known.map_or_else(|| "none".to_owned(), |known| known.method.to_string()),
+        }
+    };
+    let job = measured
+        .devices
+        .iter()
+        .map(|device| of_device(device, true));
+    let others = others.iter().map(|device| of_device(device, false));
+    let devices: Vec<DeviceEnergy> = job.chain(others).collect();
+    let parts = devices.iter().map(|device| {
+        let energy = device.energy?;
+        Some((energy.value, energy.interval95?))
+    });
+    let parts: Option<Vec<_>> = parts.collect();
+    let all = parts.filter(|_| measured.energy.is_some());
+    RunResult {
+        time: measured.time,
+        energies: Energies {
+            job_gpus: measured.energy.map(energy),
+            all_gpus: all.map(|parts| energy(TotalEnergy::of(&parts))),
+            node: None,
+        },
+        devices,
+        items: measured.items,
+        phases: phases(measured),
+        values: measured.values.clone(),
+    }
+}
+
+fn phases(measured: &RunMeasurement) -> Vec<PhaseResult> {
+    let Some(Ok(phases)) = &measured.phases else {
+        return Vec::new();
+    };
+    phases
+        .iter()
+        .map(|phase| PhaseResult {
+            name: phase.name.clone(),
+            time: phase.time,
+            energy: phase.energy.value,
+        })
+        .collect()
+}
+
+/// What programs say when a device's memory is too small.
+const OUT_OF_MEMORY: [&str; 5] = [
+    "out of memory",
+    "outofmemoryerror",
+    "cuda_error_out_of_memory",
+    "cudaerrormemoryallocation",
+    "cudnn_status_alloc_failed",
+];
+
+/// How a run failed, if it did.
+pub fn failure_of(run: &ChildRun, request: &MeasureRequest) -> Option<Failure> {
+    let (status, reason) = match run.ended {
+        _ if run.timed_out => {
+            let limit = request.timeout.unwrap_or_default().as_secs_f64();
+            (
+                Status::Timeout,
+                format!("it took longer than {limit} s and was ended"),
+            )
+        }
+        Ended::Code(0) => return None,
+        ended => {
+            let said = run.output.to_lowercase();
+            let is_memory = OUT_OF_MEMORY.iter().any(|words| said.contains(words));
+            let status = match is_memory {
+                true => Status::OutOfMemory,
+                false => Status::Failed,
+            };
+            let last = run.output.lines().rfind(|line| !line.trim().is_empty());
+            let last = last.map_or(String::new(), |line| format!(": {}", line.trim()));
+            let how = match ended {
+                Ended::Code(code) => format!("the command ended with code {code}"),
+                Ended::Signal(signal) => format!("the command was ended by signal {signal}"),
+            };
+            (status, how + &last)
+        }
+    };
+    Some(Failure {
+        status,
+        reason,
+        output: run.output.clone(),
+    })
+}
