@@ -1,9 +1,9 @@
 //! What a network costs before it runs: operations by kind, parameters, data read and written.
 //!
 //! A network is a list of layers with the shapes they see ([`Network`]). It comes from a built-in
-//! description ([`built_in`]), from a user's file of the same form ([`parse`]) or from an ONNX file
-//! ([`read_onnx`]). What a layer costs is a pure function of it and of a [`Convention`] ([`count`]);
-//! [`Cost`] puts a batch, a precision and the backward pass to it, [`roofline`] a GPU.
+//! description ([`built_in()`]), from a user's file of the same form ([`parse`]) or from an ONNX file
+//! ([`read_onnx`]). What a layer costs is a pure function of it and of a [`Convention`] ([`count()`]);
+//! [`Cost`] puts a batch, a precision and the backward pass to it, [`roofline()`] a GPU.
 //!
 //! Promises: counts are exact whole numbers; no file, however broken, takes more than a bounded amount of
 //! memory and time, and errors name the line or the node; operators that are not known are listed.
