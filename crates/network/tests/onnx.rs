@@ -122,7 +122,7 @@ fn weights_without_bytes_and_weights_as_inputs_count() {
     let network = onnx("convolutions");
     assert_eq!(
         network.parameters(),
-        16 * 4 * 9 + 16 + 16 * 25 + 16 * 6 * 9 + 2 * 12
+        16 * 4 * 9 + 16 + 16 * 25 + 16 * 6 * 9 + 2 * 12 + 12 * 2 * 9
     );
     let network = onnx("attention");
     assert_eq!(network.batch, 2);

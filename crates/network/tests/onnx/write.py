@@ -10,7 +10,7 @@ OUT = sys.argv[1]
 MODELS = {
     "convolutions": (17, """
         (float[1, 8, 33, 47] x, float[16, 4, 3, 3] w1, float[16] b1, float[16, 1, 5, 5] w2, float[16, 6, 3, 3] w3,
-         float[12] s, float[12] b, float[12] m, float[12] v) => (float[A, B, C, D] y) {
+         float[12] s, float[12] b, float[12] m, float[12] v, float[12, 2, 3, 3] w4) => (float[A, B, C, D] y) {
         c1 = Conv <strides = [2, 1], pads = [1, 0, 2, 1], dilations = [1, 2], group = 2> (x, w1, b1)
         c2 = Conv <auto_pad = "SAME_UPPER", strides = [2, 2], group = 16> (c1, w2)
         c3 = ConvTranspose <strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1], group = 2> (c2, w3)
@@ -18,7 +18,8 @@ MODELS = {
         p = MaxPool <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1> (n)
         a = AveragePool <kernel_shape = [2, 2], auto_pad = "SAME_LOWER"> (p)
         l = LRN <size = 5> (a)
-        y = LeakyRelu (l)
+        r = LeakyRelu (l)
+        y = ConvTranspose <auto_pad = "SAME_UPPER", strides = [3, 2], group = 2> (r, w4)
         }"""),
     "layout": (17, """
         (float[2, 6, 8] x) => (float[A, B] y) {

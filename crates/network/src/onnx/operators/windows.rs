@@ -168,8 +168,13 @@ fn transposed(call: &Call<'_>, input: &Shape) -> Result<Answer, String> {
         None => vec![0; axes],
     };
     let mut output = vec![input.sizes()[0], channels];
+    let same = call.text("auto_pad").starts_with(b"SAME");
     match call.ints("output_shape") {
         Some(given) => output.extend(sizes(Some(given), axes)?),
+        None if same => {
+            let spread = input.space().iter().zip(&window.stride);
+            output.extend(spread.map(|(size, stride)| size.saturating_mul(*stride)));
+        }
         None => {
             for (index, size) in input.space().iter().enumerate() {
                 let (before, after) = window.padding[index];
