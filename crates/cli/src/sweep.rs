@@ -14,6 +14,7 @@ use crate::NOT_MET;
 use crate::args::SweepArgs;
 use crate::child::by_signal;
 use crate::export::{Document, StudyDocuments, print};
+use crate::measure::not_measured;
 use crate::progress::Bar;
 use crate::run::{guard_program, read_only};
 
@@ -55,7 +56,10 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
 
 fn one(args: &SweepArgs, definition: &Definition) -> Result<ExitCode> {
     let documents = StudyDocuments::open(&args.export)?;
-    let sweep = Sweep::prepare(definition)?;
+    let sweep = match Sweep::prepare(definition) {
+        Err(error @ SessionError::NotStarted { .. }) => return not_measured(error),
+        sweep => sweep?,
+    };
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(ExitCode::SUCCESS);

@@ -68,7 +68,7 @@ impl Real {
             },
         )?;
         for configuration in tried.configurations.iter().chain([&tried.reference]) {
-            fill(&command, configuration)?;
+            exists(&fill(&command, configuration)?[0])?;
         }
         let real = Self {
             others,
@@ -223,6 +223,24 @@ impl Real {
             quiet: !conduct.show_output,
             ..self.request.clone()
         })
+    }
+}
+
+/// Whether there is such a program, before anything is made or set.
+fn exists(program: &str) -> Result<(), SessionError> {
+    let is_there = match program.contains('/') {
+        true => Path::new(program).exists(),
+        false => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        }
+    };
+    match is_there {
+        true => Ok(()),
+        false => Err(SessionError::NotStarted {
+            program: program.to_owned(),
+            problem: std::io::ErrorKind::NotFound.into(),
+        }),
     }
 }
 

@@ -1,0 +1,242 @@
+//! One clear sentence, and nothing lost.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::common::{sweetspot, text};
+use crate::host::TestHost;
+use crate::tools::{settings, sweep, writes};
+
+/// One line that says these words, and nothing is left behind.
+fn refused(output: &Output, folder: &Path, words: &str) {
+    let message = text(&output.stderr);
+    assert!(
+        matches!(output.status.code(), Some(2 | 125..=127)),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains(words), "{message}");
+    assert!(!folder.join("studies").exists(), "{words}");
+}
+
+#[test]
+fn axes_and_commands_are_checked_before_anything_is_touched() {
+    let host = TestHost::new("v100:2");
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 20] = [
+        (&["--power-cap", "", "--", "true"], "the axis `` is empty"),
+        (
+            &["--power-cap", "300..150:5", "--", "true"],
+            "is reversed: write 150..300:5",
+        ),
+        (
+            &["--power-cap", "10,200", "--", "true"],
+            "10 W is not offered",
+        ),
+        (&["--power-cap", "200,200", "--", "true"], "has 200 W twice"),
+        (
+            &["--power-cap", "150/200/300", "--", "true"],
+            "3 caps, one for each GPU, and the job has 2 GPUs",
+        ),
+        (
+            &["--core-clock", "1201", "--", "true"],
+            "the nearest are 1200 MHz and 1207 MHz",
+        ),
+        (&["--gpus", "1,3", "--", "true"], "there are 2"),
+        (
+            &["--gpus", "0", "--", "true"],
+            "`0` is not a number of GPUs",
+        ),
+        (&["--axis", "batch", "--", "true"], "write NAME=VALUE"),
+        (&["--axis", "batch=", "--", "true"], "no values"),
+        (&["--axis", "batch=1,1", "--", "true"], "1 is there twice"),
+        (&["--axis", "PATH=/tmp", "--", "true"], "this one is taken"),
+        (
+            &["--axis", "gpus=1", "--", "true"],
+            "a flag of its own: --gpus",
+        ),
+        (
+            &["--axis", "a b=1", "--", "true"],
+            "a name is made of letters",
+        ),
+        (
+            &["--axis", "a=1", "--axis", "a=2", "--", "true"],
+            "is there twice",
+        ),
+        (
+            &["--power-cap", "200", "--", "echo", "{batch}"],
+            "there is no axis of that name",
+        ),
+        (
+            &[
+                "--axis",
+                "batch=5",
+                "--gpus",
+                "2",
+                "--",
+                "echo",
+                "{batch_per_gpu}",
+            ],
+            "a batch of 5 cannot be shared by 2 GPUs",
+        ),
+        (
+            &["--reference", "speed=1", "--", "true"],
+            "there is no axis `speed`",
+        ),
+        (
+            &["--power-cap", "200", "--", "/no/such/program"],
+            "cannot run /no/such/program",
+        ),
+        (&["--energy-of", "node", "--", "true"], "needs a meter"),
+    ];
+    for (args, words) in cases {
+        refused(&sweep(&host, folder.path(), args), folder.path(), words);
+    }
+    assert_eq!(writes(&host), "");
+}
+
+#[test]
+fn of_simulated_sweeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulated = ["sweep", "--simulate", "v100", "--network", "resnet50"];
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["--power-cap", "150..300:0.02", "--repeat", "20"],
+            "more than 10000: take a larger step or fewer repeats, or say --yes",
+        ),
+        (
+            &["--power-cap", "150..300:0.02", "--repeat", "1000"],
+            "more than 1000000",
+        ),
+        (
+            &["--axis", "epochs=1,2"],
+            "a simulated workload has the parameters batch",
+        ),
+        (&["--axis", "batch=many"], "`many` is no number of items"),
+        (&["--limit", "time<5"], "time<5"),
+        (&["--until", "0%"], "more than 0 %"),
+        (&["--order", "backwards"], "interleaved, random, as-given"),
+    ];
+    for (args, words) in cases {
+        let output = sweetspot(folder.path(), &[&simulated[..], args].concat());
+        refused(&output, folder.path(), words);
+    }
+    refused(
+        &sweetspot(folder.path(), &["sweep"]),
+        folder.path(),
+        "nothing to run",
+    );
+}
+
+#[test]
+fn files_that_are_no_studies() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path();
+    std::fs::write(
+        there.join("bad.toml"),
+        "simulate = \"v100\"\nnetwork = \"alexnet\"\npowercap = \"150\"\n",
+    )
+    .unwrap();
+    refused(
+        &sweetspot(there, &["sweep", "bad.toml"]),
+        there,
+        "study file bad.toml: line 3: unknown field `powercap`",
+    );
+    refused(
+        &sweetspot(there, &["sweep", "none.toml"]),
+        there,
+        "cannot read the study file none.toml",
+    );
+    refused(
+        &sweetspot(there, &["sweep", "--resume", "none"]),
+        there,
+        "there is no study in none",
+    );
+    std::fs::create_dir(there.join("other")).unwrap();
+    std::fs::write(
+        there.join("other/study.db"),
+        "not a database, but long enough to be looked at",
+    )
+    .unwrap();
+    refused(
+        &sweetspot(there, &["study", "show", "other"]),
+        there,
+        "the study in other",
+    );
+    let made = [
+        "sweep",
+        "--simulate",
+        "v100",
+        "--network",
+        "alexnet",
+        "--power-cap",
+        "150",
+        "--repeat",
+        "1",
+        "--study",
+        "st",
+    ];
+    assert!(sweetspot(there, &made).status.success());
+    refused(
+        &sweetspot(there, &made),
+        there,
+        "there is a study in st already",
+    );
+    let database = rusqlite::Connection::open(there.join("st/study.db")).unwrap();
+    database.pragma_update(None, "user_version", 7).unwrap();
+    drop(database);
+    refused(
+        &sweetspot(there, &["sweep", "--resume", "st"]),
+        there,
+        "has schema 7, and this program reads 1",
+    );
+    refused(
+        &sweetspot(there, &["study", "delete", "other", "--yes"]),
+        there,
+        "the study in other",
+    );
+    assert!(there.join("other/study.db").exists());
+}
+
+#[test]
+fn a_second_sweep_on_the_same_device_is_told_who_has_it() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = host
+        .sweetspot()
+        .args([
+            "sweep",
+            "--power-cap",
+            "160",
+            "--repeat",
+            "1",
+            "--study",
+            "first",
+            "--",
+            "sleep",
+            "3",
+        ])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while settings(&host)[0].0 != 160.0 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let second = sweep(
+        &host,
+        folder.path(),
+        &["--power-cap", "200", "--study", "second", "--", "true"],
+    );
+    assert_eq!(second.status.code(), Some(125));
+    let message = text(&second.stderr);
+    assert!(message.contains("sweep --power-cap 160"), "{message}");
+    let resumed = sweep(&host, folder.path(), &["--resume", "first"]);
+    assert!(
+        text(&resumed.stderr).contains("another process is working on the study"),
+        "{}",
+        text(&resumed.stderr)
+    );
+    assert!(first.wait().unwrap().success());
+    assert_eq!(settings(&host), [(300.0, false)]);
+}

@@ -1,0 +1,177 @@
+//! A sweep ended at random moments, by signals and by a disk that takes no more: the GPU is as before within
+//! a second, no finished run is lost, and resuming completes the same plan. `KILLS=200` for the whole count
+//! (scripts/torture).
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use sweetspot_stats::Seed;
+
+use crate::common::text;
+use crate::host::TestHost;
+use crate::tools::{set_cap, settings, sweep};
+
+const ARGS: [&str; 8] = [
+    "--power-cap",
+    "160,220",
+    "--core-clock",
+    "1200",
+    "--repeat",
+    "2",
+    "--settle",
+    "30ms",
+];
+/// Two caps and the reference, twice.
+const RUNS: usize = 6;
+
+/// Runs that are in the study, by number, with when they began.
+fn kept(study: &Path) -> Vec<(i64, f64)> {
+    let Ok(database) = rusqlite::Connection::open(study.join("study.db")) else {
+        return Vec::new();
+    };
+    let Ok(mut select) = database.prepare("SELECT id, started_unix_s FROM run ORDER BY id") else {
+        return Vec::new();
+    };
+    let rows = select
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// What ended the sweep, and whether it was under way.
+fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
+    set_cap(host, 250.0);
+    let folder = tempfile::tempdir().unwrap();
+    let study = folder.path().join("st");
+    let seed = Seed::new(11).number(number);
+    let how = ["KILL", "TERM", "INT", "disk"][(4.0 * seed.label("how").uniform()) as usize];
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    // Each run leaves a mark when it is over.
+    let args = [
+        &["sweep"],
+        &ARGS[..],
+        &[
+            "--study",
+            "st",
+            "--",
+            "sh",
+            "-c",
+            "sleep 0.15; echo >> ended",
+        ],
+    ]
+    .concat();
+    let mut command = if how == "disk" {
+        // No file may grow beyond so many blocks: the database, a journal or samples, whichever is first.
+        let blocks = 30 + (130.0 * seed.label("blocks").uniform()) as u64;
+        let mut command = host.command("bash");
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+        command.args(["-c", &script, "bash", program]);
+        command
+    } else {
+        host.sweetspot()
+    };
+    let mut child = command
+        .args(&args)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut was_set = false;
+    if how == "disk" {
+        while child.try_wait().unwrap().is_none() {
+            was_set |= settings(host) != [(250.0, false)];
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    } else {
+        std::thread::sleep(Duration::from_secs_f64(
+            2.2 * seed.label("moment").uniform(),
+        ));
+        was_set = settings(host) != [(250.0, false)];
+        let signal = format!("-{how}");
+        let pid = child.id().to_string();
+        Command::new("kill").args([&signal, &pid]).status().unwrap();
+    }
+    let ended = Instant::now();
+    while settings(host) != [(250.0, false)] {
+        assert!(
+            ended.elapsed() < Duration::from_secs(1),
+            "{how} {number}: the settings are not back"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        !text(&output.stderr).contains("panicked"),
+        "{how} {number}: {}",
+        text(&output.stderr)
+    );
+    if !study.join("study.db").exists() {
+        return (how, was_set);
+    }
+    let before = kept(&study);
+    let over = std::fs::read_to_string(folder.path().join("ended")).unwrap_or_default();
+    // The run that was in hand may be over and not yet kept.
+    assert!(
+        before.len() + 1 >= over.lines().count(),
+        "{how} {number}: {before:?} of {over:?}"
+    );
+    let resumed = sweep(host, folder.path(), &["--resume", "st"]);
+    assert!(
+        resumed.status.success(),
+        "{how} {number}: {}",
+        text(&resumed.stderr)
+    );
+    let after = kept(&study);
+    assert_eq!(after.len(), RUNS, "{how} {number}");
+    assert!(
+        before.iter().all(|run| after.contains(run)),
+        "{how} {number}: {before:?}, {after:?}"
+    );
+    assert_eq!(settings(host), [(250.0, false)], "{how} {number}");
+    (how, was_set)
+}
+
+#[test]
+fn whatever_ends_a_sweep_it_can_go_on() {
+    let kills: u64 = std::env::var("KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+        .unwrap_or(16);
+    let next = AtomicU64::new(0);
+    let results: Vec<(&str, bool)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let host = TestHost::new("v100");
+                    let mut results = Vec::new();
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= kills {
+                            return results;
+                        }
+                        results.push(once(&host, number));
+                    }
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    let count = |how: &str| results.iter().filter(|result| result.0 == how).count();
+    let set = results.iter().filter(|result| result.1).count();
+    println!(
+        "{} sweeps ended: {} by KILL, {} by TERM, {} by INT, {} by the disk; {set} while a setting was in force; all went on to the end",
+        results.len(),
+        count("KILL"),
+        count("TERM"),
+        count("INT"),
+        count("disk"),
+    );
+    assert_eq!(results.len() as u64, kills);
+    assert!(set * 3 > results.len(), "only {set} were under way");
+}

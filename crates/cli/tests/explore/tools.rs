@@ -1,0 +1,66 @@
+//! What the tests share.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+use sweetspot_quantity::Watts;
+use sweetspot_sim_host::Host;
+
+use crate::common::{sweetspot, text};
+use crate::host::TestHost;
+
+/// `sweep` on a host, in a folder.
+pub fn sweep(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
+    on(host, folder, &[&["sweep"], args].concat())
+}
+
+/// The program on a host, in a folder.
+pub fn on(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
+    host.sweetspot()
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("the program starts")
+}
+
+/// The JSON of a study.
+pub fn exported(folder: &Path, study: &str) -> Value {
+    let output = sweetspot(folder, &["study", "export", study, "--export-json", "-"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+pub fn set_cap(host: &TestHost, watts: f64) {
+    for gpu in Host::open(host.folder()).unwrap().gpus() {
+        gpu.look(|gpu| gpu.set_power_cap(Watts::new(watts)))
+            .unwrap()
+            .unwrap();
+    }
+}
+
+/// Caps and locks of every GPU.
+pub fn settings(host: &TestHost) -> Vec<(f64, bool)> {
+    let shared = Host::open(host.folder()).unwrap();
+    let gpus = shared.gpus().iter();
+    gpus.map(|gpu| {
+        gpu.look(|gpu| (gpu.power_cap().get(), gpu.core_lock().is_some()))
+            .unwrap()
+    })
+    .collect()
+}
+
+pub fn writes(host: &TestHost) -> String {
+    std::fs::read_to_string(host.folder().join("writes.log")).unwrap_or_default()
+}
+
+/// The stand-in workload as words.
+pub fn workload(items: &str) -> Vec<&str> {
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let network = ["sim-workload", "--network", "resnet50", "--batch", "32"];
+    [&[program], &network[..], &["--items", items]].concat()
+}
+
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+}
