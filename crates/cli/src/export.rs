@@ -120,15 +120,28 @@ impl StudyDocuments {
     }
 
     pub fn write(&self, study: &Study, question: &Question) -> Result<()> {
-        if let Some(json) = &self.json {
-            let document = study_json(study, question);
-            json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        self.write_with(
+            || study_json(study, question),
+            || Ok(study_csv(study)?),
+            || study_markdown(study, question),
+        )
+    }
+
+    /// Only what was asked for is made.
+    pub fn write_with(
+        &self,
+        json: impl FnOnce() -> serde_json::Value,
+        csv: impl FnOnce() -> Result<String>,
+        markdown: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if let Some(document) = &self.json {
+            document.write(&(serde_json::to_string_pretty(&json())? + "\n"))?;
         }
-        if let Some(csv) = &self.csv {
-            csv.write(&study_csv(study)?)?;
+        if let Some(document) = &self.csv {
+            document.write(&csv()?)?;
         }
-        if let Some(markdown) = &self.markdown {
-            markdown.write(&study_markdown(study, question))?;
+        if let Some(document) = &self.markdown {
+            document.write(&markdown())?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ mod args;
 mod child;
 mod export;
 mod measure;
+mod network;
 mod progress;
 mod run;
 mod see;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Study(args) => study::run(args),
         Command::Task(args) => study::task(&args),
         Command::Restore => run::restore(),
+        Command::Network(args) => network::run(*args),
         Command::Devices(args) => see::devices(&args),
         Command::Doctor(args) => see::doctor(&args),
         Command::Guard(args) => run::guard(&args.socket),

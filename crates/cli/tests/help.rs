@@ -31,3 +31,11 @@ fn of_simulate() {
         file!["snapshots/help-simulate.txt"].raw()
     );
 }
+
+#[test]
+fn of_network() {
+    assert_data_eq!(
+        help(&["network", "--help"]),
+        file!["snapshots/help-network.txt"].raw()
+    );
+}

@@ -189,3 +189,16 @@ quantity!(
         ten("TB/s", 12),
     ]
 );
+quantity!(
+    /// Rate of floating-point operations.
+    FlopsPerSecond,
+    "speed",
+    "FLOP/s",
+    &[
+        ten("FLOP/s", 0),
+        ten("MFLOP/s", 6),
+        ten("GFLOP/s", 9),
+        ten("TFLOP/s", 12),
+        ten("PFLOP/s", 15),
+    ]
+);

@@ -28,6 +28,7 @@ mod print;
 mod text;
 
 pub use kinds::{
-    Bytes, BytesPerSecond, Celsius, Joules, Megahertz, Quantity, Ratio, Scale, Seconds, Unit, Watts,
+    Bytes, BytesPerSecond, Celsius, FlopsPerSecond, Joules, Megahertz, Quantity, Ratio, Scale,
+    Seconds, Unit, Watts,
 };
 pub use parse::{ParseQuantityError, parse_bare};

@@ -25,8 +25,8 @@ pub use job::{Exchange, Job, JobError, Order, Phase, Variation, Work};
 pub use physics::{Chip, Cycle, Limits, Load, State, Step};
 pub use profile::{
     AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, Memory, MemoryNeed,
-    Meter, Mode, NodeProfile, On, PhaseShare, PowerDraw, ProfileError, Supply, Thermal, Variant,
-    VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
+    Meter, Mode, NodeProfile, On, Peak, PhaseShare, PowerDraw, ProfileError, Supply, Thermal,
+    Variant, VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
 };
 pub use run::{Outcome, PhaseTotal, Rank, Sink, Span, Stretch, Together, Trace, run, run_together};
 pub use sensors::Generation;

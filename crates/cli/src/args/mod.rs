@@ -1,6 +1,7 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
 mod measure;
+mod network;
 mod run;
 mod see;
 mod shared;
@@ -11,6 +12,7 @@ mod sweep;
 use clap::{Parser, Subcommand};
 
 pub use measure::MeasureArgs;
+pub use network::{By, NetworkArgs};
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
 pub use shared::ExportArgs;
@@ -40,6 +42,7 @@ pub enum Command {
     Task(TaskArgs),
     /// Put back what was left changed on a GPU, after a crash or a kill.
     Restore,
+    Network(Box<NetworkArgs>),
     Devices(DevicesArgs),
     Doctor(DoctorArgs),
     #[command(hide = true)]

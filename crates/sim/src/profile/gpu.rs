@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::Domain;
-use sweetspot_quantity::{Bytes, BytesPerSecond, Celsius, Megahertz, Ratio, Seconds, Watts};
+use sweetspot_quantity::{
+    Bytes, BytesPerSecond, Celsius, FlopsPerSecond, Megahertz, Ratio, Seconds, Watts,
+};
 
 use super::fault::Fault;
 use super::{Problem, Profile, check, problem};
@@ -31,6 +33,9 @@ pub struct GpuProfile {
     pub core: Core,
     /// Its memory.
     pub memory: Memory,
+    /// What it computes at most beside 32-bit arithmetic.
+    #[serde(default)]
+    pub peak: Peak,
     /// What it draws.
     pub power: PowerDraw,
     /// How its power cap works.
@@ -92,6 +97,54 @@ pub struct Memory {
     pub clocks: Vec<Megahertz>,
     /// The clock when nothing is set.
     pub default: Megahertz,
+}
+
+/// Peaks of the data sheet: dense matrices, in tensor cores where it has them, at the boost clock. What is absent
+/// is not offered, or no faster than 32-bit arithmetic. No simulated number depends on them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peak {
+    /// 19 bits, stored as 32.
+    pub tf32: Option<FlopsPerSecond>,
+    /// 16-bit floating point.
+    pub fp16: Option<FlopsPerSecond>,
+    /// 16 bits with the range of 32.
+    pub bf16: Option<FlopsPerSecond>,
+    /// 8-bit integers.
+    pub int8: Option<FlopsPerSecond>,
+    /// What SGEMM of large matrices gets from a joule, in GFLOP, where somebody measured it.
+    pub sgemm_gflops_per_watt: Option<f64>,
+}
+
+impl Peak {
+    fn check(&self) -> Result<(), Problem> {
+        let (slow, fast) = (FlopsPerSecond::new(1e9), FlopsPerSecond::new(1e18));
+        let named = [
+            ("peak.tf32", self.tf32),
+            ("peak.fp16", self.fp16),
+            ("peak.bf16", self.bf16),
+            ("peak.int8", self.int8),
+        ];
+        for (key, peak) in named {
+            if let Some(peak) = peak {
+                check::within(key, peak, slow, fast)?;
+            }
+        }
+        match self.sgemm_gflops_per_watt {
+            Some(figure) if !(0.1..=1e5).contains(&figure) => Err(problem(
+                "peak.sgemm_gflops_per_watt",
+                format!("{figure} is no such figure of a GPU"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl GpuProfile {
+    /// 32-bit arithmetic at the default clock: each unit multiplies and adds in every cycle.
+    pub fn peak_fp32(&self) -> FlopsPerSecond {
+        FlopsPerSecond::new(2.0 * self.core.units as f64 * self.core.default.get() * 1e6)
+    }
 }
 
 /// The parts of the power drawn; each is added to those before it.
@@ -173,6 +226,7 @@ impl Profile for GpuProfile {
         check::within("noise", self.noise, Ratio::ZERO, Ratio::new(0.2))?;
         self.core.check()?;
         self.memory.check()?;
+        self.peak.check()?;
         check::within("power.idle", self.power.idle, Watts::ZERO, MOST_POWER)?;
         check::within("power.context", self.power.context, Watts::ZERO, MOST_POWER)?;
         check::within("power.memory", self.power.memory, Watts::ZERO, MOST_POWER)?;

@@ -9,7 +9,7 @@ mod workload;
 
 pub use fault::Fault;
 pub use form::{ConvAlgorithm, Dataset, Variant, VariantError};
-pub use gpu::{Cap, Core, GpuProfile, Memory, PowerDraw, Thermal};
+pub use gpu::{Cap, Core, GpuProfile, Memory, Peak, PowerDraw, Thermal};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
 pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};

@@ -1,0 +1,80 @@
+//! The networks that come with the program.
+
+use include_dir::{Dir, include_dir};
+
+use crate::{Network, NetworkError, parse};
+
+static NETWORKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/networks");
+
+/// Their names.
+pub const NAMES: [&str; 19] = [
+    "alexnet",
+    "caffenet",
+    "vgg16",
+    "vgg19",
+    "googlenet",
+    "inception_v2",
+    "inception_v3",
+    "inception_v4",
+    "resnet50",
+    "resnet101",
+    "resnet152",
+    "mobilenet_v1",
+    "mobilenet_v2",
+    "nasnet_mobile",
+    "pnasnet_mobile",
+    "xception",
+    "cnn2d",
+    "resnet_gait",
+    "resnet_im",
+];
+
+/// A network of this name, or of the alias `inception_v1`.
+pub fn built_in(name: &str) -> Result<Network, NetworkError> {
+    let file = match name {
+        "inception_v1" => "googlenet",
+        name => name,
+    };
+    let text = NETWORKS
+        .get_file(format!("{file}.net"))
+        .and_then(|file| file.contents_utf8());
+    match text {
+        Some(text) => parse(file, text),
+        None => Err(NetworkError::Unknown {
+            name: name.to_owned(),
+            near: nearest(name),
+        }),
+    }
+}
+
+/// A built-in network by name, or a user's description by path.
+pub fn find(name: &str) -> Result<Network, NetworkError> {
+    if !name.ends_with(".net") {
+        return built_in(name);
+    }
+    const MOST_BYTES: u64 = 1 << 20;
+    let unreadable = |reason: String| NetworkError::Unreadable {
+        path: name.to_owned(),
+        reason,
+    };
+    let about = std::fs::metadata(name).map_err(|error| unreadable(error.to_string()))?;
+    if !about.is_file() || about.len() > MOST_BYTES {
+        return Err(unreadable("it is no file of at most 1 MiB".to_owned()));
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
+    parse(name, &text)
+}
+
+/// The three names most like it, the nearest first.
+fn nearest(name: &str) -> Vec<String> {
+    let name = name.to_lowercase();
+    let mut near: Vec<_> = NAMES
+        .iter()
+        .map(|known| (strsim::jaro_winkler(&name, known), *known))
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    near.into_iter()
+        .take(3)
+        .map(|(_, known)| known.to_owned())
+        .collect()
+}

@@ -1,0 +1,90 @@
+//! How operations and data are counted.
+
+use std::fmt::{Display, Formatter, Result as Written};
+use std::str::FromStr;
+
+/// Whose rules a count follows; `docs/network.md` has the differences.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Convention {
+    /// As the tools of the field count: FLOPs are twice the multiply-accumulates.
+    #[default]
+    Usual,
+    /// Equations 1 to 9 of multi_gpu_2018, literally.
+    EquationsAsPrinted,
+    /// What table 1 of multi_gpu_2018 really counts.
+    Table1,
+}
+
+impl Convention {
+    const ALL: [(Self, &'static str); 3] = [
+        (Self::Usual, "usual"),
+        (Self::EquationsAsPrinted, "equations-as-printed"),
+        (Self::Table1, "table-1"),
+    ];
+
+    /// Whether the rules are the paper's.
+    pub fn is_of_the_paper(self) -> bool {
+        self != Self::Usual
+    }
+}
+
+/// What an element is stored as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    /// 32-bit floating point.
+    #[default]
+    Fp32,
+    /// 32 bits in memory, 19 in the tensor cores.
+    Tf32,
+    /// 16-bit floating point.
+    Fp16,
+    /// 16 bits with the range of 32.
+    Bf16,
+    /// 8-bit integers.
+    Int8,
+}
+
+impl Precision {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Fp32, "fp32"),
+        (Self::Tf32, "tf32"),
+        (Self::Fp16, "fp16"),
+        (Self::Bf16, "bf16"),
+        (Self::Int8, "int8"),
+    ];
+
+    /// Of one element in memory.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Fp32 | Self::Tf32 => 4,
+            Self::Fp16 | Self::Bf16 => 2,
+            Self::Int8 => 1,
+        }
+    }
+}
+
+macro_rules! named {
+    ($type:ident, $what:literal) => {
+        impl Display for $type {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Written {
+                let name = Self::ALL.iter().find(|(known, _)| known == self);
+                f.write_str(name.map_or("", |(_, name)| name))
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                let found = Self::ALL.iter().find(|(_, name)| *name == text);
+                found.map(|(known, _)| *known).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
+                    format!(concat!("the ", $what, " is one of {}"), names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+named!(Convention, "convention");
+named!(Precision, "precision");

@@ -1,0 +1,338 @@
+//! The operations and data of one layer. Equations are those of multi_gpu_2018, section 4.
+
+use std::ops::{Add, AddAssign};
+
+use crate::{Activation, Arithmetic, Convention, Convolution, Kind, Layer, PoolKind, Shape};
+
+/// Operations by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// Multiply-accumulates.
+    pub macs: u128,
+    /// Additions and subtractions.
+    pub additions: u128,
+    /// Multiplications.
+    pub multiplications: u128,
+    /// Maxima and comparisons.
+    pub maxima: u128,
+    /// Divisions and roots.
+    pub divisions: u128,
+    /// Exponentials.
+    pub exponentials: u128,
+}
+
+impl Operations {
+    /// All of them, a multiply-accumulate counted once.
+    pub fn all(&self) -> u128 {
+        self.macs + self.others()
+    }
+
+    /// All but the multiply-accumulates.
+    pub fn others(&self) -> u128 {
+        self.additions + self.multiplications + self.maxima + self.divisions + self.exponentials
+    }
+
+    /// So many times each.
+    pub fn times(self, factor: u128) -> Self {
+        Self {
+            macs: self.macs * factor,
+            additions: self.additions * factor,
+            multiplications: self.multiplications * factor,
+            maxima: self.maxima * factor,
+            divisions: self.divisions * factor,
+            exponentials: self.exponentials * factor,
+        }
+    }
+}
+
+impl Add for Operations {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            macs: self.macs + other.macs,
+            additions: self.additions + other.additions,
+            multiplications: self.multiplications + other.multiplications,
+            maxima: self.maxima + other.maxima,
+            divisions: self.divisions + other.divisions,
+            exponentials: self.exponentials + other.exponentials,
+        }
+    }
+}
+
+/// What one layer costs, data in elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// What is computed.
+    pub operations: Operations,
+    /// Elements read that depend on the input.
+    pub read: u128,
+    /// Elements of weights read.
+    pub weights: u128,
+    /// Elements written that depend on the input.
+    pub written: u128,
+    /// Elements of gradients of weights written.
+    pub gradients: u128,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.operations = self.operations + other.operations;
+        self.read += other.read;
+        self.weights += other.weights;
+        self.written += other.written;
+        self.gradients += other.gradients;
+    }
+}
+
+/// What a layer costs in its forward pass, for the batch that its shapes have.
+pub fn count(layer: &Layer, convention: Convention) -> Counts {
+    let operations = operations(layer, convention);
+    let mut counts = Counts {
+        operations,
+        read: u128::from(layer.input_elements()),
+        weights: u128::from(layer.weights),
+        written: u128::from(layer.output_elements()),
+        gradients: 0,
+    };
+    if let Kind::Embedding = layer.kind {
+        // Only the rows that are looked up are read.
+        counts.weights = counts.weights.min(counts.written);
+    }
+    if convention == Convention::EquationsAsPrinted {
+        counts.as_printed(layer);
+    }
+    counts
+}
+
+impl Counts {
+    /// Equation 8 counts weights without output channels, and sizes come without their +1.
+    fn as_printed(&mut self, layer: &Layer) {
+        match &layer.kind {
+            Kind::Convolution(conv) => {
+                self.weights = u128::from(conv.window.volume()) * channels_in(layer);
+                self.written = spatial_as_printed(layer, &conv.window) * u128::from(conv.channels);
+            }
+            // A kernel as large as the input.
+            Kind::FullyConnected { .. } => self.weights = self.read,
+            Kind::Pool { window, .. } => {
+                self.written = spatial_as_printed(layer, window) * channels_in(layer);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn operations(layer: &Layer, convention: Convention) -> Operations {
+    let inputs = u128::from(layer.input_elements());
+    let outputs = u128::from(layer.output_elements());
+    let one = Operations::default();
+    match &layer.kind {
+        Kind::Convolution(conv) => convolution(layer, conv, convention),
+        Kind::FullyConnected {
+            outputs: fan_out,
+            bias,
+            ..
+        } => Operations {
+            macs: inputs * u128::from(*fan_out),
+            // Equation 2 knows no bias.
+            additions: outputs * u128::from(*bias && !convention.is_of_the_paper()),
+            ..one
+        },
+        Kind::MatrixProduct { inner } => Operations {
+            macs: outputs * u128::from(*inner),
+            ..one
+        },
+        Kind::Attention {
+            heads,
+            sizes: (query, value),
+            positions: (asking, asked),
+        } => {
+            let batch = layer
+                .outputs
+                .first()
+                .and_then(|shape| shape.sizes().first());
+            let scores = u128::from(batch.copied().unwrap_or(1))
+                * u128::from(*heads)
+                * u128::from(*asking)
+                * u128::from(*asked);
+            Operations {
+                macs: scores * (u128::from(*query) + u128::from(*value)),
+                ..softmax(scores)
+            }
+        }
+        Kind::Pool { kind, window } => {
+            // Equation 3.
+            let positions = match convention {
+                Convention::EquationsAsPrinted => {
+                    spatial_as_printed(layer, window) * channels_in(layer)
+                }
+                _ => outputs,
+            };
+            summed_up(
+                *kind,
+                positions * u128::from(window.volume()),
+                outputs,
+                convention,
+            )
+        }
+        Kind::Reduction(kind) => summed_up(*kind, inputs, outputs, convention),
+        // Equation 4.
+        Kind::Activation(Activation::Threshold) => Operations {
+            maxima: inputs,
+            ..one
+        },
+        Kind::Activation(Activation::Exponential) => Operations {
+            exponentials: inputs,
+            divisions: inputs,
+            ..one
+        },
+        Kind::Activation(Activation::Simple) => Operations {
+            additions: inputs,
+            ..one
+        },
+        // Equation 5.
+        Kind::Dropout => Operations {
+            multiplications: inputs,
+            ..one
+        },
+        // Equation 6.
+        Kind::BatchNormalisation => Operations {
+            additions: inputs,
+            divisions: inputs,
+            ..one
+        },
+        Kind::LocalResponseNormalisation { size } => {
+            local_response(inputs, u128::from(*size), convention)
+        }
+        Kind::LayerNormalisation => Operations {
+            additions: 3 * inputs,
+            multiplications: 2 * inputs,
+            divisions: inputs,
+            ..one
+        },
+        // Equation 7.
+        Kind::Softmax => softmax(inputs),
+        Kind::ElementWise(what) => element_wise(*what, layer, outputs),
+        Kind::Concat | Kind::Embedding | Kind::Move => one,
+    }
+}
+
+/// No layer has more operations, so that sums of them stay whole.
+const MOST: u128 = 1 << 90;
+
+/// Equation 1.
+fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Operations {
+    let volume = u128::from(conv.window.volume());
+    let (groups, filters) = (u128::from(conv.groups.max(1)), u128::from(conv.channels));
+    let per_position = volume * channels_in(layer) * filters / groups;
+    let (macs, additions) = match convention {
+        Convention::EquationsAsPrinted => {
+            let positions = spatial_as_printed(layer, &conv.window);
+            let each = volume * channels_in(layer) * filters;
+            // Groups are not in the equation: what no weights are stored for may be beyond all bounds.
+            (positions.saturating_mul(each).min(MOST), filters)
+        }
+        _ => {
+            // What gathers is counted at its outputs, what spreads at its inputs.
+            let side = if conv.transposed {
+                layer.inputs.first()
+            } else {
+                layer.outputs.first()
+            };
+            let additions = match convention {
+                Convention::Table1 => filters,
+                _ => u128::from(layer.output_elements()),
+            };
+            (side.map_or(0, positions) * per_position, additions)
+        }
+    };
+    Operations {
+        macs,
+        additions: additions * u128::from(conv.bias),
+        ..Operations::default()
+    }
+}
+
+fn softmax(elements: u128) -> Operations {
+    Operations {
+        exponentials: elements,
+        additions: elements,
+        divisions: elements,
+        ..Operations::default()
+    }
+}
+
+fn summed_up(kind: PoolKind, seen: u128, outputs: u128, convention: Convention) -> Operations {
+    match kind {
+        PoolKind::Max => Operations {
+            maxima: seen,
+            ..Operations::default()
+        },
+        PoolKind::Average => Operations {
+            additions: seen,
+            divisions: outputs * u128::from(!convention.is_of_the_paper()),
+            ..Operations::default()
+        },
+    }
+}
+
+/// The paper has no equation for it; its table counts it like batch normalisation (equation 6).
+fn local_response(elements: u128, size: u128, convention: Convention) -> Operations {
+    if convention.is_of_the_paper() {
+        return Operations {
+            additions: elements,
+            divisions: elements,
+            ..Operations::default()
+        };
+    }
+    Operations {
+        multiplications: elements * size,
+        additions: elements * size,
+        exponentials: elements,
+        divisions: elements,
+        ..Operations::default()
+    }
+}
+
+fn element_wise(what: Arithmetic, layer: &Layer, outputs: u128) -> Operations {
+    let operands = layer.inputs.len().max(2) as u128 - 1;
+    let count = outputs * operands;
+    let one = Operations::default();
+    match what {
+        Arithmetic::Add => Operations {
+            additions: count,
+            ..one
+        },
+        Arithmetic::Multiply => Operations {
+            multiplications: count,
+            ..one
+        },
+        Arithmetic::Divide => Operations {
+            divisions: count,
+            ..one
+        },
+        Arithmetic::Compare => Operations {
+            maxima: count,
+            ..one
+        },
+    }
+}
+
+/// Batch and space, without channels.
+fn positions(shape: &Shape) -> u128 {
+    u128::from(shape.elements() / shape.channels().max(1))
+}
+
+fn channels_in(layer: &Layer) -> u128 {
+    u128::from(layer.inputs.first().map_or(1, Shape::channels))
+}
+
+fn spatial_as_printed(layer: &Layer, window: &crate::Window) -> u128 {
+    let Some(input) = layer.inputs.first() else {
+        return 0;
+    };
+    let batch = u128::from(input.sizes().first().copied().unwrap_or(1));
+    let sizes = window.output_as_printed(input.space());
+    batch * sizes.into_iter().map(u128::from).product::<u128>()
+}

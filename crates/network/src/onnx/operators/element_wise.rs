@@ -1,0 +1,102 @@
+//! Operators that work on each element.
+
+use super::{Answer, Call};
+use crate::onnx::value::{Value, is_whole};
+use crate::{Activation, Arithmetic, Kind, Shape};
+
+pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+    let operator = call.node.operator.as_str();
+    if let Some(kind) = of_one(operator) {
+        let Some(shape) = call.shape(0) else {
+            return Ok(Answer::Shapeless);
+        };
+        let mut outputs = vec![Value::of(shape.clone())];
+        if operator == "Dropout" {
+            outputs.push(Value::of(shape.clone()));
+        }
+        return Ok(Answer::Known {
+            kind: Some(kind),
+            outputs,
+            weights: &[],
+            statistics: &[],
+        });
+    }
+    let Some(arithmetic) = of_several(operator) else {
+        return Ok(Answer::Unknown);
+    };
+    let mut sizes: Vec<u64> = Vec::new();
+    for index in 0..call.inputs.len() {
+        let Some(shape) = call.shape(index) else {
+            return Ok(Answer::Shapeless);
+        };
+        let known = Shape::new(sizes)?;
+        sizes = broadcast(known.sizes(), shape.sizes())
+            .ok_or_else(|| format!("{known} and {shape} do not fit together"))?;
+    }
+    Ok(Answer::layer(
+        Kind::ElementWise(arithmetic),
+        Shape::new(sizes)?,
+    ))
+}
+
+fn of_one(operator: &str) -> Option<Kind> {
+    Some(match operator {
+        "Relu" | "LeakyRelu" | "PRelu" | "ThresholdedRelu" | "Clip" | "HardSigmoid"
+        | "HardSwish" | "Shrink" | "Abs" | "Sign" => Kind::Activation(Activation::Threshold),
+        "Sigmoid" | "Tanh" | "Gelu" | "FastGelu" | "QuickGelu" | "Erf" | "Exp" | "Log"
+        | "Softplus" | "Softsign" | "Elu" | "Selu" | "Celu" | "Mish" | "Swish" | "Sin" | "Cos"
+        | "Tan" | "Asin" | "Acos" | "Atan" | "Sinh" | "Cosh" => {
+            Kind::Activation(Activation::Exponential)
+        }
+        "Neg" | "Sqrt" | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Not" | "IsNaN" | "IsInf"
+        | "BitwiseNot" => Kind::Activation(Activation::Simple),
+        "Softmax" | "LogSoftmax" | "Hardmax" => Kind::Softmax,
+        "Dropout" => Kind::Dropout,
+        "Cast" | "CastLike" | "Trilu" | "CumSum" => Kind::Move,
+        "QuantizeLinear" | "DequantizeLinear" => Kind::ElementWise(Arithmetic::Multiply),
+        _ => return None,
+    })
+}
+
+fn of_several(operator: &str) -> Option<Arithmetic> {
+    Some(match operator {
+        "Add" | "Sub" | "Sum" | "Mean" => Arithmetic::Add,
+        "Mul" => Arithmetic::Multiply,
+        "Div" | "Pow" | "Mod" => Arithmetic::Divide,
+        "Max" | "Min" | "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "And"
+        | "Or" | "Xor" | "Where" => Arithmetic::Compare,
+        _ => return None,
+    })
+}
+
+/// Whether the output is whole or true-or-false.
+pub fn makes_whole(call: &Call<'_>) -> bool {
+    let of = |index| call.input(index).is_some_and(|value| value.whole);
+    match call.node.operator.as_str() {
+        "Cast" => i32::try_from(call.int("to", 1)).is_ok_and(is_whole),
+        "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "And" | "Or" | "Xor"
+        | "Not" | "IsNaN" | "IsInf" | "Shape" | "Size" | "ArgMax" | "ArgMin" | "NonZero"
+        | "QuantizeLinear" => true,
+        "Where" => of(1),
+        "CastLike" => of(1),
+        // The value says what it is; its input is a shape.
+        "ConstantOfShape" | "DequantizeLinear" | "OneHot" => false,
+        _ => of(0),
+    }
+}
+
+/// Sizes that are alike from the back, where 1 fits all.
+pub fn broadcast(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut sizes = long.to_vec();
+    let from = long.len() - short.len();
+    for (size, other) in sizes[from..].iter_mut().zip(short) {
+        *size = match (*size, *other) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => return None,
+        };
+    }
+    Some(sizes)
+}

@@ -1,0 +1,168 @@
+//! Products of matrices.
+
+use std::collections::HashMap;
+
+use super::element_wise::broadcast;
+use super::{Answer, Call};
+use crate::{Kind, Shape};
+
+pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+    match call.node.operator.as_str() {
+        "Gemm" => gemm(call),
+        "MatMul" => matmul(call),
+        "Einsum" => einsum(call),
+        "Attention" if call.node.domain != "com.microsoft" => attention(call),
+        _ => Ok(Answer::Unknown),
+    }
+}
+
+fn is_weight(call: &Call<'_>, index: usize) -> bool {
+    call.input(index).is_some_and(|value| value.constant)
+}
+
+fn gemm(call: &Call<'_>) -> Result<Answer, String> {
+    let (Some(a), Some(b)) = (call.shape(0), call.shape(1)) else {
+        return Ok(Answer::Shapeless);
+    };
+    let ([a0, a1], [b0, b1]) = (a.sizes(), b.sizes()) else {
+        return Err(format!("{a} and {b} are no matrices"));
+    };
+    let turned = |name: &str, sizes: (u64, u64)| match call.int(name, 0) {
+        0 => sizes,
+        _ => (sizes.1, sizes.0),
+    };
+    let (rows, inner) = turned("transA", (*a0, *a1));
+    let (inner_b, columns) = turned("transB", (*b0, *b1));
+    if inner != inner_b {
+        return Err(format!("{a} and {b} do not fit together"));
+    }
+    let output = Shape::new(vec![rows, columns])?;
+    let kind = match is_weight(call, 1) && !is_weight(call, 0) {
+        true => Kind::FullyConnected {
+            inputs: inner,
+            outputs: columns,
+            bias: call.input(2).is_some(),
+        },
+        false => Kind::MatrixProduct { inner },
+    };
+    Ok(Answer::layer(kind, output))
+}
+
+fn matmul(call: &Call<'_>) -> Result<Answer, String> {
+    let (Some(a), Some(b)) = (call.shape(0), call.shape(1)) else {
+        return Ok(Answer::Shapeless);
+    };
+    let apart = || format!("{a} and {b} do not fit together");
+    // A vector is a row on the left and a column on the right.
+    let (left, row) = match a.sizes() {
+        [] => return Err(apart()),
+        [inner] => (vec![1, *inner], true),
+        sizes => (sizes.to_vec(), false),
+    };
+    let (right, column) = match b.sizes() {
+        [] => return Err(apart()),
+        [inner] => (vec![*inner, 1], true),
+        sizes => (sizes.to_vec(), false),
+    };
+    let ([outer_a @ .., rows, inner], [outer_b @ .., inner_b, columns]) =
+        (left.as_slice(), right.as_slice())
+    else {
+        return Err(apart());
+    };
+    if inner != inner_b {
+        return Err(apart());
+    }
+    let mut sizes = broadcast(outer_a, outer_b).ok_or_else(apart)?;
+    if !row {
+        sizes.push(*rows);
+    }
+    if !column {
+        sizes.push(*columns);
+    }
+    let weights = is_weight(call, 1) && !is_weight(call, 0) && b.rank() == 2;
+    let kind = match weights {
+        true => Kind::FullyConnected {
+            inputs: *inner,
+            outputs: *columns,
+            bias: false,
+        },
+        false => Kind::MatrixProduct { inner: *inner },
+    };
+    Ok(Answer::layer(kind, Shape::new(sizes)?))
+}
+
+/// `bhid,bhjd->bhij`: letters that are not in the output are summed over.
+fn einsum(call: &Call<'_>) -> Result<Answer, String> {
+    let equation = String::from_utf8_lossy(call.text("equation")).replace(' ', "");
+    let Some((inputs, output)) = equation.split_once("->") else {
+        return Ok(Answer::Unknown);
+    };
+    // Sixteen axes for each operand and the output are plenty.
+    if equation.contains('.') || equation.len() > 1 << 10 {
+        return Ok(Answer::Unknown);
+    }
+    let mut sizes: HashMap<char, u64> = HashMap::new();
+    for (index, letters) in inputs.split(',').enumerate() {
+        let Some(shape) = call.shape(index) else {
+            return Ok(Answer::Shapeless);
+        };
+        if letters.chars().count() != shape.rank() {
+            return Err(format!("`{letters}` does not describe {shape}"));
+        }
+        for (letter, size) in letters.chars().zip(shape.sizes()) {
+            if *sizes.entry(letter).or_insert(*size) != *size {
+                return Err(format!("`{letter}` has two sizes in `{equation}`"));
+            }
+        }
+    }
+    let out = output.chars().map(|letter| sizes.get(&letter).copied());
+    let out: Option<Vec<u64>> = out.collect();
+    let shape = Shape::new(out.ok_or_else(|| format!("`{equation}` makes what it has not"))?)?;
+    let summed = sizes
+        .iter()
+        .filter(|(letter, _)| !output.contains(**letter));
+    let summed = Shape::new(summed.map(|(_, size)| *size).collect())?.elements();
+    let kind = match call.inputs.len() {
+        1 => Kind::Move,
+        _ => Kind::MatrixProduct { inner: summed },
+    };
+    Ok(Answer::layer(kind, shape))
+}
+
+/// ONNX' own since opset 23: queries, keys, values, by head or side by side.
+fn attention(call: &Call<'_>) -> Result<Answer, String> {
+    let (Some(q), Some(k), Some(v)) = (call.shape(0), call.shape(1), call.shape(2)) else {
+        return Ok(Answer::Shapeless);
+    };
+    let heads = |name: &str| {
+        u64::try_from(call.int(name, 0))
+            .ok()
+            .filter(|heads| *heads > 0)
+    };
+    let apart = || format!("{q}, {k} and {v} are no queries, keys and values");
+    let (heads, asking, asked, query, value, output) = match (q.sizes(), k.sizes(), v.sizes()) {
+        ([batch, heads, asking, query], [_, _, asked, _], [_, _, _, value]) => {
+            let output = vec![*batch, *heads, *asking, *value];
+            (*heads, *asking, *asked, *query, *value, output)
+        }
+        ([batch, asking, width], [_, asked, _], [_, _, values]) => {
+            let heads_q = heads("q_num_heads").ok_or_else(apart)?;
+            let heads_v = heads("kv_num_heads").ok_or_else(apart)?;
+            let value = values / heads_v;
+            let output = vec![
+                *batch,
+                *asking,
+                value.checked_mul(heads_q).ok_or_else(apart)?,
+            ];
+            (heads_q, *asking, *asked, width / heads_q, value, output)
+        }
+        _ => return Err(apart()),
+    };
+    Shape::new(vec![output[0], heads, asking, asked])?;
+    let kind = Kind::Attention {
+        heads,
+        sizes: (query, value),
+        positions: (asking, asked),
+    };
+    Ok(Answer::layer(kind, Shape::new(output)?))
+}

@@ -1,0 +1,78 @@
+//! Operators that sum axes up.
+
+use super::{Answer, Call, axis};
+use crate::onnx::value::Value;
+use crate::{Kind, PoolKind, Shape};
+
+pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+    let operator = call.node.operator.as_str();
+    let kind = match operator {
+        "ReduceMean" | "ReduceSum" | "ReduceProd" | "ReduceL1" | "ReduceL2" | "ReduceSumSquare"
+        | "ReduceLogSum" | "ReduceLogSumExp" => PoolKind::Average,
+        "ReduceMax" | "ReduceMin" | "ArgMax" | "ArgMin" | "TopK" => PoolKind::Max,
+        _ => return Ok(Answer::Unknown),
+    };
+    let Some(input) = call.shape(0) else {
+        return Ok(Answer::Shapeless);
+    };
+    match operator {
+        "TopK" => top(call, input),
+        "ArgMax" | "ArgMin" => reduced(call, input, &[call.int("axis", 0)], kind),
+        _ => {
+            let named = call.list("axes", 1);
+            if named.is_none() && call.input(1).is_some() {
+                return Ok(Answer::Shapeless);
+            }
+            let named = named.unwrap_or_default();
+            if named.is_empty() && call.int("noop_with_empty_axes", 0) != 0 {
+                return Ok(Answer::view(input.clone()));
+            }
+            reduced(call, input, &named, kind)
+        }
+    }
+}
+
+/// No axes named means all of them.
+fn reduced(
+    call: &Call<'_>,
+    input: &Shape,
+    named: &[i64],
+    kind: PoolKind,
+) -> Result<Answer, String> {
+    let mut gone = vec![named.is_empty(); input.rank()];
+    for index in named {
+        gone[axis(*index, input.rank())?] = true;
+    }
+    let keep = call.int("keepdims", 1) != 0;
+    let sizes = input
+        .sizes()
+        .iter()
+        .zip(gone)
+        .filter_map(|(size, gone)| match gone {
+            false => Some(*size),
+            true if keep => Some(1),
+            true => None,
+        });
+    let shape = Shape::new(sizes.collect())?;
+    Ok(Answer::layer(Kind::Reduction(kind), shape))
+}
+
+fn top(call: &Call<'_>, input: &Shape) -> Result<Answer, String> {
+    let count = match call.attribute("k") {
+        Some(own) => Some(own.int),
+        None => call.numbers(1).and_then(|numbers| numbers.first().copied()),
+    };
+    let Some(count) = count.and_then(|count| u64::try_from(count).ok()) else {
+        return Ok(Answer::Shapeless);
+    };
+    let mut sizes = input.sizes().to_vec();
+    let along = axis(call.int("axis", -1), input.rank())?;
+    sizes[along] = count;
+    let output = Value::of(Shape::new(sizes)?);
+    Ok(Answer::Known {
+        kind: Some(Kind::Reduction(PoolKind::Max)),
+        outputs: vec![output.clone(), output],
+        weights: &[],
+        statistics: &[],
+    })
+}

@@ -1,0 +1,108 @@
+//! A first walk over the bytes of a file, before anything is decoded: it ends where it should, does not nest
+//! too deep, and has no more fields than fit in memory. Two bytes can ask for a node of two hundred.
+
+/// No file has more fields of the kinds that are decoded; a thousand layers have some twenty thousand.
+pub const MOST_FIELDS: u64 = 2_000_000;
+const DEEPEST: usize = 24;
+
+/// The messages that are decoded, by what they hold.
+#[derive(Clone, Copy)]
+enum Message {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    ValueInfo,
+    Type,
+    TensorType,
+    Sizes,
+    Leaf,
+}
+
+impl Message {
+    fn of_field(self, field: u64) -> Option<Self> {
+        match (self, field) {
+            (Self::Model, 7) => Some(Self::Graph),
+            (Self::Model, 8) => Some(Self::Leaf),
+            (Self::Graph, 1) => Some(Self::Node),
+            (Self::Graph, 5) | (Self::Attribute, 5) => Some(Self::Tensor),
+            (Self::Graph, 11..=13) => Some(Self::ValueInfo),
+            (Self::Node, 5) => Some(Self::Attribute),
+            (Self::ValueInfo, 2) => Some(Self::Type),
+            (Self::Type, 1) => Some(Self::TensorType),
+            (Self::TensorType, 2) => Some(Self::Sizes),
+            (Self::Sizes, 1) => Some(Self::Leaf),
+            _ => None,
+        }
+    }
+
+    /// Numbers that grow when they are unpacked.
+    fn unpacks(self, field: u64) -> bool {
+        matches!((self, field), (Self::Tensor, 1) | (Self::Attribute, 7 | 8))
+    }
+}
+
+/// Whether the bytes can be a model that fits.
+pub fn scan(bytes: &[u8]) -> Result<(), String> {
+    let mut fields = 0;
+    walk(bytes, Message::Model, 0, &mut fields)
+}
+
+fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Result<(), String> {
+    if depth > DEEPEST {
+        return Err("it is nested too deep to be an ONNX model".to_owned());
+    }
+    while !rest.is_empty() {
+        *fields += 1;
+        let tag = varint(&mut rest)?;
+        let field = tag >> 3;
+        match tag & 7 {
+            0 => {
+                varint(&mut rest)?;
+            }
+            1 => skip(&mut rest, 8)?,
+            5 => skip(&mut rest, 4)?,
+            2 => {
+                let length = varint(&mut rest)?;
+                let length = usize::try_from(length).map_err(|_| cut())?;
+                let inside = rest.get(..length).ok_or_else(cut)?;
+                rest = &rest[length..];
+                if message.unpacks(field) {
+                    *fields += length as u64;
+                } else if let Some(inner) = message.of_field(field) {
+                    walk(inside, inner, depth + 1, fields)?;
+                }
+            }
+            _ => return Err("it is damaged, or no ONNX model".to_owned()),
+        }
+        if *fields > MOST_FIELDS {
+            return Err(format!(
+                "it has more than {MOST_FIELDS} nodes, sizes and names"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn cut() -> String {
+    "it is cut off or damaged: a field goes beyond the end of what holds it".to_owned()
+}
+
+fn skip(rest: &mut &[u8], length: usize) -> Result<(), String> {
+    *rest = rest.get(length..).ok_or_else(cut)?;
+    Ok(())
+}
+
+/// A number in groups of seven bits, the lowest first.
+pub fn varint(rest: &mut &[u8]) -> Result<u64, String> {
+    let mut number = 0u64;
+    for (index, byte) in rest.iter().enumerate().take(10) {
+        number |= u64::from(byte & 0x7f) << (7 * index).min(63);
+        if byte & 0x80 == 0 {
+            *rest = &rest[index + 1..];
+            return Ok(number);
+        }
+    }
+    Err(cut())
+}

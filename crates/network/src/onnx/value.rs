@@ -1,0 +1,132 @@
+//! What is known of a value between nodes.
+
+use std::rc::Rc;
+
+use super::proto;
+use super::scan::varint;
+use crate::Shape;
+
+/// A tensor: its shape if it can be told, its numbers if they are few and constant.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    pub shape: Option<Shape>,
+    /// Sizes, axes and the like; weights are never kept.
+    pub numbers: Option<Rc<[f64]>>,
+    /// Whether its elements are whole numbers or truth values.
+    pub whole: bool,
+    /// Whether it is the same for every input of the network.
+    pub constant: bool,
+    /// The weight or network input that it comes from, by number.
+    pub origin: Option<usize>,
+}
+
+/// No constant that shapes are computed from is longer.
+pub const MOST_NUMBERS: usize = 1 << 14;
+
+impl Value {
+    pub fn of(shape: Shape) -> Self {
+        Self {
+            shape: Some(shape),
+            ..Self::default()
+        }
+    }
+
+    /// A constant list of whole numbers, as `Shape` gives one.
+    pub fn list(numbers: Vec<f64>) -> Result<Self, String> {
+        Ok(Self {
+            shape: Some(Shape::new(vec![numbers.len() as u64])?),
+            numbers: Some(numbers.into()),
+            whole: true,
+            constant: true,
+            origin: None,
+        })
+    }
+
+    /// The numbers as whole ones.
+    pub fn whole_numbers(&self) -> Option<Vec<i64>> {
+        let numbers = self.numbers.as_ref()?;
+        // A cast that is out of range ends at the limit, which is what a slice "to the end" means.
+        Some(numbers.iter().map(|number| *number as i64).collect())
+    }
+}
+
+/// Element types of onnx.proto.
+const FLOAT: i32 = 1;
+const INT32: i32 = 6;
+const INT64: i32 = 7;
+const BOOL: i32 = 9;
+const FLOAT16: i32 = 10;
+const DOUBLE: i32 = 11;
+const BFLOAT16: i32 = 16;
+const FIRST_FLOAT8: i32 = 17;
+
+/// Whether elements of this type are no fractions.
+pub fn is_whole(element: i32) -> bool {
+    !matches!(element, 0 | FLOAT | FLOAT16 | DOUBLE | BFLOAT16) && element < FIRST_FLOAT8
+}
+
+/// A constant from the file; `origin` where it is a weight.
+pub fn of_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value, String> {
+    let sizes = tensor.dims.iter().map(|size| u64::try_from(*size).ok());
+    let sizes: Option<Vec<u64>> = sizes.collect();
+    let shape = Shape::new(sizes.ok_or("a tensor of negative size")?)?;
+    let few = shape.elements() as usize <= MOST_NUMBERS;
+    let numbers = few
+        .then(|| numbers(tensor, shape.elements() as usize))
+        .flatten();
+    Ok(Value {
+        shape: Some(shape),
+        numbers: numbers.map(Rc::from),
+        whole: is_whole(tensor.data_type),
+        constant: true,
+        origin,
+    })
+}
+
+/// The numbers of a small tensor, if they are in the file and of a type that sizes are written in.
+fn numbers(tensor: &proto::Tensor, count: usize) -> Option<Vec<f64>> {
+    let raw = &tensor.raw_data;
+    let numbers: Vec<f64> = match tensor.data_type {
+        INT64 if !raw.is_empty() => raw
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|bytes| i64::from_le_bytes(*bytes) as f64)
+            .collect(),
+        INT32 if !raw.is_empty() => raw
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f64::from(i32::from_le_bytes(*bytes)))
+            .collect(),
+        FLOAT if !raw.is_empty() => raw
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
+            .collect(),
+        BOOL if !raw.is_empty() => raw.iter().map(|byte| f64::from(*byte)).collect(),
+        INT64 => packed(&tensor.int64_data, count)?,
+        INT32 | BOOL => packed(&tensor.int32_data, count)?,
+        FLOAT => tensor
+            .float_data
+            .iter()
+            .flat_map(|bytes| bytes.as_chunks::<4>().0)
+            .take(count + 1)
+            .map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
+            .collect(),
+        _ => return None,
+    };
+    (numbers.len() == count).then_some(numbers)
+}
+
+fn packed(blobs: &[prost::bytes::Bytes], count: usize) -> Option<Vec<f64>> {
+    let mut numbers = Vec::new();
+    for blob in blobs {
+        let mut rest: &[u8] = blob;
+        while !rest.is_empty() && numbers.len() <= count {
+            numbers.push(varint(&mut rest).ok()? as i64 as f64);
+        }
+    }
+    Some(numbers)
+}

@@ -1,0 +1,82 @@
+//! The sizes of a tensor.
+
+use std::fmt::{Display, Formatter, Result as Written};
+use std::str::FromStr;
+
+/// The sizes of a tensor, the batch first: 1x3x224x224.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Shape(Vec<u64>);
+
+impl Shape {
+    /// No tensor of a network has more elements or axes.
+    const MOST_ELEMENTS: u64 = 1 << 40;
+    const MOST_AXES: usize = 16;
+
+    /// A shape, unless it is larger than any tensor.
+    pub fn new(sizes: Vec<u64>) -> Result<Self, String> {
+        if sizes.len() > Self::MOST_AXES {
+            return Err(format!("a tensor of {} axes is too much", sizes.len()));
+        }
+        let elements = sizes
+            .iter()
+            .try_fold(1u64, |product, size| product.checked_mul((*size).max(1)))
+            .filter(|elements| *elements <= Self::MOST_ELEMENTS);
+        let shape = Self(sizes);
+        match elements {
+            Some(_) => Ok(shape),
+            None => Err(format!(
+                "a tensor of {shape} elements is more than the {} that are counted",
+                Self::MOST_ELEMENTS
+            )),
+        }
+    }
+
+    /// The sizes.
+    pub fn sizes(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// How many elements it has.
+    pub fn elements(&self) -> u64 {
+        self.0.iter().product()
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The size of the channel axis, the second; 1 where there is none.
+    pub fn channels(&self) -> u64 {
+        self.0.get(1).copied().unwrap_or(1)
+    }
+
+    /// The sizes after batch and channels.
+    pub fn space(&self) -> &[u64] {
+        self.0.get(2..).unwrap_or_default()
+    }
+}
+
+impl Display for Shape {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Written {
+        let sizes: Vec<_> = self.0.iter().map(u64::to_string).collect();
+        match sizes.is_empty() {
+            true => f.write_str("scalar"),
+            false => f.write_str(&sizes.join("x")),
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no shape; write it as 1x3x224x224");
+        let sizes = text.split('x').map(|size| size.trim().parse::<u64>().ok());
+        let sizes: Vec<u64> = sizes.collect::<Option<_>>().ok_or_else(wrong)?;
+        if sizes.contains(&0) {
+            return Err(wrong());
+        }
+        Self::new(sizes)
+    }
+}

@@ -1,0 +1,75 @@
+//! The words after an operation: values in order, `key=value`, and flags.
+
+/// Words that are taken one by one; what is left at the end is a mistake.
+pub struct Arguments<'a> {
+    operation: &'a str,
+    plain: Vec<&'a str>,
+    pairs: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Arguments<'a> {
+    pub fn new(words: &'a [String]) -> Self {
+        let (operation, rest) = words
+            .split_first()
+            .map_or(("", words), |(first, rest)| (first, rest));
+        let (pairs, plain): (Vec<_>, Vec<_>) = rest.iter().partition(|word| word.contains('='));
+        Self {
+            operation,
+            plain: plain.into_iter().map(String::as_str).collect(),
+            pairs: pairs
+                .iter()
+                .filter_map(|word| word.split_once('='))
+                .collect(),
+        }
+    }
+
+    /// The next plain word.
+    pub fn next(&mut self, what: &str) -> Result<&'a str, String> {
+        if self.plain.is_empty() {
+            return Err(format!("`{}` needs {what}", self.operation));
+        }
+        Ok(self.plain.remove(0))
+    }
+
+    pub fn number(&mut self, what: &str) -> Result<u64, String> {
+        number(self.next(what)?)
+    }
+
+    pub fn option(&mut self, key: &str) -> Option<&'a str> {
+        let index = self.pairs.iter().position(|(known, _)| *known == key)?;
+        Some(self.pairs.remove(index).1)
+    }
+
+    pub fn number_option(&mut self, key: &str, otherwise: u64) -> Result<u64, String> {
+        self.option(key).map_or(Ok(otherwise), number)
+    }
+
+    pub fn flag(&mut self, name: &str) -> bool {
+        let index = self.plain.iter().position(|word| *word == name);
+        index.map(|index| self.plain.remove(index)).is_some()
+    }
+
+    pub fn finish(self) -> Result<(), String> {
+        let left = self.plain.first().copied();
+        match left.or(self.pairs.first().map(|(key, _)| *key)) {
+            Some(word) => Err(format!("`{}` does not take `{word}`", self.operation)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A whole number of a sane size.
+pub fn number(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number <= 1 << 31);
+    number.ok_or_else(|| format!("`{text}` is no whole number"))
+}
+
+/// `3x3`, or `3` for each of the axes.
+pub fn sizes(text: &str, axes: usize) -> Result<Vec<u64>, String> {
+    let numbers: Vec<u64> = text.split('x').map(number).collect::<Result<_, _>>()?;
+    match numbers.as_slice() {
+        [one] => Ok(vec![*one; axes]),
+        _ if numbers.len() == axes => Ok(numbers),
+        _ => Err(format!("`{text}` has not one size for each of {axes} axes")),
+    }
+}

@@ -1,0 +1,294 @@
+//! Operations of the language as layers.
+
+use super::arguments::{Arguments, sizes};
+use crate::{Activation, Arithmetic, Convolution, Kind, PoolKind, Shape, Window};
+
+/// What a statement does to a tensor: the kind of layer (none where the same data is only seen in another
+/// way), what comes out, how many weights it has.
+pub struct Made {
+    pub kind: Option<Kind>,
+    pub output: Shape,
+    pub parameters: u64,
+}
+
+/// The words that are layers of one input.
+pub const WORDS: [&str; 25] = [
+    "conv",
+    "depthwise",
+    "fc",
+    "maxpool",
+    "avgpool",
+    "globalpool",
+    "relu",
+    "relu6",
+    "leakyrelu",
+    "sigmoid",
+    "tanh",
+    "gelu",
+    "silu",
+    "hardswish",
+    "dropout",
+    "bn",
+    "lrn",
+    "layernorm",
+    "softmax",
+    "flatten",
+    "attention",
+    "embedding",
+    "linear",
+    "tokens",
+    "pick",
+];
+
+/// One layer.
+pub fn layer(words: &[String], input: &Shape) -> Result<Made, String> {
+    let mut arguments = Arguments::new(words);
+    let word = words.first().map_or("", String::as_str);
+    let made = made(word, &mut arguments, input)?;
+    arguments.finish()?;
+    Ok(made)
+}
+
+fn made(word: &str, arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made, String> {
+    let same = |kind, parameters| {
+        Ok(Made {
+            kind: Some(kind),
+            output: input.clone(),
+            parameters,
+        })
+    };
+    match word {
+        "conv" => {
+            let channels = arguments.number("a number of filters")?;
+            convolution(arguments, input, channels, None)
+        }
+        "depthwise" => convolution(arguments, input, input.channels(), Some(input.channels())),
+        "fc" => {
+            let inputs = input.elements() / input.sizes().first().copied().unwrap_or(1).max(1);
+            fully_connected(arguments, inputs, &input.sizes()[..1.min(input.rank())])
+        }
+        "linear" => {
+            let (last, rest) = input
+                .sizes()
+                .split_last()
+                .ok_or("there is no axis to work on")?;
+            fully_connected(arguments, *last, rest)
+        }
+        "maxpool" => pool(arguments, input, PoolKind::Max),
+        "avgpool" => pool(arguments, input, PoolKind::Average),
+        "globalpool" => {
+            let window = Window::plain(input.space().to_vec());
+            let mut sizes = input.sizes().to_vec();
+            sizes.iter_mut().skip(2).for_each(|size| *size = 1);
+            Ok(Made {
+                kind: Some(Kind::Pool {
+                    kind: PoolKind::Average,
+                    window,
+                }),
+                output: Shape::new(sizes)?,
+                parameters: 0,
+            })
+        }
+        "relu" | "relu6" | "leakyrelu" | "hardswish" => {
+            same(Kind::Activation(Activation::Threshold), 0)
+        }
+        "sigmoid" | "tanh" | "gelu" | "silu" => same(Kind::Activation(Activation::Exponential), 0),
+        "dropout" => same(Kind::Dropout, 0),
+        "bn" => same(Kind::BatchNormalisation, 2 * input.channels()),
+        "lrn" => {
+            let size = arguments.number("a number of channels")?;
+            same(Kind::LocalResponseNormalisation { size }, 0)
+        }
+        "layernorm" => {
+            let last = input.sizes().last().copied().unwrap_or(1);
+            same(Kind::LayerNormalisation, 2 * last)
+        }
+        "softmax" => same(Kind::Softmax, 0),
+        "flatten" => {
+            let batch = input.sizes().first().copied().unwrap_or(1);
+            view(vec![batch, input.elements() / batch.max(1)])
+        }
+        "tokens" => match input.sizes() {
+            [batch, channels, space @ ..] => view(vec![*batch, space.iter().product(), *channels]),
+            _ => Err("`tokens` needs channels and space".to_owned()),
+        },
+        "pick" => match input.sizes() {
+            [batch, _, width] => view(vec![*batch, *width]),
+            _ => Err("`pick` needs a sequence of tokens".to_owned()),
+        },
+        "attention" => attention(arguments, input),
+        "embedding" => {
+            let (rows, width) = (
+                arguments.number("a number of words")?,
+                arguments.number("a width")?,
+            );
+            let mut sizes = input.sizes().to_vec();
+            sizes.push(width);
+            Ok(Made {
+                kind: Some(Kind::Embedding),
+                output: Shape::new(sizes)?,
+                parameters: Shape::new(vec![rows, width])?.elements(),
+            })
+        }
+        _ => Err(format!(
+            "`{word}` is no layer and no definition of this file; layers are {}",
+            WORDS.join(", ")
+        )),
+    }
+}
+
+fn view(sizes: Vec<u64>) -> Result<Made, String> {
+    Ok(Made {
+        kind: None,
+        output: Shape::new(sizes)?,
+        parameters: 0,
+    })
+}
+
+fn window(arguments: &mut Arguments<'_>, input: &Shape) -> Result<Window, String> {
+    let space = input.space();
+    let axes = space.len();
+    let mut window = Window::plain(sizes(arguments.next("a kernel, as in 3x3")?, axes)?);
+    if let Some(stride) = arguments.option("stride") {
+        window.stride = sizes(stride, axes)?;
+    }
+    if let Some(dilation) = arguments.option("dilation") {
+        window.dilation = sizes(dilation, axes)?;
+    }
+    window.ceil = arguments.flag("ceil");
+    match arguments.option("pad") {
+        Some("same") => window.pad_same(space, false),
+        Some(padding) => {
+            let padding = sizes(padding, axes)?;
+            window.padding = padding.into_iter().map(|size| (size, size)).collect();
+        }
+        None => {}
+    }
+    Ok(window)
+}
+
+fn convolution(
+    arguments: &mut Arguments<'_>,
+    input: &Shape,
+    channels: u64,
+    groups: Option<u64>,
+) -> Result<Made, String> {
+    let window = window(arguments, input)?;
+    let groups = match groups {
+        Some(groups) => groups,
+        None => arguments.number_option("groups", 1)?,
+    };
+    let bias = arguments.flag("bias");
+    if groups == 0 || !input.channels().is_multiple_of(groups) || !channels.is_multiple_of(groups) {
+        return Err(format!(
+            "{} channels in and {channels} out cannot be in {groups} groups",
+            input.channels()
+        ));
+    }
+    let mut weights = vec![channels, input.channels() / groups];
+    weights.extend(&window.kernel);
+    let weights = Shape::new(weights)?.elements();
+    let batch = input.sizes().first().copied().unwrap_or(1);
+    let mut output = vec![batch, channels];
+    output.extend(window.output(input.space())?);
+    Ok(Made {
+        output: Shape::new(output)?,
+        parameters: weights + if bias { channels } else { 0 },
+        kind: Some(Kind::Convolution(Convolution {
+            window,
+            channels,
+            groups,
+            bias,
+            transposed: false,
+        })),
+    })
+}
+
+fn fully_connected(
+    arguments: &mut Arguments<'_>,
+    inputs: u64,
+    outer: &[u64],
+) -> Result<Made, String> {
+    let outputs = arguments.number("a number of outputs")?;
+    let bias = arguments.flag("bias");
+    let weights = Shape::new(vec![inputs, outputs])?.elements();
+    let mut sizes = outer.to_vec();
+    sizes.push(outputs);
+    Ok(Made {
+        kind: Some(Kind::FullyConnected {
+            inputs,
+            outputs,
+            bias,
+        }),
+        output: Shape::new(sizes)?,
+        parameters: weights + if bias { outputs } else { 0 },
+    })
+}
+
+fn pool(arguments: &mut Arguments<'_>, input: &Shape, kind: PoolKind) -> Result<Made, String> {
+    let window = window(arguments, input)?;
+    let mut sizes = input.sizes()[..2.min(input.rank())].to_vec();
+    sizes.extend(window.output(input.space())?);
+    Ok(Made {
+        kind: Some(Kind::Pool { kind, window }),
+        output: Shape::new(sizes)?,
+        parameters: 0,
+    })
+}
+
+/// Self-attention with the projections that go with it: queries, keys, values and the output are layers of
+/// their own in the text; this is the part without weights.
+fn attention(arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made, String> {
+    let heads = arguments.number_option("heads", 1)?;
+    match input.sizes() {
+        [batch, positions, width] if heads > 0 && width % (3 * heads) == 0 => {
+            let size = width / 3 / heads;
+            Ok(Made {
+                kind: Some(Kind::Attention {
+                    heads,
+                    sizes: (size, size),
+                    positions: (*positions, *positions),
+                }),
+                output: Shape::new(vec![*batch, *positions, width / 3])?,
+                parameters: 0,
+            })
+        }
+        _ => Err(format!(
+            "`attention` needs queries, keys and values side by side, for {heads} heads; this is {input}"
+        )),
+    }
+}
+
+/// Several tensors as one.
+pub fn join(word: &str, inputs: &[Shape]) -> Result<(Kind, Shape), String> {
+    let first = inputs.first().ok_or("there is nothing to join")?;
+    match word {
+        "concat" => {
+            let mut sizes = first.sizes().to_vec();
+            let alike = |shape: &Shape| {
+                shape.rank() == first.rank()
+                    && shape.space() == first.space()
+                    && shape.sizes().first() == first.sizes().first()
+            };
+            if let Some(other) = inputs.iter().find(|shape| !alike(shape)) {
+                return Err(format!("{first} and {other} cannot be side by side"));
+            }
+            if let Some(channels) = sizes.get_mut(1) {
+                *channels = inputs.iter().map(Shape::channels).sum();
+            }
+            Ok((Kind::Concat, Shape::new(sizes)?))
+        }
+        _ => {
+            if let Some(other) = inputs.iter().find(|shape| *shape != first) {
+                return Err(format!(
+                    "{first} and {other} differ, and cannot be combined"
+                ));
+            }
+            let arithmetic = match word {
+                "add" => Arithmetic::Add,
+                _ => Arithmetic::Multiply,
+            };
+            Ok((Kind::ElementWise(arithmetic), first.clone()))
+        }
+    }
+}

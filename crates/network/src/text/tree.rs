@@ -1,0 +1,87 @@
+//! From lines to nested statements.
+
+use super::Fault;
+
+/// A line and the lines indented under it.
+#[derive(Debug, Default)]
+pub struct Statement {
+    pub line: usize,
+    pub words: Vec<String>,
+    pub children: Vec<Statement>,
+}
+
+impl Statement {
+    /// Only definitions, branches and repetitions hold lines of their own.
+    pub fn check(&self) -> Result<(), String> {
+        let word = self.words.first().map_or("", String::as_str);
+        let holds = matches!(word, "def" | "branch") || word == "repeat" && self.words.len() == 2;
+        match holds || self.children.is_empty() {
+            true => Ok(()),
+            false => Err(format!("nothing can be indented under `{word}`")),
+        }
+    }
+}
+
+/// No description nests deeper.
+const DEEPEST: usize = 16;
+
+/// Everything after `#` is a comment; blank lines mean nothing.
+pub fn tree(text: &str) -> Result<Vec<Statement>, Fault> {
+    // The statements that are open, each with the indentation of its children once one is known.
+    let mut open: Vec<(Option<usize>, Statement)> = vec![(Some(0), Statement::default())];
+    for (index, line) in text.lines().enumerate() {
+        let content = line.split('#').next().unwrap_or_default().trim_end();
+        let indent = content.len() - content.trim_start().len();
+        if content.trim().is_empty() {
+            continue;
+        }
+        let fault = |problem: &str| Err((index + 1, problem.to_owned()));
+        if content[..indent].contains('\t') {
+            return fault("indent with spaces");
+        }
+        while open.len() > 1 && open[open.len() - 1].0.is_some_and(|own| indent < own)
+            || open.len() > 1 && open[open.len() - 1].0.is_none() && indent <= own(&open)
+        {
+            close(&mut open);
+        }
+        let last = open.len() - 1;
+        match open[last].0 {
+            Some(own) if own != indent => return fault("the indentation fits no line above"),
+            None => open[last].0 = Some(indent),
+            Some(_) => {}
+        }
+        if open.len() > DEEPEST {
+            return fault("this is nested too deep");
+        }
+        let words = content.split_whitespace().map(str::to_owned).collect();
+        open.push((
+            None,
+            Statement {
+                line: index + 1,
+                words,
+                children: Vec::new(),
+            },
+        ));
+    }
+    while open.len() > 1 {
+        close(&mut open);
+    }
+    Ok(open
+        .pop()
+        .map(|(_, root)| root.children)
+        .unwrap_or_default())
+}
+
+/// The indentation of the innermost open statement itself.
+fn own(open: &[(Option<usize>, Statement)]) -> usize {
+    let parent = open.len().checked_sub(2).and_then(|parent| open[parent].0);
+    parent.unwrap_or(0)
+}
+
+fn close(open: &mut Vec<(Option<usize>, Statement)>) {
+    if let Some((_, done)) = open.pop()
+        && let Some((_, parent)) = open.last_mut()
+    {
+        parent.children.push(done);
+    }
+}

@@ -1,0 +1,258 @@
+//! Files that are damaged, cut off or made to hurt: an error that names the node, in bounded memory and time.
+
+mod common;
+
+use common::{Message, info, ints, model, node, onnx_path, read};
+use proptest::prelude::*;
+use sweetspot_network::{Convention, Cost, Precision};
+
+fn refused(bytes: &[u8], says: &str) {
+    let error = read(bytes).unwrap_err().to_string();
+    assert!(error.contains(says), "{error}");
+}
+
+#[test]
+fn what_is_no_model() {
+    refused(b"", "it has no nodes");
+    refused(b"{\"not\": \"a model\"}", "damaged");
+    refused(&[0x80; 64], "cut off or damaged");
+    refused(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "cut off");
+}
+
+#[test]
+fn a_file_cut_off_anywhere_is_refused() {
+    let whole = std::fs::read(onnx_path("resnet50")).unwrap();
+    for end in (1..whole.len() - 64).step_by(257) {
+        // A cut between two fields of the outermost message can leave a smaller model, never a panic.
+        if let Ok(network) = read(&whole[..end]) {
+            assert!(!network.layers.is_empty());
+        }
+    }
+    refused(&whole[..whole.len() / 2], "cut off");
+}
+
+#[test]
+fn a_cycle_names_a_node_in_it() {
+    let nodes = vec![node("Relu", &["b"], &["a"]), node("Relu", &["a"], &["b"])];
+    refused(
+        &model(nodes, vec![info("x", &[1, 3])]),
+        "node `the_a` (Relu): it waits for its own output",
+    );
+}
+
+#[test]
+fn what_nobody_makes_and_what_is_made_twice() {
+    let nodes = vec![node("Relu", &["nowhere"], &["y"])];
+    refused(
+        &model(nodes, vec![]),
+        "node `the_y` (Relu): nothing makes its input `nowhere`",
+    );
+    let nodes = vec![node("Relu", &["x"], &["y"]), node("Relu", &["x"], &["y"])];
+    refused(&model(nodes, vec![info("x", &[1])]), "`y` is made twice");
+}
+
+#[test]
+fn huge_sizes_are_refused_where_they_appear() {
+    let huge = vec![info("x", &[1, i64::MAX, i64::MAX])];
+    refused(
+        &model(vec![node("Relu", &["x"], &["y"])], huge),
+        "input `x` a tensor of",
+    );
+    // Each doubling is small; forty of them are not.
+    let mut nodes = Vec::new();
+    for step in 0..60 {
+        let (from, to) = (format!("v{step}"), format!("v{}", step + 1));
+        let attribute = Message::default().text(1, "axis").int(3, 0);
+        nodes.push(node("Concat", &[&from, &from], &[&to]).message(5, attribute));
+    }
+    refused(
+        &model(nodes, vec![info("v0", &[1, 3])]),
+        "(Concat): a tensor of",
+    );
+    let pads = ints("pads", &[i64::MAX, i64::MAX, i64::MAX, i64::MAX]);
+    let kernel = ints("kernel_shape", &[1 << 40, 1 << 40]);
+    let pool = node("MaxPool", &["x"], &["y"])
+        .message(5, pads)
+        .message(5, kernel);
+    refused(
+        &model(vec![pool], vec![info("x", &[1, 3, 8, 8])]),
+        "node `the_y` (MaxPool)",
+    );
+}
+
+#[test]
+fn strides_of_zero_and_negative_pads() {
+    let input = || vec![info("x", &[1, 3, 8, 8]), info("w", &[4, 3, 3, 3])];
+    let conv = |attribute| node("Conv", &["x", "w"], &["y"]).message(5, attribute);
+    refused(
+        &model(vec![conv(ints("strides", &[0, 1]))], input()),
+        "node `the_y` (Conv)",
+    );
+    refused(
+        &model(vec![conv(ints("pads", &[-1, 0, 0, 0]))], input()),
+        "node `the_y` (Conv)",
+    );
+    refused(
+        &model(vec![conv(ints("dilations", &[1]))], input()),
+        "node `the_y` (Conv)",
+    );
+}
+
+/// Two bytes ask for a node of two hundred: what comes out of a file may not be a hundred times the file.
+#[test]
+fn a_bomb_of_empty_nodes_is_refused_before_it_is_decoded() {
+    let mut graph = Vec::new();
+    for _ in 0..3_000_000 {
+        graph.extend([0x0a, 0x00]);
+    }
+    refused(
+        &Message::default().bytes(7, &graph).0,
+        "more than 2000000 nodes",
+    );
+    // The same hidden in an attribute's list of numbers.
+    let list = Message::default().text(1, "axes").bytes(8, &[1; 3_000_000]);
+    let nodes = vec![node("Squeeze", &["x"], &["y"]).message(5, list)];
+    refused(
+        &model(nodes, vec![info("x", &[1])]),
+        "more than 2000000 nodes",
+    );
+}
+
+/// Many of everything take time that grows with the file, not with its square.
+#[test]
+fn a_hundred_thousand_unknown_operators_are_listed() {
+    let nodes: Vec<Message> = (0..100_000)
+        .map(|index| node(&format!("Op{index}"), &["x"], &[&format!("y{index}")]))
+        .collect();
+    let network = read(&model(nodes, vec![info("x", &[1])])).unwrap();
+    assert_eq!(network.unknown.len(), 100_000);
+    // A slice with a hundred thousand starts, of a constant that is folded.
+    let list = vec![0i64; 100_000];
+    let constant = node("Constant", &[], &["k"]).message(5, ints("value_ints", &[1, 2, 3]));
+    let mut slice = node("Slice", &["k"], &["y"]);
+    for key in ["starts", "ends", "axes"] {
+        slice = slice.message(5, ints(key, &list));
+    }
+    assert!(read(&model(vec![constant, slice], vec![info("x", &[1])])).is_ok());
+    let long = "n".repeat(1 << 20);
+    let error = read(&model(vec![node("Relu", &["nowhere"], &[&long])], vec![])).unwrap_err();
+    assert!(error.to_string().len() < 1000);
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    let mut graph = node("Relu", &["x"], &["y"]);
+    for _ in 0..10_000 {
+        graph = Message::default().message(1, Message::default().message(5, graph.clone()));
+        if graph.0.len() > 1 << 20 {
+            break;
+        }
+    }
+    assert!(read(&Message::default().message(7, graph).0).is_err());
+}
+
+/// Constants that grow: shapes may be followed, numbers are not kept beyond a bound.
+#[test]
+fn constants_that_double_stay_small() {
+    let mut nodes = vec![node("Shape", &["x"], &["v0"])];
+    for step in 0..45 {
+        let (from, to) = (format!("v{step}"), format!("v{}", step + 1));
+        let attribute = Message::default().text(1, "axis").int(3, 0);
+        nodes.push(node("Concat", &[&from, &from], &[&to]).message(5, attribute));
+    }
+    refused(
+        &model(nodes, vec![info("x", &[1, 2])]),
+        "(Concat): a tensor of",
+    );
+}
+
+#[test]
+fn what_cannot_be_opened() {
+    let options = Default::default();
+    let error = sweetspot_network::read_onnx("nowhere.onnx", &options).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read nowhere.onnx"));
+    let folder = std::env::temp_dir();
+    let error = sweetspot_network::read_onnx(folder.to_str().unwrap(), &options).unwrap_err();
+    assert!(error.to_string().contains("not a file"), "{error}");
+}
+
+/// Whatever is read is either refused or counted.
+fn survives(bytes: &[u8]) {
+    if let Ok(network) = read(bytes) {
+        for convention in [
+            Convention::Usual,
+            Convention::EquationsAsPrinted,
+            Convention::Table1,
+        ] {
+            let cost = Cost::of(&network, convention, Precision::Fp32, 1_000_000, true);
+            let total = cost.total();
+            assert!(total.operations.all() < u128::MAX / 2);
+        }
+    }
+}
+
+const GOOD: [&str; 8] = [
+    "convolutions",
+    "layout",
+    "transformer",
+    "attention",
+    "unknown",
+    "vit_small",
+    "swin_small",
+    "mobilenet_v3_small",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bytes_of_any_kind(bytes in proptest::collection::vec(any::<u8>(), 0..2048)) {
+        survives(&bytes);
+    }
+
+    #[test]
+    fn good_files_with_bytes_changed(
+        which in 0..GOOD.len(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = std::fs::read(onnx_path(GOOD[which])).unwrap();
+        for (position, byte) in changes {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        survives(&bytes);
+    }
+
+    #[test]
+    fn nodes_with_any_attributes(
+        operator in prop::sample::select(vec![
+            "Conv", "ConvTranspose", "MaxPool", "Gemm", "MatMul", "Reshape", "Slice", "Split", "Pad", "Tile",
+            "Expand", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Gather", "GatherND", "Resize",
+            "DepthToSpace", "ReduceMean", "ArgMax", "TopK", "Range", "ConstantOfShape", "Einsum", "Attention",
+            "Shape", "OneHot", "LRN",
+        ]),
+        sizes in proptest::collection::vec(proptest::collection::vec(1i64..9, 0..5), 1..4),
+        lists in proptest::collection::vec(proptest::collection::vec(-3i64..9, 0..7), 5),
+        wild in any::<i64>(),
+        numbers in proptest::collection::vec(prop_oneof![-3i64..9, any::<i64>()], 0..6),
+    ) {
+        let names: Vec<String> = (0..sizes.len()).map(|index| format!("x{index}")).collect();
+        let inputs = names.iter().zip(&sizes).map(|(name, sizes)| info(name, sizes)).collect();
+        let mut inputs_of: Vec<&str> = names.iter().map(String::as_str).collect();
+        inputs_of.extend(["k", "k"]);
+        let keys = ["kernel_shape", "pads", "strides", "perm", "output_shape"];
+        let mut tested = node(operator, &inputs_of, &["y", "z"]);
+        for (key, list) in keys.iter().zip(&lists) {
+            tested = tested.message(5, ints(key, list));
+        }
+        for key in ["axis", "group", "blocksize", "batch_dims", "q_num_heads", "kv_num_heads", "size"] {
+            tested = tested.message(5, Message::default().text(1, key).int(3, wild % 7));
+        }
+        let constant = node("Constant", &[], &["k"]).message(5, ints("value_ints", &numbers));
+        survives(&model(vec![constant, tested], inputs));
+    }
+}

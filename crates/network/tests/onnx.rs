@@ -1,0 +1,187 @@
+//! ONNX files from PyTorch (tests/onnx/export.py) and from the `onnx` package (tests/onnx/write.py).
+
+mod common;
+
+use common::{macs, onnx, onnx_path};
+use serde_json::Value;
+use sweetspot_network::{Kind, OnnxOptions, built_in, read_onnx};
+
+fn json(name: &str) -> Value {
+    let path = onnx_path(name).with_extension("json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// PyTorch's own counter cannot see into scaled dot-product attention on a CPU: 12 blocks of 197 tokens and
+/// a width of 768, 2 of 17 and 64.
+fn unseen(name: &str) -> u128 {
+    match name {
+        "vit_b_16_dynamo" => 12 * 2 * 197 * 197 * 768,
+        "vit_small" => 2 * 2 * 17 * 17 * 64,
+        _ => 0,
+    }
+}
+
+#[test]
+fn multiply_accumulates_are_those_that_pytorch_counts() {
+    let counts = json("counts");
+    let counts = counts.as_object().unwrap();
+    assert_eq!(counts.len(), 24);
+    for (name, published) in counts {
+        let network = onnx(name);
+        assert!(
+            network.is_whole(),
+            "{name}: {:?} {:?}",
+            network.unknown,
+            network.shapeless
+        );
+        let published = u128::from(published["macs"].as_u64().unwrap()) + unseen(name);
+        assert_eq!(macs(&network), published, "{name}");
+    }
+}
+
+/// The new exporter folds batch normalisation into convolutions and, like the old one for Swin, writes masks
+/// and tables down as weights; so only files that keep them apart can agree.
+#[test]
+fn parameters_are_those_that_pytorch_counts() {
+    let counts = json("counts");
+    for (name, published) in counts.as_object().unwrap() {
+        if name.ends_with("_dynamo") || name == "swin_small" {
+            continue;
+        }
+        assert_eq!(
+            onnx(name).parameters(),
+            published["parameters"].as_u64().unwrap(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn files_and_built_in_descriptions_agree_exactly() {
+    for name in [
+        "alexnet",
+        "vgg16",
+        "vgg19",
+        "inception_v3",
+        "resnet50",
+        "resnet101",
+        "resnet152",
+        "mobilenet_v2",
+    ] {
+        let (file, own) = (onnx(name), built_in(name).unwrap());
+        assert_eq!(file.parameters(), own.parameters(), "{name}");
+        assert_eq!(macs(&file), macs(&own), "{name}");
+        // Layer by layer too, where both order the layers with weights alike.
+        let weighted = |network: &sweetspot_network::Network| -> Vec<(u64, String)> {
+            let layers = network.layers.iter().filter(|layer| {
+                matches!(
+                    layer.kind,
+                    Kind::Convolution(_) | Kind::FullyConnected { .. }
+                )
+            });
+            let mut layers: Vec<_> = layers
+                .map(|layer| (layer.parameters, layer.outputs[0].to_string()))
+                .collect();
+            layers.sort();
+            layers
+        };
+        assert_eq!(weighted(&file), weighted(&own), "{name}");
+    }
+}
+
+/// The package that defines ONNX infers the same shapes.
+#[test]
+fn shapes_are_those_that_onnx_infers() {
+    let mut compared = 0;
+    for (name, shapes) in json("shapes").as_object().unwrap() {
+        let network = onnx(name);
+        assert!(
+            network.is_whole(),
+            "{name}: {:?} {:?}",
+            network.unknown,
+            network.shapeless
+        );
+        for layer in &network.layers {
+            let Some(sizes) = shapes.get(&layer.name) else {
+                continue;
+            };
+            let sizes: Vec<u64> = serde_json::from_value(sizes.clone()).unwrap();
+            assert_eq!(layer.outputs[0].sizes(), sizes, "{name}: {}", layer.name);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 25, "only {compared} shapes compared");
+}
+
+#[test]
+fn weights_without_bytes_and_weights_as_inputs_count() {
+    // Table, projection with bias, normalisation; and what attention multiplies.
+    let network = onnx("transformer");
+    assert_eq!(network.parameters(), 100 * 32 + 32 * 96 + 96 + 2 * 32);
+    assert_eq!(macs(&network), 10 * 32 * 96 + 2 * 10 * 10 * 32);
+    let network = onnx("convolutions");
+    assert_eq!(
+        network.parameters(),
+        16 * 4 * 9 + 16 + 16 * 25 + 16 * 6 * 9 + 2 * 12 + 12 * 2 * 9
+    );
+    let network = onnx("attention");
+    assert_eq!(network.batch, 2);
+    assert_eq!(macs(&network), 2 * 10 * 12 * 128);
+}
+
+#[test]
+fn unknown_operators_are_listed_and_what_follows_them() {
+    let network = onnx("unknown");
+    let unknown: Vec<_> = network
+        .unknown
+        .iter()
+        .map(|one| one.operator.as_str())
+        .collect();
+    assert_eq!(unknown, ["Det", "NonZero"]);
+    assert_eq!(network.shapeless, ["`e` (Relu)", "`y` (Transpose)"]);
+    assert_eq!(network.layers.len(), 1);
+}
+
+#[test]
+fn sizes_that_are_missing_can_be_given() {
+    let path = onnx_path("no_sizes");
+    let path = path.to_str().unwrap();
+    let error = read_onnx(path, &OnnxOptions::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("input `x` has no size for its axis 2 (`H`)"),
+        "{error}"
+    );
+    let given = |name: &str, shape: &str| OnnxOptions {
+        inputs: vec![(name.to_owned(), shape.parse().unwrap())],
+    };
+    let network = read_onnx(path, &given("x", "4x3x10x12")).unwrap();
+    assert_eq!(network.batch, 4);
+    assert_eq!(network.layers[0].outputs[0].to_string(), "4x4x8x10");
+    let error = read_onnx(path, &given("z", "1x1")).unwrap_err().to_string();
+    assert!(
+        error.contains("input `z` is not there; the inputs are x, w"),
+        "{error}"
+    );
+}
+
+#[test]
+fn shapes_that_do_not_fit_name_the_node() {
+    let path = onnx_path("does_not_fit");
+    let error = read_onnx(path.to_str().unwrap(), &OnnxOptions::default()).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("node `y` (Conv): filters for 1 groups of 5 channels"),
+        "{error}"
+    );
+}
+
+/// How fast it is: benchmarks, `network`.
+#[test]
+fn a_thousand_layers_are_read() {
+    let network = onnx("thousand_layers");
+    assert_eq!(network.layers.len(), 1000);
+    assert_eq!(network.parameters(), 333 * (64 * 64 * 9 + 128));
+    assert_eq!(macs(&network), 333 * 56 * 56 * 64 * 64 * 9);
+}
