@@ -42,6 +42,7 @@ fn twelve_sweeps() -> Result<()> {
             for network in NETWORKS {
                 let conduct = Conduct {
                     threads: NonZeroUsize::new(threads).context("at least one thread")?,
+                    ..Conduct::default()
                 };
                 let sweep = Sweep::prepare(&Definition::simulated(gpu, network))?;
                 studies.push(sweep.run(None, &conduct, &mut ())?);

@@ -101,8 +101,11 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A study in a list: its folder, and what it is or why it cannot be read.
+pub type Listed = (String, Result<(Outline, Info), String>);
+
 /// A line for each study, or why it cannot be read.
-pub fn studies_text(studies: &[(String, Result<(Outline, Info), String>)]) -> String {
+pub fn studies_text(studies: &[Listed]) -> String {
     if studies.is_empty() {
         return "no studies here: `sweetspot sweep` makes one\n".to_owned();
     }

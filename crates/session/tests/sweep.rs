@@ -111,6 +111,7 @@ fn the_number_of_threads_changes_no_bit() {
     for threads in [2, 3, 7] {
         let conduct = Conduct {
             threads: NonZeroUsize::new(threads).unwrap(),
+            ..Conduct::default()
         };
         let sweep = Sweep::prepare(&of_v100("resnet50")).unwrap();
         let together = sweep.run(None, &conduct, &mut ());

@@ -68,9 +68,12 @@ pub enum SamplerError {
     Died(DeviceId),
 }
 
+/// What was read from a device.
+type Read = (Trace, Vec<Beside>);
+
 enum Order {
     Mark(Moment),
-    Cut(Sender<(Trace, Vec<Beside>)>),
+    Cut(Sender<Read>),
     Stop,
 }
 
@@ -83,7 +86,7 @@ pub struct Sampler {
 struct Reader {
     device: DeviceId,
     orders: Sender<Order>,
-    thread: JoinHandle<(Trace, Vec<Beside>)>,
+    thread: JoinHandle<Read>,
     latest: Arc<Mutex<Option<Watts>>>,
 }
 
@@ -195,11 +198,11 @@ fn read_until_told(
     clock: &dyn Clock,
     inbox: &Receiver<Order>,
     latest: &Mutex<Option<Watts>>,
-) -> (Trace, Vec<Beside>) {
+) -> Read {
     let cap = device.power_limits().ok().map(|limits| limits.enforced);
     let mut recorder = Recorder::new(device.descriptor(), cap, choice, clock.now());
     let mut stop_at = None;
-    let mut cut: Option<(Moment, Sender<(Trace, Vec<Beside>)>)> = None;
+    let mut cut: Option<(Moment, Sender<Read>)> = None;
     loop {
         let now = clock.now();
         if stop_at.is_some_and(|at| now >= at) && recorder.is_settled() {
