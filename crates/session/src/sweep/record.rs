@@ -125,6 +125,15 @@ const OUT_OF_MEMORY: [&str; 5] = [
     "cudnn_status_alloc_failed",
 ];
 
+/// The whole of it is kept with the run's output.
+fn shortened(line: &str) -> String {
+    const MOST: usize = 160;
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
 /// How a run failed, if it did.
 pub fn failure_of(run: &ChildRun, request: &MeasureRequest) -> Option<Failure> {
     let (status, reason) = match run.ended {
@@ -144,7 +153,9 @@ pub fn failure_of(run: &ChildRun, request: &MeasureRequest) -> Option<Failure> {
                 false => Status::Failed,
             };
             let last = run.output.lines().rfind(|line| !line.trim().is_empty());
-            let last = last.map_or(String::new(), |line| format!(": {}", line.trim()));
+            let last = last.map_or(String::new(), |line| {
+                format!(": {}", shortened(line.trim()))
+            });
             let how = match ended {
                 Ended::Code(code) => format!("the command ended with code {code}"),
                 Ended::Signal(signal) => format!("the command was ended by signal {signal}"),
