@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Question;
-use sweetspot_report::{study_csv, study_json, study_markdown};
-use sweetspot_study::Study;
+use sweetspot_report::{
+    Grouped, Made, Timeline, View, report_json, report_markdown, runs_to_show, study_csv,
+    study_html, study_json, study_markdown,
+};
+use sweetspot_study::{Store, Study, read_samples};
 use tempfile::NamedTempFile;
 
 use crate::args::ExportArgs;
@@ -92,22 +95,24 @@ pub struct StudyDocuments {
     json: Option<Document>,
     csv: Option<Document>,
     markdown: Option<Document>,
+    html: Option<Document>,
 }
 
 impl StudyDocuments {
     pub fn open(args: &ExportArgs) -> Result<Self> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
         let documents = Self {
-            json: open(&args.export_json)?,
-            csv: open(&args.export_csv)?,
-            markdown: open(&args.export_md)?,
+            json: open(&args.text.export_json)?,
+            csv: open(&args.text.export_csv)?,
+            markdown: open(&args.text.export_md)?,
+            html: open(&args.export_html)?,
         };
         refuse_twins(&documents.all())?;
         Ok(documents)
     }
 
     fn all(&self) -> Vec<&Document> {
-        let all = [&self.json, &self.csv, &self.markdown];
+        let all = [&self.json, &self.csv, &self.markdown, &self.html];
         all.into_iter().flatten().collect()
     }
 
@@ -119,19 +124,108 @@ impl StudyDocuments {
         self.all().iter().any(|document| document.is_stdout())
     }
 
+    /// The results as they are at hand.
     pub fn write(&self, study: &Study, question: &Question) -> Result<()> {
+        self.write_all(
+            study,
+            || study_json(study, question),
+            || study_markdown(study, question),
+        )?;
+        self.write_page(study, question, &Made::default())
+    }
+
+    /// The results of a study that is kept, and its readings over time.
+    pub fn write_kept(&self, store: &Store, study: &Study, question: &Question) -> Result<()> {
+        self.write_all(
+            study,
+            || study_json(study, question),
+            || study_markdown(study, question),
+        )?;
+        self.write_kept_page(store, study, question, None)
+    }
+
+    /// All that `report` says.
+    pub fn write_report(
+        &self,
+        store: &Store,
+        study: &Study,
+        question: &Question,
+        grouped: Option<&Grouped>,
+    ) -> Result<()> {
+        self.write_all(
+            study,
+            || report_json(study, question, grouped),
+            || report_markdown(study, question, grouped),
+        )?;
+        self.write_kept_page(store, study, question, grouped)
+    }
+
+    fn write_all(
+        &self,
+        study: &Study,
+        as_json: impl FnOnce() -> serde_json::Value,
+        as_markdown: impl FnOnce() -> String,
+    ) -> Result<()> {
         if let Some(json) = &self.json {
-            let document = study_json(study, question);
-            json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+            json.write(&(serde_json::to_string_pretty(&as_json())? + "\n"))?;
         }
         if let Some(csv) = &self.csv {
             csv.write(&study_csv(study)?)?;
         }
         if let Some(markdown) = &self.markdown {
-            markdown.write(&study_markdown(study, question))?;
+            markdown.write(&as_markdown())?;
         }
         Ok(())
     }
+
+    fn write_kept_page(
+        &self,
+        store: &Store,
+        study: &Study,
+        question: &Question,
+        grouped: Option<&Grouped>,
+    ) -> Result<()> {
+        if self.html.is_none() {
+            return Ok(());
+        }
+        let outline = store.outline()?;
+        let made = Made {
+            outline: Some(&outline),
+            timelines: &timelines(store, study, question),
+            grouped,
+        };
+        self.write_page(study, question, &made)
+    }
+
+    fn write_page(&self, study: &Study, question: &Question, made: &Made<'_>) -> Result<()> {
+        match &self.html {
+            Some(html) => html.write(&study_html(study, question, made)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Readings larger than this would keep a reader waiting.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The readings of the runs that a page shows; what cannot be read is said and left out.
+pub fn timelines(store: &Store, study: &Study, question: &Question) -> Vec<Timeline> {
+    let mut found = Vec::new();
+    for (label, run) in runs_to_show(&View::new(study, question)) {
+        let path = store.samples_file(run);
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        if file.metadata().is_ok_and(|about| about.len() > MOST_BYTES) {
+            eprintln!("sweetspot: the readings of run {run} are too many to be drawn");
+            continue;
+        }
+        match read_samples(file) {
+            Ok(series) => found.push(Timeline { label, series }),
+            Err(problem) => eprintln!("sweetspot: cannot read {}: {problem}", path.display()),
+        }
+    }
+    found
 }
 
 /// Two documents in one place would be none.

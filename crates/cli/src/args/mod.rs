@@ -1,6 +1,7 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
 mod measure;
+mod report;
 mod run;
 mod see;
 mod shared;
@@ -11,6 +12,7 @@ mod sweep;
 use clap::{Parser, Subcommand};
 
 pub use measure::MeasureArgs;
+pub use report::{CompareArgs, FigureArgs, ReportArgs};
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
 pub use shared::ExportArgs;
@@ -36,6 +38,8 @@ pub enum Command {
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(RunArgs),
+    Report(Box<ReportArgs>),
+    Compare(Box<CompareArgs>),
     Study(StudyArgs),
     Task(TaskArgs),
     /// Put back what was left changed on a GPU, after a crash or a kill.
