@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Question;
 use sweetspot_report::{
-    Grouped, Made, Timeline, View, report_json, report_markdown, runs_to_show, study_csv,
+    Made, Timeline, View, report_json, report_markdown, runs_to_show, study_csv,
     study_html, study_json, study_markdown,
 };
 use sweetspot_study::{Store, Study, read_samples};
@@ -120,6 +120,11 @@ impl StudyDocuments {
         self.all().is_empty()
     }
 
+    /// Whether a page is wanted, which shows runs over time.
+    pub fn has_page(&self) -> bool {
+        self.html.is_some()
+    }
+
     pub fn on_stdout(&self) -> bool {
         self.all().iter().any(|document| document.is_stdout())
     }
@@ -141,23 +146,22 @@ impl StudyDocuments {
             || study_json(study, question),
             || study_markdown(study, question),
         )?;
-        self.write_kept_page(store, study, question, None)
+        self.write_kept_page(store, study, question)
     }
 
     /// All that `report` says.
     pub fn write_report(
         &self,
-        store: &Store,
         study: &Study,
         question: &Question,
-        grouped: Option<&Grouped>,
+        made: &Made<'_>,
     ) -> Result<()> {
         self.write_all(
             study,
-            || report_json(study, question, grouped),
-            || report_markdown(study, question, grouped),
+            || report_json(study, question, made.grouped),
+            || report_markdown(study, question, made.grouped),
         )?;
-        self.write_kept_page(store, study, question, grouped)
+        self.write_page(study, question, made)
     }
 
     fn write_all(
@@ -183,7 +187,6 @@ impl StudyDocuments {
         store: &Store,
         study: &Study,
         question: &Question,
-        grouped: Option<&Grouped>,
     ) -> Result<()> {
         if self.html.is_none() {
             return Ok(());
@@ -191,8 +194,8 @@ impl StudyDocuments {
         let outline = store.outline()?;
         let made = Made {
             outline: Some(&outline),
-            timelines: &timelines(store, study, question),
-            grouped,
+            timelines: &timelines(store, &View::new(study, question), &[]),
+            grouped: None,
         };
         self.write_page(study, question, &made)
     }
@@ -209,9 +212,9 @@ impl StudyDocuments {
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The readings of the runs that a page shows; what cannot be read is said and left out.
-pub fn timelines(store: &Store, study: &Study, question: &Question) -> Vec<Timeline> {
+pub fn timelines(store: &Store, view: &View<'_>, asked: &[u64]) -> Vec<Timeline> {
     let mut found = Vec::new();
-    for (label, run) in runs_to_show(&View::new(study, question)) {
+    for (label, run) in runs_to_show(view, asked) {
         let path = store.samples_file(run);
         let Ok(file) = File::open(&path) else {
             continue;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use sweetspot_decide::NoChoice;
-use sweetspot_report::{Figure, Grouping, View, figure_svg, figures, grouped, report_text};
+use sweetspot_report::{Figure, Grouping, Made, View, figure_svg, figures, grouped, report_text};
 use sweetspot_study::{Axis, Store};
 
 use crate::NOT_MET;
@@ -29,13 +29,28 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
         )?),
         None => None,
     };
+    let runs = study.points.iter().chain([&study.reference]).flat_map(|point| &point.runs);
+    let known: Vec<u64> = runs.map(|run| study.plan.id(run.task)).collect();
+    if let Some(unknown) = args.run.iter().find(|run| !known.contains(run)) {
+        bail!("the study has no run {unknown}: `sweetspot study show` lists them");
+    }
+    let outline = store.outline()?;
+    let draws = documents.has_page() || args.figures.export_figures.is_some();
+    let timelines = match draws {
+        true => timelines(&store, &view, &args.run),
+        false => Vec::new(),
+    };
     if !documents.on_stdout() {
         print(&report_text(&study, &question, grouped.as_ref()))?;
     }
-    documents.write_report(&store, &study, &question, grouped.as_ref())?;
+    let made = Made {
+        outline: Some(&outline),
+        timelines: &timelines,
+        grouped: grouped.as_ref(),
+    };
+    documents.write_report(&study, &question, &made)?;
     if args.figures.export_figures.is_some() {
-        let drawn = figures(&view, &timelines(&store, &study, &question));
-        write_figures(&args.figures, &drawn)?;
+        write_figures(&args.figures, &figures(&view, &timelines))?;
     }
     let unmet = matches!(view.choice, Err(NoChoice::OutsideLimits { .. }));
     Ok(ExitCode::from(if unmet { NOT_MET } else { 0 }))

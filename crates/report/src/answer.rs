@@ -163,17 +163,15 @@ fn value(view: &View<'_>, objective: Objective) -> String {
 
 fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
     let choice = view.choice.as_ref().ok()?;
-    let name = format!("against {}", view.reference_setting());
+    let name = "reference".to_owned();
     if Some(choice.candidate) == view.reference_index() {
         return None;
     }
     let Some(margin) = choice.against_reference else {
-        return Some((
-            name,
-            "not to be told: the reference has no value".to_owned(),
-        ));
+        return Some((name, format!("{}: has no value to compare with", view.reference_setting())));
     };
-    let mut text = ahead(&margin, view, view.question.objective);
+    let text = ahead(&margin, view, view.question.objective);
+    let mut text = format!("{}: {text}", view.reference_setting());
     if let Some((time, energy)) = view.relative(choice.candidate) {
         let (energy, time) = (percent(energy - 1.0), percent(time - 1.0));
         text += &format!("; energy {energy}, time {time}");
@@ -205,11 +203,13 @@ fn size(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
 fn ahead(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
     let size = size(margin, view, objective);
     match margin.standing {
-        Standing::Better => format!("{size} better, significantly"),
-        Standing::Worse => format!("{size} worse"),
-        Standing::Same if margin.by < 0.0 => format!("{size} worse, no significant difference"),
-        Standing::Same => format!("{size} better, no significant difference"),
-        Standing::Unknown => format!("{size} better, for one run"),
+        Standing::Better => format!("the choice is {size} better, significantly"),
+        Standing::Worse => format!("the choice is {size} worse"),
+        Standing::Same if margin.by < 0.0 => {
+            format!("the choice is {size} worse, no significant difference")
+        }
+        Standing::Same => format!("the choice is {size} better, no significant difference"),
+        Standing::Unknown => format!("the choice is {size} better, for one run"),
     }
 }
 

@@ -9,7 +9,7 @@ use sweetspot_study::Study;
 use crate::answer::Answer;
 use crate::choices::{axis_name, choices, setting};
 use crate::groups::Grouped;
-use crate::ranges::better;
+use crate::ranges::{Better, better};
 use crate::table::Rows;
 use crate::terminal::{rows, shortfalls, title};
 use crate::view::View;
@@ -109,7 +109,8 @@ fn table(view: &View<'_>) -> String {
         "vs default\n[%]",
         "Time\n[s]",
         "vs default\n[%]",
-    ]);
+    ])
+    .with_texts(2);
     for (index, row) in choices(view.study, view.question).into_iter().enumerate() {
         let percent = |ratio: Option<Ratio>| match ratio {
             Some(ratio) if index > 0 => format!("{:+.1}", 100.0 * ratio.get()),
@@ -136,6 +137,14 @@ fn ranges(view: &View<'_>) -> Option<Vec<String>> {
     let mut lines = Vec::new();
     for axis in &view.varied {
         let mut of_axis = all.iter().filter(|one| one.axis == *axis).peekable();
+        let nowhere = |one: &Better| matches!(&one.ranges, Ok(ranges) if ranges.is_empty());
+        if all.iter().filter(|one| one.axis == *axis).all(nowhere) {
+            if of_axis.peek().is_some() {
+                let text = format!("Better than {}, by {}: nowhere", view.reference_setting(), axis_name(axis));
+                lines.push(wrapped(&text, 2));
+            }
+            continue;
+        }
         if of_axis.peek().is_some() {
             let text = format!(
                 "Better than {}, by {}:",

@@ -12,6 +12,7 @@ const PLAIN: TableStyle =
 pub struct Rows {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
+    texts: usize,
 }
 
 impl Rows {
@@ -19,7 +20,14 @@ impl Rows {
         Self {
             header: header.iter().map(|text| (*text).to_owned()).collect(),
             rows: Vec::new(),
+            texts: 1,
         }
+    }
+
+    /// With so many columns of text before the numbers.
+    pub fn with_texts(mut self, texts: usize) -> Self {
+        self.texts = texts;
+        self
     }
 
     pub fn push(&mut self, row: Vec<String>) {
@@ -29,6 +37,11 @@ impl Rows {
     /// The headings.
     pub fn header(&self) -> &[String] {
         &self.header
+    }
+
+    /// How many columns of text come before the numbers.
+    pub const fn texts(&self) -> usize {
+        self.texts
     }
 
     /// The rows.
@@ -69,7 +82,7 @@ impl Rows {
         if let Some(width) = width {
             table.set_width(width as u16);
         }
-        for column in table.column_iter_mut().skip(1) {
+        for column in table.column_iter_mut().skip(self.texts) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let drawn = table.to_string();

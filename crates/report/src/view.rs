@@ -147,7 +147,7 @@ impl<'a> View<'a> {
         let values = self.values(axis);
         let numbers: Option<Vec<f64>> = values.iter().map(|text| finite(text)).collect();
         let doubles = |numbers: &[f64]| match (numbers.first(), numbers.last()) {
-            (Some(first), Some(last)) => *first > 0.0 && last / first >= 4.0,
+            (Some(first), Some(last)) => *first > 0.0 && last / first >= 2.0,
             _ => false,
         };
         let sized = matches!(axis, Axis::Gpus) || *axis == Axis::Parameter(BATCH.to_owned());

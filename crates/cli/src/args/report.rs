@@ -50,6 +50,10 @@ pub struct ReportArgs {
     )]
     pub mean: Mean,
 
+    /// Runs to draw over time, by their numbers in `study show` [default: one of the reference, one of the choice].
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub run: Vec<u64>,
+
     #[command(flatten)]
     pub export: ExportArgs,
 

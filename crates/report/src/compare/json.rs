@@ -103,8 +103,11 @@ fn best(compared: &Compared<'_>) -> Value {
                 continue;
             };
             let value = choice.value.value;
+            let mean = view.mean(choice.candidate).and_then(|mean| compared.same_work(mean));
+            let own = mean.and_then(|mean| objective.value(&mean, view.comparison.basis()).ok());
+            let own = own.filter(|_| !objective.needs_reference());
             if index == 0 {
-                first = Some(value);
+                first = own;
             }
             let mut object = Map::new();
             object.insert("study".into(), json!(index));
@@ -112,9 +115,8 @@ fn best(compared: &Compared<'_>) -> Value {
             let configuration = &view.study.points[choice.candidate].configuration;
             object.insert("settings".into(), settings(configuration));
             object.insert("value".into(), json!(value));
-            let relative = first
-                .map(|first| value / first - 1.0)
-                .filter(|share| share.is_finite());
+            let relative = first.zip(own).map(|(first, own)| own / first - 1.0);
+            let relative = relative.filter(|share| share.is_finite());
             object.extend(relative.map(|share| ("relative_to_first".to_owned(), json!(share))));
             if let Some((time, energy)) = view.relative(choice.candidate) {
                 let own = json!({"time": time - 1.0, "energy": energy - 1.0});

@@ -11,7 +11,7 @@ pub use text::{best, by_phase, compare_markdown, compare_text, differences, name
 
 use std::collections::BTreeSet;
 
-use sweetspot_decide::{Objective, Question};
+use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_stats::{Difference, Summary};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
 
@@ -178,6 +178,25 @@ impl<'a> Compared<'a> {
             &measure.values(first, &self.sides[0].view)?,
             &measure.values(here, &self.sides[side].view)?,
         )
+    }
+
+    /// Whether all studies know what they did, so that they are compared for an item.
+    pub fn is_per_item(&self) -> bool {
+        self.measures.contains(&Measure::TimePerItem)
+    }
+
+    /// The outcome for one item where items are known in all studies, else as it is.
+    pub fn same_work(&self, outcome: &Outcome) -> Option<Outcome> {
+        let items = match self.is_per_item() {
+            true => outcome.items.filter(|items| *items > 0.0)?,
+            false => return Some(outcome.clone()),
+        };
+        Some(Outcome {
+            time: outcome.time / items,
+            energy: outcome.energy.map(|energy| energy / items),
+            items: Some(1.0),
+            ..outcome.clone()
+        })
     }
 
     /// The objectives that the best are told by.

@@ -1,8 +1,11 @@
 //! Studies side by side, for a terminal and for a document.
 
+use sweetspot_decide::{Objective, Outcome};
+
 use super::{Common, Compared, Contrast, Measure};
 use crate::choices::label;
 use crate::table::Rows;
+use crate::view::View;
 use crate::words::{amount, percent, wrapped};
 
 /// Settings that a terminal shows at most.
@@ -32,6 +35,11 @@ pub fn compare_text(compared: &Compared<'_>) -> String {
     parts.push(wrapped(LEGEND, 0));
     parts.extend(compared.notes.iter().map(|note| wrapped(note, 2)));
     parts.join("\n\n") + "\n"
+}
+
+/// An objective's value for the same work.
+fn value(view: &View<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
+    objective.value(outcome, view.comparison.basis()).ok()
 }
 
 /// For a document.
@@ -78,21 +86,27 @@ fn heading(compared: &Compared<'_>, side: usize) -> String {
 
 /// The best of each study by each objective, against its own reference and against the first's best.
 pub fn best(compared: &Compared<'_>) -> Rows {
+    let (time, energy) = match compared.is_per_item() {
+        true => ("Time\n[ms/item]", "Energy\n[J/item]"),
+        false => ("Time\n[s]", "Energy\n[kJ]"),
+    };
     let mut rows = Rows::new(&[
         "Best by",
         "Study",
         "Setting",
-        "Time\n[s]",
+        time,
         "vs default\n[%]",
-        "Energy\n[kJ]",
+        energy,
         "vs default\n[%]",
         "vs first\n[%]",
-    ]);
+    ])
+    .with_texts(3);
     for objective in compared.objectives() {
         let mut first = None;
         for (index, side) in compared.sides.iter().enumerate() {
             let view = &side.view;
             let target = label(objective);
+            let per_item = compared.is_per_item();
             let choice = match view.comparison.choose(objective, &view.question.limits) {
                 Ok(choice) => choice,
                 Err(_) => {
@@ -102,24 +116,35 @@ pub fn best(compared: &Compared<'_>) -> Rows {
                     continue;
                 }
             };
+            let mean = view.mean(choice.candidate).and_then(|mean| compared.same_work(mean));
+            let own = mean.as_ref().and_then(|mean| value(view, objective, mean));
             if index == 0 {
-                first = Some(choice.value.value);
+                first = own;
             }
-            let mean = view.mean(choice.candidate);
             let relative = view.relative(choice.candidate);
             let plain = |change: f64| percent(change).replace(" %", "");
             let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             let against = first
                 .filter(|_| index > 0 && !objective.needs_reference())
-                .map(|first| choice.value.value / first - 1.0)
+                .zip(own)
+                .map(|(first, own)| own / first - 1.0)
                 .filter(|change| change.is_finite());
             rows.push(vec![
                 target,
                 side.name.clone(),
                 view.setting(choice.candidate),
-                known(mean.map(|mean| format!("{:.1}", mean.time.get()))),
+                known(mean.as_ref().map(|mean| match per_item {
+                    true => amount(1e3 * mean.time.get(), ""),
+                    false => format!("{:.1}", mean.time.get()),
+                })),
                 known(relative.map(|(time, _)| plain(time - 1.0))),
-                known(mean.and_then(|mean| Some(format!("{:.3}", mean.energy?.get() / 1e3)))),
+                known(mean.as_ref().and_then(|mean| {
+                    let energy = mean.energy?.get();
+                    Some(match per_item {
+                        true => amount(energy, ""),
+                        false => format!("{:.3}", energy / 1e3),
+                    })
+                })),
                 known(relative.map(|(_, energy)| plain(energy - 1.0))),
                 known(against.map(plain)),
             ]);
@@ -221,6 +246,10 @@ pub fn by_phase(compared: &Compared<'_>, side: usize, most: usize) -> Option<Row
                 Measure::PhaseTime(phase.clone()),
                 Measure::PhaseEnergy(phase.clone()),
             ];
+            let told = measures.iter().filter_map(|measure| compared.contrast(common, side, measure));
+            if told.into_iter().all(|contrast| contrast.first == 0.0 && contrast.here == 0.0) {
+                continue;
+            }
             let name = format!("{}: {phase}", common.setting);
             rows.push(row(compared, common, side, &measures, &name));
         }

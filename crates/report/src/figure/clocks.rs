@@ -22,12 +22,11 @@ pub fn by_parameter(view: &View<'_>) -> Vec<Figure> {
         if !(is_clock || is_cap && !by.is_empty()) {
             continue;
         }
-        if by.is_empty() {
+        let drawn: Vec<Figure> = by.iter().filter_map(|other| figure(view, axis, Some(other))).collect();
+        if drawn.is_empty() && is_clock {
             figures.extend(figure(view, axis, None));
         }
-        for other in by {
-            figures.extend(figure(view, axis, Some(&other)));
-        }
+        figures.extend(drawn);
     }
     figures
 }
@@ -147,7 +146,9 @@ fn figure(view: &View<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
             });
         }
     }
-    if charts.is_empty() {
+    // One line alone tells nothing of the other axis.
+    let least = if by.is_some() { 2 } else { 1 };
+    if charts.iter().all(|chart| chart.lines.len() < least) {
         return None;
     }
     let others: Vec<String> = view

@@ -3,7 +3,7 @@
 use sweetspot_decide::{Estimate, Objective};
 use sweetspot_study::{Axis, Configuration};
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Rule, Ruler};
+use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Rule, Ruler};
 use crate::choices::{axis_name, setting, value_text};
 use crate::view::View;
 
@@ -152,7 +152,7 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
         title,
         x: ruler,
         y: Ruler {
-            label: String::new(),
+            kind: up(&lines),
             ..Ruler::default()
         },
         wide: view.varied.len() == 1,
@@ -160,6 +160,19 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
         rules,
         ..Chart::default()
     })
+}
+
+/// Ratios that lie far apart are seen best when a doubling is always as far.
+fn up(lines: &[Line]) -> Kind {
+    let values = || lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    match low > 0.0 && high / low > 6.0 && high > 2.5 {
+        true => {
+            let all = (-10..12).map(|power| 2f64.powi(power));
+            Kind::Doubling(all.filter(|value| (low / 1.3..=high * 1.3).contains(value)).collect())
+        }
+        false => Kind::Linear,
+    }
 }
 
 /// What makes the reference's value 1; nothing where it has none.

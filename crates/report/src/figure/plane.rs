@@ -34,24 +34,32 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         let (time, energy) = view.relative(index)?;
         Some(dot(index, time, energy))
     };
-    let (left, right) = bounds(known.iter().map(|(_, time, _)| *time));
-    let mut lines = metric_lines(left, right);
-    let all = known
-        .iter()
-        .map(|(index, time, energy)| dot(*index, *time, *energy));
-    lines.push(Line {
-        label: String::new(),
-        hue: Hue::GREY,
-        dots: all.collect(),
-        look: Look::Cloud,
-    });
-    let mut front: Vec<Dot> = view
+        let mut front: Vec<Dot> = view
         .comparison
         .pareto(&Aim::TIME_AND_ENERGY)
         .into_iter()
         .filter_map(of)
         .collect();
     front.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let shown = front.iter().cloned().chain(view.chosen().and_then(of));
+    let (most_time, most_energy) = edges(shown);
+    let is_near = |(_, time, energy): &&(usize, f64, f64)| *time <= most_time && *energy <= most_energy;
+    let near: Vec<&(usize, f64, f64)> = known.iter().filter(is_near).collect();
+    let (left, right) = bounds(near.iter().map(|(_, time, _)| *time));
+    let mut lines = metric_lines(left, right);
+    let all = near.iter().map(|(index, time, energy)| dot(*index, *time, *energy));
+    lines.push(Line {
+        label: String::new(),
+        hue: Hue::GREY,
+        dots: all.collect(),
+        look: Look::Cloud,
+    });
+    let beyond = match known.len() - near.len() {
+        0 => String::new(),
+        1 => " 1 configuration that is far worse lies beyond the edges.".to_owned(),
+        count => format!(" {count} configurations that are far worse lie beyond the edges."),
+    };
+
     lines.push(Line {
         label: String::new(),
         hue: Hue(0),
@@ -66,10 +74,14 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
     };
     let mut reference = dot(0, 1.0, 1.0);
     reference.text = format!("reference: {}", view.reference_setting());
-    lines.push(mark("", Hue::GREY, reference));
-    lines.extend(view.chosen().and_then(of).map(|mut dot| {
+    let name = format!("reference: {}", view.reference_setting());
+    lines.push(mark(&super::shortened(&name, 40), Hue::GREY, reference));
+    let chosen = view.chosen().filter(|chosen| Some(*chosen) != view.reference_index());
+    lines.extend(chosen.and_then(of).map(|mut dot| {
+        let name = dot.text.lines().next().unwrap_or_default();
+        let name = super::shortened(&format!("choice: {name}"), 40);
         dot.text = format!("choice: {}", dot.text);
-        mark("", Hue(1), dot)
+        mark(&name, Hue(1), dot)
     }));
     let chart = Chart {
         title: "Energy [reference = 1]".to_owned(),
@@ -89,7 +101,7 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         id: "energy-time".to_owned(),
         title: "Energy against time".to_owned(),
         caption: format!(
-            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a broken line the metric is better than there. The blue line is the Pareto front: nothing tried is both faster and thriftier. The large orange dot is the choice.",
+            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a broken line the metric is better than there. The blue line is the Pareto front: nothing tried is both faster and thriftier. The large orange dot is the choice.{beyond}",
             view.reference_setting()
         ),
         charts: vec![chart],
@@ -126,6 +138,19 @@ fn metric_lines(left: f64, right: f64) -> Vec<Line> {
             look: Look::Guide,
         })
         .collect()
+}
+
+/// How far the chart goes, so that what matters is not squeezed into a corner: somewhat beyond the front,
+/// the reference and the choice.
+fn edges(shown: impl Iterator<Item = Dot>) -> (f64, f64) {
+    let ends = (1.0f64, 1.0f64, 1.0f64, 1.0f64);
+    let (left, right, low, high) = shown.fold(ends, |(left, right, low, high), dot| {
+        (left.min(dot.x), right.max(dot.x), low.min(dot.y), high.max(dot.y))
+    });
+    (
+        right + (right - left).max(0.15),
+        high + 0.8 * (high - low).max(0.15),
+    )
 }
 
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {

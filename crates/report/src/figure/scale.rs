@@ -53,7 +53,7 @@ impl Scale {
     /// Where a value lies.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.logarithmic {
-            true => (value.max(1e-300) / self.low).ln() / (self.high / self.low).ln(),
+            true => (value.max(self.low / 1e3) / self.low).ln() / (self.high / self.low).ln(),
             false => (value - self.low) / (self.high - self.low),
         };
         self.from + share * (self.to - self.from)

@@ -104,6 +104,8 @@ struct Drawing<'a> {
     right: f64,
     top: f64,
     bottom: f64,
+    /// Whether lines are named where they begin, because they lie further apart there.
+    named_left: bool,
 }
 
 /// About what a letter takes at the size of labels.
@@ -116,10 +118,8 @@ fn text_width(text: &str) -> f64 {
 impl<'a> Drawing<'a> {
     fn new(chart: &'a Chart, size: Size) -> Self {
         let (width, height) = (f64::from(size.0), f64::from(size.1));
-        let labels = chart.lines.iter().filter(|line| at_end(line));
-        let widest = labels
-            .map(|line| text_width(&line.label))
-            .fold(0.0, f64::max);
+        let labels = chart.lines.iter().filter(|line| at_end(line) && line.look != Look::Marks);
+        let widest = labels.map(|line| text_width(&line.label)).fold(0.0, f64::max);
         let ends = chart.extent().unwrap_or(((0.0, 1.0), (0.0, 1.0)));
         let (top, bottom) = (34.0, height - 44.0);
         let y = Scale::new(&chart.y, ends.1, bottom, top);
@@ -130,14 +130,12 @@ impl<'a> Drawing<'a> {
             let labels = chart.bars.iter().map(|bar| text_width(&bar.label));
             left = (labels.fold(0.0, f64::max) + 14.0).min(0.34 * width);
         }
-        let right = width
-            - if widest > 0.0 {
-                (widest + 16.0).min(0.4 * width)
-            } else {
-                16.0
-            };
+        let named_left = chart.bars.is_empty() && spread_at_start(chart);
+        let room = if widest > 0.0 { (widest + 16.0).min(0.36 * width) } else { 16.0 };
+        let right = width - if named_left { 16.0 } else { room };
+        let from = if named_left { left + room - 8.0 } else { left };
         Self {
-            x: Scale::new(&chart.x, ends.0, left, right),
+            x: Scale::new(&chart.x, ends.0, from, right),
             y,
             chart,
             size,
@@ -145,6 +143,7 @@ impl<'a> Drawing<'a> {
             right,
             top,
             bottom,
+            named_left,
         }
     }
 
@@ -356,31 +355,65 @@ impl<'a> Drawing<'a> {
         const APART: f64 = 14.0;
         let mut ends: Vec<(f64, &Line)> = Vec::new();
         for line in self.chart.lines.iter().filter(|line| at_end(line)) {
-            let guide = line.look == Look::Guide;
-            let mut seen = line.dots.iter().filter(|dot| !guide || self.is_inside(dot));
-            let last = seen.next_back();
-            ends.extend(last.map(|dot| (self.y.at(dot.y), line)));
+            match line.look {
+                Look::Marks => self.beside(out, line),
+                Look::Guide => {
+                    let seen = line.dots.iter().filter(|dot| self.is_inside(dot));
+                    let Some(last) = seen.last() else { continue };
+                    let (x, y) = (self.x.at(last.x), self.y.at(last.y));
+                    match x < self.right - 30.0 {
+                        true => {
+                            let class = format!("lb c{}", line.hue.0);
+                            text(out, &class, "start", x + 6.0, y, &line.label);
+                        }
+                        false => ends.push((y, line)),
+                    }
+                }
+                _ => {
+                    let end = match self.named_left {
+                        true => line.dots.first(),
+                        false => line.dots.last(),
+                    };
+                    ends.extend(end.map(|dot| (self.y.at(dot.y), line)));
+                }
+            }
         }
         ends.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut places: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
         for index in 1..places.len() {
             places[index] = places[index].max(places[index - 1] + APART);
         }
-        let over = places
-            .last()
-            .map_or(0.0, |last| (last - self.bottom).max(0.0));
-        if over > 0.0 {
-            let mut limit = self.bottom;
-            for place in places.iter_mut().rev() {
-                *place = place.min(limit);
-                limit = *place - APART;
-            }
+        let mut limit = self.bottom;
+        for place in places.iter_mut().rev() {
+            *place = place.min(limit);
+            limit = *place - APART;
         }
-        let most = ((f64::from(self.size.0) - self.right - 8.0) / LETTER).max(3.0) as usize;
+        let from = self.x.at(self.x.ends().0);
+        let room = match self.named_left {
+            true => from - self.left - 4.0,
+            false => f64::from(self.size.0) - self.right - 8.0,
+        };
+        let most = (room / LETTER).max(3.0) as usize;
         for ((_, line), y) in ends.iter().zip(places) {
             let class = format!("lb c{}", line.hue.0);
             let label = shortened(&line.label, most);
-            text(out, &class, "start", self.right + 8.0, y + 4.0, &label);
+            match self.named_left {
+                true => text(out, &class, "end", from, y + 4.0, &label),
+                false => text(out, &class, "start", self.right + 8.0, y + 4.0, &label),
+            }
+        }
+    }
+
+    /// The name of a mark, where the chart has room.
+    fn beside(&self, out: &mut String, line: &Line) {
+        let Some(dot) = line.dots.last().filter(|dot| dot.x.is_finite() && dot.y.is_finite()) else {
+            return;
+        };
+        let (x, y) = (self.x.at(dot.x), self.y.at(dot.y));
+        let class = format!("lb c{}", line.hue.0);
+        match x + 12.0 + text_width(&line.label) > f64::from(self.size.0) {
+            true => text(out, &class, "end", x - 10.0, y + 18.0, &line.label),
+            false => text(out, &class, "start", x + 10.0, y - 9.0, &line.label),
         }
     }
 
@@ -441,6 +474,21 @@ impl<'a> Drawing<'a> {
             }
         }
     }
+}
+
+/// Whether the lines lie further apart where they begin than where they end.
+fn spread_at_start(chart: &Chart) -> bool {
+    let lines = || {
+        let drawn = |line: &&Line| matches!(line.look, Look::Dotted | Look::Plain) && at_end(line);
+        chart.lines.iter().filter(drawn)
+    };
+    let spread = |values: Vec<f64>| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
+    };
+    let first = spread(lines().filter_map(|line| Some(line.dots.first()?.y)).collect());
+    let last = spread(lines().filter_map(|line| Some(line.dots.last()?.y)).collect());
+    lines().count() > 1 && first > 2.0 * last
 }
 
 fn at_end(line: &Line) -> bool {

@@ -1,9 +1,9 @@
 //! Power, utilisation and clock over time (batch_sizer_2021, figure 2).
 
-use sweetspot_study::{Quantity, Series};
+use sweetspot_study::{Point, Quantity, RunEnd, Series};
 
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::choices::label;
+use crate::choices::setting;
 use crate::view::View;
 
 /// The readings of a run.
@@ -17,33 +17,30 @@ pub struct Timeline {
 /// Buckets that a run's readings are put in.
 const BUCKETS: usize = 240;
 
-/// The runs worth looking at, by number: of the reference, the choice, and the thriftiest.
-pub fn runs_to_show(view: &View<'_>) -> Vec<(String, u64)> {
+/// The runs worth looking at, by number: those asked for, else one of the reference and one of the choice.
+pub fn runs_to_show(view: &View<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     let plan = &view.study.plan;
-    let first = |runs: &[sweetspot_study::RunRecord]| {
-        let good = runs
-            .iter()
-            .find(|run| matches!(run.end, sweetspot_study::RunEnd::Done(_)))?;
-        Some(plan.id(good.task))
+    let points = || view.study.points.iter().chain([&view.study.reference]);
+    if !asked.is_empty() {
+        let found = asked.iter().map(|id| {
+            let of = |point: &&Point| point.runs.iter().any(|run| plan.id(run.task) == *id);
+            let setting = points().find(of).map(|point| setting(&view.varied, point));
+            (format!("run {id}, {}", setting.unwrap_or_default()), *id)
+        });
+        return found.collect();
+    }
+    let first = |point: &Point| {
+        let good = |run: &&sweetspot_study::RunRecord| matches!(run.end, RunEnd::Done(_));
+        Some(plan.id(point.runs.iter().find(good)?.task))
     };
     let mut found: Vec<(String, u64)> = Vec::new();
-    let reference = first(&view.study.reference.runs);
+    let reference = first(&view.study.reference);
     found.extend(reference.map(|id| (format!("reference, {}", view.reference_setting()), id)));
-    let energy = sweetspot_decide::Objective::Energy;
-    let least = view
-        .comparison
-        .choose(energy, &[])
-        .ok()
-        .map(|choice| choice.candidate);
-    let wanted = [("choice".to_owned(), view.chosen()), (label(energy), least)];
-    for (name, index) in wanted {
-        let Some(index) = index else { continue };
-        let Some(id) = first(&view.study.points[index].runs) else {
-            continue;
-        };
-        if !found.iter().any(|(_, known)| *known == id) {
-            found.push((format!("{name}, {}", view.setting(index)), id));
-        }
+    if let Some(chosen) = view.chosen()
+        && let Some(id) = first(&view.study.points[chosen])
+        && Some(id) != reference
+    {
+        found.push((format!("choice, {}", view.setting(chosen)), id));
     }
     found
 }

@@ -56,13 +56,16 @@ pub fn summary(compared: &Compared<'_>) -> Vec<String> {
         .map(|side| {
             let words = compared.measures.iter().take(3).filter_map(|measure| {
                 let contrast = compared.contrast(reference, side, measure)?;
-                let change = crate::words::percent(contrast.relative?);
+                let relative = contrast.relative?;
+                let more = if relative < 0.0 { "less" } else { "more" };
+
                 let doubt = match contrast.significant {
                     Some(true) => "",
                     Some(false) => " (not significant)",
                     None => " (single runs)",
                 };
-                Some(format!("{change} {}{doubt}", crate::compare::name(measure)))
+                let size = 100.0 * relative.abs();
+                Some(format!("{size:.1} % {more} {}{doubt}", crate::compare::name(measure)))
             });
             let words: Vec<String> = words.collect();
             let name = &compared.sides[side].name;

@@ -15,10 +15,16 @@ use crate::table::Rows;
 fn table(rows: &Rows) -> Markup {
     html! {
         table {
-            thead { tr { @for head in rows.header() { th scope="col" { (head.replace('\n', " ")) } } } }
+            thead { tr { @for (place, head) in rows.header().iter().enumerate() {
+                th scope="col" class=[(place < rows.texts()).then_some("x")] { (head.replace('\n', " ")) }
+            } } }
             tbody {
                 @for row in rows.rows() {
-                    tr { @for cell in row { td { (cell) } } }
+                    tr {
+                        @for (place, cell) in row.iter().enumerate() {
+                            td class=[(place < rows.texts()).then_some("x")] { (cell) }
+                        }
+                    }
                 }
             }
         }

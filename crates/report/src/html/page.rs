@@ -29,12 +29,12 @@ pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> Str
             }
             body {
                 header {
-                    div {
+                    div.bar {
                         p.brand { "Sweetspot" }
-                        h1 { (title) }
-                        (subtitle)
+                        button #theme type="button" hidden { "Theme: system" }
                     }
-                    button #theme type="button" hidden { "Theme: system" }
+                    h1 { (title) }
+                    (subtitle)
                 }
                 main { (body) }
                 footer { (foot) }
@@ -162,5 +162,6 @@ pub fn change_cell(change: Option<f64>) -> Markup {
         _ => "",
     };
     let text = change.map_or_else(|| "-".to_owned(), crate::words::percent);
-    html! { td class=(class) { (text) } }
+    let text = text.replacen('-', if change.is_some() { "\u{2212}" } else { "-" }, 1);
+    html! { td class=[(!class.is_empty()).then_some(class)] { (text) } }
 }

@@ -102,7 +102,7 @@ fn tile(name: &str, change: Option<Ratio>) -> Markup {
     };
     html! {
         div class=(class) {
-            b { (percent(change).replace('-', "\u{2212}")) }
+            b { (percent(change).replace('-', "\u{2212}").replace(' ', "\u{202f}")) }
             span { (name) }
         }
     }
@@ -121,7 +121,7 @@ fn results(view: &View<'_>) -> Markup {
     let flat = |axis: &Axis| heading(axis).replace('\n', " ");
     let rows = choices(view.study, view.question);
     if rows.is_empty() {
-        return html! { p { "No configuration ran well." } };
+        return html! { p { "No configuration ran without a failure." } };
     }
     html! {
         div.scroll {
@@ -156,7 +156,7 @@ fn ranges(view: &View<'_>) -> Markup {
     let all = better(view);
     html! {
         @for axis in view.varied.iter().filter(|axis| all.iter().any(|one| one.axis == **axis)) {
-            h3 style="margin-top:28px" {
+            h3.range {
                 "Better than " (view.reference_setting()) ", by " (crate::choices::axis_name(axis))
             }
             table {
