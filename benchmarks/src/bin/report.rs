@@ -9,8 +9,9 @@ use sweetspot_device::{Descriptor, DeviceId, DeviceKind};
 use sweetspot_quantity::{Joules, Megahertz, Seconds, Watts};
 use sweetspot_report::{Made, Timeline, report_text, study_html};
 use sweetspot_study::{
-    Axis, BATCH, Column, Configuration, Definition, DeviceEnergy, Energies, Energy, EnergyOf, Outline,
-    PhaseResult, Plan, Quantity, RunEnd, RunRecord, RunResult, Series, Store, Subject, Task, WorkloadInfo,
+    Axis, BATCH, Column, Configuration, Definition, DeviceEnergy, Energies, Energy, EnergyOf,
+    Outline, PhaseResult, Plan, Quantity, RunEnd, RunRecord, RunResult, Series, Store, Subject,
+    Task, WorkloadInfo,
 };
 
 const REPEAT: u32 = 5;
@@ -45,11 +46,24 @@ fn main() -> Result<()> {
     let runs: usize = study.points.iter().map(|point| point.runs.len()).sum();
     println!("{} configurations, {runs} runs", study.points.len());
     println!("writing the study   {writing:.3} s");
-    println!("reading it          {reading:.3} s, {:.2} of writing", reading / writing);
-    println!("terminal            {terminal:.3} s, {:.2} of writing, {} bytes", terminal / writing, text.len());
-    println!("page                {drawing:.3} s, {:.2} of writing", drawing / writing);
+    println!(
+        "reading it          {reading:.3} s, {:.2} of writing",
+        reading / writing
+    );
+    println!(
+        "terminal            {terminal:.3} s, {:.2} of writing, {} bytes",
+        terminal / writing,
+        text.len()
+    );
+    println!(
+        "page                {drawing:.3} s, {:.2} of writing",
+        drawing / writing
+    );
     let whole = reading + drawing;
-    println!("reading and page    {whole:.3} s, {:.2} of its target of {TARGET_S} s", whole / TARGET_S);
+    println!(
+        "reading and page    {whole:.3} s, {:.2} of its target of {TARGET_S} s",
+        whole / TARGET_S
+    );
     println!(
         "size of the page    {} bytes, {:.2} of its target of {TARGET_BYTES}",
         page.len(),
@@ -81,8 +95,19 @@ fn configurations() -> Vec<Configuration> {
 fn write(folder: &std::path::Path) -> Result<Store> {
     let configurations = configurations();
     let reference = configurations[configurations.len() - 1].clone();
-    let axes = vec![Axis::PowerCap, Axis::CoreClock, Axis::Parameter(BATCH.to_owned())];
-    let plan = Plan::new(axes, configurations, reference, REPEAT, 1, "benchmark".to_owned());
+    let axes = vec![
+        Axis::PowerCap,
+        Axis::CoreClock,
+        Axis::Parameter(BATCH.to_owned()),
+    ];
+    let plan = Plan::new(
+        axes,
+        configurations,
+        reference,
+        REPEAT,
+        1,
+        "benchmark".to_owned(),
+    );
     let device = Descriptor {
         id: DeviceId::new("GPU-1"),
         name: "GPU".to_owned(),
@@ -161,7 +186,9 @@ fn result(settings: &Configuration, task: Task) -> RunResult {
 /// Five minutes at 20 ms.
 fn timeline(label: &str) -> Timeline {
     let readings = 15_000_i64;
-    let power = (0..readings).map(|index| 200.0 + (index % 97) as f32).collect();
+    let power = (0..readings)
+        .map(|index| 200.0 + (index % 97) as f32)
+        .collect();
     Timeline {
         label: label.to_owned(),
         series: vec![Series {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Question;
 use sweetspot_report::{
-    Made, Timeline, View, report_json, report_markdown, runs_to_show, study_csv,
-    study_html, study_json, study_markdown,
+    Made, Timeline, View, report_json, report_markdown, runs_to_show, study_csv, study_html,
+    study_json, study_markdown,
 };
 use sweetspot_study::{Store, Study, read_samples};
 use tempfile::NamedTempFile;
@@ -150,12 +150,7 @@ impl StudyDocuments {
     }
 
     /// All that `report` says.
-    pub fn write_report(
-        &self,
-        study: &Study,
-        question: &Question,
-        made: &Made<'_>,
-    ) -> Result<()> {
+    pub fn write_report(&self, study: &Study, question: &Question, made: &Made<'_>) -> Result<()> {
         self.write_all(
             study,
             || report_json(study, question, made.grouped),
@@ -182,12 +177,7 @@ impl StudyDocuments {
         Ok(())
     }
 
-    fn write_kept_page(
-        &self,
-        store: &Store,
-        study: &Study,
-        question: &Question,
-    ) -> Result<()> {
+    fn write_kept_page(&self, store: &Store, study: &Study, question: &Question) -> Result<()> {
         if self.html.is_none() {
             return Ok(());
         }

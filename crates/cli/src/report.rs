@@ -29,7 +29,11 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
         )?),
         None => None,
     };
-    let runs = study.points.iter().chain([&study.reference]).flat_map(|point| &point.runs);
+    let runs = study
+        .points
+        .iter()
+        .chain([&study.reference])
+        .flat_map(|point| &point.runs);
     let known: Vec<u64> = runs.map(|run| study.plan.id(run.task)).collect();
     if let Some(unknown) = args.run.iter().find(|run| !known.contains(run)) {
         bail!("the study has no run {unknown}: `sweetspot study show` lists them");

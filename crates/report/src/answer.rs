@@ -168,7 +168,10 @@ fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
         return None;
     }
     let Some(margin) = choice.against_reference else {
-        return Some((name, format!("{}: has no value to compare with", view.reference_setting())));
+        return Some((
+            name,
+            format!("{}: has no value to compare with", view.reference_setting()),
+        ));
     };
     let text = ahead(&margin, view, view.question.objective);
     let mut text = format!("{}: {text}", view.reference_setting());

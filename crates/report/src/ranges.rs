@@ -51,6 +51,11 @@ pub fn better(view: &View<'_>) -> Vec<Better> {
 }
 
 impl Better {
+    /// Whether it is said, and nowhere.
+    pub fn is_nowhere(&self) -> bool {
+        matches!(&self.ranges, Ok(ranges) if ranges.is_empty())
+    }
+
     /// `EDP`: the objective as the table names it.
     pub fn name(&self) -> String {
         let label = label(self.objective);

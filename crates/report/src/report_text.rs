@@ -117,11 +117,13 @@ fn table(view: &View<'_>) -> String {
             _ => "-".to_owned(),
         };
         let energy = row.outcome.energy.map(|energy| energy.get());
+        let power = energy.map(|energy| energy / row.outcome.time.get());
+        let power = power.filter(|power| power.is_finite());
         let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         rows.push(vec![
             row.label.clone(),
             setting(&view.varied, row.point),
-            known(energy.map(|energy| format!("{:.1}", energy / row.outcome.time.get()))),
+            known(power.map(|power| format!("{power:.1}"))),
             known(energy.map(|energy| format!("{:.3}", energy / 1e3))),
             percent(row.energy),
             format!("{:.1}", row.outcome.time.get()),
@@ -137,10 +139,17 @@ fn ranges(view: &View<'_>) -> Option<Vec<String>> {
     let mut lines = Vec::new();
     for axis in &view.varied {
         let mut of_axis = all.iter().filter(|one| one.axis == *axis).peekable();
-        let nowhere = |one: &Better| matches!(&one.ranges, Ok(ranges) if ranges.is_empty());
-        if all.iter().filter(|one| one.axis == *axis).all(nowhere) {
+        if all
+            .iter()
+            .filter(|one| one.axis == *axis)
+            .all(Better::is_nowhere)
+        {
             if of_axis.peek().is_some() {
-                let text = format!("Better than {}, by {}: nowhere", view.reference_setting(), axis_name(axis));
+                let text = format!(
+                    "Better than {}, by {}: nowhere",
+                    view.reference_setting(),
+                    axis_name(axis)
+                );
                 lines.push(wrapped(&text, 2));
             }
             continue;

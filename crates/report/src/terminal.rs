@@ -95,6 +95,7 @@ pub(crate) fn rows(study: &Study, question: &Question) -> Rows {
         let outcome = &choice.outcome;
         let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let power = outcome.energy.map(|energy| (energy / outcome.time).get());
+        let power = power.filter(|power| power.is_finite());
         let mut row = vec![choice.label.clone()];
         row.extend(varied.iter().map(|axis| cell(axis, choice.point)));
         row.extend([

@@ -39,7 +39,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
             let mut word = word.to_owned();
             loop {
                 let long = word.chars().count();
-                let room = COLUMNS - width - usize::from(!first);
+                let room = COLUMNS.saturating_sub(width + usize::from(!first));
                 if long <= room {
                     if !first {
                         line.push(' ');
@@ -89,7 +89,15 @@ mod tests {
     #[test]
     fn lines_fit() {
         let long = format!("one {} two three", "x".repeat(250));
-        for text in [long.as_str(), "", " ", "short", &"word ".repeat(90)] {
+        let exact = format!("{} b c", "a".repeat(COLUMNS));
+        for text in [
+            exact.as_str(),
+            long.as_str(),
+            "",
+            " ",
+            "short",
+            &"word ".repeat(90),
+        ] {
             let lines = wrapped(text, 4);
             for line in lines.lines() {
                 assert!(line.chars().count() <= COLUMNS, "{line}");

@@ -13,17 +13,40 @@ fn whatever_a_study_is_the_report_fits_and_never_panics() {
     let here = folder.path();
     for (name, maker) in faults() {
         maker.make(&here.join(name));
-        for more in [&[][..], &["--objective", "energy", "--limit", "time<=+5%"], &["--objective", "eds:2"]] {
-            let args = [&["report", name][..], more, &["--export-json", "out.json", "--export-csv", "out.csv", "--export-md", "out.md"]].concat();
+        for more in [
+            &[][..],
+            &["--objective", "energy", "--limit", "time<=+5%"],
+            &["--objective", "eds:2"],
+        ] {
+            let args = [
+                &["report", name][..],
+                more,
+                &[
+                    "--export-json",
+                    "out.json",
+                    "--export-csv",
+                    "out.csv",
+                    "--export-md",
+                    "out.md",
+                ],
+            ]
+            .concat();
             let output = sweetspot(here, &args);
             let (said, wrong) = (text(&output.stdout), text(&output.stderr));
-            assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {wrong}");
+            assert!(
+                matches!(output.status.code(), Some(0 | 1)),
+                "{name}: {wrong}"
+            );
             assert!(!wrong.contains("panicked"), "{name}: {wrong}");
             for line in said.lines() {
                 assert!(line.chars().count() <= COLUMNS, "{name}: {line}");
             }
-            assert!(!said.contains("NaN") && !said.contains("inf "), "{name}: {said}");
-            let document: Value = serde_json::from_slice(&std::fs::read(here.join("out.json")).unwrap()).unwrap();
+            assert!(
+                !said.contains("NaN") && !said.contains("inf "),
+                "{name}: {said}"
+            );
+            let document: Value =
+                serde_json::from_slice(&std::fs::read(here.join("out.json")).unwrap()).unwrap();
             assert_eq!(document["schema"], "sweetspot.study/1");
             assert!(document["answer"]["text"].is_string(), "{name}");
         }
@@ -32,7 +55,10 @@ fn whatever_a_study_is_the_report_fits_and_never_panics() {
 
 fn said(name: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (_, maker) = faults().into_iter().find(|(known, _)| *known == name).unwrap();
+    let (_, maker) = faults()
+        .into_iter()
+        .find(|(known, _)| *known == name)
+        .unwrap();
     maker.make(&folder.path().join("study"));
     text(&sweetspot(folder.path(), &["report", "study"]).stdout)
 }
@@ -41,7 +67,10 @@ fn said(name: &str) -> String {
 fn bad_input_is_said_plainly() {
     for (name, words) in [
         ("one", "only one configuration was tried"),
-        ("no-reference", "There is no reference to compare with (200 W): it was not run"),
+        (
+            "no-reference",
+            "There is no reference to compare with (200 W): it was not run",
+        ),
         ("reference-failed", "its run failed: it took more than 5 s"),
         ("some-failed", "3 failed"),
         ("all-failed", "no configuration ran without a failure"),
@@ -98,7 +127,10 @@ fn means_along_an_axis_are_those_of_the_paper() {
         (at[0] * at[1]).sqrt()
     };
     let default = mean(1328.0);
-    let best = [544.0, 810.0, 936.0, 1063.0, 1328.0].map(mean).into_iter().fold(f64::MAX, f64::min);
+    let best = [544.0, 810.0, 936.0, 1063.0, 1328.0]
+        .map(mean)
+        .into_iter()
+        .fold(f64::MAX, f64::min);
     let saving = report["groups"]["saving"].as_f64().unwrap();
     assert!((saving - (1.0 - best / default)).abs() < 1e-9, "{saving}");
     assert_eq!(report["groups"]["combinations"], 2);
@@ -108,7 +140,10 @@ fn means_along_an_axis_are_those_of_the_paper() {
 fn figures_are_files() {
     let folder = tempfile::tempdir().unwrap();
     caps(6).make(&folder.path().join("study"));
-    let output = sweetspot(folder.path(), &["report", "study", "--export-figures", "figures", "--png"]);
+    let output = sweetspot(
+        folder.path(),
+        &["report", "study", "--export-figures", "figures", "--png"],
+    );
     assert!(output.status.success(), "{}", text(&output.stderr));
     let read = |name: &str| std::fs::read(folder.path().join("figures").join(name)).unwrap();
     assert!(text(&read("energy-time.svg")).starts_with("<svg "));

@@ -92,16 +92,36 @@ pub fn look(browser: &Path, folder: &Path, pages: &[String], dark: bool) -> Vec<
     let profile = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);
     command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--enable-logging=stderr", "--window-size=1400,1000", "--virtual-time-budget=8000"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--window-size=1400,1000",
+            "--virtual-time-budget=8000",
+        ])
         .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("--blink-settings=preferredColorScheme={}", if dark { 0 } else { 1 }))
+        .arg(format!(
+            "--blink-settings=preferredColorScheme={}",
+            if dark { 0 } else { 1 }
+        ))
         .arg("--dump-dom")
         .arg(format!("file://{}", path.display()));
     let output = command.output().expect("Chromium starts");
     let log = String::from_utf8_lossy(&output.stderr);
-    let console: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    let console: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .collect();
     assert!(console.is_empty(), "the console is not empty: {console:#?}");
     let document = String::from_utf8_lossy(&output.stdout);
     let seen: Vec<Value> = document

@@ -49,9 +49,26 @@ fn any_two_studies_can_be_put_side_by_side() {
     for (name, maker) in faults() {
         maker.make(&here.join(name));
         for pair in [["good", name], [name, "good"]] {
-            let args = [&["compare"][..], &pair, &["--export-html", "c.html", "--export-md", "c.md", "--export-csv", "c.csv"]].concat();
+            let args = [
+                &["compare"][..],
+                &pair,
+                &[
+                    "--export-html",
+                    "c.html",
+                    "--export-md",
+                    "c.md",
+                    "--export-csv",
+                    "c.csv",
+                ],
+            ]
+            .concat();
             let output = sweetspot(here, &args);
-            assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{name}: {}",
+                text(&output.stderr)
+            );
             for line in text(&output.stdout).lines() {
                 assert!(line.chars().count() <= 100, "{name}: {line}");
             }
@@ -68,5 +85,9 @@ fn one_study_alone_is_refused() {
     assert_eq!(output.status.code(), Some(2));
     let output = sweetspot(folder.path(), &["compare", "a", "b"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("a"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("a"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -11,7 +11,8 @@ use sweetspot_study::{
 };
 
 /// Text that would do harm wherever it is not escaped.
-pub const HOSTILE: &str = r#"<script>window.owned=1</script>"><img src=x onerror="window.owned=2">'&</title></style>"#;
+pub const HOSTILE: &str =
+    r#"<script>window.owned=1</script>"><img src=x onerror="window.owned=2">'&</title></style>"#;
 
 /// A study to be made.
 pub struct Maker {
@@ -133,7 +134,9 @@ pub fn hostile() -> Maker {
         .iter()
         .map(|value| {
             let mut configuration = Configuration::on(1);
-            configuration.parameters.insert(name.clone(), (*value).to_owned());
+            configuration
+                .parameters
+                .insert(name.clone(), (*value).to_owned());
             configuration
         })
         .collect();
@@ -178,20 +181,31 @@ pub fn faults() -> Vec<Fault> {
         (
             "reference-failed",
             but(|c, t| match t.configuration {
-                5 => Some(RunEnd::Failed(Failure::new(Status::Timeout, "it took more than 5 s"))),
+                5 => Some(RunEnd::Failed(Failure::new(
+                    Status::Timeout,
+                    "it took more than 5 s",
+                ))),
                 _ => Some(RunEnd::Done(result(c, t))),
             }),
         ),
         (
             "some-failed",
             but(|c, t| match t.configuration % 2 {
-                0 => Some(RunEnd::Failed(Failure::new(Status::OutOfMemory, "no memory"))),
+                0 => Some(RunEnd::Failed(Failure::new(
+                    Status::OutOfMemory,
+                    "no memory",
+                ))),
                 _ => Some(RunEnd::Done(result(c, t))),
             }),
         ),
         (
             "all-failed",
-            but(|_, _| Some(RunEnd::Failed(Failure::new(Status::Failed, "it ended with 1")))),
+            but(|_, _| {
+                Some(RunEnd::Failed(Failure::new(
+                    Status::Failed,
+                    "it ended with 1",
+                )))
+            }),
         ),
         (
             "no-energy",
@@ -256,7 +270,9 @@ pub fn faults() -> Vec<Fault> {
 
 /// More knobs than a terminal is wide.
 fn many_axes() -> Maker {
-    let names: Vec<String> = (0..7).map(|index| format!("a_parameter_with_a_long_name_{index}")).collect();
+    let names: Vec<String> = (0..7)
+        .map(|index| format!("a_parameter_with_a_long_name_{index}"))
+        .collect();
     let mut configurations = Vec::new();
     for index in 0..16_usize {
         let mut configuration = Configuration {
@@ -275,7 +291,8 @@ fn many_axes() -> Maker {
         axes,
         configurations,
         reference: 15,
-        name: "a workload whose name is as long as those of commands with all their flags are ".repeat(3),
+        name: "a workload whose name is as long as those of commands with all their flags are "
+            .repeat(3),
         ..caps(2)
     }
 }

@@ -103,7 +103,9 @@ fn best(compared: &Compared<'_>) -> Value {
                 continue;
             };
             let value = choice.value.value;
-            let mean = view.mean(choice.candidate).and_then(|mean| compared.same_work(mean));
+            let mean = view
+                .mean(choice.candidate)
+                .and_then(|mean| compared.same_work(mean));
             let own = mean.and_then(|mean| objective.value(&mean, view.comparison.basis()).ok());
             let own = own.filter(|_| !objective.needs_reference());
             if index == 0 {

@@ -116,7 +116,9 @@ pub fn best(compared: &Compared<'_>) -> Rows {
                     continue;
                 }
             };
-            let mean = view.mean(choice.candidate).and_then(|mean| compared.same_work(mean));
+            let mean = view
+                .mean(choice.candidate)
+                .and_then(|mean| compared.same_work(mean));
             let own = mean.as_ref().and_then(|mean| value(view, objective, mean));
             if index == 0 {
                 first = own;
@@ -246,8 +248,13 @@ pub fn by_phase(compared: &Compared<'_>, side: usize, most: usize) -> Option<Row
                 Measure::PhaseTime(phase.clone()),
                 Measure::PhaseEnergy(phase.clone()),
             ];
-            let told = measures.iter().filter_map(|measure| compared.contrast(common, side, measure));
-            if told.into_iter().all(|contrast| contrast.first == 0.0 && contrast.here == 0.0) {
+            let told = measures
+                .iter()
+                .filter_map(|measure| compared.contrast(common, side, measure));
+            if told
+                .into_iter()
+                .all(|contrast| contrast.first == 0.0 && contrast.here == 0.0)
+            {
                 continue;
             }
             let name = format!("{}: {phase}", common.setting);

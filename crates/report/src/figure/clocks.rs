@@ -22,7 +22,10 @@ pub fn by_parameter(view: &View<'_>) -> Vec<Figure> {
         if !(is_clock || is_cap && !by.is_empty()) {
             continue;
         }
-        let drawn: Vec<Figure> = by.iter().filter_map(|other| figure(view, axis, Some(other))).collect();
+        let drawn: Vec<Figure> = by
+            .iter()
+            .filter_map(|other| figure(view, axis, Some(other)))
+            .collect();
         if drawn.is_empty() && is_clock {
             figures.extend(figure(view, axis, None));
         }

@@ -165,11 +165,17 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
 /// Ratios that lie far apart are seen best when a doubling is always as far.
 fn up(lines: &[Line]) -> Kind {
     let values = || lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y);
-    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let (low, high) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
     match low > 0.0 && high / low > 6.0 && high > 2.5 {
         true => {
             let all = (-10..12).map(|power| 2f64.powi(power));
-            Kind::Doubling(all.filter(|value| (low / 1.3..=high * 1.3).contains(value)).collect())
+            Kind::Doubling(
+                all.filter(|value| (low / 1.3..=high * 1.3).contains(value))
+                    .collect(),
+            )
         }
         false => Kind::Linear,
     }

@@ -15,7 +15,7 @@ pub const DARK: [&str; 10] = [
 pub fn alone_style() -> String {
     let mut style = String::from(
         "text{font:12px Inter,system-ui,sans-serif;fill:#3b4652}.head{font-size:17px;font-weight:600;fill:#111827}\
-         .ct{font-weight:600;fill:#111827}.tk,.al{font-size:11px;fill:#5c6670}.lb{font-size:11.5px;font-weight:600}\
+         .ct{font-weight:600;fill:#111827}.tk,.al{font-size:11px;fill:#5c6670}.lb{font-size:11.5px;font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
          .in{font-size:11px;font-weight:600;fill:#fff}.paper{fill:#fff}.g{stroke:#e3e7ec;fill:none}\
          .ax{stroke:#9aa4af;fill:none}.l{fill:none;stroke-width:2;stroke-linejoin:round}\
          .gd,.r{fill:none;stroke-width:1.2;stroke-dasharray:5 4}.e{fill:none;stroke-width:1;stroke-opacity:0.7}\

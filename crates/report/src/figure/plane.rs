@@ -34,7 +34,7 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         let (time, energy) = view.relative(index)?;
         Some(dot(index, time, energy))
     };
-        let mut front: Vec<Dot> = view
+    let mut front: Vec<Dot> = view
         .comparison
         .pareto(&Aim::TIME_AND_ENERGY)
         .into_iter()
@@ -43,11 +43,14 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
     front.sort_by(|a, b| a.x.total_cmp(&b.x));
     let shown = front.iter().cloned().chain(view.chosen().and_then(of));
     let (most_time, most_energy) = edges(shown);
-    let is_near = |(_, time, energy): &&(usize, f64, f64)| *time <= most_time && *energy <= most_energy;
+    let is_near =
+        |(_, time, energy): &&(usize, f64, f64)| *time <= most_time && *energy <= most_energy;
     let near: Vec<&(usize, f64, f64)> = known.iter().filter(is_near).collect();
     let (left, right) = bounds(near.iter().map(|(_, time, _)| *time));
     let mut lines = metric_lines(left, right);
-    let all = near.iter().map(|(index, time, energy)| dot(*index, *time, *energy));
+    let all = near
+        .iter()
+        .map(|(index, time, energy)| dot(*index, *time, *energy));
     lines.push(Line {
         label: String::new(),
         hue: Hue::GREY,
@@ -76,7 +79,9 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
     reference.text = format!("reference: {}", view.reference_setting());
     let name = format!("reference: {}", view.reference_setting());
     lines.push(mark(&super::shortened(&name, 40), Hue::GREY, reference));
-    let chosen = view.chosen().filter(|chosen| Some(*chosen) != view.reference_index());
+    let chosen = view
+        .chosen()
+        .filter(|chosen| Some(*chosen) != view.reference_index());
     lines.extend(chosen.and_then(of).map(|mut dot| {
         let name = dot.text.lines().next().unwrap_or_default();
         let name = super::shortened(&format!("choice: {name}"), 40);
@@ -145,7 +150,12 @@ fn metric_lines(left: f64, right: f64) -> Vec<Line> {
 fn edges(shown: impl Iterator<Item = Dot>) -> (f64, f64) {
     let ends = (1.0f64, 1.0f64, 1.0f64, 1.0f64);
     let (left, right, low, high) = shown.fold(ends, |(left, right, low, high), dot| {
-        (left.min(dot.x), right.max(dot.x), low.min(dot.y), high.max(dot.y))
+        (
+            left.min(dot.x),
+            right.max(dot.x),
+            low.min(dot.y),
+            high.max(dot.y),
+        )
     });
     (
         right + (right - left).max(0.15),

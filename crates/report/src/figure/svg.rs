@@ -118,8 +118,13 @@ fn text_width(text: &str) -> f64 {
 impl<'a> Drawing<'a> {
     fn new(chart: &'a Chart, size: Size) -> Self {
         let (width, height) = (f64::from(size.0), f64::from(size.1));
-        let labels = chart.lines.iter().filter(|line| at_end(line) && line.look != Look::Marks);
-        let widest = labels.map(|line| text_width(&line.label)).fold(0.0, f64::max);
+        let labels = chart
+            .lines
+            .iter()
+            .filter(|line| at_end(line) && line.look != Look::Marks);
+        let widest = labels
+            .map(|line| text_width(&line.label))
+            .fold(0.0, f64::max);
         let ends = chart.extent().unwrap_or(((0.0, 1.0), (0.0, 1.0)));
         let (top, bottom) = (34.0, height - 44.0);
         let y = Scale::new(&chart.y, ends.1, bottom, top);
@@ -131,7 +136,11 @@ impl<'a> Drawing<'a> {
             left = (labels.fold(0.0, f64::max) + 14.0).min(0.34 * width);
         }
         let named_left = chart.bars.is_empty() && spread_at_start(chart);
-        let room = if widest > 0.0 { (widest + 16.0).min(0.36 * width) } else { 16.0 };
+        let room = if widest > 0.0 {
+            (widest + 16.0).min(0.36 * width)
+        } else {
+            16.0
+        };
         let right = width - if named_left { 16.0 } else { room };
         let from = if named_left { left + room - 8.0 } else { left };
         Self {
@@ -406,7 +415,11 @@ impl<'a> Drawing<'a> {
 
     /// The name of a mark, where the chart has room.
     fn beside(&self, out: &mut String, line: &Line) {
-        let Some(dot) = line.dots.last().filter(|dot| dot.x.is_finite() && dot.y.is_finite()) else {
+        let Some(dot) = line
+            .dots
+            .last()
+            .filter(|dot| dot.x.is_finite() && dot.y.is_finite())
+        else {
             return;
         };
         let (x, y) = (self.x.at(dot.x), self.y.at(dot.y));
@@ -486,8 +499,16 @@ fn spread_at_start(chart: &Chart) -> bool {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
     };
-    let first = spread(lines().filter_map(|line| Some(line.dots.first()?.y)).collect());
-    let last = spread(lines().filter_map(|line| Some(line.dots.last()?.y)).collect());
+    let first = spread(
+        lines()
+            .filter_map(|line| Some(line.dots.first()?.y))
+            .collect(),
+    );
+    let last = spread(
+        lines()
+            .filter_map(|line| Some(line.dots.last()?.y))
+            .collect(),
+    );
     lines().count() > 1 && first > 2.0 * last
 }
 

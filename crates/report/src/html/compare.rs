@@ -65,7 +65,10 @@ pub fn summary(compared: &Compared<'_>) -> Vec<String> {
                     None => " (single runs)",
                 };
                 let size = 100.0 * relative.abs();
-                Some(format!("{size:.1} % {more} {}{doubt}", crate::compare::name(measure)))
+                Some(format!(
+                    "{size:.1} % {more} {}{doubt}",
+                    crate::compare::name(measure)
+                ))
             });
             let words: Vec<String> = words.collect();
             let name = &compared.sides[side].name;

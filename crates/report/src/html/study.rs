@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::choices::{choices, heading};
 use crate::figure::{Timeline, number};
 use crate::groups::Grouped;
-use crate::ranges::better;
+use crate::ranges::{Better, better};
 use crate::terminal::{failures, shortfalls, title};
 use crate::view::View;
 use crate::words::percent;
@@ -161,8 +161,12 @@ fn ranges(view: &View<'_>) -> Markup {
             }
             table {
                 tbody {
-                    @for one in all.iter().filter(|one| one.axis == *axis) {
-                        tr { td { (one.name()) } td.w { (one.text()) } }
+                    @if all.iter().filter(|one| one.axis == *axis).all(Better::is_nowhere) {
+                        tr { td { "Nowhere, by any of the metrics" } }
+                    } @else {
+                        @for one in all.iter().filter(|one| one.axis == *axis) {
+                            tr { td { (one.name()) } td.w { (one.text()) } }
+                        }
                     }
                 }
             }
