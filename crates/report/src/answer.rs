@@ -195,6 +195,7 @@ fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
 
 fn size(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
     match margin.relative {
+        Some(share) if share.get().abs() < 0.0005 => "less than 0.1 %".to_owned(),
         Some(share) => format!("{:.1} %", 100.0 * share.get().abs()),
         None if objective == Objective::GainMinusLoss => {
             format!("{:.1} points", 100.0 * margin.by.abs())

@@ -134,13 +134,25 @@ pub struct Rule {
     pub hue: Hue,
 }
 
+/// Whether a number has a place on paper; arithmetic on larger ones ends in infinity.
+pub fn is_drawable(value: f64) -> bool {
+    value.abs() < 1e100
+}
+
+impl Dot {
+    /// Whether it has a place on paper.
+    pub fn is_drawable(&self) -> bool {
+        is_drawable(self.x) && is_drawable(self.y)
+    }
+}
+
 impl Chart {
     /// Every place that must be seen: x and y.
     pub fn extent(&self) -> Option<((f64, f64), (f64, f64))> {
         let mut x: Option<(f64, f64)> = None;
         let mut y: Option<(f64, f64)> = None;
         let grow = |ends: &mut Option<(f64, f64)>, value: f64| {
-            if value.is_finite() {
+            if is_drawable(value) {
                 let (low, high) = ends.unwrap_or((value, value));
                 *ends = Some((low.min(value), high.max(value)));
             }

@@ -128,7 +128,9 @@ fn figure(view: &View<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
             let dots = line(view, axis, &held, objective, unit);
             if dots.len() > 1 {
                 lines.push(Line {
-                    label: value.clone().unwrap_or_default(),
+                    label: by.map_or_else(String::new, |by| {
+                        crate::configuration_text(std::slice::from_ref(by), &held)
+                    }),
                     hue: Hue::of(index),
                     dots,
                     look: Look::Dotted,

@@ -3,6 +3,8 @@
 mod chart;
 mod clocks;
 mod curves;
+mod draw;
+mod labels;
 mod overlay;
 mod palette;
 mod phases;

@@ -2,6 +2,9 @@
 
 use super::chart::{Kind, Ruler};
 
+/// Doublings are counted from no less than this.
+const LEAST: f64 = 1e-100;
+
 /// An axis on paper.
 pub struct Scale {
     low: f64,
@@ -17,7 +20,7 @@ impl Scale {
         let (mut low, mut high) = ruler.ends.unwrap_or(ends);
         match &ruler.kind {
             Kind::Names(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
-            Kind::Doubling(_) if low > 0.0 => {}
+            Kind::Doubling(_) if low > LEAST => {}
             _ if ruler.ends.is_some() => {}
             _ => {
                 if ruler.from_zero {
@@ -32,7 +35,7 @@ impl Scale {
                 high += room;
             }
         }
-        let logarithmic = matches!(ruler.kind, Kind::Doubling(_)) && low > 0.0;
+        let logarithmic = matches!(ruler.kind, Kind::Doubling(_)) && low > LEAST;
         if logarithmic {
             let room = (high / low).max(1.0).powf(0.05).max(1.02);
             (low, high) = (low / room, high * room);
