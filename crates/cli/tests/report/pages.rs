@@ -102,7 +102,9 @@ fn pages_draw_in_a_browser() {
             "2",
         ],
     );
-    let mut pages: Vec<String> = Vec::new();
+    let sweep = "sweep --simulate v100 --network alexnet --power-cap 150,200,250,300 --no-study";
+    page(here, &sweep.split(' ').collect::<Vec<_>>(), "swept");
+    let mut pages: Vec<String> = vec!["swept".to_owned()];
     for name in ["caps", "clocks", "node"] {
         page(here, &["report", name, "--limit", "time<=+40%"], name);
         pages.push(name.to_owned());
@@ -122,6 +124,11 @@ fn pages_draw_in_a_browser() {
     page(here, &["compare", "caps", "quadro"], "compared");
     page(here, &["study", "export", "caps"], "exported");
     pages.extend(["grouped", "compared", "exported"].map(str::to_owned));
+    crate::stores::large().make(&here.join("study-large"));
+    page(here, &["report", "study-large"], "large");
+    pages.push("large".to_owned());
+    let size = std::fs::metadata(here.join("large.html")).unwrap().len();
+    assert!(size < 3 << 20, "{size} bytes");
     let drawn = pages.len();
     for (name, maker) in faults() {
         maker.make(&here.join(format!("study-{name}")));

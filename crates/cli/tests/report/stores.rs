@@ -268,6 +268,27 @@ pub fn faults() -> Vec<Fault> {
     ]
 }
 
+/// A thousand configurations and five thousand runs.
+pub fn large() -> Maker {
+    let mut configurations = Vec::new();
+    for cap in 0..40_u32 {
+        for batch in 1..=25_u64 {
+            let configuration = Configuration {
+                power_caps: vec![Watts::new(100.0 + 5.0 * f64::from(cap))],
+                ..Configuration::on(1)
+            };
+            configurations.push(configuration.with_batch(8 * batch));
+        }
+    }
+    Maker {
+        axes: vec![Axis::PowerCap, Axis::Parameter("batch".to_owned())],
+        reference: configurations.len() - 1,
+        configurations,
+        repeat: 5,
+        ..caps(2)
+    }
+}
+
 /// More knobs than a terminal is wide.
 fn many_axes() -> Maker {
     let names: Vec<String> = (0..7)

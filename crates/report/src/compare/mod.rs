@@ -259,9 +259,12 @@ fn notes(studies: &[(String, Study)]) -> Vec<String> {
     notes.extend(differing("items in a run", &|study| {
         study.subject.workload.items.map(|items| items.to_string())
     }));
-    notes.extend(differing("batch, where it is no axis", &|study| {
+    notes.extend(differing("batch", &|study| {
         let batch = Axis::Parameter(BATCH.to_owned());
-        (!study.varied().contains(&batch)).then(|| batch.text(&study.reference.configuration))?
+        match study.varied().contains(&batch) {
+            true => Some("varied".to_owned()),
+            false => batch.text(&study.reference.configuration),
+        }
     }));
     notes.extend(differing("whose energy counts", &|study| {
         Some(study.energy_of().to_string())

@@ -326,5 +326,20 @@ impl<'a> Drawing<'a> {
                 from += amount;
             }
         }
+        self.key(out, &names);
+    }
+
+    /// The names of parts, in their colours, at the top right.
+    fn key(&self, out: &mut String, names: &[&str]) {
+        let mut right = f64::from(self.size.0);
+        for (place, name) in names.iter().enumerate().rev() {
+            let name = shortened(name, 14);
+            if right - text_width(&name) < text_width(&self.chart.title) + 12.0 {
+                break;
+            }
+            let class = format!("lb c{}", Hue::of(place).0);
+            text(out, &class, "end", right, 14.0, &name);
+            right -= text_width(&name) + 12.0;
+        }
     }
 }

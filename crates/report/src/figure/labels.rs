@@ -14,7 +14,9 @@ impl Drawing<'_> {
                 Look::Marks => self.beside(out, line),
                 Look::Guide => {
                     let mut seen = line.dots.iter().filter(|dot| self.is_inside(dot));
-                    let Some(last) = seen.next_back() else { continue };
+                    let Some(last) = seen.next_back() else {
+                        continue;
+                    };
                     let (x, y) = (self.x.at(last.x), self.y.at(last.y));
                     match x < self.right - 30.0 {
                         true => {
