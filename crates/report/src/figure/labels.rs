@@ -23,6 +23,10 @@ impl Drawing<'_> {
                             let class = format!("lb c{}", line.hue.0);
                             text(out, &class, "start", x + 6.0, y, &line.label);
                         }
+                        false if self.named_left => {
+                            let class = format!("lb c{}", line.hue.0);
+                            text(out, &class, "end", x, y + 15.0, &line.label);
+                        }
                         false => ends.push((y, line)),
                     }
                 }

@@ -19,6 +19,12 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
     if points.is_empty() {
         return None;
     }
+    // A phase that takes nothing anywhere would only have a name.
+    let happens = |name: &str| {
+        let all = points.iter().flat_map(|(_, point)| point.phases());
+        let mut named = all.filter(|phase| phase.name == name);
+        named.any(|phase| phase.time.get() > 0.0 || phase.energy.get() > 0.0)
+    };
     let chart =
         |title: &str, unit: &str, scale: f64, of: &dyn Fn(&sweetspot_study::PhaseResult) -> f64| {
             let bars = points.iter().map(|(label, point)| Bar {
@@ -26,6 +32,7 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
                 parts: point
                     .phases()
                     .iter()
+                    .filter(|phase| happens(&phase.name))
                     .map(|phase| {
                         let value = of(phase);
                         let value = if value.is_finite() {
