@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Question;
-use sweetspot_report::{study_csv, study_json, study_markdown};
-use sweetspot_study::Study;
+use sweetspot_report::{
+    Made, Timeline, View, report_json, report_markdown, runs_to_show, study_csv, study_html,
+    study_json, study_markdown,
+};
+use sweetspot_study::{Store, Study, read_samples};
 use tempfile::NamedTempFile;
 
-use crate::args::ExportArgs;
+use crate::args::{ExportArgs, TextExportArgs};
 
 /// A place for a document. It is tried before the work starts, so that a bad path is told at once, and a
 /// file takes its name only when it is whole, so that an old one is never lost to half a new one.
@@ -87,15 +90,15 @@ impl std::fmt::Display for Document {
     }
 }
 
-/// The documents of a study.
-pub struct StudyDocuments {
+/// Documents of text.
+pub struct TextDocuments {
     json: Option<Document>,
     csv: Option<Document>,
     markdown: Option<Document>,
 }
 
-impl StudyDocuments {
-    pub fn open(args: &ExportArgs) -> Result<Self> {
+impl TextDocuments {
+    pub fn open(args: &TextExportArgs) -> Result<Self> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
         let documents = Self {
             json: open(&args.export_json)?,
@@ -106,29 +109,17 @@ impl StudyDocuments {
         Ok(documents)
     }
 
-    fn all(&self) -> Vec<&Document> {
+    pub fn all(&self) -> Vec<&Document> {
         let all = [&self.json, &self.csv, &self.markdown];
         all.into_iter().flatten().collect()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.all().is_empty()
     }
 
     pub fn on_stdout(&self) -> bool {
         self.all().iter().any(|document| document.is_stdout())
     }
 
-    pub fn write(&self, study: &Study, question: &Question) -> Result<()> {
-        self.write_with(
-            || study_json(study, question),
-            || Ok(study_csv(study)?),
-            || study_markdown(study, question),
-        )
-    }
-
     /// Only what was asked for is made.
-    pub fn write_with(
+    pub fn write(
         &self,
         json: impl FnOnce() -> serde_json::Value,
         csv: impl FnOnce() -> Result<String>,
@@ -145,6 +136,129 @@ impl StudyDocuments {
         }
         Ok(())
     }
+}
+
+/// The documents of a study.
+pub struct StudyDocuments {
+    text: TextDocuments,
+    html: Option<Document>,
+}
+
+impl StudyDocuments {
+    pub fn open(args: &ExportArgs) -> Result<Self> {
+        let documents = Self {
+            text: TextDocuments::open(&args.text)?,
+            html: args
+                .export_html
+                .as_deref()
+                .map(Document::open)
+                .transpose()?,
+        };
+        refuse_twins(&documents.all())?;
+        Ok(documents)
+    }
+
+    fn all(&self) -> Vec<&Document> {
+        let mut all = self.text.all();
+        all.extend(&self.html);
+        all
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// Whether a page is wanted, which shows runs over time.
+    pub fn has_page(&self) -> bool {
+        self.html.is_some()
+    }
+
+    pub fn on_stdout(&self) -> bool {
+        self.all().iter().any(|document| document.is_stdout())
+    }
+
+    /// The results as they are at hand.
+    pub fn write(&self, study: &Study, question: &Question) -> Result<()> {
+        self.write_all(
+            study,
+            || study_json(study, question),
+            || study_markdown(study, question),
+        )?;
+        self.write_page(study, question, &Made::default())
+    }
+
+    /// The results of a study that is kept, and its readings over time.
+    pub fn write_kept(&self, store: &Store, study: &Study, question: &Question) -> Result<()> {
+        self.write_all(
+            study,
+            || study_json(study, question),
+            || study_markdown(study, question),
+        )?;
+        self.write_kept_page(store, study, question)
+    }
+
+    /// All that `report` says.
+    pub fn write_report(&self, study: &Study, question: &Question, made: &Made<'_>) -> Result<()> {
+        self.write_all(
+            study,
+            || report_json(study, question, made.grouped),
+            || report_markdown(study, question, made.grouped),
+        )?;
+        self.write_page(study, question, made)
+    }
+
+    fn write_all(
+        &self,
+        study: &Study,
+        as_json: impl FnOnce() -> serde_json::Value,
+        as_markdown: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let csv = || Ok(study_csv(study)?);
+        self.text.write(as_json, csv, as_markdown)
+    }
+
+    fn write_kept_page(&self, store: &Store, study: &Study, question: &Question) -> Result<()> {
+        if self.html.is_none() {
+            return Ok(());
+        }
+        let outline = store.outline()?;
+        let made = Made {
+            outline: Some(&outline),
+            timelines: &timelines(store, &View::new(study, question), &[]),
+            grouped: None,
+        };
+        self.write_page(study, question, &made)
+    }
+
+    fn write_page(&self, study: &Study, question: &Question, made: &Made<'_>) -> Result<()> {
+        match &self.html {
+            Some(html) => html.write(&study_html(study, question, made)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Readings larger than this would keep a reader waiting.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The readings of the runs that a page shows; what cannot be read is said and left out.
+pub fn timelines(store: &Store, view: &View<'_>, asked: &[u64]) -> Vec<Timeline> {
+    let mut found = Vec::new();
+    for (label, run) in runs_to_show(view, asked) {
+        let path = store.samples_file(run);
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        if file.metadata().is_ok_and(|about| about.len() > MOST_BYTES) {
+            eprintln!("sweetspot: the readings of run {run} are too many to be drawn");
+            continue;
+        }
+        match read_samples(file) {
+            Ok(series) => found.push(Timeline { label, series }),
+            Err(problem) => eprintln!("sweetspot: cannot read {}: {problem}", path.display()),
+        }
+    }
+    found
 }
 
 /// Two documents in one place would be none.

@@ -2,10 +2,12 @@
 
 mod args;
 mod child;
+mod compare;
 mod export;
 mod measure;
 mod network;
 mod progress;
+mod report;
 mod run;
 mod see;
 mod sim_workload;
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(*args),
+        Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Study(args) => study::run(args),
         Command::Task(args) => study::task(&args),
         Command::Restore => run::restore(),

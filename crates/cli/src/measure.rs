@@ -14,7 +14,7 @@ use sweetspot_session::measure::{
 use sweetspot_study::write_samples;
 
 use crate::NOT_MET;
-use crate::args::{ExportArgs, MeasureArgs};
+use crate::args::{MeasureArgs, TextExportArgs};
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
 
@@ -36,7 +36,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    pub fn open(export: &ExportArgs, samples: &Option<PathBuf>) -> Result<Self> {
+    pub fn open(export: &TextExportArgs, samples: &Option<PathBuf>) -> Result<Self> {
         let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
         let documents = Self {
             json: open(&export.export_json)?,

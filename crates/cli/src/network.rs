@@ -13,7 +13,7 @@ use sweetspot_study::Store;
 
 use crate::NOT_MET;
 use crate::args::{By, NetworkArgs};
-use crate::export::{StudyDocuments, print};
+use crate::export::{TextDocuments, print};
 
 pub fn run(args: NetworkArgs) -> Result<ExitCode> {
     let Some(name) = &args.network else {
@@ -24,7 +24,7 @@ pub fn run(args: NetworkArgs) -> Result<ExitCode> {
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
         bail!("the paper counts elements of 4 bytes: leave --precision out, or --convention");
     }
-    let documents = StudyDocuments::open(&args.export)?;
+    let documents = TextDocuments::open(&args.export)?;
     let network = load_network(name, args.input)?;
     let study = args.study.as_deref().map(|study| {
         let store = Store::open(&crate::study::folder(study))?;
@@ -54,7 +54,7 @@ pub fn run(args: NetworkArgs) -> Result<ExitCode> {
     if !documents.on_stdout() {
         print(&network_text(&view))?;
     }
-    documents.write_with(
+    documents.write(
         || network_json(&view),
         || Ok(network_csv(&view)?),
         || network_markdown(&view),

@@ -33,11 +33,12 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
         } => {
             let question = question.question()?;
             let documents = StudyDocuments::open(&export)?;
-            let study = Store::open(&self::folder(&study))?.study(energy_of)?;
+            let store = Store::open(&self::folder(&study))?;
+            let study = store.study(energy_of)?;
             if documents.is_empty() {
                 print(&study_text(&study, &question))?;
             }
-            documents.write(&study, &question)?;
+            documents.write_kept(&store, &study, &question)?;
         }
         StudyCommand::Merge { studies, output } => {
             let folders: Vec<PathBuf> = studies.iter().map(|study| folder(study)).collect();

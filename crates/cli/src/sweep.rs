@@ -117,7 +117,10 @@ fn conduct(
     if !on_stdout {
         print(&study_text(&study, &question))?;
     }
-    documents.write(&study, &question)?;
+    match &store {
+        Some(store) => documents.write_kept(store, &study, &question)?,
+        None => documents.write(&study, &question)?,
+    }
     if let Some(store) = store {
         let place = format!("Study: {}\n", store.folder().display());
         match on_stdout {

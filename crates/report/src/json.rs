@@ -203,7 +203,7 @@ fn point_json(
     Value::Object(object)
 }
 
-fn settings(configuration: &Configuration) -> Value {
+pub(crate) fn settings(configuration: &Configuration) -> Value {
     let mut object = Map::new();
     let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
     let parameters = configuration.parameters.keys().cloned();

@@ -1,32 +1,53 @@
-//! Studies for people and for programs: terminal tables, sentences, JSON, CSV, Markdown.
+//! Studies for people and for programs: terminal tables, sentences, figures, pages, JSON, CSV, Markdown.
 //!
 //! Pure text from typed results; where it goes is the program's business.
 
+mod answer;
 mod choices;
+mod compare;
 mod csv_text;
 mod deviations;
 mod devices;
+mod figure;
 mod fit;
+mod groups;
+mod html;
 mod json;
 mod measure;
 mod measure_json;
 mod network;
 mod network_json;
 mod profiles;
+mod ranges;
+mod report_json;
+mod report_text;
 mod studies;
 mod table;
 mod terminal;
+mod view;
+mod words;
 
 pub use choices::{Row, choices, recommendation};
+pub use compare::{
+    Compared, Contrast, Measure, compare_csv, compare_json, compare_markdown, compare_text,
+};
 pub use csv_text::study_csv;
 pub use deviations::{deviations_summary, deviations_text};
 pub use devices::{devices_json, devices_text, doctor_json, doctor_text};
+pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show};
+#[cfg(feature = "png")]
+pub use figure::{PngError, figure_png};
 pub use fit::fit_text;
+pub use groups::{Grouped, Grouping, GroupingError, grouped};
+pub use html::{Made, compare_html, study_html};
 pub use json::study_json;
 pub use measure::{measurement_markdown, measurement_text};
 pub use measure_json::{measurement_csv, measurement_json};
 pub use network::{NetworkRows, NetworkView, network_markdown, network_text, networks_text};
 pub use network_json::{network_csv, network_json};
 pub use profiles::profiles_text;
+pub use report_json::report_json;
+pub use report_text::{report_markdown, report_text};
 pub use studies::{configuration_text, duration_text, plan_text, studies_text, study_runs_text};
 pub use terminal::{study_markdown, study_text};
+pub use view::View;

@@ -26,7 +26,7 @@ pub fn study_markdown(study: &Study, question: &Question) -> String {
     parts.join("\n\n") + "\n"
 }
 
-fn title(study: &Study) -> String {
+pub(crate) fn title(study: &Study) -> String {
     let (subject, plan) = (&study.subject, &study.plan);
     let workload = &subject.workload;
     let mut about = vec![workload.name.clone()];
@@ -74,7 +74,7 @@ fn devices(study: &Study) -> &str {
     }
 }
 
-fn rows(study: &Study, question: &Question) -> Rows {
+pub(crate) fn rows(study: &Study, question: &Question) -> Rows {
     let varied = study.varied();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
@@ -95,6 +95,7 @@ fn rows(study: &Study, question: &Question) -> Rows {
         let outcome = &choice.outcome;
         let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let power = outcome.energy.map(|energy| (energy / outcome.time).get());
+        let power = power.filter(|power| power.is_finite());
         let mut row = vec![choice.label.clone()];
         row.extend(varied.iter().map(|axis| cell(axis, choice.point)));
         row.extend([
@@ -113,7 +114,7 @@ fn rows(study: &Study, question: &Question) -> Rows {
     rows
 }
 
-fn failures(study: &Study) -> Option<String> {
+pub(crate) fn failures(study: &Study) -> Option<String> {
     let failed: Vec<_> = study
         .points
         .iter()
@@ -131,7 +132,7 @@ fn failures(study: &Study) -> Option<String> {
 }
 
 /// Caps that a device did not enforce in full, each with its reason.
-fn shortfalls(study: &Study) -> Option<String> {
+pub(crate) fn shortfalls(study: &Study) -> Option<String> {
     let all = study.points.iter().flat_map(|point| point.enforced());
     let told = all.map(|one| {
         let why = match one.reason {

@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_measure::MethodChoice;
 use sweetspot_session::measure::{ProgressPattern, Window};
 
-use super::shared::ExportArgs;
+use super::shared::TextExportArgs;
 
 /// Measure the time and energy of a command: per GPU and phase, with the method and its uncertainty.
 ///
@@ -60,7 +60,7 @@ pub struct MeasureArgs {
     pub method: MethodChoice,
 
     #[command(flatten)]
-    pub export: ExportArgs,
+    pub export: TextExportArgs,
 
     /// Write every reading as Parquet: power, energy, utilisation, clocks, temperature, throttling.
     #[arg(long, value_name = "FILE")]

@@ -2,6 +2,7 @@
 
 mod measure;
 mod network;
+mod report;
 mod run;
 mod see;
 mod shared;
@@ -13,9 +14,10 @@ use clap::{Parser, Subcommand};
 
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
+pub use report::{CompareArgs, FigureArgs, ReportArgs};
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
-pub use shared::ExportArgs;
+pub use shared::{ExportArgs, TextExportArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
@@ -38,6 +40,8 @@ pub enum Command {
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),
+    Report(Box<ReportArgs>),
+    Compare(Box<CompareArgs>),
     Study(StudyArgs),
     Task(TaskArgs),
     /// Put back what was left changed on a GPU, after a crash or a kill.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use sweetspot_network::{Convention, Precision, Shape};
 
-use super::shared::ExportArgs;
+use super::shared::TextExportArgs;
 
 /// What a network costs before it runs: operations, parameters, data, and the least time and energy.
 ///
@@ -57,7 +57,7 @@ pub struct NetworkArgs {
     pub study: Option<PathBuf>,
 
     #[command(flatten)]
-    pub export: ExportArgs,
+    pub export: TextExportArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{ExportArgs, QuestionArgs};
+use super::shared::{QuestionArgs, TextExportArgs};
 
 /// Run a command with the GPUs at a setting, then put everything back as it was.
 ///
@@ -49,7 +49,7 @@ pub struct RunArgs {
     pub progress: Option<ProgressPattern>,
 
     #[command(flatten)]
-    pub export: ExportArgs,
+    pub export: TextExportArgs,
 
     /// Change no device setting (also SWEETSPOT_READ_ONLY=1).
     #[arg(long)]

@@ -8,8 +8,19 @@ use sweetspot_decide::{CarbonIntensity, Hour, Limit, Objective, Price, Question,
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
 
+/// The documents of a study.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
+    #[command(flatten)]
+    pub text: TextExportArgs,
+
+    /// Write a page with figures that opens in any browser and needs nothing else; `-` as above.
+    #[arg(long, value_name = "FILE")]
+    pub export_html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct TextExportArgs {
     /// Write the result as JSON; `-` is standard output, which then carries nothing else.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,

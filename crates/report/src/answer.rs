@@ -1,0 +1,286 @@
+//! The answer to a question, in parts: what to do, how sure that is, and what was left out.
+
+use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
+use sweetspot_quantity::Ratio;
+use sweetspot_study::Axis;
+
+use crate::choices::{axis_name, value_text};
+use crate::view::View;
+use crate::words::{amount, listed, percent};
+
+/// What to do, and why.
+pub struct Answer {
+    /// `Set the power cap to 175 W`.
+    pub headline: String,
+    /// `best edp, with time<=+5%`, or why nothing can be said.
+    pub reason: String,
+    /// Energy against the reference, less one.
+    pub energy: Option<Ratio>,
+    /// Time against the reference, less one.
+    pub time: Option<Ratio>,
+    /// Average power against the reference, less one.
+    pub power: Option<Ratio>,
+    /// A name and a sentence each.
+    pub facts: Vec<(String, String)>,
+    /// What the reader must know besides.
+    pub notes: Vec<String>,
+}
+
+impl Answer {
+    /// To the view's question.
+    pub fn of(view: &View<'_>) -> Self {
+        let question = view.question;
+        let limits: Vec<String> = question
+            .limits
+            .iter()
+            .map(|limit| format!("`{limit}`"))
+            .collect();
+        let within = match limits.is_empty() {
+            true => String::new(),
+            false => format!(" within {}", listed(&limits)),
+        };
+        let choice = match &view.choice {
+            Ok(choice) => choice,
+            Err(reason) => {
+                return Self {
+                    headline: "Nothing to recommend".to_owned(),
+                    reason: format!("{reason}."),
+                    energy: None,
+                    time: None,
+                    power: None,
+                    facts: Vec::new(),
+                    notes: warnings(view),
+                };
+            }
+        };
+        let objective = question.objective;
+        let keep = Some(choice.candidate) == view.reference_index()
+            || choice.reference_is_as_good() == Some(true);
+        let relative = view.relative(choice.candidate).filter(|_| !keep);
+        let change = |ratio: f64| Some(Ratio::new(ratio - 1.0));
+        let mut facts = vec![(objective.to_string(), value(view, objective))];
+        facts.extend(against_reference(view, keep));
+        if let Some((second, margin)) = &choice.runner_up {
+            let text = format!(
+                "{}: {}",
+                view.setting(*second),
+                behind(margin, view, objective)
+            );
+            facts.push(("runner-up".to_owned(), text));
+        }
+        if !choice.tied_with.is_empty() {
+            let ties: Vec<String> = choice
+                .tied_with
+                .iter()
+                .map(|tie| view.setting(*tie))
+                .collect();
+            let text = format!("no significant difference to {}", listed(&ties));
+            facts.push(("tied with".to_owned(), text));
+        }
+        facts.extend(left_out(view).map(|text| ("left out".to_owned(), text)));
+        let mut notes = Vec::new();
+        if choice.per_item {
+            notes.push(
+                "All runs took equally long, so that they are compared for the same number of items."
+                    .to_owned(),
+            );
+        }
+        if !choice.untold.is_empty() || choice.value.runs < 2 {
+            notes.push(
+                "With one run each, differences cannot be told from noise: use --repeat."
+                    .to_owned(),
+            );
+        }
+        notes.extend(warnings(view));
+        Self {
+            headline: headline(view, choice.candidate, keep),
+            reason: match keep {
+                true => format!("no other tried is significantly better in {objective}{within}"),
+                false => format!("best {objective}{within}"),
+            },
+            energy: relative.and_then(|(_, energy)| change(energy)),
+            time: relative
+                .and_then(|(time, _)| change(time))
+                .or_else(|| time_alone(view, keep)),
+            power: relative.and_then(|(time, energy)| change(energy / time)),
+            facts,
+            notes,
+        }
+    }
+}
+
+/// Where energy is not known.
+fn time_alone(view: &View<'_>, keep: bool) -> Option<Ratio> {
+    let chosen = view.chosen().filter(|_| !keep)?;
+    let ratio = view.mean(chosen)?.time / view.comparison.reference()?.time;
+    ratio.is_finite().then(|| ratio - Ratio::new(1.0))
+}
+
+fn headline(view: &View<'_>, chosen: usize, keep: bool) -> String {
+    if keep {
+        return match view.varied.as_slice() {
+            [only] => format!(
+                "Keep the default {} of {}",
+                axis_name(only),
+                view.reference_setting()
+            ),
+            _ => format!("Keep the defaults: {}", view.reference_setting()),
+        };
+    }
+    let point = &view.study.points[chosen];
+    let all = view.varied.iter().map(|axis| {
+        let value = value_text(axis, point);
+        match axis {
+            Axis::Gpus | Axis::Parameter(_) => format!("use {value}"),
+            _ => format!("set the {} to {value}", axis_name(axis)),
+        }
+    });
+    let text = all.collect::<Vec<_>>().join(", ");
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+fn value(view: &View<'_>, objective: Objective) -> String {
+    let Ok(choice) = &view.choice else {
+        return String::new();
+    };
+    let unit = objective.unit(&view.question.tariff);
+    let runs = match choice.value.runs {
+        1 => "1 run".to_owned(),
+        runs => format!("{runs} runs"),
+    };
+    let interval = choice.value.interval95.map_or_else(
+        || format!(" ({runs})"),
+        |interval| {
+            let (low, high) = (amount(interval.low, unit), amount(interval.high, unit));
+            format!(" (95 % interval {low} to {high}, {runs})")
+        },
+    );
+    amount(choice.value.value, unit) + &interval
+}
+
+fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
+    let choice = view.choice.as_ref().ok()?;
+    let name = "reference".to_owned();
+    if Some(choice.candidate) == view.reference_index() {
+        return None;
+    }
+    let Some(margin) = choice.against_reference else {
+        return Some((
+            name,
+            format!("{}: has no value to compare with", view.reference_setting()),
+        ));
+    };
+    let text = ahead(&margin, view, view.question.objective);
+    let mut text = format!("{}: {text}", view.reference_setting());
+    if let Some((time, energy)) = view.relative(choice.candidate) {
+        let (energy, time) = (percent(energy - 1.0), percent(time - 1.0));
+        text += &format!("; energy {energy}, time {time}");
+    }
+    if keep {
+        text += "; so the default stays";
+    }
+    let broken: Vec<String> = choice
+        .reference_breaks
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !broken.is_empty() {
+        text += &format!("; the reference itself {}", listed(&broken));
+    }
+    Some((name, text))
+}
+
+fn size(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
+    match margin.relative {
+        Some(share) if share.get().abs() < 0.0005 => "less than 0.1 %".to_owned(),
+        Some(share) => format!("{:.1} %", 100.0 * share.get().abs()),
+        None if objective == Objective::GainMinusLoss => {
+            format!("{:.1} points", 100.0 * margin.by.abs())
+        }
+        None => amount(margin.by.abs(), objective.unit(&view.question.tariff)),
+    }
+}
+
+fn ahead(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
+    let size = size(margin, view, objective);
+    match margin.standing {
+        Standing::Better => format!("the choice is {size} better, significantly"),
+        Standing::Worse => format!("the choice is {size} worse"),
+        Standing::Same if margin.by < 0.0 => {
+            format!("the choice is {size} worse, no significant difference")
+        }
+        Standing::Same => format!("the choice is {size} better, no significant difference"),
+        Standing::Unknown => format!("the choice is {size} better, for one run"),
+    }
+}
+
+fn behind(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
+    let size = size(margin, view, objective);
+    match margin.standing {
+        Standing::Better => format!("{size} behind, significantly"),
+        Standing::Same | Standing::Worse => format!("{size} behind, no significant difference"),
+        Standing::Unknown => format!("{size} behind, for one run each"),
+    }
+}
+
+/// How many were not to be chosen, and why.
+pub fn left_out(view: &View<'_>) -> Option<String> {
+    let choice = view.choice.as_ref().ok()?;
+    let total = view.study.points.len();
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for excluded in &choice.excluded {
+        let why = match &excluded.why {
+            Exclusion::Failed(_) => "failed".to_owned(),
+            Exclusion::NotRun => "not run".to_owned(),
+            Exclusion::NoValue(reason) => format!("without a value ({reason})"),
+            Exclusion::Limits(broken) => {
+                let limits: Vec<String> = broken
+                    .iter()
+                    .map(|one| format!("`{}`", one.limit))
+                    .collect();
+                format!("over {}", listed(&limits))
+            }
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    let all: usize = reasons.iter().map(|(_, count)| count).sum();
+    let told: Vec<String> = reasons
+        .iter()
+        .map(|(why, count)| format!("{count} {why}"))
+        .collect();
+    (all > 0).then(|| format!("{all} of {total}: {}", told.join(", ")))
+}
+
+/// What limits the whole study.
+fn warnings(view: &View<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let ran = (0..view.study.points.len()).any(|index| view.mean(index).is_some());
+    if view.comparison.reference().is_none() && ran {
+        let why = match view.study.reference.failure() {
+            Some(failure) => format!("its run failed: {}", failure.reason),
+            None => "it was not run".to_owned(),
+        };
+        notes.push(format!(
+            "There is no reference to compare with ({}): {why}. Values are absolute.",
+            view.reference_setting()
+        ));
+    }
+    if ran && !view.has_energy() {
+        notes.push("No energy was measured: only time can be compared (`sweetspot doctor` says which sensors there are).".to_owned());
+    }
+    let zero = (0..view.study.points.len())
+        .filter(|index| view.mean(*index).is_some_and(|mean| mean.time.get() <= 0.0));
+    match zero.count() {
+        0 => {}
+        count => notes.push(format!(
+            "{count} configurations took no time at all: they are left out."
+        )),
+    }
+    notes
+}

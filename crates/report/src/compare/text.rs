@@ -1,0 +1,282 @@
+//! Studies side by side, for a terminal and for a document.
+
+use sweetspot_decide::{Objective, Outcome};
+
+use super::{Common, Compared, Contrast, Measure};
+use crate::choices::label;
+use crate::table::Rows;
+use crate::view::View;
+use crate::words::{amount, percent, wrapped};
+
+/// Settings that a terminal shows at most.
+const MOST_ROWS: usize = 36;
+
+/// For a terminal of 100 columns.
+pub fn compare_text(compared: &Compared<'_>) -> String {
+    let summary = crate::html::summary(compared).join("\n");
+    let mut parts = vec![
+        wrapped(&names(compared), 4),
+        wrapped(&summary, 2),
+        best(compared).terminal(),
+    ];
+    for side in 1..compared.sides.len() {
+        let (rows, more) = differences(compared, side, MOST_ROWS);
+        let mut text = format!(
+            "{}\n\n{}",
+            wrapped(&heading(compared, side), 2),
+            rows.terminal()
+        );
+        if more > 0 {
+            text += &format!("\n ({more} more settings: --export-csv has all)");
+        }
+        parts.push(text);
+        parts.extend(by_phase(compared, side, MOST_ROWS).map(|rows| rows.terminal()));
+    }
+    parts.push(wrapped(LEGEND, 0));
+    parts.extend(compared.notes.iter().map(|note| wrapped(note, 2)));
+    parts.join("\n\n") + "\n"
+}
+
+/// An objective's value for the same work.
+fn value(view: &View<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
+    objective.value(outcome, view.comparison.basis()).ok()
+}
+
+/// For a document.
+pub fn compare_markdown(compared: &Compared<'_>) -> String {
+    let summary = crate::html::summary(compared).join("\n\n");
+    let mut parts = vec![
+        names(compared).replace('\n', "\n\n"),
+        summary,
+        best(compared).markdown(),
+    ];
+    for side in 1..compared.sides.len() {
+        let (rows, _) = differences(compared, side, usize::MAX);
+        parts.push(heading(compared, side));
+        parts.push(rows.markdown());
+        parts.extend(by_phase(compared, side, usize::MAX).map(|rows| rows.markdown()));
+    }
+    parts.push(LEGEND.to_owned());
+    parts.extend(compared.notes.iter().cloned());
+    parts.join("\n\n") + "\n"
+}
+
+const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, not to be told.";
+
+fn names(compared: &Compared<'_>) -> String {
+    let names = compared.sides.iter().map(|side| {
+        let study = side.view.study;
+        format!(
+            "{}: {}, {} configurations, energy of {}",
+            side.name,
+            study.name(),
+            study.points.len(),
+            study.energy_of()
+        )
+    });
+    names.collect::<Vec<_>>().join("\n")
+}
+
+fn heading(compared: &Compared<'_>, side: usize) -> String {
+    format!(
+        "{} against {}:",
+        compared.sides[side].name, compared.sides[0].name
+    )
+}
+
+/// The best of each study by each objective, against its own reference and against the first's best.
+pub fn best(compared: &Compared<'_>) -> Rows {
+    let (time, energy) = match compared.is_per_item() {
+        true => ("Time\n[ms/item]", "Energy\n[J/item]"),
+        false => ("Time\n[s]", "Energy\n[kJ]"),
+    };
+    let mut rows = Rows::new(&[
+        "Best by",
+        "Study",
+        "Setting",
+        time,
+        "vs default\n[%]",
+        energy,
+        "vs default\n[%]",
+        "vs first\n[%]",
+    ])
+    .with_texts(3);
+    for objective in compared.objectives() {
+        let mut first = None;
+        for (index, side) in compared.sides.iter().enumerate() {
+            let view = &side.view;
+            let target = label(objective);
+            let per_item = compared.is_per_item();
+            let choice = match view.comparison.choose(objective, &view.question.limits) {
+                Ok(choice) => choice,
+                Err(_) => {
+                    let mut row = vec![target, side.name.clone(), "none".to_owned()];
+                    row.resize(8, "-".to_owned());
+                    rows.push(row);
+                    continue;
+                }
+            };
+            let mean = view
+                .mean(choice.candidate)
+                .and_then(|mean| compared.same_work(mean));
+            let own = mean.as_ref().and_then(|mean| value(view, objective, mean));
+            if index == 0 {
+                first = own;
+            }
+            let relative = view.relative(choice.candidate);
+            let plain = |change: f64| percent(change).replace(" %", "");
+            let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            let against = first
+                .filter(|_| index > 0 && !objective.needs_reference())
+                .zip(own)
+                .map(|(first, own)| own / first - 1.0)
+                .filter(|change| change.is_finite());
+            rows.push(vec![
+                target,
+                side.name.clone(),
+                view.setting(choice.candidate),
+                known(mean.as_ref().map(|mean| match per_item {
+                    true => amount(1e3 * mean.time.get(), ""),
+                    false => format!("{:.1}", mean.time.get()),
+                })),
+                known(relative.map(|(time, _)| plain(time - 1.0))),
+                known(mean.as_ref().and_then(|mean| {
+                    let energy = mean.energy?.get();
+                    Some(match per_item {
+                        true => amount(energy, ""),
+                        false => format!("{:.3}", energy / 1e3),
+                    })
+                })),
+                known(relative.map(|(_, energy)| plain(energy - 1.0))),
+                known(against.map(plain)),
+            ]);
+        }
+    }
+    rows
+}
+
+fn shown(measure: &Measure) -> (&'static str, &'static str, f64) {
+    match measure {
+        Measure::Time => ("Time", "s", 1.0),
+        Measure::Energy => ("Energy", "kJ", 1e-3),
+        Measure::Power => ("Power", "W", 1.0),
+        Measure::TimePerItem | Measure::PhaseTime(_) => ("Time", "ms/item", 1e3),
+        Measure::EnergyPerItem | Measure::PhaseEnergy(_) => ("Energy", "J/item", 1.0),
+    }
+}
+
+/// The measures that tables show: for an item where items are known.
+pub fn tabled(compared: &Compared<'_>) -> Vec<Measure> {
+    compared.measures.iter().take(3).cloned().collect()
+}
+
+/// Every setting in common, at most so many, and how many are left.
+pub fn differences(compared: &Compared<'_>, side: usize, most: usize) -> (Rows, usize) {
+    let measures = tabled(compared);
+    let mut head = vec!["Setting".to_owned()];
+    for measure in &measures {
+        let (name, unit, _) = shown(measure);
+        head.extend([
+            format!("{name}\n[{unit}]"),
+            short(&compared.sides[side].name),
+            "\n[%]".to_owned(),
+        ]);
+    }
+    let mut rows = Rows::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    let found: Vec<&Common> = compared
+        .common
+        .iter()
+        .filter(|common| common.points.get(side).is_some_and(Option::is_some))
+        .collect();
+    for common in found.iter().take(most) {
+        rows.push(row(compared, common, side, &measures, &common.setting));
+    }
+    (rows, found.len().saturating_sub(most))
+}
+
+fn row(
+    compared: &Compared<'_>,
+    common: &Common,
+    side: usize,
+    measures: &[Measure],
+    name: &str,
+) -> Vec<String> {
+    let mut row = vec![name.to_owned()];
+    for measure in measures {
+        let (_, _, scale) = shown(measure);
+        match compared.contrast(common, side, measure) {
+            Some(contrast) => row.extend([
+                amount(contrast.first * scale, ""),
+                amount(contrast.here * scale, ""),
+                marked(&contrast),
+            ]),
+            None => row.extend(["-".to_owned(), "-".to_owned(), "-".to_owned()]),
+        }
+    }
+    row
+}
+
+/// As the legend says.
+pub fn marked(contrast: &Contrast) -> String {
+    let Some(relative) = contrast.relative else {
+        return "-".to_owned();
+    };
+    let text = percent(relative).replace(" %", "");
+    match contrast.significant {
+        Some(true) => text,
+        Some(false) => format!("({text})"),
+        None => format!("{text}?"),
+    }
+}
+
+/// Table 10 of multi_gpu_2018: time and energy of each phase, where all have phases.
+pub fn by_phase(compared: &Compared<'_>, side: usize, most: usize) -> Option<Rows> {
+    if compared.phases.is_empty() {
+        return None;
+    }
+    let unit = match compared.measures.first() {
+        Some(Measure::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
+        _ => ("Time\n[ms]", "Energy\n[J]"),
+    };
+    let other = short(&compared.sides[side].name);
+    let mut rows = Rows::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
+    let found = compared.common.iter();
+    let found = found.filter(|common| common.points.get(side).is_some_and(Option::is_some));
+    for common in found.take((most / compared.phases.len()).max(1)) {
+        for phase in &compared.phases {
+            let measures = [
+                Measure::PhaseTime(phase.clone()),
+                Measure::PhaseEnergy(phase.clone()),
+            ];
+            let told = measures
+                .iter()
+                .filter_map(|measure| compared.contrast(common, side, measure));
+            if told
+                .into_iter()
+                .all(|contrast| contrast.first == 0.0 && contrast.here == 0.0)
+            {
+                continue;
+            }
+            let name = format!("{}: {phase}", common.setting);
+            rows.push(row(compared, common, side, &measures, &name));
+        }
+    }
+    Some(rows)
+}
+
+fn short(name: &str) -> String {
+    crate::figure::shortened(name, 12)
+}
+
+/// A measure in words.
+pub fn name(measure: &Measure) -> String {
+    match measure {
+        Measure::Time => "time".to_owned(),
+        Measure::Energy => "energy".to_owned(),
+        Measure::Power => "power".to_owned(),
+        Measure::TimePerItem => "time for an item".to_owned(),
+        Measure::EnergyPerItem => "energy for an item".to_owned(),
+        Measure::PhaseTime(name) => format!("time in {name}"),
+        Measure::PhaseEnergy(name) => format!("energy in {name}"),
+    }
+}

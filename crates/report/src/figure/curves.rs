@@ -1,0 +1,200 @@
+//! Normalised power, energy, time, EDP and EDS against each knob (power_capping_2022, figures 2 and 3).
+
+use sweetspot_decide::{Estimate, Objective};
+use sweetspot_study::{Axis, Configuration};
+
+use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Rule, Ruler};
+use crate::choices::{axis_name, setting, value_text};
+use crate::view::View;
+
+const DRAWN: [(&str, Objective, Hue); 6] = [
+    ("time", Objective::Time, Hue(1)),
+    ("EDS(k=1.5)", Objective::Eds(1.5), Hue(3)),
+    ("EDS(k=2.0)", Objective::Eds(2.0), Hue(5)),
+    ("EDP", Objective::Edp, Hue(2)),
+    ("energy", Objective::Energy, Hue(0)),
+    ("power", Objective::Power, Hue(4)),
+];
+
+/// A figure for each knob.
+pub fn curves(view: &View<'_>) -> Vec<Figure> {
+    view.varied
+        .iter()
+        .filter_map(|axis| curve(view, axis))
+        .collect()
+}
+
+fn curve(view: &View<'_>, axis: &Axis) -> Option<Figure> {
+    view.comparison.reference()?;
+    let reference = &view.study.reference;
+    let mut held: Vec<(&str, &Configuration)> = vec![("reference", &reference.configuration)];
+    let chosen = view.chosen().map(|index| &view.study.points[index]);
+    let others: Vec<Axis> = view
+        .varied
+        .iter()
+        .filter(|other| *other != axis)
+        .cloned()
+        .collect();
+    if let Some(chosen) = chosen
+        && others
+            .iter()
+            .any(|axis| axis.text(&chosen.configuration) != axis.text(&reference.configuration))
+    {
+        held.push(("choice", &chosen.configuration));
+    }
+    let charts: Vec<Chart> = held
+        .iter()
+        .filter_map(|(_, configuration)| chart(view, axis, configuration))
+        .collect();
+    if charts.is_empty() {
+        return None;
+    }
+    let others = match (others.is_empty(), held.len()) {
+        (true, _) => String::new(),
+        (false, 1) => format!(" The other knobs are at {}.", setting(&others, reference)),
+        (false, _) => " The other knobs are as written above each chart.".to_owned(),
+    };
+    Some(Figure {
+        id: format!("curves-{}", axis.name()),
+        title: format!("What the {} does", axis_name(axis)),
+        caption: format!(
+            "Each value against that of the reference ({}), with 95 % intervals where they can be seen. Below 1 is better, for time as for energy.{others}",
+            view.reference_setting()
+        ),
+        charts,
+    })
+}
+
+fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
+    let ruler = view.ruler(axis);
+    let slice: Vec<(f64, usize)> = view
+        .slice(axis, held)
+        .into_iter()
+        .filter_map(|index| {
+            let place = view.place(&ruler, axis, &view.study.points[index])?;
+            view.mean(index)?;
+            Some((place, index))
+        })
+        .collect();
+    if slice.len() < 2 {
+        return None;
+    }
+    let mut lines = Vec::new();
+    for (label, objective, hue) in DRAWN {
+        let Some(scale) = reference_scale(view, objective) else {
+            continue;
+        };
+        let dots: Vec<Dot> = slice
+            .iter()
+            .filter_map(|(x, index)| {
+                let estimate = view.estimate(*index, objective)?;
+                let setting = value_text(axis, &view.study.points[*index]);
+                Some(super::dot(
+                    *x,
+                    &estimate,
+                    scale,
+                    tip(label, &setting, &estimate, scale),
+                ))
+            })
+            .collect();
+        if dots.len() > 1 {
+            lines.push(Line {
+                label: label.to_owned(),
+                hue,
+                dots,
+                look: Look::Dotted,
+            });
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let others: Vec<Axis> = view
+        .varied
+        .iter()
+        .filter(|other| *other != axis)
+        .cloned()
+        .collect();
+    let title = match others.is_empty() {
+        true => "Reference = 1".to_owned(),
+        false => {
+            let others = others.iter().filter_map(|other| {
+                let text = other.text(held)?;
+                Some(match other {
+                    Axis::Gpus => format!("{text} GPUs"),
+                    Axis::PowerCap => format!("{text} W"),
+                    Axis::MemoryClock => format!("memory {text} MHz"),
+                    Axis::CoreClock => format!("{text} MHz"),
+                    Axis::Parameter(name) => format!("{name} {text}"),
+                })
+            });
+            format!("{}; reference = 1", others.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let mut rules = vec![Rule {
+        upright: false,
+        at: 1.0,
+        label: String::new(),
+        hue: Hue::GREY,
+    }];
+    let in_slice = |index: &usize| slice.iter().any(|(_, at)| at == index);
+    if let Some(chosen) = view.chosen().filter(in_slice)
+        && let Some(at) = view.place(&ruler, axis, &view.study.points[chosen])
+    {
+        rules.push(Rule {
+            upright: true,
+            at,
+            label: format!("choice: {}", value_text(axis, &view.study.points[chosen])),
+            hue: Hue::CHOICE,
+        });
+    }
+    Some(Chart {
+        title,
+        x: ruler,
+        y: Ruler {
+            kind: up(&lines),
+            ..Ruler::default()
+        },
+        wide: view.varied.len() == 1,
+        lines,
+        rules,
+        ..Chart::default()
+    })
+}
+
+/// Ratios that lie far apart are seen best when a doubling is always as far.
+fn up(lines: &[Line]) -> Kind {
+    let values = || lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y);
+    let (low, high) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    match low > 0.0 && high / low > 6.0 && high > 2.5 {
+        true => {
+            let all = (-10..12).map(|power| 2f64.powi(power));
+            Kind::Doubling(
+                all.filter(|value| (low / 1.3..=high * 1.3).contains(value))
+                    .collect(),
+            )
+        }
+        false => Kind::Linear,
+    }
+}
+
+/// What makes the reference's value 1; nothing where it has none.
+fn reference_scale(view: &View<'_>, objective: Objective) -> Option<f64> {
+    if objective.needs_reference() {
+        return Some(1.0);
+    }
+    let value = objective
+        .value(view.comparison.reference()?, view.comparison.basis())
+        .ok()?;
+    Some(1.0 / value).filter(|scale| scale.is_finite())
+}
+
+fn tip(label: &str, setting: &str, estimate: &Estimate, scale: f64) -> String {
+    let span = estimate.interval95.map_or_else(String::new, |span| {
+        format!(" ± {:.3}", scale * (span.high - span.low) / 2.0)
+    });
+    format!("{setting}\n{label} {:.3}{span}", estimate.value * scale)
+}

@@ -1,0 +1,108 @@
+//! The names of lines, where the lines end or begin.
+
+use super::chart::{Chart, Line, Look};
+use super::draw::Drawing;
+use super::svg::{LETTER, shortened, text, text_width};
+
+impl Drawing<'_> {
+    /// At the ends of lines, moved apart where they would meet.
+    pub(super) fn labels(&self, out: &mut String) {
+        const APART: f64 = 14.0;
+        let mut ends: Vec<(f64, &Line)> = Vec::new();
+        for line in self.chart.lines.iter().filter(|line| at_end(line)) {
+            match line.look {
+                Look::Marks => self.beside(out, line),
+                Look::Guide => {
+                    let mut seen = line.dots.iter().filter(|dot| self.is_inside(dot));
+                    let Some(last) = seen.next_back() else {
+                        continue;
+                    };
+                    let (x, y) = (self.x.at(last.x), self.y.at(last.y));
+                    match x < self.right - 30.0 {
+                        true => {
+                            let class = format!("lb c{}", line.hue.0);
+                            text(out, &class, "start", x + 6.0, y, &line.label);
+                        }
+                        false if self.named_left => {
+                            let class = format!("lb c{}", line.hue.0);
+                            text(out, &class, "end", x, y + 15.0, &line.label);
+                        }
+                        false => ends.push((y, line)),
+                    }
+                }
+                _ => {
+                    let end = match self.named_left {
+                        true => line.dots.first(),
+                        false => line.dots.last(),
+                    };
+                    ends.extend(end.map(|dot| (self.y.at(dot.y), line)));
+                }
+            }
+        }
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut places: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
+        for index in 1..places.len() {
+            places[index] = places[index].max(places[index - 1] + APART);
+        }
+        let mut limit = self.bottom;
+        for place in places.iter_mut().rev() {
+            *place = place.min(limit);
+            limit = *place - APART;
+        }
+        let from = self.x.at(self.x.ends().0);
+        let room = match self.named_left {
+            true => from - self.left - 4.0,
+            false => f64::from(self.size.0) - self.right - 8.0,
+        };
+        let most = (room / LETTER).max(3.0) as usize;
+        for ((_, line), y) in ends.iter().zip(places) {
+            let class = format!("lb c{}", line.hue.0);
+            let label = shortened(&line.label, most);
+            match self.named_left {
+                true => text(out, &class, "end", from, y + 4.0, &label),
+                false => text(out, &class, "start", self.right + 8.0, y + 4.0, &label),
+            }
+        }
+    }
+
+    /// The name of a mark, where the chart has room.
+    fn beside(&self, out: &mut String, line: &Line) {
+        let Some(dot) = line.dots.last().filter(|dot| dot.is_drawable()) else {
+            return;
+        };
+        let (x, y) = (self.x.at(dot.x), self.y.at(dot.y));
+        let class = format!("lb c{}", line.hue.0);
+        let width = f64::from(self.size.0);
+        let label = shortened(&line.label, ((width - self.left) / LETTER) as usize);
+        let from = (x + 10.0).min(width - text_width(&label));
+        text(out, &class, "start", from, y - 10.0, &label);
+    }
+}
+
+/// Whether the lines lie further apart where they begin than where they end.
+pub fn spread_at_start(chart: &Chart) -> bool {
+    let lines = || {
+        let drawn = |line: &&Line| matches!(line.look, Look::Dotted | Look::Plain) && at_end(line);
+        chart.lines.iter().filter(drawn)
+    };
+    let spread = |values: Vec<f64>| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
+    };
+    let first = spread(
+        lines()
+            .filter_map(|line| Some(line.dots.first()?.y))
+            .collect(),
+    );
+    let last = spread(
+        lines()
+            .filter_map(|line| Some(line.dots.last()?.y))
+            .collect(),
+    );
+    lines().count() > 1 && first > 2.0 * last
+}
+
+/// Whether its name stands at its end.
+pub fn at_end(line: &Line) -> bool {
+    !line.label.is_empty() && !matches!(line.look, Look::Cloud)
+}

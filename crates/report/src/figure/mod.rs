@@ -1,0 +1,77 @@
+//! Figures: what the papers drew, from any study that has what they need.
+
+mod chart;
+mod clocks;
+mod curves;
+mod draw;
+mod labels;
+mod overlay;
+mod palette;
+mod phases;
+mod plane;
+#[cfg(feature = "png")]
+mod png;
+mod scale;
+mod scaling;
+mod svg;
+mod timeline;
+
+pub use chart::{Chart, Dot, Figure, Kind, Line, Look, Ruler};
+pub use overlay::overlays;
+pub use palette::{DARK, LIGHT, variables};
+#[cfg(feature = "png")]
+pub use png::{PngError, figure_png};
+pub use scale::number;
+pub use svg::{Size, inline, shortened};
+pub use timeline::{Timeline, runs_to_show};
+
+use crate::view::View;
+
+/// Every figure that the study has values for, the most telling first.
+pub fn figures(view: &View<'_>, timelines: &[Timeline]) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = Vec::new();
+    figures.extend(plane::plane(view));
+    figures.extend(curves::curves(view));
+    figures.extend(clocks::by_parameter(view));
+    figures.extend(scaling::scaling(view));
+    figures.extend(timeline::timeline(timelines));
+    figures.extend(phases::phases(view));
+    named_apart(figures)
+}
+
+/// Names that are safe in files and links, each once: an axis may be called anything.
+fn named_apart(mut figures: Vec<Figure>) -> Vec<Figure> {
+    let mut known: Vec<String> = Vec::new();
+    for figure in &mut figures {
+        let safe = |letter: char| match letter {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => letter,
+            _ => '-',
+        };
+        let plain: String = figure.id.chars().map(safe).take(80).collect();
+        let mut id = plain.clone();
+        let mut count = 1;
+        while known.contains(&id) {
+            count += 1;
+            id = format!("{plain}-{count}");
+        }
+        known.push(id.clone());
+        figure.id = id;
+    }
+    figures
+}
+
+/// A figure as an SVG file.
+pub fn figure_svg(figure: &Figure) -> String {
+    svg::alone(figure)
+}
+
+/// A measured value with its interval, ready to be drawn.
+fn dot(x: f64, estimate: &sweetspot_decide::Estimate, scale: f64, text: String) -> Dot {
+    let span = estimate.interval95;
+    Dot {
+        x,
+        y: estimate.value * scale,
+        span: span.map(|span| (span.low * scale, span.high * scale)),
+        text,
+    }
+}

@@ -1,0 +1,68 @@
+//! Where time and energy go: phases, stacked.
+
+use sweetspot_study::Point;
+
+use super::chart::{Bar, Chart, Figure, Ruler};
+use crate::choices::choices;
+use crate::view::View;
+use crate::words::amount;
+
+/// For the rows of the table.
+pub fn phases(view: &View<'_>) -> Option<Figure> {
+    let mut points: Vec<(String, &Point)> = Vec::new();
+    for row in choices(view.study, view.question) {
+        let setting = crate::choices::setting(&view.varied, row.point);
+        if !points.iter().any(|(known, _)| *known == setting) && !row.point.phases().is_empty() {
+            points.push((setting, row.point));
+        }
+    }
+    if points.is_empty() {
+        return None;
+    }
+    // A phase that takes nothing anywhere would only have a name.
+    let happens = |name: &str| {
+        let all = points.iter().flat_map(|(_, point)| point.phases());
+        let mut named = all.filter(|phase| phase.name == name);
+        named.any(|phase| phase.time.get() > 0.0 || phase.energy.get() > 0.0)
+    };
+    let chart =
+        |title: &str, unit: &str, scale: f64, of: &dyn Fn(&sweetspot_study::PhaseResult) -> f64| {
+            let bars = points.iter().map(|(label, point)| Bar {
+                label: label.clone(),
+                parts: point
+                    .phases()
+                    .iter()
+                    .filter(|phase| happens(&phase.name))
+                    .map(|phase| {
+                        let value = of(phase);
+                        let value = if value.is_finite() {
+                            value.max(0.0)
+                        } else {
+                            0.0
+                        };
+                        let shown = format!("{label}\n{} {}", phase.name, amount(value, unit));
+                        (phase.name.clone(), value * scale, shown)
+                    })
+                    .collect(),
+            });
+            Chart {
+                title: title.to_owned(),
+                x: Ruler {
+                    label: title.to_owned(),
+                    from_zero: true,
+                    ..Ruler::default()
+                },
+                bars: bars.collect(),
+                ..Chart::default()
+            }
+        };
+    Some(Figure {
+        id: "phases".to_owned(),
+        title: "Phases".to_owned(),
+        caption: "Mean time and energy of each phase, for the rows of the table.".to_owned(),
+        charts: vec![
+            chart("Time [s]", "s", 1.0, &|phase| phase.time.get()),
+            chart("Energy [kJ]", "J", 1e-3, &|phase| phase.energy.get()),
+        ],
+    })
+}

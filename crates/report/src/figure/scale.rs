@@ -1,0 +1,217 @@
+//! From values to places, and the values to name on an axis.
+
+use super::chart::{Kind, Ruler};
+
+/// Doublings are counted from no less than this.
+const LEAST: f64 = 1e-100;
+
+/// An axis on paper.
+pub struct Scale {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// For values between `ends`, drawn between two places.
+    pub fn new(ruler: &Ruler, ends: (f64, f64), from: f64, to: f64) -> Self {
+        let (mut low, mut high) = ruler.ends.unwrap_or(ends);
+        match &ruler.kind {
+            Kind::Names(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
+            Kind::Doubling(_) if low > LEAST => {}
+            _ if ruler.ends.is_some() => {}
+            _ => {
+                if ruler.from_zero {
+                    (low, high) = (low.min(0.0), high.max(0.0));
+                }
+                let room = 0.04 * (high - low);
+                low -= if ruler.from_zero && low == 0.0 {
+                    0.0
+                } else {
+                    room
+                };
+                high += room;
+            }
+        }
+        let logarithmic = matches!(ruler.kind, Kind::Doubling(_)) && low > LEAST;
+        if logarithmic {
+            let room = (high / low).max(1.0).powf(0.05).max(1.02);
+            (low, high) = (low / room, high * room);
+        }
+        if !(high - low).is_finite() || high - low <= 1e-12 * high.abs().max(low.abs()) {
+            let room = if low == 0.0 { 1.0 } else { 0.1 * low.abs() };
+            (low, high) = (low - room, high + room);
+        }
+        Self {
+            low,
+            high,
+            from,
+            to,
+            logarithmic,
+        }
+    }
+
+    /// Where a value lies.
+    pub fn at(&self, value: f64) -> f64 {
+        let share = match self.logarithmic {
+            true => (value.max(self.low / 1e3) / self.low).ln() / (self.high / self.low).ln(),
+            false => (value - self.low) / (self.high - self.low),
+        };
+        self.from + share * (self.to - self.from)
+    }
+
+    /// The values at its ends.
+    pub const fn ends(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
+    /// The values to name, at most about so many.
+    pub fn ticks(&self, kind: &Kind, most: usize) -> Vec<(f64, String)> {
+        match kind {
+            Kind::Names(names) => {
+                let names = names.iter().enumerate();
+                names.map(|(at, name)| (at as f64, name.clone())).collect()
+            }
+            Kind::Doubling(values) => {
+                let every = values.len().div_ceil(most.max(1)).max(1);
+                let values = values.iter().step_by(every);
+                values.map(|value| (*value, number(*value))).collect()
+            }
+            Kind::Linear => round_values(self.low, self.high, most),
+        }
+    }
+}
+
+/// Round values between two ends, and their text.
+fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
+    let rough = (high - low) / most.max(1) as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|step| *step >= rough * 0.999)
+        .unwrap_or(10.0 * power);
+    if !step.is_finite() || step <= 0.0 {
+        return Vec::new();
+    }
+    let digits = (0..9).find(|digits| {
+        let scaled = step * 10f64.powi(*digits);
+        (scaled - scaled.round()).abs() < 1e-6 * scaled
+    });
+    let digits = digits.unwrap_or(9) as usize;
+    let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+    (first..=last.min(first.saturating_add(50)))
+        .map(|count| {
+            let value = count as f64 * step;
+            let text = match value.abs() >= 1e6 {
+                true => number(value),
+                false => grouped(&format!("{value:.digits$}")),
+            };
+            (value, text)
+        })
+        .collect()
+}
+
+/// A number with about four digits that count, as people read it.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    let size = value.abs();
+    if size != 0.0 && !(1e-3..1e7).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let digits = match size {
+        _ if value.fract() == 0.0 => 0,
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        size if size >= 1.0 => 3,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    };
+    grouped(&text)
+}
+
+/// Thin spaces between thousands, from five digits on.
+fn grouped(text: &str) -> String {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => ("\u{2212}", rest),
+        None => ("", text),
+    };
+    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let mut out = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if whole.len() > 4 && index > 0 && (whole.len() - index) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out += fraction;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(12.3456), "12.35");
+        assert_eq!(number(69_356.2), "69\u{202f}356");
+        assert_eq!(number(-0.25), "\u{2212}0.25");
+        assert_eq!(number(1e-9), "1.000e-9");
+        assert_eq!(number(f64::NAN), "-");
+    }
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        let ruler = Ruler::default();
+        for (low, high) in [
+            (0.0, 1.0),
+            (150.0, 300.0),
+            (-3.0, 5.0),
+            (0.93, 0.931),
+            (1e5, 9e6),
+        ] {
+            let scale = Scale::new(&ruler, (low, high), 0.0, 100.0);
+            let ticks = scale.ticks(&Kind::Linear, 6);
+            assert!((2..=8).contains(&ticks.len()), "{low} {high}: {ticks:?}");
+            for (value, _) in ticks {
+                assert!((-1e-6..=100.000001).contains(&scale.at(value)));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_breaks_a_scale() {
+        for ends in [(0.0, 0.0), (5.0, 5.0), (f64::MAX, f64::MAX), (-1.0, -1.0)] {
+            for kind in [
+                Kind::Linear,
+                Kind::Doubling(vec![1.0]),
+                Kind::Names(Vec::new()),
+            ] {
+                let ruler = Ruler {
+                    kind: kind.clone(),
+                    ..Ruler::default()
+                };
+                let scale = Scale::new(&ruler, ends, 0.0, 100.0);
+                assert!(
+                    scale.at(ends.0).is_finite() || ends.0 == f64::MAX,
+                    "{ends:?}"
+                );
+                scale.ticks(&kind, 5);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Charts as SVG. Colours are classes, so that a page decides them; a picture of its own brings its style.
+
+use std::fmt::Write;
+
+use super::chart::{Chart, Figure};
+use super::draw::Drawing;
+
+/// Width and height of a chart, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u32, pub u32);
+
+impl Size {
+    /// One of several side by side, or alone on a phone.
+    pub const SMALL: Self = Self(360, 270);
+    /// Alone on a desk.
+    pub const WIDE: Self = Self(860, 430);
+    /// Alone on a phone, and important.
+    pub const TALL: Self = Self(360, 340);
+}
+
+/// Text that cannot break out of its place.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            // Not allowed in XML, in no form.
+            letter if letter.is_control() && !matches!(letter, '\n' | '\t') => out.push('\u{fffd}'),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// A chart as an element that stands in a page.
+pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
+    let Size(width, height) = sized(chart, size);
+    let mut out = format!(
+        "<svg class=\"chart {class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
+        escape(&chart.alternative())
+    );
+    Drawing::new(chart, Size(width, height)).draw(&mut out);
+    out += "</svg>";
+    out
+}
+
+/// A figure as a file of its own.
+pub fn alone(figure: &Figure) -> String {
+    const GAP: u32 = 16;
+    const HEAD: u32 = 44;
+    let sizes: Vec<Size> = figure
+        .charts
+        .iter()
+        .map(|chart| sized(chart, if chart.wide { Size::WIDE } else { Size::SMALL }))
+        .collect();
+    let most = if sizes.iter().any(|size| size.0 > 500) {
+        1
+    } else {
+        3
+    };
+    let across = sizes.len().clamp(1, most);
+    let column = sizes.iter().map(|size| size.0).max().unwrap_or(0);
+    let mut body = String::new();
+    let mut top = HEAD;
+    for (row, charts) in sizes.chunks(across).enumerate() {
+        for (place, size) in charts.iter().enumerate() {
+            let left = GAP + place as u32 * (column + GAP);
+            let _ = write!(
+                body,
+                "<svg x=\"{left}\" y=\"{top}\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">",
+                size.0, size.1
+            );
+            Drawing::new(&figure.charts[row * across + place], *size).draw(&mut body);
+            body += "</svg>";
+        }
+        top += charts.iter().map(|size| size.1).max().unwrap_or(0) + GAP;
+    }
+    let width = across as u32 * (column + GAP) + GAP;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" viewBox=\"0 0 {width} {top}\"><title>{title}</title><desc>{}</desc><style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{top}\"/><text class=\"head\" x=\"{GAP}\" y=\"28\">{title}</text>{body}</svg>\n",
+        escape(&figure.caption),
+        super::palette::alone_style(),
+        title = escape(&figure.title),
+    )
+}
+
+fn sized(chart: &Chart, size: Size) -> Size {
+    match chart.bars.len() as u32 {
+        0 => size,
+        bars => Size(size.0, 84 + 34 * bars),
+    }
+}
+
+/// About what a letter takes at the size of labels.
+pub const LETTER: f64 = 6.3;
+
+/// About what a text takes.
+pub fn text_width(text: &str) -> f64 {
+    LETTER * text.chars().count() as f64
+}
+
+/// A text at its place.
+pub fn text(out: &mut String, class: &str, anchor: &str, x: f64, y: f64, text: &str) {
+    let _ = write!(
+        out,
+        "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        escape(text)
+    );
+}
+
+/// With a dot of omission where it is too long.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.chars().count() > most.max(1) {
+        true => text.chars().take(most.max(1) - 1).collect::<String>() + "…",
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chart::{Bar, Dot, Hue, Kind, Line, Look, Rule, Ruler};
+    use super::*;
+
+    #[test]
+    fn text_cannot_break_out() {
+        assert_eq!(
+            escape("<a href=\"x\">&'\u{1}"),
+            "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\u{fffd}"
+        );
+    }
+
+    /// Every look with every kind of axis and values that arithmetic may come to.
+    #[test]
+    fn no_value_breaks_a_drawing() {
+        let odd = [
+            0.0,
+            1.0,
+            -1.0,
+            1e-300,
+            1e300,
+            f64::MAX,
+            f64::NAN,
+            f64::INFINITY,
+        ];
+        let looks = [
+            Look::Dotted,
+            Look::Plain,
+            Look::Guide,
+            Look::Band,
+            Look::Cloud,
+            Look::Marks,
+        ];
+        let kinds = [
+            Kind::Linear,
+            Kind::Doubling(vec![1.0, 2.0]),
+            Kind::Names(vec!["a".into()]),
+        ];
+        for (first, second) in odd.iter().flat_map(|a| odd.map(|b| (*a, b))) {
+            for (look, kind) in looks
+                .iter()
+                .flat_map(|look| kinds.clone().map(|kind| (*look, kind)))
+            {
+                let dot = |x: f64, y: f64| Dot {
+                    x,
+                    y,
+                    span: Some((y - 1.0, y * 2.0)),
+                    text: "<b>".to_owned(),
+                };
+                let chart = Chart {
+                    title: "T".to_owned(),
+                    x: Ruler {
+                        kind: kind.clone(),
+                        ..Ruler::default()
+                    },
+                    y: Ruler {
+                        kind,
+                        from_zero: first > second,
+                        ..Ruler::default()
+                    },
+                    lines: vec![Line {
+                        label: "line".to_owned(),
+                        hue: Hue(1),
+                        dots: vec![dot(first, second), dot(second, first), dot(1.0, 2.0)],
+                        look,
+                    }],
+                    ..Chart::default()
+                };
+                let drawn = inline(&chart, Size::SMALL, "");
+                assert!(
+                    !drawn.contains("NaN") && !drawn.contains("inf"),
+                    "{first} {second} {look:?}: {drawn}"
+                );
+                assert!(!drawn.contains("<b>"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_chart_is_a_chart() {
+        let bars = Chart {
+            bars: vec![Bar {
+                label: "one".to_owned(),
+                parts: vec![("p".to_owned(), 0.0, String::new())],
+            }],
+            ..Chart::default()
+        };
+        let rules = Chart {
+            rules: vec![Rule {
+                upright: true,
+                at: 3.0,
+                label: "here".to_owned(),
+                hue: Hue::GREY,
+            }],
+            ..Chart::default()
+        };
+        for chart in [Chart::default(), bars, rules] {
+            let drawn = inline(&chart, Size::SMALL, "");
+            assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Means along one axis over the others, as dvfs_2019 averages.
+
+use sweetspot_decide::{Cell, Groups, Mean, group};
+use sweetspot_study::Axis;
+
+use crate::choices::{axis_name, value_text};
+use crate::table::Rows;
+use crate::view::{View, axis_label};
+use crate::words::{amount, listed, percent};
+
+/// How a study is to be averaged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grouping {
+    /// Along which axis.
+    pub by: Axis,
+    /// Over which others; all where none is named.
+    pub over: Vec<Axis>,
+    /// How.
+    pub mean: Mean,
+}
+
+/// The means and what they are of.
+pub struct Grouped {
+    /// Along which axis.
+    pub by: Axis,
+    /// Over which others.
+    pub over: Vec<Axis>,
+    /// The axes that are held as at the reference.
+    pub held: Vec<Axis>,
+    /// How.
+    pub mean: Mean,
+    /// The values of the axis, by index.
+    pub values: Vec<String>,
+    /// Index of the reference's.
+    pub default: usize,
+    /// The means.
+    pub groups: Groups<usize>,
+}
+
+/// A grouping that a study does not allow.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupingError {
+    /// No such axis.
+    #[error("the study does not vary `{name}`; it varies {known}")]
+    NotVaried {
+        /// As asked for.
+        name: String,
+        /// What it varies.
+        known: String,
+    },
+    /// An axis over itself.
+    #[error("`{0}` cannot be averaged over while it is the axis")]
+    Itself(String),
+    /// No means.
+    #[error(transparent)]
+    Means(#[from] sweetspot_decide::GroupError),
+}
+
+/// Averages a study.
+pub fn grouped(view: &View<'_>, how: &Grouping) -> Result<Grouped, GroupingError> {
+    let known = || {
+        view.varied
+            .iter()
+            .map(|axis| axis.name().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for axis in [&how.by].into_iter().chain(&how.over) {
+        if !view.varied.contains(axis) {
+            return Err(GroupingError::NotVaried {
+                name: axis.name().to_owned(),
+                known: listed(&known()),
+            });
+        }
+    }
+    if how.over.contains(&how.by) {
+        return Err(GroupingError::Itself(how.by.name().to_owned()));
+    }
+    let others = view.varied.iter().filter(|axis| **axis != how.by);
+    let (over, held): (Vec<Axis>, Vec<Axis>) = others
+        .cloned()
+        .partition(|axis| how.over.is_empty() || how.over.contains(axis));
+    let reference = &view.study.reference.configuration;
+    let values = view.values(&how.by);
+    let place = |text: Option<String>| values.iter().position(|value| Some(value) == text.as_ref());
+    let objective = view.question.objective;
+    let mut cells = Vec::new();
+    for (index, point) in view.study.points.iter().enumerate() {
+        let here = &point.configuration;
+        if held
+            .iter()
+            .any(|axis| axis.text(here) != axis.text(reference))
+        {
+            continue;
+        }
+        let Some(by) = place(how.by.text(here)) else {
+            continue;
+        };
+        cells.push(Cell {
+            by,
+            over: over.iter().map(|axis| axis.text(here)).collect::<Vec<_>>(),
+            value: view
+                .estimate(index, objective)
+                .map(|estimate| estimate.value),
+        });
+    }
+    let default = place(how.by.text(reference)).ok_or(sweetspot_decide::GroupError::NoDefault)?;
+    let groups = group(&cells, default, how.mean, objective.direction())?;
+    Ok(Grouped {
+        by: how.by.clone(),
+        over,
+        held,
+        mean: how.mean,
+        values,
+        default,
+        groups,
+    })
+}
+
+impl Grouped {
+    /// The best value and what it saves.
+    pub fn sentence(&self, view: &View<'_>) -> String {
+        let best = &self.groups.groups[self.groups.best];
+        let point = |text: &str| {
+            let points = view.study.points.iter();
+            points
+                .clone()
+                .find(|point| self.by.text(&point.configuration).as_deref() == Some(text))
+        };
+        let named = |index: usize| {
+            let text = &self.values[index];
+            point(text).map_or_else(|| text.clone(), |point| value_text(&self.by, point))
+        };
+        let others: Vec<String> = self.over.iter().map(axis_name).collect();
+        let over = match others.is_empty() {
+            true => String::new(),
+            false => format!(
+                " over {} combinations of {}",
+                self.groups.combinations,
+                listed(&others)
+            ),
+        };
+        let mut text = format!(
+            "Best {} by {}: {}, {:.1} % better than {} ({} mean{over}).",
+            view.question.objective,
+            axis_name(&self.by),
+            named(best.by),
+            100.0 * self.groups.saving.get(),
+            named(self.default),
+            self.mean,
+        );
+        if self.groups.left_out > 0 {
+            text += &format!(
+                " {} combinations lack a value somewhere and are left out.",
+                self.groups.left_out
+            );
+        }
+        if !self.held.is_empty() {
+            let held: Vec<String> = self.held.iter().map(axis_name).collect();
+            text += &format!(" As at the reference: {}.", listed(&held));
+        }
+        text
+    }
+
+    /// A row for each value; of very many, some, with the best and the default.
+    pub fn rows(&self, view: &View<'_>, most: usize) -> Rows {
+        let objective = view.question.objective;
+        let unit = objective.unit(&view.question.tariff);
+        let mean = format!("{objective}\n{} mean", self.mean);
+        let mut rows = Rows::new(&[&axis_label(&self.by), &mean, "vs default\n[%]", ""]);
+        let every = self.groups.groups.len().div_ceil(most.max(1)).max(1);
+        for (index, one) in self.groups.groups.iter().enumerate() {
+            let mark = match (index == self.groups.best, one.by == self.default) {
+                (true, true) => "best, default",
+                (true, false) => "best",
+                (false, true) => "default",
+                _ if index % every == 0 => "",
+                _ => continue,
+            };
+            rows.push(vec![
+                self.values[one.by].clone(),
+                amount(one.mean, unit),
+                percent(one.relative.get() - 1.0).replace(" %", ""),
+                mark.to_owned(),
+            ]);
+        }
+        rows
+    }
+}

@@ -1,0 +1,167 @@
+//! What every page has: style, script, figures, tables.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::figure::{DARK, Figure, LIGHT, Line, Look, Size, inline, number, variables};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// A whole page that needs nothing else.
+pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> String {
+    let colours = format!(
+        ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}:root[data-theme=dark]{{{dark}}}@media print{{:root,:root[data-theme=dark]{{{light}}}}}",
+        light = variables(&LIGHT),
+        dark = variables(&DARK),
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy"
+                    content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+                meta name="generator" content=(concat!("sweetspot ", env!("CARGO_PKG_VERSION")));
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(STYLE)) (PreEscaped(colours)) }
+            }
+            body {
+                header {
+                    div.bar {
+                        p.brand { "Sweetspot" }
+                        button #theme type="button" hidden { "Theme: system" }
+                    }
+                    h1 { (title) }
+                    (subtitle)
+                }
+                main { (body) }
+                footer { (foot) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Links to the parts of a page.
+pub fn contents(parts: &[(String, String)]) -> Markup {
+    html! {
+        nav aria-label="Contents" {
+            @for (id, name) in parts {
+                a href={ "#" (id) } { (name) }
+            }
+        }
+    }
+}
+
+/// Figures, each with its values as a table where they are few enough to read.
+pub fn figures(figures: &[Figure]) -> Markup {
+    html! {
+        @for figure in figures {
+            figure.card id=(figure.id) {
+                h3 { (figure.title) }
+                figcaption { (figure.caption) }
+                div class={ "charts" (across(figure)) } {
+                    @for chart in &figure.charts {
+                        @if chart.wide {
+                            (PreEscaped(inline(chart, Size::WIDE, "wide")))
+                            (PreEscaped(inline(chart, Size::TALL, "narrow")))
+                        } @else {
+                            (PreEscaped(inline(chart, Size::SMALL, "")))
+                        }
+                    }
+                }
+                (values(figure))
+            }
+        }
+    }
+}
+
+fn across(figure: &Figure) -> &'static str {
+    match figure.charts.len() {
+        1 => " one",
+        2 | 4 => " two",
+        _ => "",
+    }
+}
+
+/// Values that a table beside a figure has at most.
+const MOST_VALUES: usize = 600;
+
+fn values(figure: &Figure) -> Markup {
+    let drawn = |line: &&Line| line.look == Look::Dotted && !line.label.is_empty();
+    let lines = figure
+        .charts
+        .iter()
+        .flat_map(|chart| &chart.lines)
+        .filter(drawn);
+    let count: usize = lines.map(|line| line.dots.len()).sum();
+    if !(1..=MOST_VALUES).contains(&count) {
+        return html! {};
+    }
+    html! {
+        details {
+            summary { "Values" }
+            @for chart in &figure.charts {
+                @let lines = chart.lines.iter().filter(drawn).collect::<Vec<_>>();
+                @if !lines.is_empty() {
+                    div.scroll {
+                        table {
+                            caption { (chart.title) }
+                            thead { tr {
+                                th scope="col" { (chart.x.label) }
+                                @for line in &lines { th scope="col" { (line.label) } }
+                            } }
+                            tbody {
+                                @for x in places(&lines) {
+                                    tr {
+                                        td { (place(chart, x)) }
+                                        @for line in &lines {
+                                            td {
+                                                @match line.dots.iter().find(|dot| dot.x == x) {
+                                                    Some(dot) => { (number(dot.y)) }
+                                                    None => { "-" }
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn places(lines: &[&Line]) -> Vec<f64> {
+    let mut all: Vec<f64> = lines
+        .iter()
+        .flat_map(|line| line.dots.iter().map(|dot| dot.x))
+        .collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+fn place(chart: &crate::figure::Chart, x: f64) -> String {
+    match &chart.x.kind {
+        crate::figure::Kind::Names(names) => names.get(x as usize).cloned().unwrap_or_default(),
+        _ => number(x),
+    }
+}
+
+/// A change against the reference, coloured by whether it is for the better.
+pub fn change_cell(change: Option<f64>) -> Markup {
+    let class = match change {
+        Some(change) if change <= -0.0005 => "good",
+        Some(change) if change >= 0.0005 => "bad",
+        _ => "",
+    };
+    let text = change.map_or_else(|| "-".to_owned(), crate::words::percent);
+    let text = text.replacen('-', if change.is_some() { "\u{2212}" } else { "-" }, 1);
+    html! { td class=[(!class.is_empty()).then_some(class)] { (text) } }
+}

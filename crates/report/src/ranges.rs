@@ -1,0 +1,97 @@
+//! The settings that beat the reference, by objective (power_capping_2022, sections 5.3 and 5.4).
+
+use sweetspot_decide::{Evidence, Objective, Range};
+use sweetspot_study::Axis;
+
+use crate::choices::{TABLE, label};
+use crate::view::View;
+
+/// Where along an axis an objective is better than at the reference.
+pub struct Better {
+    /// Along which.
+    pub axis: Axis,
+    /// By which.
+    pub objective: Objective,
+    /// By the means, as in the paper; or why that cannot be said.
+    pub ranges: Result<Vec<Range<f64>>, String>,
+    /// Where the runs say so.
+    pub significant: Vec<Range<f64>>,
+}
+
+/// For every axis of numbers and every objective of the table; other axes are as at the reference.
+pub fn better(view: &View<'_>) -> Vec<Better> {
+    let own = view.question.objective;
+    let own = (!TABLE.contains(&own)).then_some(own);
+    let reference = &view.study.reference.configuration;
+    let mut found = Vec::new();
+    for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
+        let place = |index: usize| axis.number(&view.study.points[index].configuration);
+        let slice: Vec<(f64, usize)> = view
+            .slice(axis, reference)
+            .into_iter()
+            .filter_map(|index| Some((place(index)?, index)))
+            .collect();
+        if slice.len() < 2 {
+            continue;
+        }
+        for objective in TABLE.into_iter().chain(own) {
+            let ranges = |evidence| {
+                view.comparison
+                    .better_than_reference(&slice, objective, evidence)
+            };
+            found.push(Better {
+                axis: axis.clone(),
+                objective,
+                ranges: ranges(Evidence::Means).map_err(|reason| reason.to_string()),
+                significant: ranges(Evidence::Significant).unwrap_or_default(),
+            });
+        }
+    }
+    found
+}
+
+impl Better {
+    /// Whether it is said, and nowhere.
+    pub fn is_nowhere(&self) -> bool {
+        matches!(&self.ranges, Ok(ranges) if ranges.is_empty())
+    }
+
+    /// `EDP`: the objective as the table names it.
+    pub fn name(&self) -> String {
+        let label = label(self.objective);
+        label
+            .trim_start_matches("min ")
+            .trim_start_matches("max ")
+            .to_owned()
+    }
+
+    /// `150 W to 295 W (significantly 150 W to 270 W)`.
+    pub fn text(&self) -> String {
+        let ranges = match &self.ranges {
+            Ok(ranges) => ranges,
+            Err(reason) => return format!("not to be told: {reason}"),
+        };
+        if ranges.is_empty() {
+            return "nowhere".to_owned();
+        }
+        let all = self.ends(ranges);
+        match self.ends(&self.significant) {
+            same if same == all => all,
+            none if none.is_empty() => format!("{all} (nowhere significantly)"),
+            fewer => format!("{all} (significantly {fewer})"),
+        }
+    }
+
+    fn ends(&self, ranges: &[Range<f64>]) -> String {
+        let unit = match self.axis {
+            Axis::PowerCap => " W",
+            Axis::CoreClock | Axis::MemoryClock => " MHz",
+            _ => "",
+        };
+        let ranges = ranges.iter().map(|range| match range.low == range.high {
+            true => format!("{}{unit}", range.low),
+            false => format!("{}{unit} to {}{unit}", range.low, range.high),
+        });
+        ranges.collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,218 @@
+//! `sweetspot report` on a terminal of 100 columns: the answer, the table, the ranges, what went wrong.
+
+use std::collections::BTreeMap;
+
+use sweetspot_decide::Question;
+use sweetspot_quantity::Ratio;
+use sweetspot_study::Study;
+
+use crate::answer::Answer;
+use crate::choices::{axis_name, choices, setting};
+use crate::groups::Grouped;
+use crate::ranges::{Better, better};
+use crate::table::Rows;
+use crate::terminal::{rows, shortfalls, title};
+use crate::view::View;
+use crate::words::{COLUMNS, wrapped};
+
+/// Rows that a terminal shows of a long table.
+const MOST_ROWS: usize = 24;
+/// Faults that are told one by one.
+const MOST_FAULTS: usize = 5;
+
+/// For a terminal.
+pub fn report_text(study: &Study, question: &Question, grouped: Option<&Grouped>) -> String {
+    let view = View::new(study, question);
+    let mut parts = vec![wrapped(&title(study), 2), answer(&view), table(&view)];
+    if let Some(grouped) = grouped {
+        parts.push(wrapped(&grouped.sentence(&view), 2));
+        parts.push(grouped.rows(&view, MOST_ROWS).terminal());
+    }
+    parts.extend(ranges(&view).map(|lines| lines.join("\n")));
+    parts.extend(faults(&view));
+    parts.join("\n\n") + "\n"
+}
+
+/// For a document.
+pub fn report_markdown(study: &Study, question: &Question, grouped: Option<&Grouped>) -> String {
+    let view = View::new(study, question);
+    let told = Answer::of(&view);
+    let mut parts = vec![format!("# {}", study.name()), title(study)];
+    parts.push(format!("**{}**: {}", told.headline, told.reason));
+    let facts: Vec<String> = told
+        .facts
+        .iter()
+        .map(|(name, text)| format!("- {name}: {text}"))
+        .collect();
+    if !facts.is_empty() {
+        parts.push(facts.join("\n"));
+    }
+    parts.extend(told.notes);
+    parts.push(rows(study, question).markdown());
+    if let Some(grouped) = grouped {
+        parts.push(grouped.sentence(&view));
+        parts.push(grouped.rows(&view, usize::MAX).markdown());
+    }
+    let ranges = better(&view).into_iter().map(|one| {
+        format!(
+            "- {} by {}: {}",
+            one.name(),
+            axis_name(&one.axis),
+            one.text()
+        )
+    });
+    let ranges: Vec<String> = ranges.collect();
+    if !ranges.is_empty() {
+        parts.push(format!("Better than {}:", view.reference_setting()));
+        parts.push(ranges.join("\n"));
+    }
+    parts.extend(faults(&view));
+    parts.join("\n\n") + "\n"
+}
+
+fn answer(view: &View<'_>) -> String {
+    let told = Answer::of(view);
+    let separator = if view.choice.is_ok() { ", " } else { ": " };
+    let end = if told.reason.ends_with('.') { "" } else { "." };
+    let mut lines = vec![wrapped(
+        &format!("{}{separator}{}{end}", told.headline, told.reason),
+        2,
+    )];
+    let width = told
+        .facts
+        .iter()
+        .map(|(name, _)| name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .min(32);
+    for (name, text) in &told.facts {
+        match name.chars().count() > width {
+            true => lines.push(wrapped(&format!("  {name}: {text}"), 4)),
+            false => lines.push(wrapped(&format!("  {name:<width$}  {text}"), width + 4)),
+        }
+    }
+    lines.extend(told.notes.iter().map(|note| wrapped(note, 2)));
+    lines.join("\n")
+}
+
+/// The table of `sweep`; its settings in one column where it would be too wide.
+fn table(view: &View<'_>) -> String {
+    let usual = rows(view.study, view.question).terminal_as_is();
+    if usual.lines().all(|line| line.chars().count() <= COLUMNS) {
+        return usual;
+    }
+    let mut rows = Rows::new(&[
+        "Target metric",
+        "Setting",
+        "Average power\n[W]",
+        "Energy\n[kJ]",
+        "vs default\n[%]",
+        "Time\n[s]",
+        "vs default\n[%]",
+    ])
+    .with_texts(2);
+    for (index, row) in choices(view.study, view.question).into_iter().enumerate() {
+        let percent = |ratio: Option<Ratio>| match ratio {
+            Some(ratio) if index > 0 => format!("{:+.1}", 100.0 * ratio.get()),
+            _ => "-".to_owned(),
+        };
+        let energy = row.outcome.energy.map(|energy| energy.get());
+        let power = energy.map(|energy| energy / row.outcome.time.get());
+        let power = power.filter(|power| power.is_finite());
+        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        rows.push(vec![
+            row.label.clone(),
+            setting(&view.varied, row.point),
+            known(power.map(|power| format!("{power:.1}"))),
+            known(energy.map(|energy| format!("{:.3}", energy / 1e3))),
+            percent(row.energy),
+            format!("{:.1}", row.outcome.time.get()),
+            percent(row.time),
+        ]);
+    }
+    rows.terminal()
+}
+
+fn ranges(view: &View<'_>) -> Option<Vec<String>> {
+    let all = better(view);
+    let width = all.iter().map(|one| one.name().chars().count()).max()?;
+    let mut lines = Vec::new();
+    for axis in &view.varied {
+        let mut of_axis = all.iter().filter(|one| one.axis == *axis).peekable();
+        if all
+            .iter()
+            .filter(|one| one.axis == *axis)
+            .all(Better::is_nowhere)
+        {
+            if of_axis.peek().is_some() {
+                let text = format!(
+                    "Better than {}, by {}: nowhere",
+                    view.reference_setting(),
+                    axis_name(axis)
+                );
+                lines.push(wrapped(&text, 2));
+            }
+            continue;
+        }
+        if of_axis.peek().is_some() {
+            let text = format!(
+                "Better than {}, by {}:",
+                view.reference_setting(),
+                axis_name(axis)
+            );
+            lines.push(wrapped(&text, 2));
+        }
+        lines.extend(of_axis.map(|one| {
+            wrapped(
+                &format!("  {:<width$}  {}", one.name(), one.text()),
+                width + 4,
+            )
+        }));
+    }
+    Some(lines)
+}
+
+/// What failed, by its reason, and what was enforced only in part.
+fn faults(view: &View<'_>) -> Option<String> {
+    let study = view.study;
+    let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for point in study.points.iter().chain([&study.reference]) {
+        if let Some(failure) = point.failure() {
+            let reason = format!("{}: {}", failure.status, failure.reason);
+            let settings = failed.entry(reason).or_default();
+            let here = setting(&view.varied, point);
+            if !settings.contains(&here) {
+                settings.push(here);
+            }
+        }
+    }
+    let mut lines: Vec<String> = failed
+        .iter()
+        .take(MOST_FAULTS)
+        .map(|(reason, settings)| match settings.as_slice() {
+            [only] => wrapped(&format!("{only} {reason}"), 2),
+            [first, ..] => wrapped(
+                &format!("{} configurations, first {first}, {reason}", settings.len()),
+                2,
+            ),
+            [] => String::new(),
+        })
+        .collect();
+    if failed.len() > MOST_FAULTS {
+        lines.push(format!(
+            "{} more reasons: `sweetspot study show` has all",
+            failed.len() - MOST_FAULTS
+        ));
+    }
+    if let Some(short) = shortfalls(study) {
+        let all: Vec<&str> = short.lines().collect();
+        lines.extend(all.iter().take(MOST_FAULTS).map(|line| wrapped(line, 2)));
+        if all.len() > MOST_FAULTS {
+            lines.push(format!(
+                "{} more caps were enforced only in part",
+                all.len() - MOST_FAULTS
+            ));
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

@@ -1,0 +1,117 @@
+//! Numbers and sentences as people read them.
+
+use crate::figure::number;
+
+/// Columns of a terminal that everything fits in.
+pub const COLUMNS: usize = 100;
+
+/// `15.93 MJ s`: four digits that count, with a prefix where the unit takes one.
+pub fn amount(value: f64, unit: &str) -> String {
+    let takes_prefix = unit.starts_with('J') || unit == "W" || unit == "Wh";
+    let (scaled, prefix) = match value.abs() {
+        _ if !takes_prefix => (value, ""),
+        size if size >= 1e9 => (value / 1e9, "G"),
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e4 => (value / 1e3, "k"),
+        size if size > 0.0 && size < 0.1 => (value * 1e3, "m"),
+        _ => (value, ""),
+    };
+    match unit {
+        "" => number(scaled),
+        unit => format!("{} {prefix}{unit}", number(scaled)),
+    }
+}
+
+/// `+5.0 %`, from a ratio less one.
+pub fn percent(change: f64) -> String {
+    let text = format!("{:+.1} %", 100.0 * change);
+    text.replace("-0.0 %", "0.0 %").replace("+0.0 %", "0.0 %")
+}
+
+/// Lines of at most [`COLUMNS`] columns; what follows the first is indented. Words that are longer are cut.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        let mut first = true;
+        let mut width = 0;
+        for word in paragraph.split(' ') {
+            let mut word = word.to_owned();
+            loop {
+                let long = word.chars().count();
+                let room = COLUMNS.saturating_sub(width + usize::from(!first));
+                if long <= room {
+                    if !first {
+                        line.push(' ');
+                        width += 1;
+                    }
+                    line += &word;
+                    width += long;
+                    first = false;
+                    break;
+                }
+                if long + indent > COLUMNS && room > 8 {
+                    let cut: String = word.chars().take(room).collect();
+                    word = word.chars().skip(room).collect();
+                    if !first {
+                        line.push(' ');
+                    }
+                    line += &cut;
+                }
+                lines.push(std::mem::take(&mut line));
+                line = " ".repeat(indent);
+                width = indent;
+                first = true;
+            }
+        }
+        lines.push(line);
+    }
+    let lines = lines.iter().map(|line| line.trim_end());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `a, b and c`; many are counted.
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, .., last] if names.len() > 6 => {
+            format!("{} of them, from {first} to {last}", names.len())
+        }
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit() {
+        let long = format!("one {} two three", "x".repeat(250));
+        let exact = format!("{} b c", "a".repeat(COLUMNS));
+        for text in [
+            exact.as_str(),
+            long.as_str(),
+            "",
+            " ",
+            "short",
+            &"word ".repeat(90),
+        ] {
+            let lines = wrapped(text, 4);
+            for line in lines.lines() {
+                assert!(line.chars().count() <= COLUMNS, "{line}");
+            }
+            let letters = |text: &str| text.replace([' ', '\n'], "");
+            assert_eq!(letters(&lines), letters(text));
+        }
+    }
+
+    #[test]
+    fn amounts_have_prefixes() {
+        assert_eq!(amount(15_934_000.0, "J s"), "15.93 MJ s");
+        assert_eq!(amount(0.92, ""), "0.92");
+        assert_eq!(amount(264.1, "s"), "264.1 s");
+        assert_eq!(amount(0.0012, "J/item"), "1.2 mJ/item");
+    }
+}
