@@ -11,6 +11,7 @@ mod json;
 mod measure;
 mod measure_json;
 mod profiles;
+mod reproduce;
 mod studies;
 mod table;
 mod terminal;
@@ -24,5 +25,9 @@ pub use json::study_json;
 pub use measure::{measurement_markdown, measurement_text};
 pub use measure_json::{measurement_csv, measurement_json};
 pub use profiles::profiles_text;
+pub use reproduce::{
+    reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
+    reproduction_text,
+};
 pub use studies::{configuration_text, duration_text, plan_text, studies_text, study_runs_text};
 pub use terminal::{study_markdown, study_text};

@@ -12,6 +12,7 @@ mod doctor;
 mod error;
 mod fit;
 mod gpus;
+mod reproduce;
 mod run;
 mod sim_workload;
 mod simulated_host;
@@ -29,6 +30,10 @@ pub use fit::{
     fit_workload, measured_rows, predict, workload_text,
 };
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
+pub use reproduce::{
+    Conclusion, Counted, JobResult, Judgement, Kind, Label, ReproducedRow, Reproduction, Runs,
+    papers, reproduce,
+};
 pub use run::{Ran, RunRequest, pass_signal, run};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{HostParts, SimulatedHost};

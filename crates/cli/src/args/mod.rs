@@ -1,6 +1,7 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
 mod measure;
+mod reproduce;
 mod run;
 mod see;
 mod shared;
@@ -11,6 +12,7 @@ mod sweep;
 use clap::{Parser, Subcommand};
 
 pub use measure::MeasureArgs;
+pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
 pub use shared::ExportArgs;
@@ -33,6 +35,7 @@ pub struct Cli {
 pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
+    Reproduce(ReproduceArgs),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(RunArgs),
