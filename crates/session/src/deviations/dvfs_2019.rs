@@ -8,7 +8,7 @@ use sweetspot_study::EnergyOf;
 
 use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
-use crate::published::{SavingCell, dvfs_2019};
+use crate::published::{SavingCell, dvfs_2019, dvfs_2019_text};
 use crate::reproduce::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
 
 const STUDY: &str = "dvfs_2019";
@@ -124,6 +124,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         }
     }
     let values = networks.len() + algorithms.len() + facts.len();
+    let averages = averages(&networks, &algorithms)?;
     let gpus = BOARDS.map(|board| board.gpu);
     Ok(StudyDeviations {
         study: STUDY.to_owned(),
@@ -143,12 +144,50 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
                 rows: algorithms,
             },
             Table {
+                title: "sections IV-A and IV-B: averages of these".to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: averages,
+            },
+            Table {
                 title: "the text".to_owned(),
                 columns: vec![Column::difference("%, MHz", 1)],
                 rows: facts,
             },
         ],
     })
+}
+
+type LabelledValues = (String, Vec<Value>);
+
+/// The text's averages of a table's cells, to be met within one point.
+fn averages(
+    networks: &[LabelledValues],
+    algorithms: &[LabelledValues],
+) -> Result<Vec<LabelledValues>, SessionError> {
+    let mut rows = Vec::new();
+    for fact in dvfs_2019_text()? {
+        if fact.what != "average_saving_pct" {
+            continue;
+        }
+        let gpu = fact.gpu.unwrap_or_default();
+        let cells = match fact.gpu {
+            Some(_) => networks,
+            None => algorithms,
+        };
+        let is_meant = |label: &str| label.starts_with(gpu) && label.ends_with(&fact.of);
+        let meant = cells.iter().filter(|(label, _)| is_meant(label));
+        let here: Vec<f64> = meant
+            .flat_map(|(_, values)| values.iter().map(|value| value.here))
+            .collect();
+        let value = Value {
+            published: fact.value,
+            here: here.iter().sum::<f64>() / here.len() as f64,
+            tolerance: Some(1.0),
+        };
+        let label = format!("{gpu} {}, average", fact.of);
+        rows.push((label.trim().to_owned(), vec![value]));
+    }
+    Ok(rows)
 }
 
 /// Per cent, two points of which are near enough.

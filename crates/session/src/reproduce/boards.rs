@@ -49,3 +49,6 @@ pub(crate) const NETWORKS: [(&str, &[u64]); 4] = [
 
 /// The convolution algorithms in training.
 pub(crate) const ALGORITHMS: [&str; 3] = ["gemm", "fft", "winograd"];
+
+/// The paper takes the mean of 120 repeats and does not say how many runs they were.
+pub(crate) const RUNS: u32 = 5;

@@ -5,7 +5,7 @@ use sweetspot_sim::{JobError, Mode};
 use sweetspot_study::{Axis, AxisText, Definition, Point};
 
 use super::Reproduction;
-use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, RUNS, TURING, VOLTA};
 use super::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows, ends};
 use super::study::Runs;
 use crate::SessionError;
@@ -24,9 +24,6 @@ const PARAMETERS: Kind = Kind::relative("parameters", "parameters [millions]", 1
 
 const CELL: Judgement = Judgement::Each(0.02);
 const AVERAGE: Judgement = Judgement::Each(0.01);
-
-/// "We repeat the experiments for 120 times and record the average time of one training iteration".
-const ITERATIONS: u64 = 120;
 
 /// A configuration with its means.
 struct Sample {
@@ -85,8 +82,7 @@ fn sweep(
             Mode::Infer => "infer".to_owned(),
         }),
         batch: Some(batch),
-        items: Some(ITERATIONS * batch),
-        repeat: Some(1),
+        repeat: Some(RUNS),
         core_clock: list(board.core.iter().copied().chain(raised)),
         memory_clock: list(board.memory),
         ..Definition::simulated(board.gpu, &format!("{network}@dvfs_2019"))
