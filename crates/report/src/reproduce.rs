@@ -78,13 +78,10 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Rows) -> String) -> Stri
         ]);
         before = label;
     }
-    let title = match name.chars().next() {
-        Some(first) if first.is_ascii_digit() || name == name.to_uppercase() => {
-            format!("Table {name}")
-        }
-        Some(first) => first.to_uppercase().chain(name.chars().skip(1)).collect(),
-        None => String::new(),
-    };
+    let mut title = titled(name);
+    if let Some(first) = title.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
     let mut parts = vec![title, draw(&drawn)];
     if !notes.is_empty() {
         let notes = notes.iter().enumerate();
@@ -92,6 +89,14 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Rows) -> String) -> Stri
         parts.push(notes.collect::<Vec<_>>().join("\n"));
     }
     parts.join("\n\n")
+}
+
+/// A number is a table's; a section, a figure or the text says so itself.
+fn titled(name: &str) -> String {
+    match name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        true => name.to_owned(),
+        false => format!("table {name}"),
+    }
 }
 
 fn label(row: &ReproducedRow) -> String {
@@ -138,8 +143,8 @@ fn summary(study: &Reproduction) -> String {
     for row in &study.rows {
         if row.must_hold() && row.within() == Some(false) {
             lines.push(format!(
-                "  not within: table {}, {}, {}: published {}, here {}",
-                row.table,
+                "  not within: {}, {}, {}: published {}, here {}",
+                titled(&row.table),
                 label(row),
                 row.kind.words,
                 number(row, row.published),

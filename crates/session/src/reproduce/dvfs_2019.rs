@@ -267,7 +267,7 @@ fn averages(
     rows.rows
 }
 
-/// What the text says of speed and power.
+/// What the text says of speed and power: shown here, and judged without noise by `simulate --errors`.
 fn in_words(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("the text");
     let speed = |sample: &Sample| sample.items_per_s;
@@ -300,7 +300,7 @@ fn in_words(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
                 };
                 let mut labels = labels.to_vec();
                 labels.push(("network", which.into()));
-                let note = rows.add(&labels, FASTER, Some(share), Some(here), CELL);
+                let note = rows.add(&labels, FASTER, Some(share), Some(here), Judgement::Shown);
                 *note = Some(
                     "at 1.5 times the default clock; the text says 2,050 MHz, table I ends at 1,950 MHz"
                         .to_owned(),
@@ -310,20 +310,20 @@ fn in_words(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
                 let mut labels = labels.to_vec();
                 labels.push(("network", "alexnet, batch 1024, 510 to 945 MHz".into()));
                 let here = growth(|sample| sample.items_per_s);
-                *rows.add(&labels, FASTER, Some(share), here, CELL) = Some("fault of the text: it defines performance as time over batch, the inverse of what it shows".to_owned());
+                *rows.add(&labels, FASTER, Some(share), here, Judgement::Shown) = Some("fault of the text: it defines performance as time over batch, the inverse of what it shows".to_owned());
             }
             "alexnet_1024_more_power_pct" => {
                 let mut labels = labels.to_vec();
                 labels.push(("network", "alexnet, batch 1024, 510 to 945 MHz".into()));
                 let here = growth(|sample| sample.items_per_s * sample.joules_per_item);
-                rows.add(&labels, POWER, Some(share), here, CELL);
+                rows.add(&labels, POWER, Some(share), here, Judgement::Shown);
             }
             "alexnet_1024_best_mhz" => {
                 let mut labels = labels.to_vec();
                 labels.push(("network", "alexnet, batch 1024".into()));
                 let best = board.and_then(|board| saving(samples, board, large));
                 let here = best.map(|(_, clock)| clock);
-                rows.add(&labels, CLOCK, Some(fact.value), here, Judgement::Each(0.0));
+                rows.add(&labels, CLOCK, Some(fact.value), here, Judgement::Shown);
             }
             "googlenet_parameters_millions" => {
                 let labels = [("network", Label::from("googlenet"))];
@@ -395,6 +395,7 @@ fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclusion
             .collect::<Vec<_>>()
             .join(", "),
     ));
+    all.extend(large_batch(samples));
     let turing = BOARDS.iter().find(|board| board.gpu == TURING);
     for (mode, words) in [(Mode::Train, "training"), (Mode::Infer, "inference")] {
         let best = turing.and_then(|board| saving(samples, board, |sample| sample.mode == mode));
@@ -406,4 +407,30 @@ fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclusion
         ));
     }
     all
+}
+
+/// AlexNet with batches of 1024 on the V100: why there is a valley.
+fn large_batch(samples: &[Sample]) -> Option<Conclusion> {
+    let board = BOARDS.iter().find(|board| board.gpu == VOLTA)?;
+    let meant = |sample: &Sample| {
+        let gemm = sample.algorithm.as_deref() == Some(ALGORITHMS[0]);
+        sample.network == "alexnet" && sample.batch == 1024 && gemm
+    };
+    let growth = |value: fn(&Sample) -> f64| {
+        let groups = by_clock(samples, board, None, meant, value, Direction::Most)?;
+        let at = |clock: f64| groups.groups.iter().find(|group| group.by == clock);
+        Some(at(945.0)?.mean / at(510.0)?.mean - 1.0)
+    };
+    let speed = growth(|sample| sample.items_per_s)?;
+    let power = growth(|sample| sample.items_per_s * sample.joules_per_item)?;
+    let (_, best) = saving(samples, board, meant)?;
+    Some(Conclusion::new(
+        "AlexNet in batches of 1024 on the V100: up to 945 MHz speed grows faster than power, and energy is least there",
+        speed > power && best == 945.0,
+        format!(
+            "{:+.0} % speed and {:+.0} % power from 510 to 945 MHz; least at {best} MHz",
+            100.0 * speed,
+            100.0 * power
+        ),
+    ))
 }
