@@ -50,11 +50,12 @@ fn tables(study: &Reproduction, draw: fn(&Rows) -> String) -> Vec<String> {
 }
 
 fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Rows) -> String) -> String {
-    let mut drawn = Rows::new(&["Row", "Value", "Published", "Here", "Off", "Within", "Note"]);
+    let mut drawn = Rows::new(&["Row", "Value", "Published", "Here", "Off", "Within", ""]);
     let mut notes: Vec<&str> = Vec::new();
     let mut before = String::new();
+    let common = common(rows);
     for row in rows {
-        let label = label(row);
+        let label = label(row, &common);
         let shown = if label == before { "" } else { &label };
         let note = match row.note.as_deref() {
             None => String::new(),
@@ -78,7 +79,12 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Rows) -> String) -> Stri
         ]);
         before = label;
     }
-    let mut title = titled(name);
+    let mut title = [
+        vec![titled(name)],
+        common.into_iter().map(|(_, text)| text).collect(),
+    ]
+    .concat()
+    .join(", ");
     if let Some(first) = title.get_mut(..1) {
         first.make_ascii_uppercase();
     }
@@ -99,8 +105,9 @@ fn titled(name: &str) -> String {
     }
 }
 
-fn label(row: &ReproducedRow) -> String {
-    let parts = row.row.iter().map(|(name, label)| match (*name, label) {
+/// What a row is about, piece by piece.
+fn pieces(row: &ReproducedRow) -> Vec<(&'static str, String)> {
+    let text = |name: &str, label: &Label| match (name, label) {
         ("power_cap_w", Label::Number(watts)) => format!("{watts} W"),
         ("batch", Label::Number(batch)) => format!("batch {batch}"),
         ("job", Label::Number(job)) => format!("job {job}"),
@@ -109,8 +116,35 @@ fn label(row: &ReproducedRow) -> String {
             _ => format!("{count} GPUs"),
         },
         (_, label) => label.to_string(),
-    });
-    parts.collect::<Vec<_>>().join(" ")
+    };
+    let row = row.row.iter();
+    row.map(|(name, label)| (*name, text(name, label)))
+        .collect()
+}
+
+/// What all rows of a table are about.
+fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
+    let Some(first) = rows.first() else {
+        return Vec::new();
+    };
+    let mut common = pieces(first);
+    for row in rows {
+        let own = pieces(row);
+        // A row of its own keeps its label.
+        if own.len() > 1 {
+            common.retain(|piece| own.contains(piece));
+        } else {
+            common.clear();
+        }
+    }
+    common
+}
+
+/// Without what the title says already.
+fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
+    let own = pieces(row);
+    let own = own.into_iter().filter(|piece| !common.contains(piece));
+    own.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
 }
 
 fn number(row: &ReproducedRow, value: Option<f64>) -> String {
@@ -145,7 +179,7 @@ fn summary(study: &Reproduction) -> String {
             lines.push(format!(
                 "  not within: {}, {}, {}: published {}, here {}",
                 titled(&row.table),
-                label(row),
+                label(row, &[]),
                 row.kind.words,
                 number(row, row.published),
                 number(row, row.reproduced)
@@ -313,7 +347,7 @@ pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
         let within = row.within().map(|within| within.to_string());
         writer.write_record([
             row.table.clone(),
-            label(row),
+            label(row, &[]),
             row.kind.key.to_owned(),
             text(row.published),
             text(row.reproduced),

@@ -7,6 +7,7 @@
 mod batch_sizer_2021;
 pub(crate) mod boards;
 mod dvfs_2019;
+mod dvfs_text;
 mod multi_gpu_2018;
 mod node_power_capping_2023;
 mod power_capping_2022;
