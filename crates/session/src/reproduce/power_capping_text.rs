@@ -69,13 +69,13 @@ fn better(curves: &[&Curve], objective: Objective) -> Option<(f64, f64)> {
         let ranges = caps
             .comparison
             .better_than_reference(&caps.axis, objective, Evidence::Means);
-        // Noise may cut a few caps next to the default off the others.
-        let widest = ranges
-            .ok()?
-            .into_iter()
-            .max_by_key(|range| range.candidates.len())?;
-        lows.push(widest.low);
-        highs.push(widest.high);
+        // Noise may cut a few caps next to the default off the others; a network without any is one of
+        // those that the text's "mostly" leaves out.
+        let ranges = ranges.ok()?.into_iter();
+        if let Some(widest) = ranges.max_by_key(|range| range.candidates.len()) {
+            lows.push(widest.low);
+            highs.push(widest.high);
+        }
     }
     Some((middle(lows)?, middle(highs)?))
 }
