@@ -8,6 +8,7 @@ mod measure;
 mod network;
 mod progress;
 mod report;
+mod reproduce;
 mod run;
 mod see;
 mod sim_workload;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Sweep(args) => sweep::run(args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(*args),

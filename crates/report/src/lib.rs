@@ -21,6 +21,7 @@ mod profiles;
 mod ranges;
 mod report_json;
 mod report_text;
+mod reproduce;
 mod studies;
 mod table;
 mod terminal;
@@ -48,6 +49,10 @@ pub use network_json::{network_csv, network_json};
 pub use profiles::profiles_text;
 pub use report_json::report_json;
 pub use report_text::{report_markdown, report_text};
+pub use reproduce::{
+    reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
+    reproduction_text,
+};
 pub use studies::{configuration_text, duration_text, plan_text, studies_text, study_runs_text};
 pub use terminal::{study_markdown, study_text};
 pub use view::View;

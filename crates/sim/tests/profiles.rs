@@ -187,7 +187,7 @@ fn impossible_values_are_named_with_what_is_allowed() {
             "`core.default`: 1700 MHz is not possible; allowed are 135 MHz to 1530 MHz",
         ),
         (
-            "voltage_floor = \"75 %\"",
+            "voltage_floor = \"75.1944 %\"",
             "voltage_floor = \"175 %\"",
             "`core.voltage_floor`: 175 % is not possible; allowed are 30 % to 100 %",
         ),

@@ -3,6 +3,7 @@
 mod measure;
 mod network;
 mod report;
+mod reproduce;
 mod run;
 mod see;
 mod shared;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
 pub use report::{CompareArgs, FigureArgs, ReportArgs};
+pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
 pub use shared::{ExportArgs, TextExportArgs};
@@ -37,6 +39,7 @@ pub struct Cli {
 pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
+    Reproduce(ReproduceArgs),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),

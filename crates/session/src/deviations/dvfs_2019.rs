@@ -8,48 +8,10 @@ use sweetspot_study::EnergyOf;
 
 use super::{Column, Profiles, StudyDeviations, Table, Value};
 use crate::SessionError;
-use crate::published::{SavingCell, dvfs_2019};
+use crate::published::{SavingCell, dvfs_2019, dvfs_2019_text};
+use crate::reproduce::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
 
 const STUDY: &str = "dvfs_2019";
-const ALGORITHMS: [&str; 3] = ["gemm", "fft", "winograd"];
-
-/// Table I: core and memory clocks, the default core clock.
-pub(super) struct Board {
-    pub gpu: &'static str,
-    pub core: &'static [f64],
-    pub memory: &'static [f64],
-    pub default: f64,
-}
-
-pub(super) const BOARDS: [Board; 3] = [
-    Board {
-        gpu: "tesla_p100",
-        core: &[544.0, 683.0, 810.0, 936.0, 1063.0, 1202.0, 1328.0],
-        memory: &[715.0],
-        default: 1328.0,
-    },
-    Board {
-        gpu: "tesla_v100_pcie_16gb",
-        core: &[510.0, 652.0, 802.0, 945.0, 1087.0, 1237.0, 1380.0],
-        memory: &[877.0],
-        default: 1380.0,
-    },
-    Board {
-        gpu: "gtx_2080ti",
-        core: &[950.0, 1150.0, 1350.0, 1550.0, 1750.0, 1950.0],
-        memory: &[5800.0, 6300.0, 6800.0, 7300.0],
-        default: 1350.0,
-    },
-];
-
-/// Table II: the networks and their batch sizes.
-pub(super) const NETWORKS: [(&str, &[u64]); 4] = [
-    ("alexnet", &[128, 256, 512, 1024]),
-    ("vgg16", &[16, 32, 64]),
-    ("googlenet", &[16, 32, 64, 128]),
-    ("resnet50", &[8, 16, 32]),
-];
-
 /// One measurement of the study.
 struct Sample {
     network: &'static str,
@@ -59,9 +21,6 @@ struct Sample {
     items_per_s: f64,
     watts: f64,
 }
-
-/// 1.5 times the default clock of the 2080 Ti.
-const RAISED: f64 = 2025.0;
 
 /// Everything that fits the board's memory, at each of its clocks, and at `extra` too.
 fn samples(
@@ -141,7 +100,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
     let mut algorithms = Vec::new();
     let mut facts = Vec::new();
     for board in &BOARDS {
-        let is_turing = board.gpu == "gtx_2080ti";
+        let is_turing = board.gpu == TURING;
         let extra = is_turing.then_some(RAISED);
         for mode in [Mode::Train, Mode::Infer] {
             let samples = samples(profiles, board, mode, extra)?;
@@ -159,12 +118,13 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
             if is_turing {
                 facts.extend(faster(&samples, board, mode));
             }
-            if board.gpu == "tesla_v100_pcie_16gb" && mode == Mode::Train {
+            if board.gpu == VOLTA && mode == Mode::Train {
                 facts.extend(alexnet_1024(&samples, board));
             }
         }
     }
     let values = networks.len() + algorithms.len() + facts.len();
+    let averages = averages(&networks, &algorithms)?;
     let gpus = BOARDS.map(|board| board.gpu);
     Ok(StudyDeviations {
         study: STUDY.to_owned(),
@@ -184,12 +144,50 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
                 rows: algorithms,
             },
             Table {
+                title: "sections IV-A and IV-B: averages of these".to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: averages,
+            },
+            Table {
                 title: "the text".to_owned(),
                 columns: vec![Column::difference("%, MHz", 1)],
                 rows: facts,
             },
         ],
     })
+}
+
+type LabelledValues = (String, Vec<Value>);
+
+/// The text's averages of a table's cells, to be met within one point.
+fn averages(
+    networks: &[LabelledValues],
+    algorithms: &[LabelledValues],
+) -> Result<Vec<LabelledValues>, SessionError> {
+    let mut rows = Vec::new();
+    for fact in dvfs_2019_text()? {
+        if fact.what != "average_saving_pct" {
+            continue;
+        }
+        let gpu = fact.gpu.unwrap_or_default();
+        let cells = match fact.gpu {
+            Some(_) => networks,
+            None => algorithms,
+        };
+        let is_meant = |label: &str| label.starts_with(gpu) && label.ends_with(&fact.of);
+        let meant = cells.iter().filter(|(label, _)| is_meant(label));
+        let here: Vec<f64> = meant
+            .flat_map(|(_, values)| values.iter().map(|value| value.here))
+            .collect();
+        let value = Value {
+            published: fact.value,
+            here: here.iter().sum::<f64>() / here.len() as f64,
+            tolerance: Some(1.0),
+        };
+        let label = format!("{gpu} {}, average", fact.of);
+        rows.push((label.trim().to_owned(), vec![value]));
+    }
+    Ok(rows)
 }
 
 /// Per cent, two points of which are near enough.

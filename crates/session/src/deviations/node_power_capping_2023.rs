@@ -1,9 +1,7 @@
 //! Table 1, figure 7 and the text: what a cap saves of the whole node's energy, and what GPUs gain in speed.
 
 use sweetspot_decide::{Objective, Outcome};
-use sweetspot_device::Settings;
 use sweetspot_quantity::Watts;
-use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
 use super::{Column, Profiles, StudyDeviations, Table, Value};
@@ -46,18 +44,14 @@ fn value_of(objective: Objective, outcome: &Outcome) -> f64 {
 
 fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, SessionError> {
     let name = format!("xception@{STUDY}");
-    let variant = Variant::default();
-    let stand = profiles.stand(&[GPU; 8], Some(STUDY), &name, &variant, EnergyOf::Node)?;
-    let mut points = Vec::new();
-    for cap in (100..=260).step_by(10).map(f64::from) {
-        let settings = Settings {
-            power_cap: Some(Watts::new(cap)),
-            ..Settings::default()
-        };
-        let run = stand.run(settings, stand.batch(), gpus)?;
-        points.push((cap, Outcome::new(run.time, run.energy)));
-    }
-    Ok(Curve(points))
+    let caps = (100..=260)
+        .step_by(10)
+        .map(|cap| Watts::new(f64::from(cap)));
+    let points = profiles.curve(&[GPU; 8], Some(STUDY), &name, EnergyOf::Node, gpus, caps)?;
+    let in_watts = points
+        .into_iter()
+        .map(|(cap, outcome)| (cap.get(), outcome));
+    Ok(Curve(in_watts.collect()))
 }
 
 pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
@@ -121,10 +115,10 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, SessionError> {
         let (best, here) = eight.best(objective);
         let here = 100.0 * gain_of(here, &default);
         let label = format!("8 GPUs: best {objective}, gain");
-        metrics.push((label, value(100.0 * gain.get(), here, 2.0)));
+        metrics.push((label, value(100.0 * gain.get(), here, 0.7)));
         caps.push((
             format!("8 GPUs: cap of the best {objective} [W]"),
-            value(cap.get(), best, 20.0),
+            value(cap.get(), best, 10.0),
         ));
     }
     let table = |title: &str, columns, rows| Table {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sweetspot_decide::Outcome as Means;
 use sweetspot_device::Settings;
-use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, workloads};
 use sweetspot_study::{Configuration, EnergyOf, RunEnd};
 
@@ -81,6 +82,29 @@ impl Profiles {
             energy_of,
             study: workload.to_owned(),
         })
+    }
+
+    /// Time and energy at each of some caps of a workload's GPUs, without noise: the default form on the
+    /// first `count` of them.
+    pub fn curve(
+        &self,
+        gpus: &[&str],
+        node: Option<&str>,
+        workload: &str,
+        energy_of: EnergyOf,
+        count: u64,
+        caps: impl IntoIterator<Item = Watts>,
+    ) -> Result<Vec<(Watts, Means)>, SessionError> {
+        let stand = self.stand(gpus, node, workload, &Variant::default(), energy_of)?;
+        let at = |cap| {
+            let settings = Settings {
+                power_cap: Some(cap),
+                ..Settings::default()
+            };
+            let run = stand.run(settings, stand.batch(), count)?;
+            Ok((cap, Means::new(run.time, run.energy)))
+        };
+        caps.into_iter().map(at).collect()
     }
 
     /// How many parameters were fitted in these workloads, on these GPUs, in these nodes.

@@ -1,8 +1,12 @@
 //! Fits the profiles of a study to its figures, through the simulator's own physics.
 //!
-//! `cargo run --release -p sweetspot-session --example fit -- STUDY [--write] [--lean] [--rounds N]` moves every key
+//! `cargo run --release -p sweetspot-session --example fit -- STUDY [--write] [--lean] [--caps] [--rounds N]` moves every key
 //! that a profile of the study lists as `fitted`, prints the values found, and with `--write` puts them into
-//! the profiles' files; with `--lean` it starts at once with what brings the largest error down. `cargo run --release -- simulate --errors` then shows how far off they are.
+//! the profiles' files; with `--caps` best caps count as well,
+//! for studies that share a GPU together (`A,B`); with `--lean` it starts at once with what brings the largest error down. `cargo run --release -- simulate --errors` then shows how far off they are.
+
+mod caps;
+mod settle;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -20,6 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(place) => rest.get(place + 1).ok_or("how many rounds?")?.parse()?,
         None => 20,
     };
+    if rest.iter().any(|argument| argument == "--caps") {
+        let write = rest.iter().any(|argument| argument == "--write");
+        return settle::run(&study, 100 * rounds, write);
+    }
     let files = files_of(&study)?;
     let places = places(&files)?;
     println!("# {study}: {} free parameters", places.len());
@@ -286,6 +294,7 @@ fn with(files: &[File], places: &[Place], parameters: &[f64]) -> Vec<File> {
     files
 }
 
+/// The profiles in the program with these in their place.
 fn profiles(built_in: &Profiles, study: &str, files: &[File]) -> Result<Profiles, Box<dyn Error>> {
     let mut profiles = built_in.clone();
     let of_study = format!("@{study}");

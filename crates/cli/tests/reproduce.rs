@@ -1,0 +1,279 @@
+//! `sweetspot reproduce` as a user meets it.
+
+mod common;
+
+use common::{sweetspot, text};
+use serde_json::Value;
+
+const PAPERS: [&str; 5] = [
+    "power-capping-2022",
+    "dvfs-2019",
+    "multi-gpu-2018",
+    "batch-sizer-2021",
+    "node-power-capping-2023",
+];
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn json(paper: &str, seed: u64) -> (Option<i32>, Value) {
+    let folder = folder();
+    let seed = seed.to_string();
+    let args = ["reproduce", paper, "--seed", &seed, "--export-json", "-"];
+    let output = sweetspot(folder.path(), &args);
+    assert_eq!(text(&output.stderr), "");
+    let document = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), document)
+}
+
+fn rows(document: &Value) -> &[Value] {
+    document["rows"].as_array().unwrap()
+}
+
+/// Notes of the rows that have these labels.
+fn notes(document: &Value, labels: &[(&str, &str)]) -> Vec<String> {
+    let has = |row: &&Value| {
+        labels
+            .iter()
+            .all(|(key, value)| row["row"][key].as_str() == Some(*value))
+    };
+    let noted = rows(document).iter().filter(has);
+    noted
+        .filter_map(|row| row["note"].as_str().map(str::to_owned))
+        .collect()
+}
+
+fn is_met(paper: &str) {
+    for seed in [1, 2, 3] {
+        let (code, document) = json(paper, seed);
+        let missed: Vec<&Value> = rows(&document)
+            .iter()
+            .filter(|row| row["within"] == false)
+            .collect();
+        assert_eq!(
+            code,
+            Some(0),
+            "{paper}, seed {seed}: {:#?} {missed:#?}",
+            document["counted"]
+        );
+        assert_eq!(document["within"], true);
+    }
+}
+
+#[test]
+fn power_capping_2022_is_met_with_three_seeds() {
+    is_met("power-capping-2022");
+}
+
+#[test]
+fn dvfs_2019_is_met_with_three_seeds() {
+    is_met("dvfs-2019");
+}
+
+#[test]
+fn node_power_capping_2023_is_met_with_three_seeds() {
+    is_met("node-power-capping-2023");
+}
+
+#[test]
+fn multi_gpu_2018_is_met_with_three_seeds() {
+    is_met("multi-gpu-2018");
+}
+
+#[test]
+fn batch_sizer_2021_is_met_with_three_seeds() {
+    is_met("batch-sizer-2021");
+}
+
+#[test]
+fn documents_are_as_the_schema_says() {
+    for paper in PAPERS {
+        let (_, document) = json(paper, 1);
+        assert_eq!(document["schema"], "sweetspot.reproduce/1");
+        assert_eq!(document["paper"], paper);
+        assert!(!rows(&document).is_empty());
+        for row in rows(&document) {
+            assert!(row["table"].is_string(), "{row}");
+            assert!(row["row"].is_object(), "{row}");
+            let both = row["published"].is_number() && row["reproduced"].is_number();
+            assert_eq!(row["deviation"].is_number(), both, "{row}");
+            assert_eq!(row["within"].is_boolean(), row["tolerance"].is_number());
+            // What has no value here says why.
+            assert!(
+                row["reproduced"].is_number() || row["note"].is_string(),
+                "{row}"
+            );
+        }
+        for conclusion in document["conclusions"].as_array().unwrap() {
+            assert!(conclusion["conclusion"].is_string());
+            assert!(conclusion["here"].is_string());
+        }
+    }
+}
+
+#[test]
+fn every_printed_row_is_there() {
+    let count = |paper: &str, table: &str| {
+        let (_, document) = json(paper, 1);
+        let own = rows(&document).iter().filter(|row| row["table"] == table);
+        let mut labels: Vec<String> = own
+            .map(|row| {
+                let mut row = row["row"].clone();
+                row.as_object_mut().unwrap().remove("value");
+                row.to_string()
+            })
+            .collect();
+        labels.dedup();
+        labels.len()
+    };
+    assert_eq!(count("power-capping-2022", "2"), 30);
+    assert_eq!(count("power-capping-2022", "3"), 30);
+    assert_eq!(count("dvfs-2019", "III"), 24);
+    assert_eq!(count("dvfs-2019", "IV"), 9);
+    assert_eq!(count("node-power-capping-2023", "1"), 5);
+    assert_eq!(count("multi-gpu-2018", "1"), 4);
+    assert_eq!(count("multi-gpu-2018", "11"), 72 + 48);
+    assert_eq!(count("batch-sizer-2021", "2, throughput in figure 5"), 20);
+}
+
+#[test]
+fn faults_of_power_capping_2022_are_named_at_their_rows() {
+    let (_, document) = json("power-capping-2022", 1);
+    let quadro = ("gpu", "quadro_rtx_6000");
+    let v100 = ("gpu", "tesla_v100_sxm2_16gb");
+    let has = |labels: &[(&str, &str)], words: &str| {
+        let notes = notes(&document, labels);
+        assert!(
+            notes.iter().any(|note| note.contains(words)),
+            "{labels:?}: {notes:#?}"
+        );
+    };
+    let alexnet = [quadro, ("network", "alexnet"), ("selection", "min E")];
+    has(&alexnet, "+15.2 %, printed is +11.5 %");
+    has(&alexnet, "-29.0 %, printed is -28.5 %");
+    let vgg = [quadro, ("network", "vgg19"), ("selection", "min E")];
+    has(&vgg, "printed is -29.9 %");
+    for network in ["resnet50", "resnet152"] {
+        has(
+            &[quadro, ("network", network), ("selection", "default")],
+            "its power by its time",
+        );
+    }
+    let inception = [v100, ("network", "inception_v3"), ("selection", "min E")];
+    has(&inception, "printed is -26.7 %");
+    has(&inception, "odd in the table");
+    let tie = [
+        v100,
+        ("network", "resnet50"),
+        ("selection", "min EDS(k=2.0)"),
+    ];
+    has(&tie, "180 W is as good");
+    has(&[v100, ("objective", "eds:1.5")], "195-275 W");
+    has(&[v100, ("objective", "eds:2")], "165-210 W");
+}
+
+#[test]
+fn faults_of_the_other_papers_are_named_at_their_rows() {
+    let (_, dvfs) = json("dvfs-2019", 1);
+    let turing = notes(&dvfs, &[("gpu", "gtx_2080ti")]);
+    assert!(turing.iter().any(|note| note.contains("2,050 MHz")));
+    let googlenet = notes(&dvfs, &[("network", "googlenet"), ("value", "parameters")]);
+    assert!(
+        googlenet
+            .iter()
+            .any(|note| note.contains("about 7 million"))
+    );
+
+    let (_, multi) = json("multi-gpu-2018", 1);
+    let averages = [
+        (
+            "titan_x_pascal",
+            "ResNet",
+            "average",
+            1,
+            "3.60, printed is 4.3",
+        ),
+        (
+            "titan_x_pascal",
+            "2D-CNN",
+            "average",
+            4,
+            "3.83, printed is 4.2",
+        ),
+    ];
+    for (gpu, network, batch, gpus, words) in averages {
+        let labels = [("gpu", gpu), ("network", network), ("batch", batch)];
+        let found = rows(&multi).iter().any(|row| {
+            let own = labels.iter().all(|(key, value)| row["row"][key] == *value);
+            own && row["row"]["gpus"] == gpus
+                && row["note"]
+                    .as_str()
+                    .is_some_and(|note| note.contains(words))
+        });
+        assert!(found, "{labels:?}");
+    }
+    let contradicting = rows(&multi)
+        .iter()
+        .filter(|row| row["row"]["value"] == "power_w")
+        .filter(|row| {
+            row["note"]
+                .as_str()
+                .is_some_and(|note| note.starts_with("fault"))
+        });
+    assert!(contradicting.count() >= 64);
+}
+
+#[test]
+fn what_waits_says_for_what() {
+    let (_, document) = json("batch-sizer-2021", 1);
+    let jobs = document["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 20);
+    assert!(jobs.iter().all(|job| job["waits_for"] == "hold"));
+    let (_, document) = json("multi-gpu-2018", 1);
+    assert!(document["waits"][0].as_str().unwrap().contains("network"));
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_with_those_that_are() {
+    let folder = folder();
+    let output = sweetspot(folder.path(), &["reproduce", "power-capping-2023"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for paper in PAPERS {
+        assert!(message.contains(paper), "{message}");
+    }
+}
+
+#[test]
+fn it_is_shown_and_written_in_every_form() {
+    let folder = folder();
+    let args = [
+        "reproduce",
+        "node_power_capping_2023",
+        "--export-csv",
+        "rows.csv",
+        "--export-md",
+        "rows.md",
+    ];
+    let output = sweetspot(folder.path(), &args);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Table 1"), "{shown}");
+    assert!(shown.contains("holds:"), "{shown}");
+    let csv = std::fs::read_to_string(folder.path().join("rows.csv")).unwrap();
+    assert!(csv.starts_with("table,row,value,published,reproduced"));
+    let markdown = std::fs::read_to_string(folder.path().join("rows.md")).unwrap();
+    assert!(markdown.contains("| energy "), "{markdown}");
+    let short = sweetspot(folder.path(), &["reproduce", "dvfs-2019", "--summary"]);
+    assert!(text(&short.stdout).lines().count() < 40);
+}
+
+#[test]
+fn a_seed_gives_the_same_rows_again() {
+    assert_eq!(json("dvfs-2019", 7), json("dvfs-2019", 7));
+    assert_ne!(
+        json("dvfs-2019", 7).1["rows"],
+        json("dvfs-2019", 8).1["rows"]
+    );
+}
