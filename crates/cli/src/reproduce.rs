@@ -1,7 +1,6 @@
 //! `sweetspot reproduce`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -9,14 +8,14 @@ use sweetspot_report::{
     reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
     reproduction_text,
 };
-use sweetspot_session::{Reproduction, papers, reproduce};
+use sweetspot_session::{papers, reproduce};
 
 use crate::NOT_MET;
-use crate::args::{ExportArgs, ReproduceArgs};
-use crate::export::{Document, print, refuse_twins};
+use crate::args::ReproduceArgs;
+use crate::export::{TextDocuments, print};
 
 pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
-    let documents = Documents::open(&args.export)?;
+    let documents = TextDocuments::open(&args.export)?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let Some(study) = reproduce(&args.name, args.seed, threads)? else {
         bail!(
@@ -31,48 +30,10 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
             false => reproduction_text(&study),
         })?;
     }
-    documents.write(&study)?;
+    documents.write(
+        || reproduction_json(&study),
+        || Ok(reproduction_csv(&study)?),
+        || reproduction_markdown(&study),
+    )?;
     Ok(ExitCode::from(if study.is_within() { 0 } else { NOT_MET }))
-}
-
-struct Documents {
-    json: Option<Document>,
-    csv: Option<Document>,
-    markdown: Option<Document>,
-}
-
-impl Documents {
-    fn open(args: &ExportArgs) -> Result<Self> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
-        let documents = Self {
-            json: open(&args.export_json)?,
-            csv: open(&args.export_csv)?,
-            markdown: open(&args.export_md)?,
-        };
-        refuse_twins(&documents.all())?;
-        Ok(documents)
-    }
-
-    fn all(&self) -> Vec<&Document> {
-        let all = [&self.json, &self.csv, &self.markdown];
-        all.into_iter().flatten().collect()
-    }
-
-    fn on_stdout(&self) -> bool {
-        self.all().iter().any(|document| document.is_stdout())
-    }
-
-    fn write(&self, study: &Reproduction) -> Result<()> {
-        if let Some(json) = &self.json {
-            let document = reproduction_json(study);
-            json.write(&(serde_json::to_string_pretty(&document)? + "\n"))?;
-        }
-        if let Some(csv) = &self.csv {
-            csv.write(&reproduction_csv(study)?)?;
-        }
-        if let Some(markdown) = &self.markdown {
-            markdown.write(&reproduction_markdown(study))?;
-        }
-        Ok(())
-    }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::ExportArgs;
+use super::TextExportArgs;
 
 /// Run a published study again on simulated GPUs, beside what was printed.
 ///
@@ -24,7 +24,7 @@ pub struct ReproduceArgs {
     pub seed: u64,
 
     #[command(flatten)]
-    pub export: ExportArgs,
+    pub export: TextExportArgs,
 }
 
 const EXAMPLES: &str = "\
