@@ -2,7 +2,7 @@
 
 use crate::common::text;
 use crate::host::TestHost;
-use crate::tools::{exported, number, on, set_cap, settings, sweep, workload, writes};
+use crate::tools::{exported, is_running, number, on, set_cap, settings, sweep, workload, writes};
 
 #[test]
 fn a_lower_cap_saves_energy_and_everything_is_put_back() {
@@ -207,15 +207,7 @@ fn what_fails_is_told_and_the_sweep_goes_on() {
         "{shown}"
     );
     assert_eq!(settings(&host), [(300.0, false)]);
-    assert!(!is_running("sleep\x0060"), "the slow command was ended");
-}
-
-fn is_running(command: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes.into_iter().any(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).starts_with(command)
-    })
+    assert!(!is_running("sleep 60"), "the slow command was ended");
 }
 
 #[test]

@@ -107,6 +107,7 @@ impl Maker {
             fingerprint: None,
             program: "test".to_owned(),
             machine: self.name.clone(),
+            merged: false,
             created_unix_s: None,
         };
         let mut store = Store::create(folder, &outline).unwrap();
