@@ -146,14 +146,18 @@ impl Simulated {
         let bench = self.bench_of(configuration);
         let seed = Some(plan.seed(task));
         let Some(folder) = folder.filter(|_| self.samples) else {
-            return Ok(RunRecord::new(task, bench.run(configuration, seed)?));
+            let mut record = RunRecord::new(task, bench.run(configuration, seed)?);
+            record.enforced = bench.enforced(configuration);
+            return Ok(record);
         };
         let (end, series) = bench.run_sampled(configuration, seed)?;
         let file = samples_file(folder, plan.id(task));
         let bytes = write_samples(&series).map_err(std::io::Error::other);
         let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
         written.map_err(|problem| SessionError::Keep { file, problem })?;
-        Ok(RunRecord::new(task, end))
+        let mut record = RunRecord::new(task, end);
+        record.enforced = bench.enforced(configuration);
+        Ok(record)
     }
 
     /// The GPUs' time, from one run of each configuration.
