@@ -87,10 +87,21 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
         ));
     }
     if let Some(besides) = estimate.besides {
+        let warmups = outline.definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
+        let least = if plan.until.is_some() {
+            "at least "
+        } else {
+            ""
+        };
         lines.push(format!(
-            "{} for settling, and the command's own time {} times",
+            "{} for settling, and {least}{} times the command's own time{}",
             time(besides.get()),
-            plan.len()
+            plan.len() + warmups,
+            if outline.definition.cool_to.is_some() {
+                ", and cooling down"
+            } else {
+                ""
+            },
         ));
     }
     if let Some(command) = &subject.workload.command
