@@ -160,13 +160,15 @@ fn conduct(
 /// A sweep that did not come to its end: what is kept, and how to go on.
 fn ended(error: SessionError, store: Option<&Store>) -> Result<ExitCode> {
     let kept = store.and_then(|store| Some((store.folder(), store.info().ok()?.runs)));
+    let nothing_ran = matches!(error, SessionError::NothingRan { .. });
     let go_on = kept
         .filter(|(_, runs)| *runs > 0)
-        .map_or(String::new(), |(folder, _)| {
-            format!(
+        .map_or(String::new(), |(folder, _)| match nothing_ran {
+            true => format!("; `sweetspot study show {}` tells more", folder.display()),
+            false => format!(
                 "; go on with `sweetspot sweep --resume {}`",
                 folder.display()
-            )
+            ),
         });
     let SessionError::Stopped {
         signal,
