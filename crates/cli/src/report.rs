@@ -56,8 +56,17 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.figures.export_figures.is_some() {
         write_figures(&args.figures, &figures(&view, &timelines))?;
     }
-    let unmet = matches!(view.choice, Err(NoChoice::OutsideLimits { .. }));
-    Ok(ExitCode::from(if unmet { NOT_MET } else { 0 }))
+    Ok(ExitCode::from(if unmet(&view) { NOT_MET } else { 0 }))
+}
+
+/// Whether the objective or a limit that was asked for could not be met or judged.
+pub fn unmet(view: &View<'_>) -> bool {
+    matches!(
+        view.choice,
+        Err(NoChoice::OutsideLimits { .. }
+            | NoChoice::UnknownValue { .. }
+            | NoChoice::NoValue { .. })
+    )
 }
 
 /// Each figure as a file, or as two.
