@@ -50,7 +50,10 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     if args.figures.export_figures.is_some() {
         write_figures(&args.figures, &overlays(&compared))?;
     }
-    let unmet = compared.sides.iter().any(|side| unmet(&side.view));
+    let unmet = compared
+        .sides
+        .iter()
+        .any(|side| unmet(&side.view, args.energy_of));
     Ok(ExitCode::from(if unmet { NOT_MET } else { 0 }))
 }
 

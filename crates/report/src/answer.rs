@@ -54,8 +54,7 @@ impl Answer {
             }
         };
         let objective = question.objective;
-        let keep = Some(choice.candidate) == view.reference_index()
-            || choice.reference_is_as_good() == Some(true);
+        let keep = view.keeps_reference();
         let relative = view.relative(choice.candidate).filter(|_| !keep);
         let change = |ratio: f64| Some(Ratio::new(ratio - 1.0));
         let mut facts = vec![(objective.to_string(), value(view, objective, keep))];
