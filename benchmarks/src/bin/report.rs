@@ -133,6 +133,7 @@ fn write(folder: &std::path::Path) -> Result<Store> {
         fingerprint: None,
         program: "benchmark".to_owned(),
         machine: "benchmark".to_owned(),
+        merged: false,
         created_unix_s: None,
     };
     let mut store = Store::create(folder, &outline)?;

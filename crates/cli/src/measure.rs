@@ -174,6 +174,8 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         method: args.method,
         keep_stdout,
         quiet: false,
+        keep_output: false,
+        folder: None,
         environment: Vec::new(),
         timeout: None,
     })

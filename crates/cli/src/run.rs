@@ -36,6 +36,7 @@ pub fn run(args: RunArgs) -> Result<ExitCode> {
     let request = RunRequest {
         device: args.device,
         configuration,
+        is_chosen: args.from.is_some(),
         read_only: args.read_only || read_only(),
         command: args.cmd,
     };
@@ -86,6 +87,8 @@ fn measured(
         method: MethodChoice::Auto,
         keep_stdout: documents.on_stdout(),
         quiet: false,
+        keep_output: false,
+        folder: None,
         environment: Vec::new(),
         timeout: None,
     };

@@ -15,7 +15,8 @@ use crate::args::{StudyArgs, StudyCommand, TaskArgs};
 use crate::child::by_signal;
 use crate::export::{StudyDocuments, print};
 use crate::progress::Bar;
-use crate::run::{guard_program, read_only};
+use crate::run::guard_program;
+use crate::sweep::allowed;
 
 pub fn run(args: StudyArgs) -> Result<ExitCode> {
     match args.command {
@@ -24,6 +25,12 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
             let store = Store::open(&self::folder(&study))?;
             let (outline, info) = (store.outline()?, store.info()?);
             print(&study_runs_text(&store.study(None)?, &outline, &info))?;
+            if store.waiting() > 0 {
+                let waiting = store.waiting();
+                print(&format!(
+                    "\n{waiting} results of tasks wait to be taken in: `sweetspot study gather`\n"
+                ))?;
+            }
         }
         StudyCommand::Export {
             study,
@@ -39,6 +46,12 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
                 print(&study_text(&study, &question))?;
             }
             documents.write_kept(&store, &study, &question)?;
+        }
+        StudyCommand::Gather { study } => {
+            let folder = self::folder(&study);
+            let before = Store::open(&folder)?.info()?.runs;
+            let runs = Store::resume(&folder)?.info()?.runs;
+            print(&format!("{} runs taken in, {runs} there\n", runs - before))?;
         }
         StudyCommand::Merge { studies, output } => {
             let folders: Vec<PathBuf> = studies.iter().map(|study| folder(study)).collect();
@@ -103,7 +116,7 @@ fn list(folder: &Path) -> Result<()> {
 
 fn delete(folder: &Path, yes: bool) -> Result<()> {
     // Nobody may be at it, and it must be a study.
-    let store = Store::resume(folder)?;
+    let store = Store::take(folder)?;
     let runs = store.info()?.runs;
     if !yes {
         if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
@@ -133,10 +146,7 @@ pub fn task(args: &TaskArgs) -> Result<ExitCode> {
     let Some(task) = outline.plan.task(args.id) else {
         bail!("the plan in {} has no run {}", folder.display(), args.id);
     };
-    let writes = outline.definition.command.is_some() && !outline.definition.read_only();
-    if writes && (args.read_only || read_only()) {
-        return Err(SessionError::ReadOnly.into());
-    }
+    allowed(&outline, args.read_only)?;
     let conduct = Conduct {
         guard: &guard_program()?,
         ..Conduct::default()

@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use sweetspot_decide::NoChoice;
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
-use sweetspot_study::{AxisText, Definition, Store};
+use sweetspot_study::{AxisText, Definition, Outline, Store};
 
 use crate::NOT_MET;
 use crate::args::SweepArgs;
@@ -20,71 +21,99 @@ use crate::run::{guard_program, read_only};
 
 pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     let mut args = *args;
+    args.question.question()?;
     if let Some(study) = args.resume.take() {
         return resume(&args, &study);
     }
-    args.question.question()?;
     let definition = definition(&args)?;
     if let Some(path) = &args.write_study {
         let document = Document::open(path)?;
+        definition.check()?;
         document.write(&definition.text()?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let networks: Vec<String> = match &definition.network {
-        Some(networks) => networks
-            .split(',')
-            .map(|name| name.trim().to_owned())
-            .collect(),
-        None => Vec::new(),
-    };
-    if networks.len() < 2 {
-        return one(&args, &definition);
+    let networks = definition.network.as_deref().unwrap_or_default();
+    let of_each = networks.split(',').map(|network| Definition {
+        network: definition
+            .network
+            .as_ref()
+            .map(|_| network.trim().to_owned()),
+        ..definition.clone()
+    });
+    // All of them are looked at before the first begins.
+    let mut sweeps = Vec::new();
+    for definition in of_each {
+        sweeps.push(match Sweep::prepare(&definition) {
+            Err(error @ SessionError::NotStarted { .. }) => return not_measured(error),
+            sweep => sweep?,
+        });
     }
-    if args.study.is_some() || !StudyDocuments::open(&args.export)?.is_empty() {
+    let documents = StudyDocuments::open(&args.export)?;
+    if sweeps.len() > 1 && (args.study.is_some() || !documents.is_empty()) {
         bail!("several networks are a study each: give --study and --export for one at a time");
     }
     let mut met = true;
-    for network in networks {
-        let definition = Definition {
-            network: Some(network),
-            ..definition.clone()
-        };
-        met &= one(&args, &definition)? == ExitCode::SUCCESS;
+    for sweep in &sweeps {
+        let code = one(&args, sweep, &documents)?;
+        if sweeps.len() == 1 {
+            return Ok(code);
+        }
+        met &= code == ExitCode::SUCCESS;
     }
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
 }
 
-fn one(args: &SweepArgs, definition: &Definition) -> Result<ExitCode> {
-    let documents = StudyDocuments::open(&args.export)?;
-    let sweep = match Sweep::prepare(definition) {
-        Err(error @ SessionError::NotStarted { .. }) => return not_measured(error),
-        sweep => sweep?,
-    };
+fn one(args: &SweepArgs, sweep: &Sweep, documents: &StudyDocuments) -> Result<ExitCode> {
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    confirm(args, sweep.outline.plan.len())?;
+    confirm(args, sweep.outline.plan.at_most())?;
     let mut store = match args.no_study {
         true => None,
-        false => Some(create(args, &sweep)?),
+        false => Some(create(args, sweep)?),
     };
-    conduct(args, &sweep, store.as_mut(), &documents)
+    let done = conduct(args, sweep, store.as_mut(), documents);
+    // A study without a run is none.
+    if let Some(store) = store
+        && store.info().is_ok_and(|info| info.runs == 0)
+        && store.waiting() == 0
+    {
+        let _ = store.delete();
+    }
+    done
 }
 
 fn resume(args: &SweepArgs, study: &Path) -> Result<ExitCode> {
     let documents = StudyDocuments::open(&args.export)?;
-    if args.file.is_some() || args.simulate.is_some() || !args.cmd.is_empty() {
-        bail!("--resume goes on with the study as it was defined: give it alone");
-    }
     let folder = crate::study::folder(study);
     let mut store = Store::resume(&folder)?;
-    let sweep = Sweep::again(&store.outline()?)?;
+    let outline = store.outline()?;
+    allowed(&outline, args.read_only)?;
+    let sweep = Sweep::again(&outline)?;
+    if sweep.is_elsewhere() {
+        eprintln!(
+            "sweetspot: the study goes on with other GPUs of the same kind than it began with"
+        );
+    }
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.retry_failed {
+        store.forget_failed()?;
+    }
     conduct(args, &sweep, Some(&mut store), &documents)
+}
+
+/// Whether a study's command may be run: not where it sets devices and no setting may be changed.
+pub fn allowed(outline: &Outline, read_only_flag: bool) -> Result<()> {
+    let definition = &outline.definition;
+    let writes = definition.command.is_some() && !definition.read_only();
+    match writes && (read_only_flag || read_only()) {
+        true => Err(SessionError::ReadOnly.into()),
+        false => Ok(()),
+    }
 }
 
 fn conduct(
@@ -104,14 +133,8 @@ fn conduct(
     let study = sweep.run(store.as_deref_mut(), &conduct, &mut bar);
     bar.end();
     let study = match study {
-        Err(SessionError::Stopped {
-            signal,
-            done,
-            planned,
-        }) => {
-            return Ok(stopped(signal, done, planned, store.as_deref()));
-        }
-        study => study?,
+        Err(error) => return ended(error, store.as_deref()),
+        Ok(study) => study,
     };
     let on_stdout = documents.on_stdout();
     if !on_stdout {
@@ -128,21 +151,44 @@ fn conduct(
             false => print(&format!("\n{place}"))?,
         }
     }
-    let met = all_went_well(&study);
+    let comparison = study.comparison(&question.tariff);
+    let choice = comparison.choose(question.objective, &question.limits);
+    let met = all_went_well(&study) && !matches!(choice, Err(NoChoice::OutsideLimits { .. }));
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
 }
 
-fn stopped(signal: i32, done: usize, planned: usize, store: Option<&Store>) -> ExitCode {
-    let go_on = store.map_or(String::new(), |store| {
-        format!(
-            "; go on with `sweetspot sweep --resume {}`",
-            store.folder().display()
-        )
-    });
+/// A sweep that did not come to its end: what is kept, and how to go on.
+fn ended(error: SessionError, store: Option<&Store>) -> Result<ExitCode> {
+    let kept = store.and_then(|store| Some((store.folder(), store.info().ok()?.runs)));
+    let go_on = kept
+        .filter(|(_, runs)| *runs > 0)
+        .map_or(String::new(), |(folder, _)| {
+            format!(
+                "; go on with `sweetspot sweep --resume {}`",
+                folder.display()
+            )
+        });
+    let SessionError::Stopped {
+        signal,
+        done,
+        planned,
+        restored,
+    } = error
+    else {
+        return match go_on.is_empty() {
+            true => Err(error.into()),
+            false => Err(anyhow!("{error}{go_on}")),
+        };
+    };
+    let devices = match (store, restored) {
+        (Some(_), true) => "everything is as before, ",
+        (_, true) => "",
+        (_, false) => "not every setting could be put back (`sweetspot restore` tries again), ",
+    };
     eprintln!(
-        "sweetspot: ended by signal {signal}: the GPUs are as before, {done} of {planned} runs are kept{go_on}"
+        "sweetspot: ended by signal {signal}: {devices}{done} of {planned} runs are kept{go_on}"
     );
-    by_signal(signal)
+    Ok(by_signal(signal))
 }
 
 /// What the flags say, and the file where there is one.
@@ -163,6 +209,10 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         command.context("the command is no text (UTF-8), so that a study cannot keep it")?;
     let variant = &args.variant;
     let flags = Definition {
+        folder: match command.is_empty() {
+            true => None,
+            false => Some(here()?),
+        },
         command: (!command.is_empty()).then_some(command),
         device: args.device.clone(),
         simulate: args.simulate.clone(),
@@ -199,7 +249,21 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         Some(path) => flags.or(read(path)?),
         None => flags,
     };
+    if definition.command.is_some() && definition.folder.is_none() {
+        let folder = Some(here()?);
+        return Ok(Definition {
+            folder,
+            ..definition
+        });
+    }
     Ok(definition)
+}
+
+/// Where the command is to run, in later resumes too.
+fn here() -> Result<String> {
+    let folder = std::env::current_dir().context("the present folder cannot be told")?;
+    let text = folder.to_str().map(str::to_owned);
+    text.context("the present folder's name is no text (UTF-8), so that a study cannot keep it")
 }
 
 fn read(path: &Path) -> Result<Definition> {

@@ -19,6 +19,6 @@ mod server;
 pub use client::{Guard, GuardError, Message};
 pub use journal::{Journal, JournalError, Left};
 pub use owner::Owner;
-pub use processes::{adopt_orphans, end_all, has_descendants, not_ignored};
+pub use processes::{adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap};
 pub use protocol::{End, Ended, Start, Streams};
 pub use server::{Controlled, Open, restore_left, serve};

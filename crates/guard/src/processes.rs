@@ -1,9 +1,12 @@
 //! The workload's process tree.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+};
 
 /// From now on, whoever loses its parent below this process becomes its child.
 pub fn adopt_orphans() {
@@ -24,23 +27,8 @@ pub fn not_ignored(signals: &[i32]) -> Vec<i32> {
 /// Everything below this process.
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
-            continue;
-        };
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-            continue;
-        };
-        let mut fields = stat
-            .rsplit_once(')')
-            .map_or("", |(_, rest)| rest)
-            .split_whitespace();
-        let (state, parent) = (fields.next(), fields.next());
-        if state == Some("Z") {
-            continue;
-        }
-        if let Some(parent) = parent.and_then(|parent| parent.parse().ok()) {
+    for (pid, parent, state) in processes() {
+        if state != "Z" {
             children.entry(parent).or_default().push(pid);
         }
     }
@@ -102,7 +90,51 @@ pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
     }
 }
 
-/// Lets ended children go.
-fn reap() {
-    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+/// The child whose end somebody waits for; 0 where there is none.
+static AWAITED: AtomicI32 = AtomicI32::new(0);
+
+/// From now on this child's end is left to whoever waits for it.
+pub fn await_end_of(pid: Option<Pid>) {
+    AWAITED.store(
+        pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
+        Ordering::Release,
+    );
+}
+
+/// Lets ended children go, orphans that came to this process among them, but for the one that is waited for.
+pub fn reap() {
+    let own = getpid().as_raw_nonzero().get();
+    for (pid, parent, state) in processes() {
+        if parent == own
+            && state == "Z"
+            && pid != AWAITED.load(Ordering::Acquire)
+            && let Some(pid) = Pid::from_raw(pid)
+        {
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+/// Every process: its number, its parent's, its state.
+fn processes() -> Vec<(i32, i32, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+            continue;
+        };
+        let mut fields = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest)
+            .split_whitespace();
+        let (state, parent) = (fields.next(), fields.next());
+        if let (Some(state), Some(parent)) = (state, parent.and_then(|parent| parent.parse().ok()))
+        {
+            found.push((pid, parent, state.to_owned()));
+        }
+    }
+    found
 }

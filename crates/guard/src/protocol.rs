@@ -19,6 +19,8 @@ pub struct Start {
     pub process_group: i32,
     /// Where its input comes from and its output goes.
     pub streams: Streams,
+    /// Where it runs, if not where the guard does.
+    pub folder: Option<String>,
 }
 
 /// Where a workload's input comes from and its output goes; what is not named is the guard's own, which is

@@ -9,16 +9,17 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use sweetspot_device::{
-    Actuator, Applied, Clock, Device, DeviceId, MonotonicClock, Settings, WriteError,
+    Actuator, Applied, Clock, Device, DeviceId, Knob, MonotonicClock, Settings, WriteError,
 };
 
 use crate::journal::{Claim, Entry, Journal, JournalError, Left};
 use crate::owner::{Owner, boot_id};
 use crate::processes::{
-    adopt_orphans, end_all, end_within, has_descendants, not_ignored, signal_all,
+    adopt_orphans, await_end_of, end_all, end_within, has_descendants, not_ignored, reap,
+    signal_all,
 };
 use crate::protocol::{End, Ended, Reply, Request, Start, receive, send};
 
@@ -225,12 +226,12 @@ impl Server<'_, '_> {
             .iter_mut()
             .find(|leased| leased.entry.device == *id);
         let leased = leased.ok_or_else(|| format!("{id} is not leased"))?;
-        if leased.entry.touched.is_empty() {
-            return Ok(());
-        }
+        let was_touched = !leased.entry.touched.is_empty();
         restore(leased.device.as_mut(), &leased.entry)?;
-        self.journal.forget(id).map_err(text)?;
-        leased.entry.touched.clear();
+        if was_touched {
+            self.journal.forget(id).map_err(text)?;
+            leased.entry.touched.clear();
+        }
         Ok(())
     }
 
@@ -249,9 +250,12 @@ impl Server<'_, '_> {
     /// Tells the client when the workload ends.
     fn watch(&self, mut child: Child) {
         let out = self.out.clone();
+        await_end_of(Some(Pid::from_child(&child)));
         std::thread::spawn(move || {
             let status = child.wait();
             let at = MonotonicClock.now();
+            await_end_of(None);
+            reap();
             let ended = match status {
                 Ok(status) => match (status.code(), status.signal()) {
                     (Some(code), _) => Ended::Code(code),
@@ -281,6 +285,16 @@ fn is_refusal(error: &WriteError) -> bool {
 /// and read back; where nothing is known of it (a lock has no getter), the knob is freed.
 fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), String> {
     let mut problems = Vec::new();
+    // What somebody else changed under the lease is put back as well, where it can be told.
+    let is_ours = entry.touched.contains(&Knob::PowerCap);
+    let cap = entry.saved.only(Knob::PowerCap);
+    let is_there = |device: &mut dyn Controlled| {
+        let now = device.settings().map(|now| now.only(Knob::PowerCap));
+        now.is_ok_and(|now| now == cap)
+    };
+    if !is_ours && cap != Settings::default() && !is_there(device) {
+        problems.extend(device.apply(&cap).err().map(|error| error.to_string()));
+    }
     for knob in entry.touched.iter().rev() {
         let before = entry.saved.only(*knob);
         let is_there = device.settings().is_ok_and(|now| now.only(*knob) == before);
@@ -343,6 +357,9 @@ fn run(start: &Start) -> io::Result<Child> {
     let streams = &start.streams;
     if streams.no_input {
         command.stdin(Stdio::null());
+    }
+    if let Some(folder) = &start.folder {
+        command.current_dir(folder);
     }
     let open = |path: &String| std::fs::File::options().write(true).open(path);
     if let Some(path) = &streams.output {

@@ -158,7 +158,7 @@ exports! {
         put(limit, milliwatts(look(device, |live| live.power_cap())?))
     }
     fn nvmlDeviceGetEnforcedPowerLimit(device: nvmlDevice_t, limit: *mut c_uint) {
-        put(limit, milliwatts(look(device, |live| live.power_cap())?))
+        put(limit, milliwatts(look(device, |live| live.enforced_cap())?))
     }
     fn nvmlDeviceGetPowerManagementDefaultLimit(device: nvmlDevice_t, limit: *mut c_uint) {
         put(limit, milliwatts(look(device, |live| live.profile().cap.default)?))

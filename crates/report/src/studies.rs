@@ -87,10 +87,21 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
         ));
     }
     if let Some(besides) = estimate.besides {
+        let warmups = outline.definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
+        let least = if plan.until.is_some() {
+            "at least "
+        } else {
+            ""
+        };
         lines.push(format!(
-            "{} for settling, and the command's own time {} times",
+            "{} for settling, and {least}{} times the command's own time{}",
             time(besides.get()),
-            plan.len()
+            plan.len() + warmups,
+            if outline.definition.cool_to.is_some() {
+                ", and cooling down"
+            } else {
+                ""
+            },
         ));
     }
     if let Some(command) = &subject.workload.command
@@ -115,11 +126,16 @@ pub fn studies_text(studies: &[Listed]) -> String {
         match study {
             Ok((outline, info)) => rows.push(vec![
                 folder.clone(),
-                shortened(&outline.subject.workload.name, 30),
+                shortened(workload(outline), 24),
                 shortened(&outline.subject.device_name, 24),
-                format!("{}/{}", info.runs, outline.plan.len().max(info.runs)),
+                match outline.merged {
+                    true => info.runs.to_string(),
+                    false => format!("{}/{}", info.runs, outline.plan.len().max(info.runs)),
+                },
                 info.failed.to_string(),
-                outline.created_unix_s.map_or_else(|| "-".to_owned(), date),
+                outline
+                    .created_unix_s
+                    .map_or_else(|| "-".to_owned(), |made| date(made)[..10].to_owned()),
             ]),
             Err(problem) => problems.push(problem.clone()),
         }
@@ -194,10 +210,19 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
     for (id, failure) in failures {
         text += &format!("\nrun {id}: {}\n", failure.reason);
         for line in failure.output.lines() {
-            text += &format!("  | {line}\n");
+            text += &format!("  | {}\n", line.replace(char::is_control, "\u{fffd}"));
         }
     }
     text
+}
+
+/// The network or the program, without where it is from.
+fn workload(outline: &Outline) -> &str {
+    let name = &outline.subject.workload.name;
+    match &outline.subject.workload.command {
+        Some(_) => name.rsplit('/').next().unwrap_or(name),
+        None => name.split('@').next().unwrap_or(name),
+    }
 }
 
 fn shortened(text: &str, most: usize) -> String {

@@ -12,6 +12,7 @@ use crate::table::Rows;
 pub fn study_text(study: &Study, question: &Question) -> String {
     let mut parts = vec![title(study), rows(study, question).terminal()];
     parts.extend(failures(study));
+    parts.extend(no_reference(study));
     parts.extend(shortfalls(study));
     parts.push(recommendation(study, question));
     parts.join("\n\n") + "\n"
@@ -21,6 +22,7 @@ pub fn study_text(study: &Study, question: &Question) -> String {
 pub fn study_markdown(study: &Study, question: &Question) -> String {
     let mut parts = vec![title(study), rows(study, question).markdown()];
     parts.extend(failures(study));
+    parts.extend(no_reference(study));
     parts.extend(shortfalls(study));
     parts.push(recommendation(study, question));
     parts.join("\n\n") + "\n"
@@ -128,6 +130,15 @@ pub(crate) fn failures(study: &Study) -> Option<String> {
         setting(&study.varied(), first),
         failure.status,
         failure.reason,
+    ))
+}
+
+fn no_reference(study: &Study) -> Option<String> {
+    let failure = study.reference.failure()?;
+    Some(format!(
+        "The reference ({}) failed, so that nothing is compared with it: {}",
+        setting(&study.varied(), &study.reference),
+        failure.reason
     ))
 }
 

@@ -215,7 +215,7 @@ pub enum SessionError {
         minutes: u64,
     },
     /// A signal ended a sweep.
-    #[error("ended by signal {signal}: the GPUs are as before, {done} of {planned} runs are kept")]
+    #[error("ended by signal {signal}: {done} of {planned} runs are kept")]
     Stopped {
         /// Which.
         signal: i32,
@@ -223,10 +223,18 @@ pub enum SessionError {
         done: usize,
         /// Runs in all.
         planned: usize,
+        /// Whether every device is as before.
+        restored: bool,
     },
-    /// A definition that fits no kind of sweep.
+    /// Something in the definition of a study.
     #[error("{0}")]
     Definition(String),
+    /// The same.
+    #[error(transparent)]
+    Defined(#[from] sweetspot_study::DefinitionError),
+    /// A study that was put together from others.
+    #[error("a merged study has no sweep of its own to go on with: sweep anew, and merge")]
+    Merged,
     /// A signal came before anything was measured.
     #[error("ended by signal {0}: nothing was measured")]
     Interrupted(i32),

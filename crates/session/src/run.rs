@@ -25,6 +25,8 @@ pub struct RunRequest {
     pub device: Option<String>,
     /// What is set; a number of GPUs of 0 means all there are.
     pub configuration: Configuration,
+    /// Whether a study chose it: the command is then told the configuration, as in the study.
+    pub is_chosen: bool,
     /// No write is allowed.
     pub read_only: bool,
     /// The command, with placeholders for the configuration's parameters.
@@ -60,10 +62,11 @@ pub fn run(
     let gpus = gpus_of(request)?;
     let start = |lease: &mut Lease<'_>| {
         lease.guard().run(Start {
-            command: request.words()?,
+            command: request.words(&gpus)?,
             environment: request.environment(&gpus),
             process_group: getpgrp().as_raw_nonzero().get(),
             streams: Streams::default(),
+            folder: None,
         })?;
         wait(lease.guard())
     };
@@ -87,7 +90,7 @@ pub fn run_measured(
         true => used(request)?,
         false => gpus_of(request)?,
     };
-    let words = request.words()?.into_iter();
+    let words = request.words(&gpus)?.into_iter();
     let measure = MeasureRequest {
         command: words.map(OsString::from_vec).collect(),
         environment: request.environment(&gpus),
@@ -141,24 +144,32 @@ fn end_of(measurement: &Measurement) -> Ended {
 }
 
 impl RunRequest {
-    fn words(&self) -> Result<Vec<Vec<u8>>, SessionError> {
-        let configuration = &self.configuration;
-        if configuration.parameters.is_empty() {
-            let words = self.command.iter();
-            return Ok(words.map(|word| word.as_bytes().to_vec()).collect());
+    /// The configuration with the number of GPUs that there are.
+    fn resolved(&self, gpus: &[NvmlGpu]) -> Configuration {
+        Configuration {
+            gpus: gpus.len() as u64,
+            ..self.configuration.clone()
         }
-        let words = self.command.iter().map(|word| word.to_string_lossy());
-        let words: Vec<String> = words.map(|word| word.into_owned()).collect();
-        let filled = fill(&words, configuration)?.into_iter();
-        Ok(filled.map(String::into_bytes).collect())
+    }
+
+    fn words(&self, gpus: &[NvmlGpu]) -> Result<Vec<Vec<u8>>, SessionError> {
+        let configuration = self.resolved(gpus);
+        let filled = self.command.iter().map(|word| match word.to_str() {
+            Some(text) if self.is_chosen => {
+                let word = fill(&[text.to_owned()], &configuration)?.concat();
+                Ok(word.into_bytes())
+            }
+            _ => Ok(word.as_bytes().to_vec()),
+        });
+        filled.collect()
     }
 
     fn environment(&self, gpus: &[NvmlGpu]) -> Vec<(String, String)> {
-        if self.configuration.gpus == 0 {
+        if !self.is_chosen {
             return Vec::new();
         }
         let visible: Vec<String> = gpus.iter().map(|gpu| gpu.index().to_string()).collect();
-        let mut variables = environment(&self.configuration);
+        let mut variables = environment(&self.resolved(gpus));
         variables.push(("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
         variables.push(("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()));
         variables

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sweetspot_device::{Actuator, Descriptor, Device, VirtualClock};
+use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{
     GpuProfile, Job, JobError, NodeProfile, Order, SimulatedGpu, Sink, Together, Trace, Variant,
@@ -11,8 +11,8 @@ use sweetspot_sim::{
 };
 use sweetspot_stats::Seed;
 use sweetspot_study::{
-    Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
-    Quantity, RunEnd, RunResult, Series, Status,
+    Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure,
+    PhaseResult, Quantity, RunEnd, RunResult, Series, Status,
 };
 
 use crate::SessionError;
@@ -274,6 +274,22 @@ impl Bench {
                 Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
             }
         }
+    }
+
+    /// Caps of a configuration that the boards enforce only in part.
+    pub fn enforced(&self, configuration: &Configuration) -> Vec<Enforced> {
+        let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
+        gpus.filter_map(|(index, gpu)| {
+            let requested = configuration.settings(index).power_cap?;
+            let enforced = gpu.profile.enforced(requested);
+            (enforced < requested).then(|| Enforced {
+                device: uuid(&gpu.profile.name, index as u64),
+                requested,
+                enforced,
+                reason: Shortfall::BoardLimit,
+            })
+        })
+        .collect()
     }
 
     /// The GPUs, described like real ones.

@@ -39,7 +39,7 @@ impl Live<'_> {
 
     fn limits(&self) -> Limits {
         self.chip.limits(
-            self.power_cap(),
+            self.enforced_cap(),
             self.wanted_core_clock(),
             self.wanted_memory_clock(),
         )

@@ -177,6 +177,11 @@ impl Live<'_> {
         Watts::new(self.record.cap)
     }
 
+    /// What is in force of it.
+    pub fn enforced_cap(&self) -> Watts {
+        self.profile.enforced(self.power_cap())
+    }
+
     /// Sets the cap; the caller has checked its range.
     pub fn set_power_cap(&mut self, cap: Watts) -> Result<(), WriteDenied> {
         self.writable(sweetspot_sim::Knob::PowerCap)?;

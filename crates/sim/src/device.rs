@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sweetspot_device::{
     Actuator, Amount, Applied, AppliedKnob, Clock, Descriptor, Device, DeviceId, DeviceKind,
     Domain, Knob, KnobDescriptor, KnobRange, Moment, PowerLimits, ReadError, Reading, SensorKind,
-    Settings, WriteError,
+    Settings, Shortfall, WriteError,
 };
 use sweetspot_quantity::{Joules, Megahertz, Quantity, Ratio, Seconds, Watts};
 use sweetspot_stats::Seed;
@@ -127,8 +127,11 @@ impl SimulatedGpu {
 
     fn limits(&self) -> Limits {
         let cap = self.settings.power_cap.unwrap_or(self.profile.cap.default);
-        self.chip
-            .limits(cap, self.settings.core_clock, self.settings.memory_clock)
+        self.chip.limits(
+            self.profile.enforced(cap),
+            self.settings.core_clock,
+            self.settings.memory_clock,
+        )
     }
 
     fn catch_up(&mut self) {
@@ -251,7 +254,7 @@ impl Device for SimulatedGpu {
         let set = self.settings.power_cap.unwrap_or(default);
         Ok(PowerLimits {
             requested: set,
-            enforced: set,
+            enforced: self.profile.enforced(set),
             default,
         })
     }
@@ -265,12 +268,17 @@ impl Actuator for SimulatedGpu {
         }
         let cores = Domain::Levels(self.profile.core.levels());
         let memories = Domain::Levels(self.profile.memory.clocks.clone());
+        let mut cap = self.allowed(
+            Knob::PowerCap,
+            settings.power_cap,
+            &self.profile.cap.domain(),
+        )?;
+        if let Some(cap) = &mut cap {
+            cap.enforced = self.profile.enforced(cap.requested);
+            cap.shortfall = (cap.enforced < cap.requested).then_some(Shortfall::BoardLimit);
+        }
         let applied = Applied {
-            power_cap: self.allowed(
-                Knob::PowerCap,
-                settings.power_cap,
-                &self.profile.cap.domain(),
-            )?,
+            power_cap: cap,
             core_clock: self.allowed(Knob::CoreClock, settings.core_clock, &cores)?,
             memory_clock: self.allowed(Knob::MemoryClock, settings.memory_clock, &memories)?,
         };

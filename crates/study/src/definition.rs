@@ -15,6 +15,9 @@ pub struct Definition {
     /// Program and arguments, with placeholders such as `{batch}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// Where the command runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Which real GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -147,6 +150,9 @@ impl<'de> Deserialize<'de> for AxisText {
     }
 }
 
+/// A day.
+const LONGEST: f64 = 86_400.0;
+
 /// A study file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -188,6 +194,7 @@ impl Definition {
         axis.extend(self.axis);
         Self {
             command: self.command.or(other.command),
+            folder: self.folder.or(other.folder),
             device: self.device.or(other.device),
             simulate: self.simulate.or(other.simulate),
             node: self.node.or(other.node),
@@ -219,6 +226,58 @@ impl Definition {
             read_only: self.read_only.or(other.read_only),
             axis,
         }
+    }
+
+    /// Whether every value makes sense, whoever wrote it.
+    pub fn check(&self) -> Result<(), DefinitionError> {
+        let bad = |text: &str| Err(DefinitionError(text.to_owned()));
+        let is_outside = |time: Option<Seconds>, least: f64| {
+            time.is_some_and(|time| !(least..=LONGEST).contains(&time.get()))
+        };
+        if self
+            .command
+            .as_ref()
+            .is_some_and(|words| words.first().is_none_or(String::is_empty))
+        {
+            return bad("the command is empty: give a program and its arguments");
+        }
+        if self
+            .repeat
+            .is_some_and(|repeat| !(1..=10_000).contains(&repeat))
+        {
+            return bad("repeat: 1 to 10000 runs of each configuration");
+        }
+        if self
+            .at_most
+            .is_some_and(|most| !(2..=10_000).contains(&most))
+        {
+            return bad("at-most: 2 to 10000 runs of each configuration");
+        }
+        if self
+            .until
+            .is_some_and(|until| !(until.get() > 0.0 && until.get() < 1.0))
+        {
+            return bad("until: more than 0 % and less than 100 %");
+        }
+        if self.warmup.is_some_and(|warmup| warmup > 1_000) {
+            return bad("warmup: 1000 runs at most");
+        }
+        if is_outside(self.settle, 0.0) {
+            return bad("settle: from 0 to a day");
+        }
+        if is_outside(self.timeout, 1e-3) {
+            return bad("timeout: more than 0 and at most a day");
+        }
+        if self
+            .cool_to
+            .is_some_and(|cool| !(0.0..=120.0).contains(&cool.get()))
+        {
+            return bad("cool-to: from 0 to 120 degrees Celsius");
+        }
+        if self.batch == Some(0) || self.items == Some(0) {
+            return bad("batch and items: at least 1");
+        }
+        Ok(())
     }
 
     /// Runs of each configuration.

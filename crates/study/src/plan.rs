@@ -160,7 +160,12 @@ impl Plan {
             if point.failure().is_some() {
                 continue;
             }
-            let done = |repeat: &u32| point.runs.iter().any(|run| run.task.repeat == *repeat);
+            let done = |repeat: &u32| {
+                let found = point
+                    .runs
+                    .binary_search_by_key(repeat, |run| run.task.repeat);
+                found.is_ok()
+            };
             let wanted = (0..self.wanted(point, of)).filter(|repeat| !done(repeat));
             tasks.extend(wanted.map(|repeat| Task {
                 configuration,
@@ -169,6 +174,49 @@ impl Plan {
         }
         tasks.sort_by_key(|task| self.place(*task));
         tasks
+    }
+
+    /// The next round of [`Plan::pending`]: of each configuration at most one, all of the same repeat; and how
+    /// many runs are called for in all, those that are there included.
+    pub fn round(&self, points: &[Point], of: EnergyOf) -> (Vec<Task>, usize) {
+        let (mut next, mut total) = (Vec::new(), 0);
+        for (configuration, point) in points.iter().enumerate() {
+            if point.failure().is_some() {
+                total += point.runs.len();
+                continue;
+            }
+            let wanted = self.wanted(point, of);
+            total += point.runs.len().max(wanted as usize);
+            let numbers = point.runs.iter().map(|run| run.task.repeat);
+            let is_whole = point
+                .runs
+                .last()
+                .is_none_or(|run| run.task.repeat as usize + 1 == point.runs.len());
+            let repeat = match is_whole {
+                true => point.runs.len() as u32,
+                false => {
+                    let gap = (0..).zip(numbers).find(|(place, repeat)| place != repeat);
+                    gap.map_or(0, |(place, _)| place)
+                }
+            };
+            if repeat < wanted {
+                next.push(Task {
+                    configuration,
+                    repeat,
+                });
+            }
+        }
+        let round = next.iter().map(|task| task.repeat).min();
+        next.retain(|task| Some(task.repeat) == round);
+        next.sort_by_key(|task| self.place(*task));
+        (next, total)
+    }
+
+    /// Runs, at most.
+    pub fn at_most(&self) -> usize {
+        self.configurations
+            .len()
+            .saturating_mul(self.most() as usize)
     }
 
     /// How many runs of a configuration are called for by what is known of it.

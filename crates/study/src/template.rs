@@ -95,12 +95,15 @@ fn values(
         let share = batch
             .parse::<u64>()
             .ok()
-            .filter(|batch| batch % configuration.gpus == 0);
+            .filter(|batch| batch.is_multiple_of(configuration.gpus.max(1)));
         let share = share.ok_or_else(|| TemplateError::Share {
             batch: batch.clone(),
             gpus: configuration.gpus,
         })?;
-        values.insert("batch_per_gpu", (share / configuration.gpus).to_string());
+        values.insert(
+            "batch_per_gpu",
+            (share / configuration.gpus.max(1)).to_string(),
+        );
     }
     Ok(values)
 }
@@ -114,7 +117,11 @@ fn fill_word(word: &str, values: &BTreeMap<&str, String>) -> Result<String, Temp
         rest = &rest[start..];
         let name = rest[1..].split('}').next().unwrap_or_default();
         let is_closed = rest[1..].len() > name.len();
-        if let Some(text) = rest[1..].strip_prefix('{')
+        if filled.ends_with('$') {
+            // A shell's own variable, `${batch}`: the environment has it.
+            filled.push('{');
+            rest = &rest[1..];
+        } else if let Some(text) = rest[1..].strip_prefix('{')
             && let Some(end) = text.find("}}")
             && is_name(&text[..end])
         {
@@ -168,6 +175,7 @@ mod tests {
             "{print $1} {\"a\": {}} {"
         );
         assert_eq!(filled("{{batch}} {{print}}").unwrap(), "{batch} {print}");
+        assert_eq!(filled("${batch} ${HOME}").unwrap(), "${batch} ${HOME}");
         let unknown = filled("{epochs}").unwrap_err();
         assert!(
             unknown.contains("{epochs}") && unknown.contains("{{epochs}}"),

@@ -39,6 +39,11 @@ pub enum StudyCommand {
         #[command(flatten)]
         export: ExportArgs,
     },
+    /// Take in what single tasks have left.
+    Gather {
+        /// Its folder.
+        study: PathBuf,
+    },
     /// Put the runs of several studies of the same workload into a new one.
     Merge {
         /// Their folders.

@@ -151,8 +151,17 @@ pub struct SweepArgs {
     pub study: Option<PathBuf>,
 
     /// Go on with a study that was interrupted.
-    #[arg(long, value_name = "STUDY", help_heading = "Study")]
+    #[arg(long, value_name = "STUDY", help_heading = "Study", conflicts_with_all = [
+        "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference", "repeat",
+        "until", "at_most", "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
+        "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
+        "energy_of", "study", "no_samples", "write_study", "cmd",
+    ])]
     pub resume: Option<PathBuf>,
+
+    /// With --resume: try again what failed.
+    #[arg(long, requires = "resume", help_heading = "Study")]
+    pub retry_failed: bool,
 
     /// Keep no study: the answer is all there is.
     #[arg(long, conflicts_with_all = ["study", "resume"], help_heading = "Study")]

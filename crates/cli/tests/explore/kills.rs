@@ -2,6 +2,7 @@
 //! a second, no finished run is lost, and resuming completes the same plan. `KILLS=200` for the whole count
 //! (scripts/torture).
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,6 +109,22 @@ fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
         "{how} {number}: {}",
         text(&output.stderr)
     );
+    if let Some(signal) = [("TERM", 15), ("INT", 2)]
+        .iter()
+        .find(|(name, _)| *name == how)
+    {
+        // Too early to be caught, or caught and told, or too late.
+        let (code, by) = (output.status.code(), output.status.signal());
+        let expected = code == Some(128 + signal.1) || by == Some(signal.1) || code == Some(0);
+        assert!(expected, "{how} {number}: {:?}", output.status);
+        if code == Some(128 + signal.1) {
+            let told = text(&output.stderr);
+            assert!(
+                told.contains(&format!("ended by signal {}", signal.1)),
+                "{how} {number}: {told}"
+            );
+        }
+    }
     if !study.join("study.db").exists() {
         return (how, was_set);
     }

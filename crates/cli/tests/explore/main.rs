@@ -7,6 +7,7 @@ mod host;
 
 mod bad_input;
 mod kills;
+mod mishaps;
 mod real;
 mod schema;
 mod studies;

@@ -2,7 +2,7 @@
 
 use crate::common::text;
 use crate::host::TestHost;
-use crate::tools::{exported, number, on, set_cap, settings, sweep, workload, writes};
+use crate::tools::{exported, is_running, number, on, set_cap, settings, sweep, workload, writes};
 
 #[test]
 fn a_lower_cap_saves_energy_and_everything_is_put_back() {
@@ -207,15 +207,7 @@ fn what_fails_is_told_and_the_sweep_goes_on() {
         "{shown}"
     );
     assert_eq!(settings(&host), [(300.0, false)]);
-    assert!(!is_running("sleep\x0060"), "the slow command was ended");
-}
-
-fn is_running(command: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes.into_iter().any(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).starts_with(command)
-    })
+    assert!(!is_running("sleep 60"), "the slow command was ended");
 }
 
 #[test]
@@ -301,4 +293,71 @@ fn the_setting_that_a_study_chose_is_run_and_measured() {
     );
     assert_eq!(impossible.status.code(), Some(125));
     assert!(text(&impossible.stderr).contains("no configuration keeps to every limit"));
+}
+
+#[test]
+fn a_cap_that_the_board_does_not_enforce_is_recorded_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let v100 = include_str!("../../../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
+    let fault = "[[fault]]\nkind = \"board-limit\"\nlimit = \"220 W\"\n";
+    let profile = folder.path().join("my.toml");
+    std::fs::write(&profile, format!("{v100}\n{fault}")).unwrap();
+    let host = TestHost::new(profile.to_str().unwrap());
+    let args = [
+        "--power-cap",
+        "200,260",
+        "--order",
+        "as-given",
+        "--repeat",
+        "2",
+        "--settle",
+        "0",
+        "--study",
+        "st",
+        "--",
+        "true",
+    ];
+    let real = sweep(&host, folder.path(), &args);
+    let args = [
+        "sweep",
+        "--simulate",
+        "my.toml",
+        "--network",
+        "resnet50",
+        "--power-cap",
+        "200,260",
+        "--study",
+        "virtual",
+    ];
+    let simulated = crate::common::sweetspot(folder.path(), &args);
+    for (output, name) in [(real, "st"), (simulated, "virtual")] {
+        let shown = text(&output.stdout);
+        assert!(
+            shown.contains("asked for 260 W, the device enforces 220 W"),
+            "{shown}{}",
+            text(&output.stderr)
+        );
+        let study = exported(folder.path(), name);
+        assert!(study["points"][0].get("enforced").is_none());
+        let enforced = &study["points"][1]["enforced"][0];
+        assert_eq!(
+            (&enforced["enforced_w"], &enforced["reason"]),
+            (&220.0.into(), &"board-limit".into())
+        );
+        let database =
+            rusqlite::Connection::open(folder.path().join(name).join("study.db")).unwrap();
+        let count = |sql: &str| {
+            database
+                .query_row(sql, [], |row| row.get::<_, i64>(0))
+                .unwrap()
+        };
+        // Every run of it, not only the one before which it was set.
+        let recorded = count(
+            "SELECT count(*) FROM run_enforced JOIN run ON run.id = run WHERE configuration = 1",
+        );
+        assert_eq!(
+            recorded,
+            count("SELECT count(*) FROM run WHERE configuration = 1")
+        );
+    }
 }

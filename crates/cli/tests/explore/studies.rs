@@ -341,7 +341,7 @@ fn any_sqlite_tool_reads_it() {
     };
     assert_eq!(count("SELECT count(*) FROM run WHERE status = 'ok'"), 24.0);
     assert_eq!(count("SELECT count(*) FROM result WHERE runs = 4"), 6.0);
-    let energy = count("SELECT job_gpus_j FROM result WHERE power_cap_w = '150'");
+    let energy = count("SELECT job_gpus_j FROM result WHERE power_cap_w = 150");
     let exported = exported(folder.path(), "st")["points"][0]["energy_j"]["mean"]
         .as_f64()
         .unwrap();

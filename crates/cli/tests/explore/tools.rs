@@ -64,3 +64,13 @@ pub fn workload(items: &str) -> Vec<&str> {
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
+
+/// Whether a process with this in its command line is there.
+pub fn is_running(words: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.into_iter().any(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.starts_with("sleep") && line.contains(words)
+    })
+}

@@ -14,6 +14,9 @@ use sweetspot_study::{
 pub const HOSTILE: &str =
     r#"<script>window.owned=1</script>"><img src=x onerror="window.owned=2">'&</title></style>"#;
 
+/// How a run ends; nothing where it was not made.
+pub type Ends = Box<dyn Fn(&Configuration, Task) -> Option<RunEnd>>;
+
 /// A study to be made.
 pub struct Maker {
     pub axes: Vec<Axis>,
@@ -23,7 +26,7 @@ pub struct Maker {
     pub name: String,
     pub command: Option<Vec<String>>,
     /// What a run comes to; nothing where it has not been made.
-    pub run: Box<dyn Fn(&Configuration, Task) -> Option<RunEnd>>,
+    pub run: Ends,
 }
 
 /// Caps from 100 W in steps of 20 W, with time and energy as physics would have it.
@@ -107,6 +110,7 @@ impl Maker {
             fingerprint: None,
             program: "test".to_owned(),
             machine: self.name.clone(),
+            merged: false,
             created_unix_s: None,
         };
         let mut store = Store::create(folder, &outline).unwrap();

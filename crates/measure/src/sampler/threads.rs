@@ -143,7 +143,7 @@ impl Sampler {
         self.readers.iter().map(newest).collect()
     }
 
-    /// Waits for what the last mark asks for (some 150 ms) and hands over what was read since the last cut,
+    /// Waits for what the last mark asks for (120 to 270 ms) and hands over what was read since the last cut,
     /// and a little before it; reading goes on.
     pub fn cut(&self) -> Result<Vec<Recorded>, SamplerError> {
         let asked: Vec<_> = self
@@ -189,6 +189,8 @@ impl Sampler {
 
 /// Samples reach the buffer a little after their time.
 const LAST_SAMPLES: Seconds = Seconds::new(0.12);
+/// A cut waits no longer for a counter whose beat is not known: the interval is then wider.
+const CUT_WITHIN: Seconds = Seconds::new(0.15);
 /// What a cut leaves for the next window, which may begin at once.
 const LEFT_BY_CUT: Seconds = Seconds::new(5.0);
 
@@ -208,9 +210,8 @@ fn read_until_told(
         if stop_at.is_some_and(|at| now >= at) && recorder.is_settled() {
             break;
         }
-        if recorder.is_settled()
-            && let Some((_, reply)) = cut.take_if(|(at, _)| now >= *at)
-        {
+        let is_ready = |at: Moment| now >= at && (recorder.is_settled() || now >= at + CUT_WITHIN);
+        if let Some((_, reply)) = cut.take_if(|(at, _)| is_ready(*at)) {
             if recorder.reads_buffer() {
                 perform(&mut recorder, Task::Drain, device, clock);
             }
@@ -219,11 +220,13 @@ fn read_until_told(
             continue;
         }
         let due = recorder.next();
-        let cut_at = cut.as_ref().map(|(at, _)| *at).filter(|at| *at > now);
+        let cut_at = cut.as_ref().map(|(at, _)| match *at > now {
+            true => *at,
+            false => *at + CUT_WITHIN,
+        });
         let until = [due.map(|(at, _)| at), stop_at, cut_at];
         let until = until.into_iter().flatten().min();
-        if let Some((at, task)) = due.filter(|(at, _)| *at <= now) {
-            let _ = at;
+        if let Some((_, task)) = due.filter(|(at, _)| *at <= now) {
             perform(&mut recorder, task, device, clock);
             let newest = newest(recorder.trace());
             *latest.lock().unwrap_or_else(PoisonError::into_inner) = newest;

@@ -182,7 +182,7 @@ impl Surroundings<'_> {
         let mut environment = request.environment.clone();
         let folder = link.folder().to_string_lossy().into_owned();
         environment.push((sweetspot_link::ENV.to_owned(), folder));
-        let output = if request.progress.is_some() || request.quiet {
+        let output = if request.progress.is_some() || request.quiet || request.keep_output {
             // Python would else hold lines back, as it writes to no terminal.
             environment.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
             Output::Read
@@ -195,7 +195,8 @@ impl Surroundings<'_> {
             words: &request.command,
             environment,
             output,
-            no_input: request.quiet,
+            no_input: request.quiet || request.keep_output,
+            folder: request.folder.as_deref(),
         }
     }
 

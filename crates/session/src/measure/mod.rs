@@ -61,6 +61,10 @@ pub struct MeasureRequest {
     pub keep_stdout: bool,
     /// Whether nothing of the command's output is shown, and it reads nothing.
     pub quiet: bool,
+    /// Whether the end of its output is kept, and it reads nothing.
+    pub keep_output: bool,
+    /// Where the command runs, if not here.
+    pub folder: Option<String>,
     /// Variables to add to the command's environment.
     pub environment: Vec<(String, String)>,
     /// The longest that a run may take.

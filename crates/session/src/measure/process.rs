@@ -13,7 +13,9 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
 use sweetspot_device::{Clock, MonotonicClock};
-use sweetspot_guard::{End, Ended, Guard, GuardError, Message, Start, Streams, has_descendants};
+use sweetspot_guard::{
+    End, Ended, Guard, GuardError, Message, Start, Streams, await_end_of, has_descendants, reap,
+};
 
 use crate::SessionError;
 use crate::lease::pass_signal;
@@ -28,6 +30,8 @@ pub struct Launch<'a> {
     pub output: Output,
     /// It reads nothing.
     pub no_input: bool,
+    /// Where it runs, if not here.
+    pub folder: Option<&'a str>,
 }
 
 /// What becomes of a command's output.
@@ -81,6 +85,9 @@ impl Starter for OwnChildren {
         if launch.no_input {
             command.stdin(Stdio::null());
         }
+        if let Some(folder) = launch.folder {
+            command.current_dir(folder);
+        }
         match launch.output {
             Output::Inherited => {}
             Output::ToStandardError => {
@@ -101,7 +108,9 @@ impl Starter for OwnChildren {
             output: Box::new(output),
             error: Box::new(error),
         });
-        let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+        let pid = Pid::from_child(&child);
+        await_end_of(Some(pid));
+        let ended = pidfd_open(pid, PidfdFlags::empty());
         Ok((Box::new(OwnChild { child, ended }), outlets))
     }
 }
@@ -138,6 +147,10 @@ impl Process for OwnChild {
                 what: "the command's end cannot be told",
                 problem,
             })?;
+        if status.is_some() {
+            await_end_of(None);
+            reap();
+        }
         Ok(status.map(|status| End {
             ended: match (status.code(), status.signal()) {
                 (Some(code), _) => Ended::Code(code),
@@ -168,7 +181,8 @@ impl Starter for Guard {
             no_input: launch.no_input,
             ..Streams::default()
         };
-        // The guard opens the pipes by their names; this program's own ends close with this function.
+        // The guard opens the pipes by their names; this program's own ends close with this function. Its
+        // standard error is not opened so: a file would be written from its begin.
         let pipe = || -> Result<_, SessionError> {
             let (reader, writer) = std::io::pipe().map_err(|problem| SessionError::System {
                 what: "no pipe for the command's output",
@@ -180,10 +194,7 @@ impl Starter for Guard {
         let mut pipes = None;
         match launch.output {
             Output::Inherited => {}
-            Output::ToStandardError => {
-                streams.output = Some(format!("/proc/{}/fd/2", std::process::id()));
-            }
-            Output::Read => {
+            Output::ToStandardError | Output::Read => {
                 let ((output, out, out_name), (error, err, err_name)) = (pipe()?, pipe()?);
                 streams.output = Some(out_name);
                 streams.error = Some(err_name);
@@ -196,6 +207,7 @@ impl Starter for Guard {
             environment: launch.environment,
             process_group: getpgrp().as_raw_nonzero().get(),
             streams,
+            folder: launch.folder.map(str::to_owned),
         })?;
         let boxed = |reader: PipeReader| Box::new(reader) as Box<dyn Read + Send>;
         let outlets = pipes.map(|(output, error, ..)| Outlets {

@@ -7,6 +7,7 @@ use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange};
 use sweetspot_quantity::{Megahertz, Quantity, Watts, parse_bare};
 use sweetspot_study::{Axis, AxisError, AxisText, Configuration, Definition, parse_axis};
 
+use super::MOST_RUNS;
 use crate::SessionError;
 
 /// The papers' step.
@@ -71,10 +72,31 @@ impl Offer<'_> {
 /// Every combination of the axes, and the reference: the default settings on as many GPUs as there are on
 /// the axis at most, with the usual value of each parameter, or its first.
 pub fn tried(definition: &Definition, offer: &Offer<'_>) -> Result<Tried, SessionError> {
-    let values = Values::read(definition, offer)?;
+    let mut values = Values::read(definition, offer)?;
+    let count = values.count();
+    if count.saturating_mul(definition.repeat() as usize) > MOST_RUNS {
+        return Err(SessionError::TooManyRuns {
+            count: count.saturating_mul(definition.repeat() as usize),
+            limit: MOST_RUNS,
+        });
+    }
     let reference = values.reference(definition, offer)?;
+    let configurations = values.combinations();
+    // A knob that only the reference sets is what sets it apart.
+    let knobs = [
+        Axis::Gpus,
+        Axis::PowerCap,
+        Axis::CoreClock,
+        Axis::MemoryClock,
+    ];
+    for axis in knobs {
+        let differs = axis.text(&reference) != axis.text(&configurations[0]);
+        if differs && !values.axes.contains(&axis) {
+            values.axes.push(axis);
+        }
+    }
     Ok(Tried {
-        configurations: values.combinations(),
+        configurations,
         reference,
         axes: values.axes,
     })
@@ -161,6 +183,21 @@ impl Values {
             counts,
             parameters,
         })
+    }
+
+    /// How many combinations there are.
+    fn count(&self) -> usize {
+        let knobs = [
+            self.caps.len(),
+            self.cores.len(),
+            self.memories.len(),
+            self.counts.len(),
+        ];
+        let parameters = self.parameters.iter().map(|(_, values)| values.len());
+        knobs
+            .into_iter()
+            .chain(parameters)
+            .fold(1, usize::saturating_mul)
     }
 
     fn combinations(&self) -> Vec<Configuration> {
@@ -255,16 +292,20 @@ fn name_reference(
         match Axis::named(name) {
             Axis::PowerCap => {
                 let gpus = [reference.gpus];
-                reference.power_caps = caps(value, offer, &gpus)?.swap_remove(0);
+                let mut caps = caps(value, offer, &gpus)?;
+                one(&caps).map_err(bad)?;
+                reference.power_caps = caps.swap_remove(0);
             }
             Axis::CoreClock => {
                 let range = &offer.cores()?.domain;
                 let clock = read_axis("--reference", value, range, Megahertz::new(1.0), offer)?;
+                one(&clock).map_err(bad)?;
                 reference.core_clock = Some(clock[0]);
             }
             Axis::MemoryClock => {
                 let range = &offer.memories()?.domain;
                 let clock = read_axis("--reference", value, range, Megahertz::new(1.0), offer)?;
+                one(&clock).map_err(bad)?;
                 reference.memory_clock = Some(clock[0]);
             }
             Axis::Gpus => {
@@ -290,6 +331,13 @@ fn name_reference(
         }
     }
     Ok(())
+}
+
+fn one<T>(values: &[T]) -> Result<(), String> {
+    match values.len() {
+        1 => Ok(()),
+        count => Err(format!("{count} values, and a reference has one of each")),
+    }
 }
 
 fn read_axis<Q: Quantity + Display>(
@@ -406,6 +454,11 @@ fn parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<String>, Sessi
     }
     if text.trim().is_empty() {
         return Err(bad(format!("no values: write --axis {name}=64,128")));
+    }
+    if text.contains("..") && !text.contains('/') {
+        return Err(bad(format!(
+            "`{text}` is a range, and a parameter takes a list: write {name}=64,128,256"
+        )));
     }
     let values: Vec<String> = text
         .split(',')

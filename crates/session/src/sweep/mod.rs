@@ -100,6 +100,7 @@ pub struct Progress<'a> {
 impl Sweep {
     /// Looks at the definition, the GPUs and the workload; nothing is run or set yet.
     pub fn prepare(definition: &Definition) -> Result<Self, SessionError> {
+        definition.check()?;
         let is_simulated = definition.simulate.is_some() || definition.node.is_some();
         let sweep = match (&definition.command, is_simulated) {
             (Some(_), true) => return Err(SessionError::CommandInVirtualTime),
@@ -119,6 +120,9 @@ impl Sweep {
 
     /// A sweep that was begun before, with the same plan.
     pub fn again(outline: &Outline) -> Result<Self, SessionError> {
+        if outline.merged {
+            return Err(SessionError::Merged);
+        }
         let now = Self::prepare(&outline.definition)?;
         let changed = |what: &'static str| Err(SessionError::Changed(what));
         // Another node's GPUs will do, if they are of the same kind.
@@ -141,6 +145,15 @@ impl Sweep {
             outline: outline.clone(),
             stage: now.stage,
         })
+    }
+
+    /// Whether the GPUs here are others than those of the study, of the same kind.
+    pub fn is_elsewhere(&self) -> bool {
+        let Stage::Real(real) = &self.stage else {
+            return false;
+        };
+        let devices = self.outline.subject.devices.iter();
+        !devices.map(|device| &device.id).eq(real.ids())
     }
 
     /// A short name for the study's folder.
@@ -200,7 +213,8 @@ impl Sweep {
         }
         let outline = self.outline.clone();
         let study = Study::new(outline.subject, outline.plan, points);
-        if let Some(failure) = study.reference.failure() {
+        let nothing = study.points.iter().all(|point| point.outcome().is_none());
+        if nothing && let Some(failure) = study.reference.failure() {
             return Err(SessionError::NothingRan {
                 study: study.name(),
                 reason: failure.reason.clone(),
@@ -259,6 +273,7 @@ fn outline(
             .nodename()
             .to_string_lossy()
             .into_owned(),
+        merged: false,
         created_unix_s: since.ok().map(|since| since.as_secs_f64()),
     }
 }

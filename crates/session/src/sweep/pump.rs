@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sweetspot_device::{Amount, Clock, Device, MonotonicClock, SensorKind};
+use sweetspot_device::{Amount, Clock, Device, MonotonicClock, SensorKind, Settings, Shortfall};
+use sweetspot_guard::end_all;
 use sweetspot_link::Reader;
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_study::{
     Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, Task,
-    samples_file,
+    samples_file, write_task,
 };
 
 use super::real::Real;
@@ -41,6 +42,8 @@ pub struct Pump<'a, 'b> {
     pub interrupted: Arc<AtomicUsize>,
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
+    /// What was set last on each GPU that may be used.
+    pub set: Vec<Settings>,
     /// The run before, whose last readings are still awaited.
     pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
 }
@@ -61,6 +64,10 @@ impl Pump<'_, '_> {
 
     pub fn all(&mut self) -> Result<(), SessionError> {
         loop {
+            // Whether another repeat is called for is known when the last one is.
+            if self.outline.plan.until.is_some() {
+                self.finish()?;
+            }
             let of = self.outline.subject.energy_of;
             let next = self.outline.plan.pending(self.points, of).first().copied();
             let Some(task) = next else {
@@ -103,7 +110,8 @@ impl Pump<'_, '_> {
         if task.repeat == 0 {
             for _ in 0..self.real.warmup {
                 self.rest(settled)?;
-                self.command(&request)?;
+                let run = self.command(&request)?;
+                self.end_what_is_left(&run)?;
             }
         }
         self.cool(configuration)?;
@@ -113,11 +121,7 @@ impl Pump<'_, '_> {
         if let Some(signal) = run.interrupted {
             return Err(SessionError::Interrupted(signal));
         }
-        if run.left_processes
-            && let Some(lease) = &mut self.lease
-        {
-            lease.guard().end_workload()?;
-        }
+        self.end_what_is_left(&run)?;
         let record = RunRecord {
             task,
             end: match failure_of(&run, &request) {
@@ -126,7 +130,7 @@ impl Pump<'_, '_> {
             },
             started_unix_s: started.ok().map(|since| since.as_secs_f64()),
             enforced,
-            warnings: Vec::new(),
+            warnings: self.changed_caps(configuration)?,
         };
         // Until its energy is known, what is known of it decides what comes next.
         self.points[task.configuration].add(record.clone());
@@ -171,8 +175,13 @@ impl Pump<'_, '_> {
             Ok(record) => record?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        if let Some(store) = self.store {
-            store.record(&[(self.outline.plan.id(task), record.clone())])?;
+        let id = self.outline.plan.id(task);
+        if let Some(store) = self.store
+            && let Err(problem) = store.record(&[(id, record.clone())])
+        {
+            // A later resume takes it in from there, if there is room for a file at least.
+            let _ = write_task(store.folder(), id, &record);
+            return Err(problem.into());
         }
         self.points[task.configuration].add(record.clone());
         let (done, planned) = self.progress();
@@ -196,17 +205,33 @@ impl Pump<'_, '_> {
             let id = &gpu.descriptor().id;
             if index as u64 >= configuration.gpus {
                 lease.put_back(id)?;
+                self.set[index] = Settings::default();
                 continue;
             }
             let mut settings = configuration.settings(index);
+            // A configuration is the whole state: what the last one set and this one does not is freed.
+            let before = std::mem::replace(&mut self.set[index], settings);
+            if before
+                .knobs()
+                .iter()
+                .any(|knob| !settings.knobs().contains(knob))
+            {
+                lease.put_back(id)?;
+            }
             // What is set already needs no right to set it.
-            let is_set = gpu
-                .reopen()?
-                .power_limits()
-                .map(|limits| limits.requested)
-                .ok();
-            if settings.power_cap == is_set {
+            let limits = gpu.reopen()?.power_limits().ok();
+            if let Some(limits) = limits
+                && settings.power_cap == Some(limits.requested)
+            {
                 settings.power_cap = None;
+                if limits.enforced < limits.requested {
+                    enforced.push(Enforced {
+                        device: id.clone(),
+                        requested: limits.requested,
+                        enforced: limits.enforced,
+                        reason: Shortfall::BoardLimit,
+                    });
+                }
             }
             let applied = lease.apply(id, &settings)?;
             if let Some(cap) = applied.power_cap
@@ -221,6 +246,41 @@ impl Pump<'_, '_> {
             }
         }
         Ok(enforced)
+    }
+
+    /// What a run leaves behind would disturb the next.
+    fn end_what_is_left(&mut self, run: &ChildRun) -> Result<(), SessionError> {
+        match &mut self.lease {
+            _ if !run.left_processes => {}
+            Some(lease) => {
+                lease.guard().end_workload()?;
+            }
+            None => end_all(Duration::from_millis(300)),
+        }
+        Ok(())
+    }
+
+    /// Whether somebody else has changed a cap meanwhile, in words.
+    fn changed_caps(&self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
+        let mut changed = Vec::new();
+        for (index, gpu) in self.real.gpus[..configuration.gpus as usize]
+            .iter()
+            .enumerate()
+        {
+            let Some(cap) = configuration.settings(index).power_cap else {
+                continue;
+            };
+            if let Ok(limits) = gpu.reopen()?.power_limits()
+                && limits.requested != cap
+            {
+                changed.push(format!(
+                    "{}: the cap was {} at the end of the run, and {cap} was set: somebody else changed it",
+                    gpu.descriptor().id,
+                    limits.requested
+                ));
+            }
+        }
+        Ok(changed)
     }
 
     /// The most that each device may draw now.
@@ -316,16 +376,16 @@ impl Pump<'_, '_> {
             .map(|lease| lease.release(&mut |note: &str| follow.tell(note)));
         let kept = self.finish();
         let (finished, planned) = self.progress();
-        match done {
-            Err(SessionError::Interrupted(signal)) => {
-                return Err(SessionError::Stopped {
-                    signal,
-                    done: finished,
-                    planned,
-                });
-            }
-            done => done?,
+        // Whatever a signal made of the work, the signal ended it.
+        if let Some(signal) = self.signal() {
+            return Err(SessionError::Stopped {
+                signal,
+                done: finished,
+                planned,
+                restored: !matches!(restored, Some(Ok(false) | Err(_))),
+            });
         }
+        done?;
         kept?;
         match restored {
             Some(Ok(false)) => Err(SessionError::NotRestored),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Descriptor, Device, MonotonicClock};
+use sweetspot_device::{Descriptor, Device, DeviceId, MonotonicClock, Settings};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
@@ -67,8 +67,13 @@ impl Real {
                 usual: Default::default(),
             },
         )?;
+        let mut programs: Vec<String> = Vec::new();
         for configuration in tried.configurations.iter().chain([&tried.reference]) {
-            exists(&fill(&command, configuration)?[0])?;
+            let program = fill(&command, configuration)?.swap_remove(0);
+            if !programs.contains(&program) {
+                exists(&program)?;
+                programs.push(program);
+            }
         }
         let real = Self {
             others,
@@ -171,7 +176,17 @@ impl Real {
             true => None,
             false => {
                 let mut tell = |note: &str| follow.tell(note);
-                Some(Lease::take(&devices, conduct.guard, &mut tell)?)
+                match Lease::take(&devices, conduct.guard, &mut tell) {
+                    Err(SessionError::Interrupted(signal)) => {
+                        return Err(SessionError::Stopped {
+                            signal,
+                            done: points.iter().map(|point| point.runs.len()).sum(),
+                            planned: outline.plan.len(),
+                            restored: true,
+                        });
+                    }
+                    lease => Some(lease?),
+                }
             }
         };
         let interrupted = match &lease {
@@ -194,8 +209,14 @@ impl Real {
             conduct,
             lease,
             interrupted,
+            set: vec![Settings::default(); self.gpus.len()],
             finishing: None,
         })
+    }
+
+    /// The GPUs that may be used.
+    pub fn ids(&self) -> impl Iterator<Item = &DeviceId> {
+        self.gpus.iter().map(|gpu| &gpu.descriptor().id)
     }
 
     pub fn measured(&self) -> impl Iterator<Item = &NvmlGpu> {
@@ -267,6 +288,8 @@ fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
         method: parsed(&definition.method)?.unwrap_or_default(),
         keep_stdout: true,
         quiet: true,
+        keep_output: true,
+        folder: definition.folder.clone(),
         environment: Vec::new(),
         timeout: definition.timeout.map(duration),
     })

@@ -127,10 +127,11 @@ const OUT_OF_MEMORY: [&str; 5] = [
 
 /// The whole of it is kept with the run's output.
 fn shortened(line: &str) -> String {
+    let line = line.replace(char::is_control, "\u{fffd}");
     const MOST: usize = 160;
     match line.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.to_owned(),
+        None => line,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The pump of virtual time: every core computes runs, one thread keeps them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -14,6 +15,7 @@ use sweetspot_study::{
 use super::axes::{Offer, tried};
 use super::{Conduct, Estimate, Follow, Progress, Stage, Sweep, device_name, outline};
 use crate::SessionError;
+use crate::lease::{note_signals, noted as noted_signal};
 use crate::virtual_time::{Bench, Setup};
 
 /// Simulated GPUs with a workload, in each of the forms that are tried.
@@ -144,14 +146,18 @@ impl Simulated {
         let bench = self.bench_of(configuration);
         let seed = Some(plan.seed(task));
         let Some(folder) = folder.filter(|_| self.samples) else {
-            return Ok(RunRecord::new(task, bench.run(configuration, seed)?));
+            let mut record = RunRecord::new(task, bench.run(configuration, seed)?);
+            record.enforced = bench.enforced(configuration);
+            return Ok(record);
         };
         let (end, series) = bench.run_sampled(configuration, seed)?;
         let file = samples_file(folder, plan.id(task));
         let bytes = write_samples(&series).map_err(std::io::Error::other);
         let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
         written.map_err(|problem| SessionError::Keep { file, problem })?;
-        Ok(RunRecord::new(task, end))
+        let mut record = RunRecord::new(task, end);
+        record.enforced = bench.enforced(configuration);
+        Ok(record)
     }
 
     /// The GPUs' time, from one run of each configuration.
@@ -180,19 +186,21 @@ impl Simulated {
     ) -> Result<(), SessionError> {
         let of = outline.subject.energy_of;
         let folder = store.as_ref().map(|store| store.folder().to_owned());
+        // Where nothing is kept there is nothing to say about it.
+        let noted = folder.as_ref().map(|_| note_signals()).transpose()?;
+        let signal = |flag: &Option<Arc<AtomicUsize>>| flag.as_deref().and_then(noted_signal);
         loop {
-            let mut pending = outline.plan.pending(points, of);
-            let Some(round) = pending.iter().map(|task| task.repeat).min() else {
-                return Ok(());
-            };
-            let done = points.iter().map(|point| point.runs.len()).sum();
-            let mut count = (done, done + pending.len());
             // Round by round, so that what failed is not tried again, however many threads there are.
-            pending.retain(|task| task.repeat == round);
+            let (pending, planned) = outline.plan.round(points, of);
+            if pending.is_empty() {
+                return Ok(());
+            }
+            let done = points.iter().map(|point| point.runs.len()).sum();
+            let mut count = (done, planned);
             let next = AtomicUsize::new(0);
             let stop = AtomicBool::new(false);
             let work = |sender: SyncSender<Result<RunRecord, SessionError>>| {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) && signal(&noted).is_none() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(task) = pending.get(index) else {
                         return;
@@ -218,10 +226,21 @@ impl Simulated {
                     return Err(SessionError::NoThread);
                 }
                 drop(sender);
+                // With it goes the queue: whoever waits for room in it is then told to end.
+                let runs = runs;
                 let kept = keep(&runs, outline, points, store, follow, &mut count);
                 stop.store(true, Ordering::Relaxed);
                 kept
             })?;
+            if let Some(signal) = signal(&noted) {
+                let (done, planned) = count;
+                return Err(SessionError::Stopped {
+                    signal,
+                    done,
+                    planned,
+                    restored: true,
+                });
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Knob, SensorKind};
-use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Problem, check, problem};
 
@@ -20,6 +20,8 @@ pub struct Fault {
     sensor: Option<SensorKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<Joules>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Watts>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,7 @@ enum FaultKind {
     WriteDenied,
     StuckSensor,
     CounterWraps,
+    BoardLimit,
 }
 
 impl Fault {
@@ -39,6 +42,7 @@ impl Fault {
             knob: None,
             sensor: None,
             at: None,
+            limit: None,
         }
     }
 
@@ -72,6 +76,22 @@ impl Fault {
         Self {
             at: Some(at),
             ..Self::of(FaultKind::CounterWraps)
+        }
+    }
+
+    /// The board enforces no more than this, whatever cap is set.
+    pub fn board_limit(limit: Watts) -> Self {
+        Self {
+            limit: Some(limit),
+            ..Self::of(FaultKind::BoardLimit)
+        }
+    }
+
+    /// What is in force of a cap.
+    pub fn enforced(&self, cap: Watts) -> Watts {
+        match (self.kind, self.limit) {
+            (FaultKind::BoardLimit, Some(limit)) => cap.min(limit),
+            _ => cap,
         }
     }
 
@@ -109,6 +129,7 @@ impl Fault {
                 ("after", self.after.is_some()),
             ],
             FaultKind::CounterWraps => vec![("at", self.at.is_some())],
+            FaultKind::BoardLimit => vec![("limit", self.limit.is_some())],
         };
         if let Some((key, _)) = needed.iter().find(|(_, there)| !there) {
             let message = format!("missing key `{key}`");
@@ -116,6 +137,9 @@ impl Fault {
         }
         if let Some(after) = self.after {
             check::not_negative(&format!("fault.{index}.after"), after)?;
+        }
+        if let Some(limit) = self.limit {
+            check::positive(&format!("fault.{index}.limit"), limit)?;
         }
         match self.at {
             Some(at) => check::positive(&format!("fault.{index}.at"), at),

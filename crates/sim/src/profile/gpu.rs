@@ -141,6 +141,12 @@ impl Peak {
 }
 
 impl GpuProfile {
+    /// What is in force of a cap.
+    pub fn enforced(&self, cap: Watts) -> Watts {
+        let faults = self.faults.iter();
+        faults.fold(cap, |cap, fault| fault.enforced(cap))
+    }
+
     /// 32-bit arithmetic at the default clock: each unit multiplies and adds in every cycle.
     pub fn peak_fp32(&self) -> FlopsPerSecond {
         FlopsPerSecond::new(2.0 * self.core.units as f64 * self.core.default.get() * 1e6)

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// A study where a new one was to be.
     #[error("there is a study in {} already: name another folder with --study, or go on with it with --resume", .0.display())]
     Exists(PathBuf),
+    /// Something else where a new one was to be.
+    #[error("{} is not empty: a study needs a folder of its own, name another with --study", .0.display())]
+    NotEmpty(PathBuf),
     /// Another process is at it.
     #[error("another process is working on the study in {}: wait for it, or end it", .0.display())]
     Busy(PathBuf),
@@ -42,7 +45,7 @@ pub enum StoreError {
         problem: std::io::Error,
     },
     /// Its database.
-    #[error("the study in {}: {problem}", .folder.display())]
+    #[error("the study in {}: {problem}{}", .folder.display(), remedy(.problem))]
     Database {
         /// Where.
         folder: PathBuf,
@@ -59,6 +62,17 @@ pub enum StoreError {
         /// Why.
         problem: String,
     },
+}
+
+/// What to do about what SQLite says.
+fn remedy(problem: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{DatabaseBusy, DiskFull, ReadOnly, SystemIoFailure};
+    match problem.sqlite_error_code() {
+        Some(DiskFull | SystemIoFailure) => "; make room on its disk",
+        Some(DatabaseBusy) => "; another program holds it: close that",
+        Some(ReadOnly) => "; is the folder still there, and may you write to it?",
+        _ => "",
+    }
 }
 
 impl StoreError {

@@ -16,7 +16,10 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
     let Some((first, outline, _)) = parts.first() else {
         return Ok(0);
     };
-    let mut merged = outline.clone();
+    let mut merged = Outline {
+        merged: true,
+        ..outline.clone()
+    };
     for (folder, other, _) in &parts[1..] {
         fits(outline, other).map_err(|problem| StoreError::Merge {
             one: (*first).clone(),
@@ -25,9 +28,9 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
         })?;
         merged.plan = union(merged.plan, &other.plan);
     }
-    let mut runs: Vec<(RunRecord, PathBuf)> = Vec::new();
+    let mut runs: Vec<(usize, RunRecord, PathBuf)> = Vec::new();
     let mut counts = vec![0u32; merged.plan.configurations.len()];
-    for (folder, other, records) in &parts {
+    for (part, (folder, other, records)) in parts.iter().enumerate() {
         for (id, run) in records {
             let configuration = &other.plan.configurations[run.task.configuration];
             let place = merged
@@ -36,8 +39,9 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
                 .iter()
                 .position(|c| c == configuration);
             let Some(place) = place else { continue };
-            let is_twin = |(there, _): &(RunRecord, PathBuf)| {
-                there.task.configuration == place
+            let is_twin = |(of, there, _): &(usize, RunRecord, PathBuf)| {
+                *of != part
+                    && there.task.configuration == place
                     && there.end == run.end
                     && there.started_unix_s == run.started_unix_s
             };
@@ -53,16 +57,16 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
                 task,
                 ..run.clone()
             };
-            runs.push((run, samples_file(folder, *id)));
+            runs.push((part, run, samples_file(folder, *id)));
         }
     }
     merged.plan.repeat = counts.iter().copied().max().unwrap_or(0).max(1);
     let mut store = Store::create(output, &merged)?;
     let numbered: Vec<(u64, RunRecord)> = runs
         .iter()
-        .map(|(run, _)| (merged.plan.id(run.task), run.clone()))
+        .map(|(_, run, _)| (merged.plan.id(run.task), run.clone()))
         .collect();
-    for ((id, _), (_, samples)) in numbered.iter().zip(&runs) {
+    for ((id, _), (_, _, samples)) in numbered.iter().zip(&runs) {
         if samples.exists() {
             std::fs::copy(samples, store.samples_file(*id))
                 .map_err(|problem| StoreError::folder(output, problem))?;
@@ -76,10 +80,30 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
 fn fits(one: &Outline, other: &Outline) -> Result<(), String> {
     let (a, b) = (&one.subject, &other.subject);
     if a.workload != b.workload {
-        return Err(format!(
-            "one is of {}, the other of {}",
-            a.workload.name, b.workload.name
-        ));
+        return Err(match a.workload.name == b.workload.name {
+            true => format!(
+                "they do {} in another way (items, batch or form)",
+                a.workload.name
+            ),
+            false => format!(
+                "one is of {}, the other of {}",
+                a.workload.name, b.workload.name
+            ),
+        });
+    }
+    if one.fingerprint != other.fingerprint {
+        return Err("their simulated GPUs or workloads differ".to_owned());
+    }
+    let how = |outline: &Outline| {
+        let definition = &outline.definition;
+        (
+            definition.window.clone(),
+            definition.method.clone(),
+            definition.progress.clone(),
+        )
+    };
+    if how(one) != how(other) {
+        return Err("they were measured in another way (window, method or progress)".to_owned());
     }
     let names = |outline: &Outline| -> Vec<String> {
         let devices = outline.subject.devices.iter();

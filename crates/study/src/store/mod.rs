@@ -33,6 +33,9 @@ const LOCK: &str = "lock";
 const SAMPLES: &str = "samples";
 const TASKS: &str = "tasks";
 const PLAN: &str = "plan.json";
+const UNFINISHED: &str = ".unfinished-";
+/// How often a commit is tried while others hold the database, 10 s each.
+const PATIENCE: u32 = 60;
 
 /// A study on disk.
 #[derive(Debug)]
@@ -57,6 +60,8 @@ pub struct Outline {
     pub program: String,
     /// Where it was made.
     pub machine: String,
+    /// Whether it was put together from others.
+    pub merged: bool,
     /// In seconds since 1970.
     pub created_unix_s: Option<f64>,
 }
@@ -65,19 +70,22 @@ impl Store {
     /// Makes a new study in a folder that holds none.
     pub fn create(folder: &Path, outline: &Outline) -> Result<Self, StoreError> {
         let fail = |problem| StoreError::folder(folder, problem);
-        std::fs::create_dir_all(folder.join(SAMPLES)).map_err(fail)?;
-        let lock = lock(folder)?;
         let database = folder.join(DATABASE);
         if database.exists() {
             return Err(StoreError::Exists(folder.to_owned()));
         }
-        tasks::write_plan_file(folder, outline)?;
+        if !is_free(folder).map_err(fail)? {
+            return Err(StoreError::NotEmpty(folder.to_owned()));
+        }
+        std::fs::create_dir_all(folder.join(SAMPLES)).map_err(fail)?;
+        let lock = lock(folder)?;
         // It takes its name when it is whole.
         let unfinished = folder.join("study.db.new");
         let _ = std::fs::remove_file(&unfinished);
         let made = write::make(&unfinished, outline);
         made.map_err(|problem| StoreError::database(folder, problem))?;
         std::fs::rename(&unfinished, &database).map_err(fail)?;
+        tasks::write_plan_file(folder, outline)?;
         sync(folder).map_err(fail)?;
         Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))
     }
@@ -87,8 +95,19 @@ impl Store {
         exists(folder)?;
         let lock = lock(folder)?;
         let mut store = Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))?;
+        tidy(&folder.join(SAMPLES));
+        if !folder.join(PLAN).exists() {
+            tasks::write_plan_file(folder, &store.outline()?)?;
+        }
         store.gather()?;
         Ok(store)
+    }
+
+    /// Opens a study to remove it; nobody else may be at it.
+    pub fn take(folder: &Path) -> Result<Self, StoreError> {
+        exists(folder)?;
+        let lock = lock(folder)?;
+        Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))
     }
 
     /// Opens a study to look at it; it may be under way.
@@ -108,6 +127,10 @@ impl Store {
         let connection = Connection::open_with_flags(folder.join(DATABASE), flags).map_err(fail)?;
         connection
             .busy_timeout(Duration::from_secs(10))
+            .map_err(fail)?;
+        // A commit outlasts a power cut.
+        connection
+            .pragma_update(None, "synchronous", "EXTRA")
             .map_err(fail)?;
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         if pragma("application_id").map_err(fail)? != APPLICATION {
@@ -140,8 +163,37 @@ impl Store {
     /// Keeps runs, all or none; they are on disk when this returns. Of two with the same number the first
     /// stays.
     pub fn record(&mut self, runs: &[(u64, RunRecord)]) -> Result<(), StoreError> {
+        // The names of the samples' files first.
+        sync(&self.folder.join(SAMPLES))
+            .map_err(|problem| StoreError::folder(&self.folder, problem))?;
+        for _ in 0..PATIENCE {
+            match write::record(&mut self.connection, runs) {
+                // Somebody looks at it, with a tool that holds it for long.
+                Err(problem) if write::is_busy(&problem) => {}
+                done => return done.map_err(|problem| StoreError::database(&self.folder, problem)),
+            }
+        }
         write::record(&mut self.connection, runs)
             .map_err(|problem| StoreError::database(&self.folder, problem))
+    }
+
+    /// Forgets the runs that did not end well, so that they are tried again; says how many.
+    pub fn forget_failed(&mut self) -> Result<usize, StoreError> {
+        write::forget_failed(&mut self.connection)
+            .map_err(|problem| StoreError::database(&self.folder, problem))
+    }
+
+    /// Results that single tasks have left and nobody took in.
+    pub fn waiting(&self) -> usize {
+        let entries = std::fs::read_dir(self.folder.join(TASKS));
+        let names = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.file_name());
+        names
+            .filter(|name| name.to_string_lossy().ends_with(".json"))
+            .count()
     }
 
     /// Takes in what single tasks have left.
@@ -165,13 +217,17 @@ impl Store {
         let folder = self.folder.clone();
         let fail = |problem| StoreError::folder(&folder, problem);
         drop(self.connection);
-        for name in [SAMPLES, TASKS] {
-            let path = folder.join(name);
-            if path.exists() {
-                std::fs::remove_dir_all(path).map_err(fail)?;
+        for (name, extension) in [(SAMPLES, "parquet"), (TASKS, "json")] {
+            let within = folder.join(name);
+            tidy(&within);
+            for entry in std::fs::read_dir(&within).into_iter().flatten().flatten() {
+                if is_numbered(&entry.path(), extension) {
+                    std::fs::remove_file(entry.path()).map_err(fail)?;
+                }
             }
+            let _ = std::fs::remove_dir(&within);
         }
-        for name in [PLAN, "report.html", "study.db-journal", LOCK, DATABASE] {
+        for name in [PLAN, "study.db-journal", LOCK, DATABASE] {
             let path = folder.join(name);
             if path.exists() {
                 std::fs::remove_file(path).map_err(fail)?;
@@ -190,6 +246,44 @@ pub fn samples_file(folder: &Path, run: u64) -> PathBuf {
 /// Whether a folder holds a study.
 pub fn is_study(folder: &Path) -> bool {
     folder.join(DATABASE).is_file()
+}
+
+/// Whether nothing is in a folder but what a study that was not finished leaves.
+fn is_free(folder: &Path) -> std::io::Result<bool> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_ours = match name.to_string_lossy().as_ref() {
+            LOCK | "study.db.new" | "study.db.new-journal" => true,
+            SAMPLES => std::fs::read_dir(entry.path())?.next().is_none(),
+            name => name.starts_with(UNFINISHED),
+        };
+        if !is_ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes files that a killed process did not finish.
+fn tidy(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// `17.parquet`: a file of a run.
+fn is_numbered(path: &Path, extension: &str) -> bool {
+    let is_number = path
+        .file_stem()
+        .and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+    is_number.is_some() && path.extension().is_some_and(|of| of == extension)
 }
 
 fn exists(folder: &Path) -> Result<(), StoreError> {
@@ -226,7 +320,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
-        .prefix(".unfinished-")
+        .prefix(UNFINISHED)
         .permissions(std::fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;

@@ -36,6 +36,7 @@ impl Store {
             fingerprint: fingerprint.and_then(|print| u64::from_str_radix(&print, 16).ok()),
             program: self.meta("program")?.unwrap_or_default(),
             machine: self.meta("machine")?.unwrap_or_default(),
+            merged: self.meta("merged")?.is_some(),
             created_unix_s: self.meta("created_unix_s")?.and_then(|s| s.parse().ok()),
         })
     }

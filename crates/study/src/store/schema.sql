@@ -9,7 +9,8 @@ CREATE TABLE configuration (
     on_axes          INTEGER NOT NULL,
     is_reference     INTEGER NOT NULL,
     gpus             INTEGER NOT NULL,
-    power_cap_w      TEXT,
+    power_cap_w      REAL,
+    power_caps_w     TEXT,
     core_clock_mhz   REAL,
     memory_clock_mhz REAL
 );

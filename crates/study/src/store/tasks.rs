@@ -67,6 +67,7 @@ pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
         fingerprint: plan.fingerprint,
         program: plan.program,
         machine: plan.machine,
+        merged: false,
         created_unix_s: None,
     };
     Ok((folder, outline))
@@ -98,10 +99,13 @@ pub fn read_tasks(folder: &Path) -> Result<Vec<(u64, RunRecord, PathBuf)>, Store
             continue;
         };
         let text = std::fs::read(&path).map_err(|problem| StoreError::folder(folder, problem))?;
-        let run = serde_json::from_slice(&text).map_err(|problem| {
-            StoreError::damaged(folder, format!("{}: {problem}", path.display()))
-        })?;
-        found.push((id, run, path));
+        match serde_json::from_slice(&text) {
+            Ok(run) => found.push((id, run, path)),
+            // Set aside: the run is made again, and nothing else waits for it.
+            Err(_) => {
+                let _ = std::fs::rename(&path, path.with_extension("json.damaged"));
+            }
+        }
     }
     found.sort_by_key(|(id, ..)| *id);
     Ok(found)

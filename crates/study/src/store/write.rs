@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Result, Transaction, params};
+use rusqlite::{Connection, ErrorCode, Result, Transaction, params};
 use serde::Serialize;
 
 use super::{APPLICATION, Outline, SCHEMA};
@@ -26,6 +26,7 @@ pub fn make(path: &Path, outline: &Outline) -> Result<()> {
         ),
         ("program", Some(outline.program.clone())),
         ("machine", Some(outline.machine.clone())),
+        ("merged", outline.merged.then(|| "true".to_owned())),
         (
             "created_unix_s",
             outline.created_unix_s.map(|s| s.to_string()),
@@ -43,15 +44,18 @@ pub fn make(path: &Path, outline: &Outline) -> Result<()> {
 fn configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
     let plan = &outline.plan;
     let mut one =
-        transaction.prepare("INSERT INTO configuration VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+        transaction.prepare("INSERT INTO configuration VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
     let mut parameter = transaction.prepare("INSERT INTO parameter VALUES (?1, ?2, ?3)")?;
     for (id, configuration) in plan.configurations.iter().enumerate() {
+        let each = Axis::PowerCap.text(configuration);
+        let each = each.filter(|_| configuration.power_cap().is_none());
         one.execute(params![
             id as i64,
             id < plan.on_axes,
             id == plan.reference,
             configuration.gpus as i64,
-            Axis::PowerCap.text(configuration),
+            configuration.power_cap().map(|cap| cap.get()),
+            each,
             configuration.core_clock.map(|clock| clock.get()),
             configuration.memory_clock.map(|clock| clock.get()),
         ])?;
@@ -65,6 +69,28 @@ fn configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()
 fn json<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+/// Whether somebody else holds the database.
+pub fn is_busy(problem: &rusqlite::Error) -> bool {
+    let code = problem.sqlite_error_code();
+    matches!(
+        code,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+/// Takes out the runs that did not end well.
+pub fn forget_failed(connection: &mut Connection) -> Result<usize> {
+    let transaction = connection.transaction()?;
+    for table in ["run_enforced", "run_warning"] {
+        let sql =
+            format!("DELETE FROM {table} WHERE run IN (SELECT id FROM run WHERE status <> 'ok')");
+        transaction.execute(&sql, [])?;
+    }
+    let count = transaction.execute("DELETE FROM run WHERE status <> 'ok'", [])?;
+    transaction.commit()?;
+    Ok(count)
 }
 
 /// Runs, all or none.
