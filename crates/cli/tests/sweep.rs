@@ -281,10 +281,9 @@ fn a_users_profile_with_a_mistake_is_named_with_its_line() {
         "{v100}\n[[fault]]\nkind = \"write-denied\"\nknob = \"power-cap\"\n"
     ));
     assert_eq!(denied.status.code(), Some(2));
-    assert_eq!(
-        text(&denied.stderr),
-        "sweetspot: the reference of resnet50@power_capping_2022 on my.toml failed: no permission to set power cap: it needs root\n"
-    );
+    let said = text(&denied.stderr);
+    let why = "sweetspot: the reference of resnet50@power_capping_2022 on my.toml failed: no permission to set power cap: it needs root";
+    assert!(said.starts_with(why), "{said}");
 }
 
 #[test]
