@@ -9,9 +9,10 @@ use sweetspot_report::{
 };
 use sweetspot_study::{Store, Study};
 
+use crate::NOT_MET;
 use crate::args::CompareArgs;
 use crate::export::{Document, print, refuse_twins};
-use crate::report::write_figures;
+use crate::report::{unmet, write_figures};
 
 pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     let question = args.question.question()?;
@@ -49,7 +50,11 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     if args.figures.export_figures.is_some() {
         write_figures(&args.figures, &overlays(&compared))?;
     }
-    Ok(ExitCode::SUCCESS)
+    let unmet = compared
+        .sides
+        .iter()
+        .any(|side| unmet(&side.view, args.energy_of));
+    Ok(ExitCode::from(if unmet { NOT_MET } else { 0 }))
 }
 
 /// Each study under the name of its folder, or its whole path where two folders have the same name.

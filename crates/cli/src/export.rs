@@ -49,6 +49,12 @@ impl Document {
                 }
                 Err(_) => path.to_owned(),
             };
+            if let Some(folder) = file.parent()
+                && folder != Path::new("")
+                && !folder.exists()
+            {
+                bail!("{}: there is no such folder", cannot_write(path));
+            }
             beside(&file)
                 .map_err(|error| plain(&error))
                 .with_context(|| cannot_write(path))?;

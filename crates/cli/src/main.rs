@@ -16,6 +16,7 @@ mod simulate;
 mod study;
 mod sweep;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if export::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sweetspot: {error:#}");
+            say(&format!("sweetspot: {error:#}"));
             ExitCode::from(refused)
         }
     }
@@ -90,8 +91,13 @@ fn answer(error: &clap::Error, refused: u8) -> ExitCode {
         .filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
-    eprintln!("sweetspot: {line} (--help shows the flags)");
+    say(&format!("sweetspot: {line} (--help shows the flags)"));
     ExitCode::from(refused)
+}
+
+/// To standard error, which may be closed: the exit code tells it all the same.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Whether something follows a `--`.

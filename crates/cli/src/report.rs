@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use sweetspot_decide::NoChoice;
+use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{Figure, Grouping, Made, View, figure_svg, figures, grouped, report_text};
-use sweetspot_study::{Axis, Store};
+use sweetspot_study::{Axis, EnergyOf, Store};
 
 use crate::NOT_MET;
 use crate::args::{FigureArgs, ReportArgs};
@@ -56,8 +56,22 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.figures.export_figures.is_some() {
         write_figures(&args.figures, &figures(&view, &timelines))?;
     }
-    let unmet = matches!(view.choice, Err(NoChoice::OutsideLimits { .. }));
-    Ok(ExitCode::from(if unmet { NOT_MET } else { 0 }))
+    Ok(ExitCode::from(if unmet(&view, args.energy_of) {
+        NOT_MET
+    } else {
+        0
+    }))
+}
+
+/// Whether a limit, or an objective or energy that was named, could not be met or judged. Without a name
+/// a study that knows no energy is reported as far as it goes.
+pub fn unmet(view: &View<'_>, energy_of: Option<EnergyOf>) -> bool {
+    let named = view.question.objective != Objective::Edp || energy_of.is_some();
+    match &view.choice {
+        Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. }) => true,
+        Err(NoChoice::NoValue { .. }) => named,
+        _ => false,
+    }
 }
 
 /// Each figure as a file, or as two.

@@ -267,18 +267,23 @@ fn a_users_profile_with_a_mistake_is_named_with_its_line() {
     assert!(sweep(v100).status.success());
     let wrong = sweep(&v100.replace("idle = \"40 W\"", "idle = \"40 Watt\""));
     assert_eq!(wrong.status.code(), Some(2));
+    let line = 1 + v100
+        .lines()
+        .position(|line| line.starts_with("idle ="))
+        .unwrap();
     assert_eq!(
         text(&wrong.stderr),
-        "sweetspot: my.toml:24: `power.idle`: `40 Watt` is not a power: write a number and a unit (mW, W, kW, MW)\n"
+        format!(
+            "sweetspot: my.toml:{line}: `power.idle`: `40 Watt` is not a power: write a number and a unit (mW, W, kW, MW)\n"
+        )
     );
     let denied = sweep(&format!(
         "{v100}\n[[fault]]\nkind = \"write-denied\"\nknob = \"power-cap\"\n"
     ));
     assert_eq!(denied.status.code(), Some(2));
-    assert_eq!(
-        text(&denied.stderr),
-        "sweetspot: the reference of resnet50@power_capping_2022 on my.toml failed: no permission to set power cap: it needs root\n"
-    );
+    let said = text(&denied.stderr);
+    let why = "sweetspot: the reference of resnet50@power_capping_2022 on my.toml failed: no permission to set power cap: it needs root";
+    assert!(said.starts_with(why), "{said}");
 }
 
 #[test]

@@ -28,16 +28,18 @@ pub enum NoValue {
     #[error("the reference cannot be compared with: {0}")]
     Reference(Box<NoValue>),
     /// A cost without prices.
-    #[error("no price is known; give one per kWh, per device-hour or both")]
+    #[error(
+        "no price is known; give one per kWh (--price-per-kwh), per GPU-hour (--price-per-gpu-hour) or both"
+    )]
     NoPrice,
     /// Carbon without what the electricity carries.
     #[error(
-        "the carbon of the electricity is not known; give its grams per kWh, one number or 24 by the hour of day"
+        "the carbon of the electricity is not known; give its grams per kWh, one number or 24 by the hour of day (--carbon)"
     )]
     NoIntensity,
     /// Carbon by the hour without an hour.
     #[error(
-        "the hour at which the run started is not known; give the hour at which it is to start, or one number for the day"
+        "the hour at which the run started is not known; give the hour at which it is to start (--start 14:30), or one number for the day"
     )]
     NoStart,
     /// Out of the range of numbers.

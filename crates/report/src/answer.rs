@@ -54,11 +54,10 @@ impl Answer {
             }
         };
         let objective = question.objective;
-        let keep = Some(choice.candidate) == view.reference_index()
-            || choice.reference_is_as_good() == Some(true);
+        let keep = view.keeps_reference();
         let relative = view.relative(choice.candidate).filter(|_| !keep);
         let change = |ratio: f64| Some(Ratio::new(ratio - 1.0));
-        let mut facts = vec![(objective.to_string(), value(view, objective))];
+        let mut facts = vec![(objective.to_string(), value(view, objective, keep))];
         facts.extend(against_reference(view, keep));
         if let Some((second, margin)) = &choice.runner_up {
             let text = format!(
@@ -119,6 +118,9 @@ fn time_alone(view: &View<'_>, keep: bool) -> Option<Ratio> {
 fn headline(view: &View<'_>, chosen: usize, keep: bool) -> String {
     if keep {
         return match view.varied.as_slice() {
+            [Axis::Gpus | Axis::Parameter(_)] => {
+                format!("Keep the default of {}", view.reference_setting())
+            }
             [only] => format!(
                 "Keep the default {} of {}",
                 axis_name(only),
@@ -142,7 +144,8 @@ fn headline(view: &View<'_>, chosen: usize, keep: bool) -> String {
     })
 }
 
-fn value(view: &View<'_>, objective: Objective) -> String {
+/// Of the best that was tried, which is named where the reference is to stay all the same.
+fn value(view: &View<'_>, objective: Objective, keep: bool) -> String {
     let Ok(choice) = &view.choice else {
         return String::new();
     };
@@ -158,7 +161,11 @@ fn value(view: &View<'_>, objective: Objective) -> String {
             format!(" (95 % interval {low} to {high}, {runs})")
         },
     );
-    amount(choice.value.value, unit) + &interval
+    let of = match keep && Some(choice.candidate) != view.reference_index() {
+        true => format!(" at {}, the best tried", view.setting(choice.candidate)),
+        false => String::new(),
+    };
+    amount(choice.value.value, unit) + &of + &interval
 }
 
 fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
@@ -173,8 +180,12 @@ fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
             format!("{}: has no value to compare with", view.reference_setting()),
         ));
     };
+    let subject = match keep {
+        true => view.setting(choice.candidate),
+        false => "the choice".to_owned(),
+    };
     let text = ahead(&margin, view, view.question.objective);
-    let mut text = format!("{}: {text}", view.reference_setting());
+    let mut text = format!("{}: {subject} is {text}", view.reference_setting());
     if let Some((time, energy)) = view.relative(choice.candidate) {
         let (energy, time) = (percent(energy - 1.0), percent(time - 1.0));
         text += &format!("; energy {energy}, time {time}");
@@ -207,13 +218,13 @@ fn size(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
 fn ahead(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
     let size = size(margin, view, objective);
     match margin.standing {
-        Standing::Better => format!("the choice is {size} better, significantly"),
-        Standing::Worse => format!("the choice is {size} worse"),
+        Standing::Better => format!("{size} better, significantly"),
+        Standing::Worse => format!("{size} worse"),
         Standing::Same if margin.by < 0.0 => {
-            format!("the choice is {size} worse, no significant difference")
+            format!("{size} worse, no significant difference")
         }
-        Standing::Same => format!("the choice is {size} better, no significant difference"),
-        Standing::Unknown => format!("the choice is {size} better, for one run"),
+        Standing::Same => format!("{size} better, no significant difference"),
+        Standing::Unknown => format!("{size} better, for one run"),
     }
 }
 
@@ -272,7 +283,10 @@ fn warnings(view: &View<'_>) -> Vec<String> {
         ));
     }
     if ran && !view.has_energy() {
-        notes.push("No energy was measured: only time can be compared (`sweetspot doctor` says which sensors there are).".to_owned());
+        notes.push(format!(
+            "No energy of {} was measured: only time can be compared (--energy-of says whose energy counts, `sweetspot doctor` which sensors there are).",
+            view.study.energy_of()
+        ));
     }
     let zero = (0..view.study.points.len())
         .filter(|index| view.mean(*index).is_some_and(|mean| mean.time.get() <= 0.0));

@@ -149,10 +149,10 @@ impl Grouped {
             self.mean,
         );
         if self.groups.left_out > 0 {
-            text += &format!(
-                " {} combinations lack a value somewhere and are left out.",
-                self.groups.left_out
-            );
+            text += &match self.groups.left_out {
+                1 => " 1 combination lacks a value somewhere and is left out.".to_owned(),
+                many => format!(" {many} combinations lack a value somewhere and are left out."),
+            };
         }
         if !self.held.is_empty() {
             let held: Vec<String> = self.held.iter().map(axis_name).collect();

@@ -17,6 +17,7 @@ mod measure;
 mod measure_json;
 mod network;
 mod network_json;
+mod network_units;
 mod profiles;
 mod ranges;
 mod report_json;

@@ -3,8 +3,10 @@
 use sweetspot_network::{Bound, Convention, Cost, Counts, Limit, Network};
 use sweetspot_session::{InStudy, OnGpu};
 
+use crate::network_units::{Unit, Units};
 use crate::studies::configuration_text;
 use crate::table::Rows;
+use crate::words::wrapped;
 
 /// What the rows of the table are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,16 +35,21 @@ pub struct NetworkView<'a> {
 
 /// For a terminal.
 pub fn network_text(view: &NetworkView<'_>) -> String {
-    document(view, Rows::terminal)
+    let narrow = view.gpu.is_some() || view.rows == NetworkRows::Layers;
+    let text = document(view, narrow, Rows::terminal);
+    // Tables fit already; sentences are wrapped.
+    let lines = text.lines().map(|line| wrapped(line, 0));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// For a document.
 pub fn network_markdown(view: &NetworkView<'_>) -> String {
-    document(view, Rows::markdown)
+    document(view, false, Rows::markdown)
 }
 
-fn document(view: &NetworkView<'_>, draw: impl Fn(&Rows) -> String) -> String {
-    let mut parts = vec![title(view), draw(&table(view))];
+/// `narrow` leaves out of the table what a terminal has no room for.
+fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Rows) -> String) -> String {
+    let mut parts = vec![title(view), draw(&table(view, narrow))];
     if view.cost.convention == Convention::Table1 {
         parts.push(draw(&readings(view)));
     }
@@ -100,34 +107,62 @@ fn millions(count: u128) -> String {
     format!("{:.3}", count as f64 / 1e6)
 }
 
-fn table(view: &NetworkView<'_>) -> Rows {
-    let by_layer = view.rows == NetworkRows::Layers;
-    let mut headings = match by_layer {
-        true => vec!["Layer", "Kind", "Output"],
-        false => vec!["Kind", "Layers"],
-    };
-    headings.extend([
-        "Parameters\n[M]",
-        "MACs\n[M]",
-        "Other\n[M]",
-        "Read\n[MB]",
-        "Written\n[MB]",
-        "CTC",
-    ]);
-    if view.gpu.is_some() {
-        headings.extend(["Time\n[us]", "Energy\n[mJ]", "Bound by"]);
-    }
-    let mut rows = Rows::new(&headings);
+fn table(view: &NetworkView<'_>, narrow: bool) -> Rows {
     let cost = view.cost;
+    let units = Units::of(cost, view.gpu);
+    let by_layer = view.rows == NetworkRows::Layers;
+    // What a terminal has no room for: most for a row of each layer with time and energy.
+    let [output, parameters, others, with_ctc] = match (narrow, by_layer, view.gpu.is_some()) {
+        (false, ..) => [by_layer, true, true, true],
+        (true, true, true) => [false, false, false, false],
+        (true, true, false) => [true, true, false, true],
+        (true, false, _) => [false, false, false, true],
+    };
+    let named = |name: &str, unit: Unit| format!("{name}\n[{}]", unit.name);
+    let headings = [
+        by_layer.then(|| "Layer".to_owned()),
+        Some("Kind".to_owned()),
+        (!by_layer).then(|| "Layers".to_owned()),
+        output.then(|| "Output".to_owned()),
+        parameters.then(|| "Parameters\n[M]".to_owned()),
+        Some(named("MACs", units.macs)),
+        others.then(|| named("Other", units.others)),
+        Some(named("Read", units.bytes)),
+        Some(named("Written", units.bytes)),
+        with_ctc.then(|| "CTC".to_owned()),
+        view.gpu.map(|_| named("Time", units.time)),
+        view.gpu.map(|_| named("Energy", units.energy)),
+        view.gpu.map(|_| "Bound by".to_owned()),
+    ];
+    let headings: Vec<String> = headings.into_iter().flatten().collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut rows = Rows::new(&headings).with_texts(if by_layer { 2 } else { 1 });
+    let figures = |own: u64, counts: &Counts| {
+        let row = [
+            parameters.then(|| millions(u128::from(own))),
+            Some(units.macs.text(counts.operations.macs as f64)),
+            others.then(|| units.others.text(counts.operations.others() as f64)),
+            Some(units.bytes.text(cost.read_bytes(counts) as f64)),
+            Some(units.bytes.text(cost.written_bytes(counts) as f64)),
+            with_ctc.then(|| ctc(counts)),
+        ];
+        row.into_iter().flatten()
+    };
+    let bound = |bound: &Bound| {
+        [
+            units.time.text(bound.time.get()),
+            units.energy.text(bound.energy.get()),
+            limit(bound.limit).to_owned(),
+        ]
+    };
     if by_layer {
         for (index, layer) in cost.layers.iter().enumerate() {
-            let shapes = &layer.layer.outputs;
-            let mut row = vec![
-                layer.layer.name.clone(),
-                layer.layer.kind.name().to_owned(),
-                shapes.first().map(ToString::to_string).unwrap_or_default(),
-            ];
-            row.extend(figures(cost, layer.layer.parameters, &layer.both()));
+            let mut row = vec![layer.layer.name.clone(), layer.layer.kind.name().to_owned()];
+            if output {
+                let shape = layer.layer.outputs.first();
+                row.push(shape.map(ToString::to_string).unwrap_or_default());
+            }
+            row.extend(figures(layer.layer.parameters, &layer.both()));
             row.extend(
                 view.gpu
                     .map(|gpu| bound(&gpu.layers[index]))
@@ -139,45 +174,30 @@ fn table(view: &NetworkView<'_>) -> Rows {
     } else {
         for kind in cost.by_kind() {
             let mut row = vec![kind.kind.to_owned(), kind.layers.to_string()];
-            row.extend(figures(cost, kind.parameters, &kind.counts));
+            row.extend(figures(kind.parameters, &kind.counts));
             row.extend(
                 view.gpu
-                    .map(|gpu| bound_of_kind(cost, gpu, kind.kind))
+                    .map(|gpu| bound_of_kind(cost, gpu, kind.kind, &units))
                     .into_iter()
                     .flatten(),
             );
             rows.push(row);
         }
     }
-    let mut total = match by_layer {
-        true => vec!["total".to_owned(), String::new(), String::new()],
-        false => vec!["total".to_owned(), view.network.layers.len().to_string()],
-    };
-    total.extend(figures(cost, view.network.parameters(), &cost.total()));
+    let mut total = vec!["total".to_owned()];
+    match by_layer {
+        true => total.resize(2 + usize::from(output), String::new()),
+        false => total.push(view.network.layers.len().to_string()),
+    }
+    total.extend(figures(view.network.parameters(), &cost.total()));
     total.extend(view.gpu.map(|gpu| bound(&gpu.total)).into_iter().flatten());
     rows.push(total);
     rows
 }
 
-fn figures(cost: &Cost<'_>, parameters: u64, counts: &Counts) -> [String; 6] {
-    [
-        millions(u128::from(parameters)),
-        millions(counts.operations.macs),
-        millions(counts.operations.others()),
-        megabytes(cost, cost.read_bytes(counts)),
-        megabytes(cost, cost.written_bytes(counts)),
-        counts
-            .ctc()
-            .map_or_else(|| "-".to_owned(), |ctc| format!("{ctc:.1}")),
-    ]
-}
-
-fn bound(bound: &Bound) -> [String; 3] {
-    [
-        format!("{:.1}", bound.time.get() * 1e6),
-        format!("{:.3}", bound.energy.get() * 1e3),
-        limit(bound.limit).to_owned(),
-    ]
+fn ctc(counts: &Counts) -> String {
+    let ctc = counts.ctc().map(|ctc| format!("{ctc:.1}"));
+    ctc.unwrap_or_else(|| "-".to_owned())
 }
 
 /// The word for what holds a layer back.
@@ -188,7 +208,7 @@ pub fn limit(limit: Limit) -> &'static str {
     }
 }
 
-fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str) -> [String; 3] {
+fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str, units: &Units) -> [String; 3] {
     let own: Vec<&Bound> = cost
         .layers
         .iter()
@@ -207,11 +227,7 @@ fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str) -> [String; 3] {
     };
     let time: f64 = own.iter().map(|bound| bound.time.get()).sum();
     let energy: f64 = own.iter().map(|bound| bound.energy.get()).sum();
-    [
-        format!("{:.1}", time * 1e6),
-        format!("{:.3}", energy * 1e3),
-        by,
-    ]
+    [units.time.text(time), units.energy.text(energy), by]
 }
 
 /// Table 1's columns for the text as it stands and for other readings of it.
@@ -246,9 +262,7 @@ fn readings(view: &NetworkView<'_>) -> Rows {
             format!("{:.2}", total.operations.all() as f64 / 1e6),
             megabytes(&cost, cost.read_bytes(&total)),
             megabytes(&cost, cost.written_bytes(&total)),
-            total
-                .ctc()
-                .map_or_else(|| "-".to_owned(), |ctc| format!("{ctc:.1}")),
+            ctc(&total),
         ]);
     }
     rows

@@ -4,18 +4,25 @@ use serde_json::{Map, Value, json};
 use sweetspot_session::{Counted, JobResult, Label, ReproducedRow, Reproduction};
 
 use crate::table::Rows;
+use crate::words::wrapped;
 
 /// Every row, then the tolerances and the conclusions.
 pub fn reproduction_text(study: &Reproduction) -> String {
     let mut parts = vec![heading(study)];
     parts.extend(tables(study, Rows::terminal));
     parts.push(summary(study));
-    parts.join("\n\n") + "\n"
+    fitting(&parts.join("\n\n"))
 }
 
 /// The tolerances and the conclusions alone, and each row that is farther off than it may be.
 pub fn reproduction_summary(study: &Reproduction) -> String {
-    [heading(study), summary(study)].join("\n\n") + "\n"
+    fitting(&[heading(study), summary(study)].join("\n\n"))
+}
+
+/// Tables fit a terminal already; sentences are wrapped.
+fn fitting(text: &str) -> String {
+    let lines = text.lines().map(|line| wrapped(line, 4));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// For a document.

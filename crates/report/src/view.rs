@@ -60,6 +60,22 @@ impl<'a> View<'a> {
         self.choice.as_ref().ok().map(|choice| choice.candidate)
     }
 
+    /// Whether the reference is to stay: it is the best, or nothing is significantly better.
+    pub fn keeps_reference(&self) -> bool {
+        self.choice.as_ref().is_ok_and(|choice| {
+            Some(choice.candidate) == self.reference_index()
+                || choice.reference_is_as_good() == Some(true)
+        })
+    }
+
+    /// What the best candidate is called: it is no choice where the reference is to stay.
+    pub fn chosen_name(&self) -> &'static str {
+        match self.keeps_reference() && self.chosen() != self.reference_index() {
+            true => "best tried",
+            false => "choice",
+        }
+    }
+
     /// The means of a point for the same work.
     pub fn mean(&self, index: usize) -> Option<&Outcome> {
         self.comparison.mean(index)

@@ -18,6 +18,11 @@ pub fn amount(value: f64, unit: &str) -> String {
     };
     match unit {
         "" => number(scaled),
+        // A small sum of money or time has its four digits too.
+        unit if !takes_prefix && scaled != 0.0 && scaled.abs() < 0.1 => {
+            let digits = 3 - scaled.abs().log10().floor() as i32;
+            format!("{scaled:.0$} {unit}", digits.clamp(4, 12) as usize)
+        }
         unit => format!("{} {prefix}{unit}", number(scaled)),
     }
 }
@@ -113,5 +118,7 @@ mod tests {
         assert_eq!(amount(0.92, ""), "0.92");
         assert_eq!(amount(264.1, "s"), "264.1 s");
         assert_eq!(amount(0.0012, "J/item"), "1.2 mJ/item");
+        assert_eq!(amount(0.003_993_4, "EUR"), "0.003993 EUR");
+        assert_eq!(amount(0.0, "EUR"), "0 EUR");
     }
 }

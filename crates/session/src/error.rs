@@ -74,6 +74,9 @@ pub enum SessionError {
         "--simulate needs a workload: add --network NAME (`sweetspot simulate --list` shows them)"
     )]
     NoNetwork,
+    /// A description of a network.
+    #[error(transparent)]
+    Network(#[from] sweetspot_network::NetworkError),
     /// The study.
     #[error(transparent)]
     Store(#[from] sweetspot_study::StoreError),

@@ -20,7 +20,7 @@ pub struct NetworkArgs {
     pub network: Option<String>,
 
     /// List the built-in networks with their parameters and multiply-accumulates.
-    #[arg(long, conflicts_with = "network")]
+    #[arg(long, conflicts_with_all = ["network", "export_json", "export_csv", "export_md"])]
     pub list: bool,
 
     /// Rows of the table: each layer, or layers of a kind together.

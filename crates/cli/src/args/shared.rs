@@ -118,14 +118,24 @@ pub struct QuestionArgs {
     pub limit: Vec<Limit>,
 
     /// For the objective cost: the price of a kWh.
-    #[arg(long, value_name = "PRICE", help_heading = "Answer")]
+    #[arg(
+        long,
+        value_name = "PRICE",
+        allow_negative_numbers = true,
+        help_heading = "Answer"
+    )]
     pub price_per_kwh: Option<f64>,
 
     /// For the objective cost: the price of a GPU for an hour.
-    #[arg(long, value_name = "PRICE", help_heading = "Answer")]
+    #[arg(
+        long,
+        value_name = "PRICE",
+        allow_negative_numbers = true,
+        help_heading = "Answer"
+    )]
     pub price_per_gpu_hour: Option<f64>,
 
-    /// For the objective cost: what prices are in.
+    /// For the objective cost: what prices are in [default: EUR].
     #[arg(
         long,
         value_name = "NAME",
@@ -137,7 +147,12 @@ pub struct QuestionArgs {
 
     /// For the objective carbon: grams of CO2 for a kWh, one number, or 24 by the hour of day with commas
     /// between.
-    #[arg(long, value_name = "GRAMS", help_heading = "Answer")]
+    #[arg(
+        long,
+        value_name = "GRAMS",
+        allow_negative_numbers = true,
+        help_heading = "Answer"
+    )]
     pub carbon: Option<CarbonIntensity>,
 
     /// For the objective carbon by the hour: when the job is to start, 14:30.

@@ -94,6 +94,24 @@ fn a_limit_that_nothing_keeps_to_is_told_by_the_exit_code() {
 }
 
 #[test]
+fn what_is_named_and_has_no_value_is_told_by_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    caps(6).make(&folder.path().join("caps"));
+    for (args, words) in [
+        (["--objective", "cost"], "--price-per-kwh"),
+        (["--objective", "carbon"], "--carbon"),
+        (["--limit", "tme<=+5%"], "`tme<=+5%`"),
+        (["--energy-of", "node"], "No energy of node"),
+    ] {
+        let args = [&["report", "caps"][..], &args].concat();
+        let output = sweetspot(folder.path(), &args);
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
 fn an_axis_that_is_not_varied_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     caps(6).make(&folder.path().join("study"));

@@ -145,6 +145,11 @@ impl<'a> Compared<'a> {
             .collect();
         let axes = axes(studies);
         let mut notes = notes(studies);
+        for side in &sides {
+            if let Err(reason) = &side.view.choice {
+                notes.push(format!("Nothing to choose in {}: {reason}.", side.name));
+            }
+        }
         let per_item = sides.iter().all(|side| side.view.has_items());
         let measures = match per_item {
             true => vec![

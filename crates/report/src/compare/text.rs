@@ -67,10 +67,14 @@ fn names(compared: &Compared<'_>) -> String {
     let names = compared.sides.iter().map(|side| {
         let study = side.view.study;
         format!(
-            "{}: {}, {} configurations, energy of {}",
+            "{}: {}, {} {}, energy of {}",
             side.name,
             study.name(),
             study.points.len(),
+            match study.points.len() {
+                1 => "configuration",
+                _ => "configurations",
+            },
             study.energy_of()
         )
     });

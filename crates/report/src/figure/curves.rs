@@ -144,7 +144,11 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
         rules.push(Rule {
             upright: true,
             at,
-            label: format!("choice: {}", value_text(axis, &view.study.points[chosen])),
+            label: format!(
+                "{}: {}",
+                view.chosen_name(),
+                value_text(axis, &view.study.points[chosen])
+            ),
             hue: Hue::CHOICE,
         });
     }

@@ -59,7 +59,14 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
     Some(Figure {
         id: "phases".to_owned(),
         title: "Phases".to_owned(),
-        caption: "Mean time and energy of each phase, for the rows of the table.".to_owned(),
+        caption: match view.study.energy_of().to_string().as_str() {
+            "job-gpus" => {
+                "Mean time and energy of each phase, for the rows of the table.".to_owned()
+            }
+            other => format!(
+                "Mean time and energy of each phase, for the rows of the table. Energy is that of the job's GPUs: of {other} it is known for whole runs alone."
+            ),
+        },
         charts: vec![
             chart("Time [s]", "s", 1.0, &|phase| phase.time.get()),
             chart("Energy [kJ]", "J", 1e-3, &|phase| phase.energy.get()),

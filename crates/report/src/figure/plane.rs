@@ -84,8 +84,8 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         .filter(|chosen| Some(*chosen) != view.reference_index());
     lines.extend(chosen.and_then(of).map(|mut dot| {
         let name = dot.text.lines().next().unwrap_or_default();
-        let name = super::shortened(&format!("choice: {name}"), 40);
-        dot.text = format!("choice: {}", dot.text);
+        let name = super::shortened(&format!("{}: {name}", view.chosen_name()), 40);
+        dot.text = format!("{}: {}", view.chosen_name(), dot.text);
         mark(&name, Hue(1), dot)
     }));
     let chart = Chart {
@@ -106,8 +106,9 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         id: "energy-time".to_owned(),
         title: "Energy against time".to_owned(),
         caption: format!(
-            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a broken line the metric is better than there. The blue line is the Pareto front: nothing tried is both faster and thriftier. The large orange dot is the choice.{beyond}",
-            view.reference_setting()
+            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a broken line the metric is better than there. The blue line is the Pareto front: nothing tried is both faster and thriftier. The large orange dot is the {}.{beyond}",
+            view.reference_setting(),
+            view.chosen_name()
         ),
         charts: vec![chart],
     })

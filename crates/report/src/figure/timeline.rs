@@ -40,7 +40,10 @@ pub fn runs_to_show(view: &View<'_>, asked: &[u64]) -> Vec<(String, u64)> {
         && let Some(id) = first(&view.study.points[chosen])
         && Some(id) != reference
     {
-        found.push((format!("choice, {}", view.setting(chosen)), id));
+        found.push((
+            format!("{}, {}", view.chosen_name(), view.setting(chosen)),
+            id,
+        ));
     }
     found
 }

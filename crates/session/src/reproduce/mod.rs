@@ -15,6 +15,7 @@ mod power_capping_text;
 mod printed;
 mod row;
 mod study;
+mod table_1;
 mod table_11;
 
 pub use batch_sizer_2021::JobResult;

@@ -1,11 +1,11 @@
-//! Tables 4 to 9 and 11: a step of a batch on one, two and four GPUs, three runs each.
+//! Tables 3 to 9, 12 and 13: a step of a batch on one, two and four GPUs, three runs each.
 
 use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
 
 use super::Reproduction;
 use super::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows};
 use super::study::Runs;
-use super::table_11;
+use super::{table_1, table_11};
 use crate::SessionError;
 use crate::published::{
     StepCell, multi_gpu_2018, multi_gpu_2018_accuracy, multi_gpu_2018_averages,
@@ -28,7 +28,6 @@ const POWER: Kind = Kind::relative("power_w", "power [W]", 1.0, 0);
 const WHOLE_TIME: Kind = Kind::relative("time_s", "training [ks]", 1e-3, 1);
 const WHOLE_ENERGY: Kind = Kind::relative("energy_j", "training [MJ]", 1e-6, 2);
 const WHOLE_EDP: Kind = Kind::relative("edp_js", "training [MJ ks]", 1e-9, 1);
-const OPERATIONS: Kind = Kind::relative("operations", "operations [millions]", 1e-6, 2);
 const ITERATIONS: Kind = Kind::relative("iterations", "iterations", 1.0, 0);
 const ACCURACY: Kind = Kind::difference("accuracy", "accuracy [%]", 100.0, 1);
 
@@ -129,7 +128,7 @@ pub fn again(runs: &mut Runs) -> Result<Reproduction, SessionError> {
         }
     }
     let counts = multi_gpu_2018_counts()?;
-    let mut rows = table_1(&counts);
+    let mut rows = table_1::rows(&counts)?;
     rows.extend(table_3()?);
     for cell in &cells {
         rows.extend(step_rows(cell, &measured));
@@ -150,8 +149,8 @@ pub fn again(runs: &mut Runs) -> Result<Reproduction, SessionError> {
         rows,
         counted: Vec::new(),
         waits: vec![
-            "table 1 (operations and data of a network) waits for `sweetspot network`; table 11 takes the operations as printed".to_owned(),
-            "tables 12 and 13 (accuracy) need real training: a simulated GPU learns nothing".to_owned(),
+            "tables 12 and 13 (accuracy) need real training: a simulated GPU learns nothing"
+                .to_owned(),
         ],
         jobs: Vec::new(),
     })
@@ -167,23 +166,6 @@ pub fn find<'a>(
     measured.iter().find(|one| {
         one.gpu == gpu && one.network == network && one.gpus == gpus && one.batch == batch
     })
-}
-
-fn table_1(counts: &[crate::published::Count]) -> Vec<ReproducedRow> {
-    let mut rows = Rows::new("1");
-    for count in counts {
-        let labels = [("network", Label::from(count.network.as_str()))];
-        let printed = Some(1e6 * count.arithmetic_operations_millions);
-        let why = match count.network.as_str() {
-            "ResNetIm" => "fault of the table: no reading of the network reaches this number",
-            "2D-CNN" => "fault of the table: the count lacks one layer of 4096 x 4096",
-            "ResNet" => "fault of the table: so only with stride 2 in the first convolution",
-            _ => "as printed with groups of 2",
-        };
-        *rows.add(&labels, OPERATIONS, printed, None, Judgement::Shown) =
-            Some(format!("{why}; counting waits for `sweetspot network`"));
-    }
-    rows.rows
 }
 
 /// Iterations are epochs by items over the batch size: whole trainings below take them as printed.

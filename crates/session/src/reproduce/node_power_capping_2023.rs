@@ -170,7 +170,7 @@ fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
         .collect();
     vec![
         Conclusion::new(
-            "with 8 GPUs every metric is best at a cap of 160 to 200 W, not at the default of 260 W",
+            "with 8 GPUs every metric is best at a cap of 160 to 200 W (within 10 W here), not at the default of 260 W",
             caps.len() == 5 && caps.iter().all(|cap| (150.0..=210.0).contains(cap)),
             format!("{} W", text(&caps, 0)),
         ),

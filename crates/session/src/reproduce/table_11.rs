@@ -17,7 +17,7 @@ pub struct Tables<'a> {
 const HALF: f64 = 0.05;
 
 impl Tables<'_> {
-    /// Two operations for each that table 1 counts, over the joules of forward and backward on all GPUs.
+    /// Two operations for each that table 1 prints, over the joules of forward and backward on all GPUs.
     fn efficiency(&self, row: &Efficiency, joules: f64) -> Option<f64> {
         let name = row.network.as_deref()?;
         let count = self.counts.iter().find(|count| count.network == name)?;
