@@ -6,7 +6,7 @@ program = sys.argv[1]
 n.nvmlInit()
 gpu = n.nvmlDeviceGetHandleByIndex(0)
 sweep = [program, "sweep", "--simulate", "v100", "--network", "resnet50", "--repeat", "40", "--items", "3200",
-         "--power-cap", "160,230,300", "--export-json", "-"]
+         "--power-cap", "160,230,300", "--no-study", "--export-json", "-"]
 points = json.loads(subprocess.run(sweep, capture_output=True, text=True, check=True).stdout)["points"]
 expected = {p["settings"]["power_cap_w"]: (p["items_per_s"], p["energy_per_item_j"]) for p in points}
 for cap, (rate, energy) in expected.items():
