@@ -53,7 +53,11 @@ impl Default for Conduct<'_> {
     fn default() -> Self {
         Self {
             threads: NonZeroUsize::MIN,
-            guard: &|| std::process::Command::new("sweetspot"),
+            guard: &|| {
+                let mut guard = std::process::Command::new("sweetspot");
+                guard.arg("guard");
+                guard
+            },
             show_output: false,
         }
     }
