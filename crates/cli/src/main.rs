@@ -1,6 +1,7 @@
 //! The `sweetspot` program: flags become typed requests, answers become text and exit codes.
 
 mod args;
+mod ask;
 mod child;
 mod compare;
 mod export;

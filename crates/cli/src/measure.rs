@@ -164,7 +164,6 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
     };
     Ok(MeasureRequest {
         device: args.device,
-        command: args.cmd,
         runs: args.runs,
         warmup: args.warmup,
         prepare: args.prepare,
@@ -173,11 +172,7 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         progress: args.progress,
         method: args.method,
         keep_stdout,
-        quiet: false,
-        keep_output: false,
-        folder: None,
-        environment: Vec::new(),
-        timeout: None,
+        ..MeasureRequest::of(args.cmd)
     })
 }
 

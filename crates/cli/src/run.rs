@@ -6,9 +6,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use sweetspot_device::Settings;
 use sweetspot_guard::{Ended, GuardError};
-use sweetspot_measure::MethodChoice;
 use sweetspot_report::recommendation;
-use sweetspot_session::measure::{MeasureRequest, ProgressPattern, Window};
+use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
     Ran, RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
     serve_as_guard,
@@ -76,21 +75,9 @@ fn measured(
     documents: &Documents,
 ) -> Result<ExitCode> {
     let measure = MeasureRequest {
-        device: None,
-        command: Vec::new(),
-        runs: 1,
-        warmup: 0,
-        prepare: None,
-        window: Window::Run,
-        idle: false,
         progress,
-        method: MethodChoice::Auto,
         keep_stdout: documents.on_stdout(),
-        quiet: false,
-        keep_output: false,
-        folder: None,
-        environment: Vec::new(),
-        timeout: None,
+        ..MeasureRequest::of(request.command.clone())
     };
     let ran = match run_measured(request, &measure, &guard_program()?, &mut Line::new()) {
         Err(error) => return not_started(error),

@@ -1,6 +1,5 @@
 //! `sweetspot study` and `sweetspot task`.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,6 +11,7 @@ use sweetspot_study::{RunEnd, Store, is_study, read_plan_file, write_task};
 
 use crate::NOT_MET;
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
+use crate::ask::ask;
 use crate::child::by_signal;
 use crate::export::{StudyDocuments, print};
 use crate::progress::Bar;
@@ -119,21 +119,11 @@ fn delete(folder: &Path, yes: bool) -> Result<()> {
     let store = Store::take(folder)?;
     let runs = store.info()?.runs;
     if !yes {
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-            bail!(
-                "{} has {runs} runs: say --yes to delete it",
-                folder.display()
-            );
-        }
-        eprint!(
-            "sweetspot: delete {} with its {runs} runs? [y/N] ",
-            folder.display()
-        );
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().lock().read_line(&mut answer)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            bail!("nothing was deleted");
+        let folder = folder.display();
+        match ask(&format!("delete {folder} with its {runs} runs?"))? {
+            Some(true) => {}
+            Some(false) => bail!("nothing was deleted"),
+            None => bail!("{folder} has {runs} runs: say --yes to delete it"),
         }
     }
     store.delete()?;

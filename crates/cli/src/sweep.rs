@@ -1,8 +1,7 @@
 //! `sweetspot sweep`.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -13,6 +12,7 @@ use sweetspot_study::{AxisText, Definition, Outline, Store};
 
 use crate::NOT_MET;
 use crate::args::SweepArgs;
+use crate::ask::ask;
 use crate::child::by_signal;
 use crate::export::{Document, StudyDocuments, print};
 use crate::measure::not_measured;
@@ -281,18 +281,12 @@ fn confirm(args: &SweepArgs, runs: usize) -> Result<()> {
     if runs <= MANY || args.yes {
         return Ok(());
     }
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        bail!(
+    match ask(&format!("the study has {runs} runs: begin?"))? {
+        Some(true) => Ok(()),
+        Some(false) => bail!("nothing was run"),
+        None => bail!(
             "the study has {runs} runs, more than {MANY}: take a larger step or fewer repeats, or say --yes"
-        );
-    }
-    eprint!("sweetspot: the study has {runs} runs: begin? [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => bail!("nothing was run"),
+        ),
     }
 }
 
@@ -301,26 +295,23 @@ fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     if let Some(folder) = &args.study {
         return Ok(Store::create(folder, &sweep.outline)?);
     }
-    let base = PathBuf::from("studies");
+    let base = Path::new("studies");
+    let cannot = |folder: &Path| {
+        let folder = folder.display();
+        format!(
+            "cannot make {folder} for the study (--study names another place, --no-study keeps none)"
+        )
+    };
+    std::fs::create_dir_all(base).with_context(|| cannot(base))?;
     let name = sweep.name();
-    for number in 1.. {
-        let folder = base.join(match number {
-            1 => name.clone(),
-            number => format!("{name}-{number}"),
-        });
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    for name in std::iter::once(name.clone()).chain(numbered) {
+        let folder = base.join(name);
         // Whoever makes the folder has it.
-        std::fs::create_dir_all(&base).with_context(|| {
-            format!(
-                "cannot make {} for the study (--study names another place, --no-study keeps none)",
-                base.display()
-            )
-        })?;
         match std::fs::create_dir(&folder) {
             Ok(()) => return Ok(Store::create(&folder, &sweep.outline)?),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot make {} for the study (--study names another place, --no-study keeps none)", folder.display()));
-            }
+            Err(error) => return Err(error).with_context(|| cannot(&folder)),
         }
     }
     bail!("no name is left for a study")

@@ -2,9 +2,8 @@
 
 use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
-use sweetspot_study::Axis;
 
-use crate::choices::{axis_name, value_text};
+use crate::choices::{caveats, to_keep, to_set};
 use crate::view::View;
 use crate::words::{amount, listed, percent};
 
@@ -77,19 +76,7 @@ impl Answer {
             facts.push(("tied with".to_owned(), text));
         }
         facts.extend(left_out(view).map(|text| ("left out".to_owned(), text)));
-        let mut notes = Vec::new();
-        if choice.per_item {
-            notes.push(
-                "All runs took equally long, so that they are compared for the same number of items."
-                    .to_owned(),
-            );
-        }
-        if !choice.untold.is_empty() || choice.value.runs < 2 {
-            notes.push(
-                "With one run each, differences cannot be told from noise: use --repeat."
-                    .to_owned(),
-            );
-        }
+        let mut notes: Vec<String> = caveats(choice).into_iter().map(str::to_owned).collect();
         notes.extend(warnings(view));
         Self {
             headline: headline(view, choice.candidate, keep),
@@ -116,28 +103,10 @@ fn time_alone(view: &View<'_>, keep: bool) -> Option<Ratio> {
 }
 
 fn headline(view: &View<'_>, chosen: usize, keep: bool) -> String {
-    if keep {
-        return match view.varied.as_slice() {
-            [Axis::Gpus | Axis::Parameter(_)] => {
-                format!("Keep the default of {}", view.reference_setting())
-            }
-            [only] => format!(
-                "Keep the default {} of {}",
-                axis_name(only),
-                view.reference_setting()
-            ),
-            _ => format!("Keep the defaults: {}", view.reference_setting()),
-        };
-    }
-    let point = &view.study.points[chosen];
-    let all = view.varied.iter().map(|axis| {
-        let value = value_text(axis, point);
-        match axis {
-            Axis::Gpus | Axis::Parameter(_) => format!("use {value}"),
-            _ => format!("set the {} to {value}", axis_name(axis)),
-        }
-    });
-    let text = all.collect::<Vec<_>>().join(", ");
+    let text = match keep {
+        true => to_keep(&view.varied, &view.study.reference),
+        false => to_set(&view.varied, &view.study.points[chosen]),
+    };
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()

@@ -1,7 +1,7 @@
 //! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
 
-use sweetspot_decide::{Objective, Outcome, Question};
-use sweetspot_quantity::{Joules, Ratio, Seconds};
+use sweetspot_decide::{Choice, Objective, Outcome, Question};
+use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
 /// A setting and what it was chosen for.
@@ -36,8 +36,8 @@ pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
         Some(Row {
             label,
             point,
-            energy: against.and_then(|against| change_of(outcome.energy?, against.energy?)),
-            time: against.and_then(|against| change_of_time(outcome.time, against.time)),
+            energy: against.and_then(|against| less_one(outcome.energy? / against.energy?)),
+            time: against.and_then(|against| less_one(outcome.time / against.time)),
             outcome,
         })
     };
@@ -60,13 +60,8 @@ pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
     rows
 }
 
-fn change_of(here: Joules, there: Joules) -> Option<Ratio> {
-    let ratio = here / there;
-    ratio.is_finite().then(|| ratio - Ratio::new(1.0))
-}
-
-fn change_of_time(here: Seconds, there: Seconds) -> Option<Ratio> {
-    let ratio = here / there;
+/// By how much it is more than one, where it is anything.
+fn less_one(ratio: Ratio) -> Option<Ratio> {
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
 
@@ -100,21 +95,11 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     let point = &study.points[choice.candidate];
     let is_reference = point.configuration == study.reference.configuration;
     if is_reference || choice.reference_is_as_good() == Some(true) {
-        let knob = match varied.as_slice() {
-            [only] => format!("default {}", axis_name(only)),
-            _ => "defaults".to_owned(),
-        };
         return format!(
-            "Recommendation: keep the {knob} of {default}: no other tried is significantly better in {objective}."
+            "Recommendation: {}: no other tried is significantly better in {objective}.",
+            to_keep(&varied, &study.reference)
         );
     }
-    let to_set = varied.iter().map(|axis| {
-        let value = value_text(axis, point);
-        match axis {
-            Axis::Gpus | Axis::Parameter(_) => format!("use {value}"),
-            _ => format!("set the {} to {value}", axis_name(axis)),
-        }
-    });
     let limits: String = question
         .limits
         .iter()
@@ -128,17 +113,50 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
         .collect();
     let mut text = format!(
         "Recommendation: {} (best {objective}{limits}){gain}.{}",
-        to_set.collect::<Vec<_>>().join(", "),
+        to_set(&varied, point),
         as_good(&ties),
     );
-    if choice.per_item {
-        text +=
-            " All runs took equally long, so that they are compared for the same number of items.";
-    }
-    if !choice.untold.is_empty() || choice.value.runs < 2 {
-        text += " With one run each, differences cannot be told from noise: use --repeat.";
+    for caveat in caveats(&choice) {
+        text += &format!(" {caveat}");
     }
     text
+}
+
+/// What is to be known about a choice.
+pub fn caveats(choice: &Choice) -> Vec<&'static str> {
+    let mut told = Vec::new();
+    if choice.per_item {
+        told.push(
+            "All runs took equally long, so that they are compared for the same number of items.",
+        );
+    }
+    if !choice.untold.is_empty() || choice.value.runs < 2 {
+        told.push("With one run each, differences cannot be told from noise: use --repeat.");
+    }
+    told
+}
+
+/// What to do to come to a point.
+pub fn to_set(varied: &[Axis], point: &Point) -> String {
+    let each = varied.iter().map(|axis| {
+        let value = value_text(axis, point);
+        match axis {
+            Axis::Gpus | Axis::Parameter(_) => format!("use {value}"),
+            _ => format!("set the {} to {value}", axis_name(axis)),
+        }
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// What to do to stay at the reference.
+pub fn to_keep(varied: &[Axis], reference: &Point) -> String {
+    let default = setting(varied, reference);
+    match varied {
+        // Its value says already what it is.
+        [Axis::Gpus | Axis::Parameter(_)] => format!("keep the default of {default}"),
+        [only] => format!("keep the default {} of {default}", axis_name(only)),
+        _ => format!("keep the defaults of {default}"),
+    }
 }
 
 /// `26.8 % less energy and 18.8 % more time`.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use sweetspot_decide::Question;
-use sweetspot_quantity::Ratio;
 use sweetspot_study::Study;
 
 use crate::answer::Answer;
@@ -11,7 +10,7 @@ use crate::choices::{axis_name, choices, setting};
 use crate::groups::Grouped;
 use crate::ranges::{Better, better};
 use crate::table::Rows;
-use crate::terminal::{rows, shortfalls, title};
+use crate::terminal::{RESULTS, results, rows, shortfalls, title};
 use crate::view::View;
 use crate::words::{COLUMNS, wrapped};
 
@@ -101,34 +100,15 @@ fn table(view: &View<'_>) -> String {
     if usual.lines().all(|line| line.chars().count() <= COLUMNS) {
         return usual;
     }
-    let mut rows = Rows::new(&[
-        "Target metric",
-        "Setting",
-        "Average power\n[W]",
-        "Energy\n[kJ]",
-        "vs default\n[%]",
-        "Time\n[s]",
-        "vs default\n[%]",
-    ])
-    .with_texts(2);
+    let headings: Vec<&str> = ["Target metric", "Setting"]
+        .into_iter()
+        .chain(RESULTS)
+        .collect();
+    let mut rows = Rows::new(&headings).with_texts(2);
     for (index, row) in choices(view.study, view.question).into_iter().enumerate() {
-        let percent = |ratio: Option<Ratio>| match ratio {
-            Some(ratio) if index > 0 => format!("{:+.1}", 100.0 * ratio.get()),
-            _ => "-".to_owned(),
-        };
-        let energy = row.outcome.energy.map(|energy| energy.get());
-        let power = energy.map(|energy| energy / row.outcome.time.get());
-        let power = power.filter(|power| power.is_finite());
-        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        rows.push(vec![
-            row.label.clone(),
-            setting(&view.varied, row.point),
-            known(power.map(|power| format!("{power:.1}"))),
-            known(energy.map(|energy| format!("{:.3}", energy / 1e3))),
-            percent(row.energy),
-            format!("{:.1}", row.outcome.time.get()),
-            percent(row.time),
-        ]);
+        let mut cells = vec![row.label.clone(), setting(&view.varied, row.point)];
+        cells.extend(results(&row, index == 0));
+        rows.push(cells);
     }
     rows.terminal()
 }

@@ -80,30 +80,22 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
         plan.order,
     ));
     let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
-    if let Some(simulated) = estimate.simulated {
-        lines.push(format!(
-            "{} of GPU time, computed in seconds",
-            time(simulated.get())
-        ));
-    }
-    if let Some(besides) = estimate.besides {
-        let warmups = outline.definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
-        let least = if plan.until.is_some() {
-            "at least "
-        } else {
-            ""
-        };
-        lines.push(format!(
-            "{} for settling, and {least}{} times the command's own time{}",
-            time(besides.get()),
-            plan.len() + warmups,
-            if outline.definition.cool_to.is_some() {
-                ", and cooling down"
-            } else {
-                ""
-            },
-        ));
-    }
+    lines.push(match estimate {
+        Estimate::Simulated(gpus) => {
+            format!("{} of GPU time, computed in seconds", time(gpus.get()))
+        }
+        Estimate::Besides(settling) => {
+            let definition = &outline.definition;
+            let warmups = definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
+            let least = plan.until.map_or("", |_| "at least ");
+            let cooling = definition.cool_to.map_or("", |_| ", and cooling down");
+            format!(
+                "{} for settling, and {least}{} times the command's own time{cooling}",
+                time(settling.get()),
+                plan.len() + warmups,
+            )
+        }
+    });
     if let Some(command) = &subject.workload.command
         && let Ok(filled) = sweetspot_study::fill(command, &plan.configurations[0])
     {

@@ -5,22 +5,21 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
 
-use crate::choices::{axis_name, cell, choices, heading, recommendation, setting};
+use crate::choices::{Row, axis_name, cell, choices, heading, recommendation, setting};
 use crate::table::Rows;
 
 /// For a terminal.
 pub fn study_text(study: &Study, question: &Question) -> String {
-    let mut parts = vec![title(study), rows(study, question).terminal()];
-    parts.extend(failures(study));
-    parts.extend(no_reference(study));
-    parts.extend(shortfalls(study));
-    parts.push(recommendation(study, question));
-    parts.join("\n\n") + "\n"
+    with_table(study, question, rows(study, question).terminal())
 }
 
 /// For a document.
 pub fn study_markdown(study: &Study, question: &Question) -> String {
-    let mut parts = vec![title(study), rows(study, question).markdown()];
+    with_table(study, question, rows(study, question).markdown())
+}
+
+fn with_table(study: &Study, question: &Question, table: String) -> String {
+    let mut parts = vec![title(study), table];
     parts.extend(failures(study));
     parts.extend(no_reference(study));
     parts.extend(shortfalls(study));
@@ -80,40 +79,44 @@ pub(crate) fn rows(study: &Study, question: &Question) -> Rows {
     let varied = study.varied();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
-    let results = [
-        "Average power\n[W]",
-        "Energy\n[kJ]",
-        "vs default\n[%]",
-        "Time\n[s]",
-        "vs default\n[%]",
-    ];
-    headings.extend(results.map(str::to_owned));
+    headings.extend(RESULTS.map(str::to_owned));
     let mut rows = Rows::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for (index, choice) in choices(study, question).into_iter().enumerate() {
-        let percent = |ratio: Option<Ratio>| match ratio {
-            Some(ratio) if index > 0 => format!("{:+.1}", 100.0 * ratio.get()),
-            _ => "-".to_owned(),
-        };
-        let outcome = &choice.outcome;
-        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let power = outcome.energy.map(|energy| (energy / outcome.time).get());
-        let power = power.filter(|power| power.is_finite());
-        let mut row = vec![choice.label.clone()];
-        row.extend(varied.iter().map(|axis| cell(axis, choice.point)));
-        row.extend([
-            known(power.map(|power| format!("{power:.1}"))),
-            known(
-                outcome
-                    .energy
-                    .map(|energy| format!("{:.3}", energy.get() / 1e3)),
-            ),
-            percent(choice.energy),
-            format!("{:.1}", outcome.time.get()),
-            percent(choice.time),
-        ]);
-        rows.push(row);
+    for (index, row) in choices(study, question).into_iter().enumerate() {
+        let mut cells = vec![row.label.clone()];
+        cells.extend(varied.iter().map(|axis| cell(axis, row.point)));
+        cells.extend(results(&row, index == 0));
+        rows.push(cells);
     }
     rows
+}
+
+/// The columns of what a setting came to.
+pub(crate) const RESULTS: [&str; 5] = [
+    "Average power\n[W]",
+    "Energy\n[kJ]",
+    "vs default\n[%]",
+    "Time\n[s]",
+    "vs default\n[%]",
+];
+
+/// What a setting came to; the reference is not compared with itself.
+pub(crate) fn results(row: &Row<'_>, is_reference: bool) -> [String; 5] {
+    let percent = |ratio: Option<Ratio>| match ratio {
+        Some(ratio) if !is_reference => format!("{:+.1}", 100.0 * ratio.get()),
+        _ => "-".to_owned(),
+    };
+    let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let outcome = &row.outcome;
+    let power = outcome.energy.map(|energy| (energy / outcome.time).get());
+    let power = power.filter(|power| power.is_finite());
+    let energy = outcome.energy.map(|energy| energy.get() / 1e3);
+    [
+        known(power.map(|power| format!("{power:.1}"))),
+        known(energy.map(|energy| format!("{energy:.3}"))),
+        percent(row.energy),
+        format!("{:.1}", outcome.time.get()),
+        percent(row.time),
+    ]
 }
 
 pub(crate) fn failures(study: &Study) -> Option<String> {

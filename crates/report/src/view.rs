@@ -40,6 +40,12 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The other axes with several values.
+    pub fn others(&self, axis: &Axis) -> Vec<Axis> {
+        let others = self.varied.iter().filter(|other| *other != axis);
+        others.cloned().collect()
+    }
+
     /// Where the knobs of a point stand.
     pub fn setting(&self, index: usize) -> String {
         setting(&self.varied, &self.study.points[index])

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sweetspot_backend_nvml::{Nvml, NvmlGpu};
-use sweetspot_device::{Device, DeviceId};
+use sweetspot_device::{Descriptor, Device, DeviceId};
 use sweetspot_guard::{Controlled, Journal, JournalError, Left, restore_left, serve};
 use sweetspot_sim_host::ENVIRONMENT;
 
@@ -85,6 +85,20 @@ pub(crate) fn select(
         .into_iter()
         .filter_map(|place| gpus[place].take())
         .collect())
+}
+
+/// What tells a job which GPUs it has, in the order of NVML's indices.
+pub(crate) fn visible(gpus: &[NvmlGpu]) -> [(String, String); 2] {
+    let indices: Vec<String> = gpus.iter().map(|gpu| gpu.index().to_string()).collect();
+    [
+        ("CUDA_VISIBLE_DEVICES".to_owned(), indices.join(",")),
+        ("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()),
+    ]
+}
+
+/// Each as it describes itself.
+pub(crate) fn descriptors(gpus: &[NvmlGpu]) -> Vec<Descriptor> {
+    gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
 }
 
 /// By index, by UUID, or by the beginning of one, as CUDA has it.

@@ -15,6 +15,9 @@ use sweetspot_guard::{Guard, GuardError, Journal, adopt_orphans, end_all, not_ig
 use crate::SessionError;
 use crate::gpus::guard_folder;
 
+/// How long a workload may take to end after a signal.
+pub const GRACE: Duration = Duration::from_secs(5);
+
 /// The program that serves as guard.
 pub type GuardProgram<'a> = &'a dyn Fn() -> Command;
 

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::time::Duration;
 
 use rustix::process::getpgrp;
 use sweetspot_backend_nvml::NvmlGpu;
@@ -12,8 +11,8 @@ use sweetspot_quantity::Quantity;
 use sweetspot_study::{Configuration, environment, fill};
 
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, open_nvml, select};
-use crate::lease::{GuardProgram, Lease, note_signals};
+use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
+use crate::lease::{GRACE, GuardProgram, Lease, note_signals};
 use crate::measure::{
     Attention, MeasureRequest, Measurement, OwnChildren, Recording, Watch, measure_on,
 };
@@ -49,9 +48,6 @@ pub struct RanMeasured {
     /// What it came to, where it got so far.
     pub measured: Option<(Measurement, Recording)>,
 }
-
-/// How long a workload may take to end after a signal.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs it. `guard` makes the program that serves as guard; `tell` takes what the user should know.
 pub fn run(
@@ -168,10 +164,8 @@ impl RunRequest {
         if !self.is_chosen {
             return Vec::new();
         }
-        let visible: Vec<String> = gpus.iter().map(|gpu| gpu.index().to_string()).collect();
         let mut variables = environment(&self.resolved(gpus));
-        variables.push(("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
-        variables.push(("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()));
+        variables.extend(visible(gpus));
         variables
     }
 }
@@ -222,7 +216,7 @@ fn at_settings<T>(
     tell: &mut dyn FnMut(&str),
     work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
 ) -> Result<(Result<T, i32>, bool), SessionError> {
-    let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
+    let devices = descriptors(gpus);
     let mut lease = match Lease::take(&devices, guard, tell) {
         Err(SessionError::Interrupted(signal)) => return Ok((Err(signal), true)),
         lease => lease?,

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
-use crate::tools::{settings, sweep, writes};
+use crate::tools::{settings, sweep, words, writes};
 
 /// One line that says these words, and nothing is left behind.
 fn refused(output: &Output, folder: &Path, words: &str) {
@@ -163,19 +163,8 @@ fn files_that_are_no_studies() {
         there,
         "the study in other",
     );
-    let made = [
-        "sweep",
-        "--simulate",
-        "v100",
-        "--network",
-        "alexnet",
-        "--power-cap",
-        "150",
-        "--repeat",
-        "1",
-        "--study",
-        "st",
-    ];
+    let made =
+        words("sweep --simulate v100 --network alexnet --power-cap 150 --repeat 1 --study st");
     assert!(sweetspot(there, &made).status.success());
     refused(
         &sweetspot(there, &made),
@@ -204,18 +193,9 @@ fn a_second_sweep_on_the_same_device_is_told_who_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = host
         .sweetspot()
-        .args([
-            "sweep",
-            "--power-cap",
-            "160",
-            "--repeat",
-            "1",
-            "--study",
-            "first",
-            "--",
-            "sleep",
-            "3",
-        ])
+        .args(words(
+            "sweep --power-cap 160 --repeat 1 --study first -- sleep 3",
+        ))
         .current_dir(folder.path())
         .stdout(std::process::Stdio::null())
         .spawn()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
-use crate::tools::{exported, on, set_cap, settings, sweep, writes};
+use crate::tools::{exported, on, set_cap, settings, sweep, words, writes};
 
 #[test]
 fn a_resume_keeps_to_read_only() {
@@ -74,17 +74,7 @@ fn a_folder_with_something_in_it_is_left_alone() {
     let there = folder.path().join("mine");
     std::fs::create_dir_all(there.join("samples")).unwrap();
     std::fs::write(there.join("samples/mine.csv"), "x").unwrap();
-    let args = [
-        "sweep",
-        "--simulate",
-        "v100",
-        "--network",
-        "alexnet",
-        "--repeat",
-        "1",
-        "--study",
-        "mine",
-    ];
+    let args = words("sweep --simulate v100 --network alexnet --repeat 1 --study mine");
     let output = sweetspot(folder.path(), &args);
     assert!(
         text(&output.stderr).contains("mine is not empty"),
@@ -190,20 +180,8 @@ fn a_cap_that_the_workload_changes_is_told_and_put_back() {
 fn a_timeout_without_a_guard_and_processes_left_behind() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--read-only",
-        "--axis",
-        "x=1,2",
-        "--repeat",
-        "1",
-        "--timeout",
-        "500ms",
-        "--settle",
-        "0",
-        "--study",
-        "st",
-        "--",
-    ];
+    let args =
+        words("--read-only --axis x=1,2 --repeat 1 --timeout 500ms --settle 0 --study st --");
     let slow = sweep(&host, folder.path(), &[&args[..], &["sleep", "5"]].concat());
     assert!(
         text(&slow.stderr).contains("timeout"),
@@ -325,17 +303,7 @@ fn nonsense_in_a_study_file_is_refused_like_nonsense_in_flags() {
 fn a_chosen_configuration_of_a_simulated_study_fits_the_machine_at_hand() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "sweep",
-        "--simulate",
-        "v100",
-        "--network",
-        "resnet50",
-        "--power-cap",
-        "150,300",
-        "--study",
-        "st",
-    ];
+    let args = words("sweep --simulate v100 --network resnet50 --power-cap 150,300 --study st");
     assert!(sweetspot(folder.path(), &args).status.success());
     let args = [
         "run",

@@ -2,24 +2,16 @@
 
 use crate::common::text;
 use crate::host::TestHost;
-use crate::tools::{exported, is_running, number, on, set_cap, settings, sweep, workload, writes};
+use crate::tools::{
+    exported, is_running, number, on, set_cap, settings, sweep, words, workload, writes,
+};
 
 #[test]
 fn a_lower_cap_saves_energy_and_everything_is_put_back() {
     let host = TestHost::new("v100");
     set_cap(&host, 250.0);
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--power-cap",
-        "150,300",
-        "--repeat",
-        "2",
-        "--settle",
-        "200ms",
-        "--study",
-        "st",
-        "--",
-    ];
+    let args = words("--power-cap 150,300 --repeat 2 --settle 200ms --study st --");
     let output = sweep(
         &host,
         folder.path(),
@@ -138,20 +130,7 @@ fn gpus_and_parameters_reach_the_command() {
 fn each_gpu_can_have_a_cap_of_its_own() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--power-cap",
-        "150/250,200",
-        "--gpus",
-        "2",
-        "--repeat",
-        "1",
-        "--settle",
-        "0",
-        "--study",
-        "st",
-        "--",
-        "true",
-    ];
+    let args = words("--power-cap 150/250,200 --gpus 2 --repeat 1 --settle 0 --study st -- true");
     let output = sweep(&host, folder.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let written = writes(&host);
@@ -214,19 +193,7 @@ fn what_fails_is_told_and_the_sweep_goes_on() {
 fn without_a_right_to_set_anything_parameters_can_be_swept() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--read-only",
-        "--axis",
-        "batch=1,2",
-        "--repeat",
-        "1",
-        "--settle",
-        "0",
-        "--study",
-        "st",
-        "--",
-        "true",
-    ];
+    let args = words("--read-only --axis batch=1,2 --repeat 1 --settle 0 --study st -- true");
     let output = sweep(&host, folder.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(writes(&host), "");
@@ -243,17 +210,7 @@ fn without_a_right_to_set_anything_parameters_can_be_swept() {
 fn the_setting_that_a_study_chose_is_run_and_measured() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--power-cap",
-        "150,200,300",
-        "--repeat",
-        "3",
-        "--settle",
-        "100ms",
-        "--study",
-        "st",
-        "--",
-    ];
+    let args = words("--power-cap 150,200,300 --repeat 3 --settle 100ms --study st --");
     let output = sweep(
         &host,
         folder.path(),
@@ -303,32 +260,11 @@ fn a_cap_that_the_board_does_not_enforce_is_recorded_with_its_reason() {
     let profile = folder.path().join("my.toml");
     std::fs::write(&profile, format!("{v100}\n{fault}")).unwrap();
     let host = TestHost::new(profile.to_str().unwrap());
-    let args = [
-        "--power-cap",
-        "200,260",
-        "--order",
-        "as-given",
-        "--repeat",
-        "2",
-        "--settle",
-        "0",
-        "--study",
-        "st",
-        "--",
-        "true",
-    ];
+    let args =
+        words("--power-cap 200,260 --order as-given --repeat 2 --settle 0 --study st -- true");
     let real = sweep(&host, folder.path(), &args);
-    let args = [
-        "sweep",
-        "--simulate",
-        "my.toml",
-        "--network",
-        "resnet50",
-        "--power-cap",
-        "200,260",
-        "--study",
-        "virtual",
-    ];
+    let args =
+        words("sweep --simulate my.toml --network resnet50 --power-cap 200,260 --study virtual");
     let simulated = crate::common::sweetspot(folder.path(), &args);
     for (output, name) in [(real, "st"), (simulated, "virtual")] {
         let shown = text(&output.stdout);

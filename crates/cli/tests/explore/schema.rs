@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
-use crate::tools::{sweep, workload};
+use crate::tools::{sweep, words, workload};
 
 fn schema() -> jsonschema::Validator {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/study.schema.json");
@@ -25,45 +25,15 @@ fn check(document: &[u8]) -> Value {
 #[test]
 fn simulated_studies_are_as_the_schema_says() {
     let folder = tempfile::tempdir().unwrap();
-    let studies: [&[&str]; 4] = [
-        &["--simulate", "v100", "--network", "resnet50"],
-        &[
-            "--simulate",
-            "tesla_p100",
-            "--network",
-            "vgg16",
-            "--infer",
-            "--core-clock",
-            "all",
-            "--repeat",
-            "1",
-        ],
-        &[
-            "--node",
-            "node_power_capping_2023",
-            "--network",
-            "xception",
-            "--gpus",
-            "1,8",
-            "--energy-of",
-            "node",
-        ],
-        &[
-            "--simulate",
-            "v100",
-            "--network",
-            "resnet50",
-            "--axis",
-            "batch=64,100000",
-            "--power-cap",
-            "200",
-        ],
+    let studies = [
+        "--simulate v100 --network resnet50",
+        "--simulate tesla_p100 --network vgg16 --infer --core-clock all --repeat 1",
+        "--node node_power_capping_2023 --network xception --gpus 1,8 --energy-of node",
+        "--simulate v100 --network resnet50 --axis batch=64,100000 --power-cap 200",
     ];
     for args in studies {
-        let output = sweetspot(
-            folder.path(),
-            &[&["sweep", "--no-study", "--export-json", "-"], args].concat(),
-        );
+        let line = format!("sweep --no-study --export-json - {args}");
+        let output = sweetspot(folder.path(), &words(&line));
         let study = check(&output.stdout);
         let points = study["points"].as_array().unwrap();
         assert!(
@@ -78,21 +48,9 @@ fn simulated_studies_are_as_the_schema_says() {
 fn a_measured_study_is_as_the_schema_says() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--power-cap",
-        "160,200/250",
-        "--gpus",
-        "2",
-        "--axis",
-        "batch=32",
-        "--repeat",
-        "2",
-        "--settle",
-        "0",
-        "--export-json",
-        "-",
-        "--",
-    ];
+    let args = words(
+        "--power-cap 160,200/250 --gpus 2 --axis batch=32 --repeat 2 --settle 0 --export-json - --",
+    );
     let output = sweep(&host, folder.path(), &[&args[..], &workload("64")].concat());
     let study = check(&output.stdout);
     assert_eq!(study["points"].as_array().unwrap().len(), 2);
@@ -101,18 +59,8 @@ fn a_measured_study_is_as_the_schema_says() {
 #[test]
 fn the_schema_refuses_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "sweep",
-        "--no-study",
-        "--simulate",
-        "v100",
-        "--network",
-        "alexnet",
-        "--power-cap",
-        "200",
-        "--export-json",
-        "-",
-    ];
+    let args =
+        words("sweep --no-study --simulate v100 --network alexnet --power-cap 200 --export-json -");
     let good = check(&sweetspot(folder.path(), &args).stdout);
     let breaks: [fn(&mut Value); 5] = [
         |study| study["schema"] = "sweetspot.study/2".into(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
-use crate::tools::{exported, on, sweep, workload};
+use crate::tools::{exported, on, sweep, words, workload};
 
 const SIMULATED: [&str; 8] = [
     "sweep",
@@ -21,16 +21,7 @@ const SIMULATED: [&str; 8] = [
 #[test]
 fn a_killed_simulated_study_goes_on_to_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--simulate",
-        "v100",
-        "--network",
-        "vgg19",
-        "--repeat",
-        "6",
-        "--threads",
-        "2",
-    ];
+    let args = words("--simulate v100 --network vgg19 --repeat 6 --threads 2");
     let whole = [&["sweep"], &args[..], &["--study", "whole"]].concat();
     assert!(sweetspot(folder.path(), &whole).status.success());
     let expected = exported(folder.path(), "whole");
@@ -87,14 +78,7 @@ fn every_run_alone_and_gathered_is_the_same_study() {
         .unwrap();
     }
     let database = rusqlite::Connection::open(folder.path().join("tasks/study.db")).unwrap();
-    for table in [
-        "run_device",
-        "run_phase",
-        "run_value",
-        "run_enforced",
-        "run_warning",
-        "run",
-    ] {
+    for table in words("run_device run_phase run_value run_enforced run_warning run") {
         database
             .execute(&format!("DELETE FROM {table}"), [])
             .unwrap();
@@ -135,17 +119,7 @@ fn every_run_alone_and_gathered_is_the_same_study() {
 fn a_task_of_a_real_command_takes_its_own_lease() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--power-cap",
-        "150,300",
-        "--repeat",
-        "1",
-        "--settle",
-        "0",
-        "--study",
-        "st",
-        "--",
-    ];
+    let args = words("--power-cap 150,300 --repeat 1 --settle 0 --study st --");
     let output = sweep(&host, folder.path(), &[&args[..], &workload("64")].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let output = on(&host, folder.path(), &["task", "st", "0"]);
@@ -165,16 +139,7 @@ fn a_task_of_a_real_command_takes_its_own_lease() {
 #[test]
 fn until_the_mean_is_known_well_enough() {
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "--repeat",
-        "2",
-        "--until",
-        "0.2%",
-        "--at-most",
-        "40",
-        "--study",
-        "st",
-    ];
+    let args = words("--repeat 2 --until 0.2% --at-most 40 --study st");
     let output = sweetspot(folder.path(), &[&SIMULATED[..7], &args].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let study = exported(folder.path(), "st");
@@ -217,14 +182,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
     );
     let show = text(&sweetspot(there, &["study", "show", "alexnet-v100"]).stdout);
     assert!(show.contains("6 of 6 runs there"), "{show}");
-    let merge = [
-        "study",
-        "merge",
-        "alexnet-v100",
-        "alexnet-v100-2",
-        "--output",
-        "both",
-    ];
+    let merge = words("study merge alexnet-v100 alexnet-v100-2 --output both");
     let merged = sweetspot(there, &merge);
     assert!(merged.status.success(), "{}", text(&merged.stderr));
     let study = exported(there, "both");
@@ -245,17 +203,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
     );
     let again = sweetspot(there, &merge);
     assert!(text(&again.stderr).contains("there is a study in both already"));
-    let other = [
-        "sweep",
-        "--simulate",
-        "v100",
-        "--network",
-        "vgg19",
-        "--power-cap",
-        "200",
-        "--repeat",
-        "1",
-    ];
+    let other = words("sweep --simulate v100 --network vgg19 --power-cap 200 --repeat 1");
     assert!(sweetspot(there, &other).status.success());
     let unlike = sweetspot(there, &["study", "merge", "both", "vgg19-v100", "-o", "x"]);
     assert!(

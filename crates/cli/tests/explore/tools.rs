@@ -10,6 +10,11 @@ use sweetspot_sim_host::Host;
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
 
+/// A command line's words.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// `sweep` on a host, in a folder.
 pub fn sweep(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
     on(host, folder, &[&["sweep"], args].concat())

@@ -44,6 +44,17 @@ pub struct Ruler {
     pub ends: Option<(f64, f64)>,
 }
 
+impl Ruler {
+    /// In proportion, from zero on.
+    pub fn from_zero(label: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            from_zero: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// How values become distances.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Kind {

@@ -29,12 +29,7 @@ fn curve(view: &View<'_>, axis: &Axis) -> Option<Figure> {
     let reference = &view.study.reference;
     let mut held: Vec<(&str, &Configuration)> = vec![("reference", &reference.configuration)];
     let chosen = view.chosen().map(|index| &view.study.points[index]);
-    let others: Vec<Axis> = view
-        .varied
-        .iter()
-        .filter(|other| *other != axis)
-        .cloned()
-        .collect();
+    let others = view.others(axis);
     if let Some(chosen) = chosen
         && others
             .iter()
@@ -109,12 +104,7 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
     if lines.is_empty() {
         return None;
     }
-    let others: Vec<Axis> = view
-        .varied
-        .iter()
-        .filter(|other| *other != axis)
-        .cloned()
-        .collect();
+    let others = view.others(axis);
     let title = match others.is_empty() {
         true => "Reference = 1".to_owned(),
         false => {

@@ -93,11 +93,7 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
                     kind: x.kind.clone(),
                     ..Ruler::default()
                 },
-                y: Ruler {
-                    label: title.to_owned(),
-                    from_zero: true,
-                    ..Ruler::default()
-                },
+                y: Ruler::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
             });

@@ -47,11 +47,7 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
             });
             Chart {
                 title: title.to_owned(),
-                x: Ruler {
-                    label: title.to_owned(),
-                    from_zero: true,
-                    ..Ruler::default()
-                },
+                x: Ruler::from_zero(title.to_owned()),
                 bars: bars.collect(),
                 ..Chart::default()
             }

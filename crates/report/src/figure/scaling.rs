@@ -19,12 +19,7 @@ pub fn scaling(view: &View<'_>) -> Vec<Figure> {
 }
 
 fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
-    let others: Vec<Axis> = view
-        .varied
-        .iter()
-        .filter(|other| *other != axis)
-        .cloned()
-        .collect();
+    let others = view.others(axis);
     let reference = &view.study.reference.configuration;
     let mut held: Vec<(String, Configuration)> =
         vec![(named(&others, reference), reference.clone())];
@@ -72,11 +67,7 @@ fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
             charts.push(Chart {
                 title: title.to_owned(),
                 x: view.ruler(axis),
-                y: Ruler {
-                    label: title.to_owned(),
-                    from_zero: true,
-                    ..Ruler::default()
-                },
+                y: Ruler::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
             });

@@ -95,16 +95,8 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
         }
         charts.push(Chart {
             title: title.to_owned(),
-            x: Ruler {
-                label: "Time [s]".to_owned(),
-                from_zero: true,
-                ..Ruler::default()
-            },
-            y: Ruler {
-                label: title.to_owned(),
-                from_zero: true,
-                ..Ruler::default()
-            },
+            x: Ruler::from_zero("Time [s]".to_owned()),
+            y: Ruler::from_zero(title.to_owned()),
             lines,
             ..Chart::default()
         });

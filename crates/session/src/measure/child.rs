@@ -20,7 +20,7 @@ use super::process::{Launch, Outlets, Output, Process, Starter, exit_code};
 use super::progress::Said;
 use super::{MeasureRequest, ProgressPattern, Watch, Window};
 use crate::SessionError;
-use crate::lease::{noted, pass_signal};
+use crate::lease::{GRACE, noted, pass_signal};
 
 /// What a run needs around it.
 pub struct Surroundings<'a> {
@@ -80,20 +80,24 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the last output of a command is waited for, where a process it left may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// Lets time pass, unless a signal comes.
+pub fn rest(until: Instant, mut signal: impl FnMut() -> Option<i32>) -> Result<(), SessionError> {
+    loop {
+        if let Some(signal) = signal() {
+            return Err(SessionError::Interrupted(signal));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+}
+
 impl Surroundings<'_> {
     /// Lets time pass, unless a signal comes.
     pub fn rest(&mut self, time: Duration) -> Result<(), SessionError> {
-        let until = std::time::Instant::now() + time;
-        loop {
-            if let Some(signal) = self.attention.signal() {
-                return Err(SessionError::Interrupted(signal));
-            }
-            let left = until.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(LOOK));
-        }
+        rest(Instant::now() + time, || self.attention.signal())
     }
 
     /// Runs the command that comes before each run. It reads nothing: the input is the command's.
@@ -291,9 +295,6 @@ impl Surroundings<'_> {
         }
     }
 }
-
-/// How long a workload may take to end after a signal.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What was heard of a run that is under way.
 struct Under {

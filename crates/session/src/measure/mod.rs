@@ -31,7 +31,7 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use crate::SessionError;
 use crate::gpus::{Slices, all_gpus, open_nvml, select};
-pub(crate) use child::{Attention, ChildRun, Surroundings};
+pub(crate) use child::{Attention, ChildRun, Surroundings, rest};
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_beside;
 pub(crate) use process::{OwnChildren, Starter};
@@ -69,6 +69,29 @@ pub struct MeasureRequest {
     pub environment: Vec<(String, String)>,
     /// The longest that a run may take.
     pub timeout: Option<Duration>,
+}
+
+impl MeasureRequest {
+    /// One run of a command, as plainly as can be.
+    pub fn of(command: Vec<OsString>) -> Self {
+        Self {
+            device: None,
+            command,
+            runs: 1,
+            warmup: 0,
+            prepare: None,
+            window: Window::Run,
+            idle: false,
+            progress: None,
+            method: MethodChoice::Auto,
+            keep_stdout: false,
+            quiet: false,
+            keep_output: false,
+            folder: None,
+            environment: Vec::new(),
+            timeout: None,
+        }
+    }
 }
 
 /// What happens while a command runs, for a line on a terminal.

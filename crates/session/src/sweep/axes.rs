@@ -7,9 +7,10 @@ use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange};
 use sweetspot_quantity::{Megahertz, Quantity, Watts, parse_bare};
 use sweetspot_study::{Axis, AxisError, AxisText, Configuration, Definition, parse_axis};
 
-use super::MOST_RUNS;
 use crate::SessionError;
 
+/// More runs than this in one study are a slip of the pen.
+const MOST_RUNS: usize = 1_000_000;
 /// The papers' step.
 const USUAL_STEP: Watts = Watts::new(5.0);
 

@@ -22,9 +22,6 @@ use crate::lease::GuardProgram;
 use real::Real;
 use simulated::Simulated;
 
-/// More runs than this in one study are a slip of the pen.
-const MOST_RUNS: usize = 1_000_000;
-
 /// A sweep that is ready to begin.
 pub struct Sweep {
     /// What it is.
@@ -82,11 +79,11 @@ impl Follow for () {
 
 /// How long a sweep would take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub enum Estimate {
     /// On simulated GPUs: how much of their time; computing it takes far less.
-    pub simulated: Option<Seconds>,
+    Simulated(Seconds),
     /// On real ones: what there is besides the command's own time.
-    pub besides: Option<Seconds>,
+    Besides(Seconds),
 }
 
 /// How far a sweep is.
@@ -106,20 +103,12 @@ impl Sweep {
     pub fn prepare(definition: &Definition) -> Result<Self, SessionError> {
         definition.check()?;
         let is_simulated = definition.simulate.is_some() || definition.node.is_some();
-        let sweep = match (&definition.command, is_simulated) {
-            (Some(_), true) => return Err(SessionError::CommandInVirtualTime),
-            (Some(_), false) => Real::prepare(definition)?,
-            (None, true) => Simulated::prepare(definition)?,
-            (None, false) => return Err(SessionError::NothingToRun),
-        };
-        let count = sweep.outline.plan.len();
-        if count > MOST_RUNS {
-            return Err(SessionError::TooManyRuns {
-                count,
-                limit: MOST_RUNS,
-            });
+        match (&definition.command, is_simulated) {
+            (Some(_), true) => Err(SessionError::CommandInVirtualTime),
+            (Some(_), false) => Real::prepare(definition),
+            (None, true) => Simulated::prepare(definition),
+            (None, false) => Err(SessionError::NothingToRun),
         }
-        Ok(sweep)
     }
 
     /// A sweep that was begun before, with the same plan.

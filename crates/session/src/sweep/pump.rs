@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sweetspot_device::{Amount, Clock, Device, MonotonicClock, SensorKind, Settings, Shortfall};
+use sweetspot_device::{
+    Amount, Clock, Device, MonotonicClock, PowerLimits, SensorKind, Settings, Shortfall,
+};
 use sweetspot_guard::end_all;
 use sweetspot_link::Reader;
 use sweetspot_measure::Sampler;
@@ -22,7 +24,7 @@ use super::{Conduct, Follow, Progress};
 use crate::SessionError;
 use crate::lease::{Lease, noted};
 use crate::measure::{
-    Attention, ChildRun, MeasureRequest, OwnChildren, Starter, Surroundings, Watch,
+    Attention, ChildRun, MeasureRequest, OwnChildren, Starter, Surroundings, Watch, rest,
 };
 
 /// How long a GPU may take to get cool.
@@ -54,10 +56,10 @@ impl Pump<'_, '_> {
     }
 
     /// Does the work, and then puts everything back.
-    pub fn through(
+    pub fn through<T>(
         mut self,
-        work: impl FnOnce(&mut Self) -> Result<(), SessionError>,
-    ) -> Result<(), SessionError> {
+        work: impl FnOnce(&mut Self) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
         let done = work(&mut self);
         self.end(done)
     }
@@ -82,25 +84,37 @@ impl Pump<'_, '_> {
         }
     }
 
-    fn progress(&self) -> (usize, usize) {
+    /// Tells how far the sweep is.
+    fn tell(&mut self, what: impl FnOnce(&mut dyn Follow, &Progress<'_>)) {
         let of = self.outline.subject.energy_of;
         let done = self.points.iter().map(|point| point.runs.len()).sum();
-        (
-            done,
-            done + self.outline.plan.pending(self.points, of).len(),
-        )
-    }
-
-    /// One run: the setting, the wait, the command. Its last readings come while the next one settles.
-    pub fn one(&mut self, task: Task) -> Result<(), SessionError> {
-        let (done, planned) = self.progress();
         let progress = Progress {
             outline: self.outline,
             points: self.points,
             done,
-            planned,
+            planned: done + self.outline.plan.pending(self.points, of).len(),
         };
-        self.follow.begins(&progress, task);
+        what(self.follow, &progress);
+    }
+
+    /// One run, whose last readings come while the next one settles.
+    fn one(&mut self, task: Task) -> Result<(), SessionError> {
+        let finisher = self.make(task)?;
+        // Until its energy is known, what is known of it decides what comes next.
+        self.points[task.configuration].add(finisher.record.clone());
+        let thread = std::thread::Builder::new()
+            .spawn(move || finisher.finish())
+            .map_err(|problem| SessionError::System {
+                what: "no thread to finish a run with",
+                problem,
+            })?;
+        self.finishing = Some((task, thread));
+        Ok(())
+    }
+
+    /// The setting, the wait, the command.
+    pub fn make(&mut self, task: Task) -> Result<Finisher, SessionError> {
+        self.tell(|follow, progress| follow.begins(progress, task));
         let configuration = &self.outline.plan.configurations[task.configuration];
         let enforced = self.set(configuration)?;
         let settled = Instant::now() + self.real.settle;
@@ -132,41 +146,22 @@ impl Pump<'_, '_> {
             enforced,
             warnings: self.changed_caps(configuration)?,
         };
-        // Until its energy is known, what is known of it decides what comes next.
-        self.points[task.configuration].add(record.clone());
-        let finisher = Finisher {
+        let folder = self.folder.as_ref().filter(|_| self.real.samples);
+        let measured = self.real.measured();
+        Ok(Finisher {
             request,
             sampler: self.sampler.clone(),
             caps,
             run,
             record,
-            job: self.real.gpus[..configuration.gpus as usize]
-                .iter()
-                .map(|gpu| gpu.descriptor().clone())
-                .collect(),
-            others: self.real.gpus[configuration.gpus as usize..]
-                .iter()
-                .chain(&self.real.others)
-                .map(|gpu| gpu.descriptor().clone())
-                .collect(),
-            samples: self
-                .folder
-                .as_ref()
-                .filter(|_| self.real.samples)
-                .map(|folder| samples_file(folder, self.outline.plan.id(task))),
-        };
-        let thread = std::thread::Builder::new()
-            .spawn(move || finisher.finish())
-            .map_err(|problem| SessionError::System {
-                what: "no thread to finish a run with",
-                problem,
-            })?;
-        self.finishing = Some((task, thread));
-        Ok(())
+            devices: measured.map(|gpu| gpu.descriptor().clone()).collect(),
+            in_job: configuration.gpus as usize,
+            samples: folder.map(|folder| samples_file(folder, self.outline.plan.id(task))),
+        })
     }
 
     /// Waits for the run before, and keeps it.
-    pub fn finish(&mut self) -> Result<(), SessionError> {
+    fn finish(&mut self) -> Result<(), SessionError> {
         let Some((task, thread)) = self.finishing.take() else {
             return Ok(());
         };
@@ -184,14 +179,7 @@ impl Pump<'_, '_> {
             return Err(problem.into());
         }
         self.points[task.configuration].add(record.clone());
-        let (done, planned) = self.progress();
-        let progress = Progress {
-            outline: self.outline,
-            points: self.points,
-            done,
-            planned,
-        };
-        self.follow.done(&progress, &record);
+        self.tell(|follow, progress| follow.done(progress, &record));
         Ok(())
     }
 
@@ -219,29 +207,27 @@ impl Pump<'_, '_> {
                 lease.put_back(id)?;
             }
             // What is set already needs no right to set it.
-            let limits = gpu.reopen()?.power_limits().ok();
-            if let Some(limits) = limits
-                && settings.power_cap == Some(limits.requested)
+            let cap = settings.power_cap;
+            let is_set = |limits: &PowerLimits| Some(limits.requested) == cap;
+            if gpu
+                .reopen()?
+                .power_limits()
+                .is_ok_and(|limits| is_set(&limits))
             {
                 settings.power_cap = None;
-                if limits.enforced < limits.requested {
-                    enforced.push(Enforced {
-                        device: id.clone(),
-                        requested: limits.requested,
-                        enforced: limits.enforced,
-                        reason: Shortfall::BoardLimit,
-                    });
-                }
             }
-            let applied = lease.apply(id, &settings)?;
-            if let Some(cap) = applied.power_cap
-                && let Some(reason) = cap.shortfall
+            let applied = lease.apply(id, &settings)?.power_cap;
+            if let Ok(limits) = gpu.reopen()?.power_limits()
+                && is_set(&limits)
+                && limits.enforced < limits.requested
             {
                 enforced.push(Enforced {
                     device: id.clone(),
-                    requested: cap.requested,
-                    enforced: cap.enforced,
-                    reason,
+                    requested: limits.requested,
+                    enforced: limits.enforced,
+                    reason: applied
+                        .and_then(|cap| cap.shortfall)
+                        .unwrap_or(Shortfall::BoardLimit),
                 });
             }
         }
@@ -263,10 +249,7 @@ impl Pump<'_, '_> {
     /// Whether somebody else has changed a cap meanwhile, in words.
     fn changed_caps(&self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
         let mut changed = Vec::new();
-        for (index, gpu) in self.real.gpus[..configuration.gpus as usize]
-            .iter()
-            .enumerate()
-        {
+        for (index, gpu) in self.real.job(configuration).iter().enumerate() {
             let Some(cap) = configuration.settings(index).power_cap else {
                 continue;
             };
@@ -315,16 +298,7 @@ impl Pump<'_, '_> {
 
     /// Lets time pass, unless a signal comes.
     fn rest(&self, until: Instant) -> Result<(), SessionError> {
-        loop {
-            if let Some(signal) = self.signal() {
-                return Err(SessionError::Interrupted(signal));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(Duration::from_millis(20)));
-        }
+        rest(until, || self.signal())
     }
 
     /// Waits until every GPU of the job is cool enough.
@@ -333,7 +307,7 @@ impl Pump<'_, '_> {
             return Ok(());
         };
         let begun = Instant::now();
-        for gpu in &self.real.gpus[..configuration.gpus as usize] {
+        for gpu in self.real.job(configuration) {
             let mut gpu = gpu.reopen()?;
             loop {
                 let temperature = match gpu
@@ -367,7 +341,7 @@ impl Pump<'_, '_> {
     }
 
     /// Puts everything back, whatever happened; what was run to its end is kept.
-    fn end(mut self, done: Result<(), SessionError>) -> Result<(), SessionError> {
+    fn end<T>(mut self, done: Result<T, SessionError>) -> Result<T, SessionError> {
         // The devices come first.
         let follow = &mut *self.follow;
         let restored = self
@@ -375,7 +349,8 @@ impl Pump<'_, '_> {
             .take()
             .map(|lease| lease.release(&mut |note: &str| follow.tell(note)));
         let kept = self.finish();
-        let (finished, planned) = self.progress();
+        let (mut finished, mut planned) = (0, 0);
+        self.tell(|_, progress| (finished, planned) = (progress.done, progress.planned));
         // Whatever a signal made of the work, the signal ended it.
         if let Some(signal) = self.signal() {
             return Err(SessionError::Stopped {
@@ -385,12 +360,11 @@ impl Pump<'_, '_> {
                 restored: !matches!(restored, Some(Ok(false) | Err(_))),
             });
         }
-        done?;
+        let done = done?;
         kept?;
-        match restored {
-            Some(Ok(false)) => Err(SessionError::NotRestored),
-            Some(Err(error)) => Err(error),
-            _ => Ok(()),
+        match restored.transpose()? {
+            Some(false) => Err(SessionError::NotRestored),
+            _ => Ok(done),
         }
     }
 }

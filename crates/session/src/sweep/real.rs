@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Descriptor, Device, DeviceId, MonotonicClock, Settings};
+use sweetspot_device::{Device, DeviceId, MonotonicClock, Settings};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
@@ -18,7 +18,7 @@ use super::axes::{Offer, tried};
 use super::pump::Pump;
 use super::{Conduct, Estimate, Follow, Stage, Sweep, outline};
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, open_nvml, select};
+use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
 use crate::lease::{Lease, note_signals};
 use crate::measure::{MeasureRequest, Window};
 
@@ -44,20 +44,21 @@ impl Real {
         if definition.energy_of == Some(EnergyOf::Node) {
             return Err(SessionError::NoMeter);
         }
-        let all = all_gpus(open_nvml()?)?;
-        let ids: Vec<_> = all.iter().map(|gpu| gpu.descriptor().id.clone()).collect();
-        let gpus = select(all, definition.device.as_deref(), Slices::No)?;
+        let gpus = select(
+            all_gpus(open_nvml()?)?,
+            definition.device.as_deref(),
+            Slices::No,
+        )?;
         if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
             return Err(SessionError::Lost(lost.descriptor().name.clone()));
         }
-        let used: Vec<_> = gpus.iter().map(|gpu| gpu.descriptor().id.clone()).collect();
-        let others = all_gpus(open_nvml()?)?.into_iter().filter(|gpu| {
-            let descriptor = gpu.descriptor();
-            let is_whole = descriptor.parent.is_none() && !gpu.is_lost();
-            is_whole && ids.contains(&descriptor.id) && !used.contains(&descriptor.id)
+        let devices = descriptors(&gpus);
+        let is_used = |id: &DeviceId| devices.iter().any(|device| device.id == *id);
+        let mut others = all_gpus(open_nvml()?)?;
+        others.retain(|gpu| {
+            let other = gpu.descriptor();
+            other.parent.is_none() && !gpu.is_lost() && !is_used(&other.id)
         });
-        let others: Vec<NvmlGpu> = others.collect();
-        let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
         let tried = tried(
             definition,
@@ -71,7 +72,7 @@ impl Real {
         for configuration in tried.configurations.iter().chain([&tried.reference]) {
             let program = fill(&command, configuration)?.swap_remove(0);
             if !programs.contains(&program) {
-                exists(&program)?;
+                exists(&program, definition.folder.as_deref())?;
                 programs.push(program);
             }
         }
@@ -112,11 +113,8 @@ impl Real {
 
     /// What there is besides the command's own time.
     pub fn estimate(&self, outline: &Outline) -> Estimate {
-        let plan = &outline.plan;
-        Estimate {
-            simulated: None,
-            besides: Some(Seconds::new(self.settle.as_secs_f64() * plan.len() as f64)),
-        }
+        let settling = self.settle.as_secs_f64() * outline.plan.len() as f64;
+        Estimate::Besides(Seconds::new(settling))
     }
 
     /// All that is not there yet.
@@ -150,12 +148,7 @@ impl Real {
         let folder = Some(folder.to_owned());
         let mut store = None;
         let pump = self.pump(outline, points, &mut store, folder, conduct, follow)?;
-        pump.through(|pump| {
-            pump.one(task)?;
-            pump.finish()
-        })?;
-        let run = points[task.configuration].runs.first().cloned();
-        run.ok_or(SessionError::Changed("the run came to nothing"))
+        pump.through(|pump| pump.make(task)?.finish())
     }
 
     fn pump<'a, 'b>(
@@ -167,16 +160,11 @@ impl Real {
         conduct: &'a Conduct<'a>,
         follow: &'a mut dyn Follow,
     ) -> Result<Pump<'a, 'b>, SessionError> {
-        let devices: Vec<Descriptor> = self
-            .gpus
-            .iter()
-            .map(|gpu| gpu.descriptor().clone())
-            .collect();
         let lease = match self.read_only {
             true => None,
             false => {
                 let mut tell = |note: &str| follow.tell(note);
-                match Lease::take(&devices, conduct.guard, &mut tell) {
+                match Lease::take(&descriptors(&self.gpus), conduct.guard, &mut tell) {
                     Err(SessionError::Interrupted(signal)) => {
                         return Err(SessionError::Stopped {
                             signal,
@@ -219,6 +207,12 @@ impl Real {
         self.gpus.iter().map(|gpu| &gpu.descriptor().id)
     }
 
+    /// Those that a configuration uses.
+    pub fn job(&self, configuration: &Configuration) -> &[NvmlGpu] {
+        &self.gpus[..configuration.gpus as usize]
+    }
+
+    /// All that are watched, those that may be used first.
     pub fn measured(&self) -> impl Iterator<Item = &NvmlGpu> {
         self.gpus.iter().chain(&self.others)
     }
@@ -230,14 +224,8 @@ impl Real {
         conduct: &Conduct<'_>,
     ) -> Result<MeasureRequest, SessionError> {
         let words = fill(&self.command, configuration)?;
-        let visible: Vec<String> = self.gpus[..configuration.gpus as usize]
-            .iter()
-            .map(|gpu| gpu.index().to_string())
-            .collect();
         let mut variables = environment(configuration);
-        variables.push(("CUDA_VISIBLE_DEVICES".to_owned(), visible.join(",")));
-        // The order of NVML's indices.
-        variables.push(("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()));
+        variables.extend(visible(self.job(configuration)));
         Ok(MeasureRequest {
             command: words.into_iter().map(OsString::from).collect(),
             environment: variables,
@@ -248,9 +236,9 @@ impl Real {
 }
 
 /// Whether there is such a program, before anything is made or set.
-fn exists(program: &str) -> Result<(), SessionError> {
+fn exists(program: &str, folder: Option<&str>) -> Result<(), SessionError> {
     let is_there = match program.contains('/') {
-        true => Path::new(program).exists(),
+        true => Path::new(folder.unwrap_or(".")).join(program).exists(),
         false => {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -277,21 +265,15 @@ where
 
 fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
     Ok(MeasureRequest {
-        device: definition.device.clone(),
-        command: Vec::new(),
-        runs: 1,
-        warmup: 0,
-        prepare: None,
         window: parsed(&definition.window)?.unwrap_or(Window::Run),
-        idle: false,
         progress: parsed(&definition.progress)?,
         method: parsed(&definition.method)?.unwrap_or_default(),
         keep_stdout: true,
         quiet: true,
         keep_output: true,
         folder: definition.folder.clone(),
-        environment: Vec::new(),
         timeout: definition.timeout.map(duration),
+        ..MeasureRequest::of(Vec::new())
     })
 }
 

@@ -26,10 +26,10 @@ pub struct Finisher {
     pub run: ChildRun,
     /// With what is known already.
     pub record: RunRecord,
-    /// The devices that the job used.
-    pub job: Vec<Descriptor>,
-    /// Those that were watched beside it.
-    pub others: Vec<Descriptor>,
+    /// All that were watched, the job's first.
+    pub devices: Vec<Descriptor>,
+    /// How many of them the job used.
+    pub in_job: usize,
     /// Where the samples go, if they are kept.
     pub samples: Option<PathBuf>,
 }
@@ -50,8 +50,8 @@ impl Finisher {
         if let RunEnd::Failed(_) = self.record.end {
             return Ok(self.record);
         }
-        let (measured, others) =
-            evaluate_beside(&self.request, &self.job, &self.others, &recorded, &self.run);
+        let (job, others) = self.devices.split_at(self.in_job);
+        let (measured, others) = evaluate_beside(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
         record.end = RunEnd::Done(result(&measured, &others));

@@ -169,10 +169,7 @@ impl Simulated {
                 _ => Seconds::ZERO,
             }
         });
-        Estimate {
-            simulated: Some(runs.sum()),
-            besides: None,
-        }
+        Estimate::Simulated(runs.sum())
     }
 
     /// All that is not there yet.

@@ -92,9 +92,7 @@ impl Store {
 
     /// Opens a study to go on with it; nobody else may be at it.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
-        exists(folder)?;
-        let lock = lock(folder)?;
-        let mut store = Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))?;
+        let mut store = Self::take(folder)?;
         tidy(&folder.join(SAMPLES));
         if !folder.join(PLAN).exists() {
             tasks::write_plan_file(folder, &store.outline()?)?;
@@ -166,15 +164,14 @@ impl Store {
         // The names of the samples' files first.
         sync(&self.folder.join(SAMPLES))
             .map_err(|problem| StoreError::folder(&self.folder, problem))?;
-        for _ in 0..PATIENCE {
+        let mut tries = 0;
+        loop {
             match write::record(&mut self.connection, runs) {
                 // Somebody looks at it, with a tool that holds it for long.
-                Err(problem) if write::is_busy(&problem) => {}
+                Err(problem) if write::is_busy(&problem) && tries < PATIENCE => tries += 1,
                 done => return done.map_err(|problem| StoreError::database(&self.folder, problem)),
             }
         }
-        write::record(&mut self.connection, runs)
-            .map_err(|problem| StoreError::database(&self.folder, problem))
     }
 
     /// Forgets the runs that did not end well, so that they are tried again; says how many.
@@ -209,9 +206,7 @@ impl Store {
         }
         Ok(found.len())
     }
-}
 
-impl Store {
     /// Removes the study and its files, and its folder where nothing else is in it.
     pub fn delete(self) -> Result<(), StoreError> {
         let folder = self.folder.clone();
