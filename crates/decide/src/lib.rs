@@ -32,6 +32,7 @@ mod objective_text;
 mod outcome;
 mod question;
 mod range;
+pub mod search;
 mod tariff;
 mod value;
 
