@@ -1,0 +1,1 @@
+//! The most inference throughput under a power cap.

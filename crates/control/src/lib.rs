@@ -1,0 +1,6 @@
+//! What acts while a run goes on, as state machines without I/O: events with their times in, settings out.
+//!
+//! The same controller runs on the simulator in virtual time, on a recorded trace and on a real GPU.
+
+pub mod hold;
+pub mod tune;

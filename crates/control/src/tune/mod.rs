@@ -1,0 +1,1 @@
+//! The best setting while a training runs.
