@@ -10,6 +10,6 @@ pub mod noise;
 mod summary;
 
 pub use least_squares::{Bounds, Fit, fit};
-pub use linear::solve_symmetric;
+pub use linear::{Cholesky, solve_symmetric};
 pub use noise::Seed;
 pub use summary::{Difference, Interval, Summary, any_differs, differ, geometric_mean};

@@ -1,40 +1,83 @@
 //! Small dense linear algebra.
 
-/// Solves `A x = b` for a symmetric, positive definite `A` (rows one after another) by Cholesky's
-/// factorisation; nothing where `A` is not positive definite.
+/// The lower triangle `L` of a symmetric, positive definite matrix `A = L L'` (Cholesky).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cholesky {
+    size: usize,
+    /// Rows one after another.
+    lower: Vec<f64>,
+}
+
+impl Cholesky {
+    /// Of a matrix with its rows one after another; nothing where it is not positive definite.
+    pub fn of(matrix: &[f64], size: usize) -> Option<Self> {
+        let mut lower = vec![0.0; size * size];
+        for row in 0..size {
+            for column in 0..=row {
+                let known = dot(
+                    &lower[row * size..row * size + column],
+                    &lower[column * size..column * size + column],
+                );
+                let rest = matrix[row * size + column] - known;
+                lower[row * size + column] = if row == column {
+                    if rest.is_nan() || rest <= 0.0 {
+                        return None;
+                    }
+                    libm::sqrt(rest)
+                } else {
+                    rest / lower[column * size + column]
+                };
+            }
+        }
+        Some(Self { size, lower })
+    }
+
+    /// `L x` for independent standard normal `x` is a draw with the covariance `A`.
+    pub fn times(&self, x: &[f64]) -> Vec<f64> {
+        (0..self.size)
+            .map(|row| dot(&self.row(row)[..=row], &x[..=row]))
+            .collect()
+    }
+
+    /// `x` with `L x = b`, in the place of `b`: its square is that of `b` by the inverse of `A`.
+    pub fn whiten(&self, b: &mut [f64]) {
+        for row in 0..self.size {
+            let lower = self.row(row);
+            let known = dot(&lower[..row], &b[..row]);
+            b[row] = (b[row] - known) / lower[row];
+        }
+    }
+
+    /// `x` with `A x = b`, in the place of `b`.
+    pub fn solve(&self, b: &mut [f64]) {
+        self.whiten(b);
+        for row in (0..self.size).rev() {
+            let known: f64 = (row + 1..self.size)
+                .map(|k| self.lower[k * self.size + row] * b[k])
+                .sum();
+            b[row] = (b[row] - known) / self.lower[row * self.size + row];
+        }
+    }
+
+    /// The natural logarithm of the determinant of `A`.
+    pub fn log_determinant(&self) -> f64 {
+        let diagonal = (0..self.size).map(|row| libm::log(self.lower[row * self.size + row]));
+        2.0 * diagonal.sum::<f64>()
+    }
+
+    fn row(&self, row: usize) -> &[f64] {
+        &self.lower[row * self.size..(row + 1) * self.size]
+    }
+}
+
+/// Solves `A x = b` for a symmetric, positive definite `A` (rows one after another); nothing where `A` is
+/// not positive definite.
 pub fn solve_symmetric(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
-    let n = right.len();
-    let factor = cholesky(matrix, n)?;
     let mut x = right.to_vec();
-    for row in 0..n {
-        let known: f64 = (0..row).map(|k| factor[row * n + k] * x[k]).sum();
-        x[row] = (x[row] - known) / factor[row * n + row];
-    }
-    for row in (0..n).rev() {
-        let known: f64 = (row + 1..n).map(|k| factor[k * n + row] * x[k]).sum();
-        x[row] = (x[row] - known) / factor[row * n + row];
-    }
+    Cholesky::of(matrix, right.len())?.solve(&mut x);
     Some(x)
 }
 
-/// The lower triangle `L` with `A = L L'`.
-fn cholesky(matrix: &[f64], n: usize) -> Option<Vec<f64>> {
-    let mut factor = vec![0.0; n * n];
-    for row in 0..n {
-        for column in 0..=row {
-            let known: f64 = (0..column)
-                .map(|k| factor[row * n + k] * factor[column * n + k])
-                .sum();
-            let rest = matrix[row * n + column] - known;
-            factor[row * n + column] = if row == column {
-                if rest.is_nan() || rest <= 0.0 {
-                    return None;
-                }
-                libm::sqrt(rest)
-            } else {
-                rest / factor[column * n + column]
-            };
-        }
-    }
-    Some(factor)
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -38,8 +38,20 @@ impl Seed {
 
     /// Normal with mean 0 and standard deviation 1 (Box and Muller).
     pub fn normal(self) -> f64 {
+        let (radius, angle) = self.radius_and_angle();
+        radius * libm::cos(angle)
+    }
+
+    /// Two of them, independent; the first is [`normal`](Self::normal).
+    pub fn normals(self) -> [f64; 2] {
+        let (radius, angle) = self.radius_and_angle();
+        let (sine, cosine) = libm::sincos(angle);
+        [radius * cosine, radius * sine]
+    }
+
+    fn radius_and_angle(self) -> (f64, f64) {
         let radius = libm::sqrt(-2.0 * libm::log(self.number(0).uniform()));
-        radius * libm::cos(std::f64::consts::TAU * self.number(1).uniform())
+        (radius, std::f64::consts::TAU * self.number(1).uniform())
     }
 }
 

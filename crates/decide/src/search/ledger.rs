@@ -1,15 +1,16 @@
 //! What has been evaluated, and the best of it.
 
-use super::{Answer, Done, Space, Told};
-use crate::{Candidate, Comparison, Question};
+use super::{Answer, Done, Noise, Space, Told};
+use crate::{Candidate, Comparison, Outcome, Question, best};
 
 /// The evaluations of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) space: Space,
-    question: Question,
+    pub(super) question: Question,
     most: usize,
     candidates: Vec<Candidate>,
+    noise: Vec<Vec<Option<Noise>>>,
     evaluations: usize,
 }
 
@@ -17,6 +18,7 @@ impl Ledger {
     pub(super) fn new(space: Space, question: &Question, most: usize) -> Self {
         Self {
             candidates: vec![Candidate::default(); space.places().len()],
+            noise: vec![Vec::new(); space.places().len()],
             space,
             question: question.clone(),
             most,
@@ -30,7 +32,10 @@ impl Ledger {
         };
         self.evaluations += 1;
         match told {
-            Told::Measured { outcome, .. } => candidate.runs.push(*outcome),
+            Told::Measured { outcome, noise } => {
+                candidate.runs.push(*outcome);
+                self.noise[place].push(noise);
+            }
             Told::Failed => candidate.failed = Some("it failed".to_owned()),
         }
     }
@@ -39,6 +44,43 @@ impl Ledger {
     pub(super) fn has(&self, place: usize, repeats: usize) -> bool {
         let candidate = &self.candidates[place];
         candidate.failed.is_some() || candidate.runs.len() >= repeats.max(1)
+    }
+
+    /// How many there were.
+    pub(super) fn evaluations(&self) -> usize {
+        self.evaluations
+    }
+
+    pub(super) fn has_failed(&self, place: usize) -> bool {
+        self.candidates[place].failed.is_some()
+    }
+
+    /// Whether evaluations are told with their noise.
+    pub(super) fn noise_is_told(&self) -> bool {
+        self.noise.iter().flatten().all(Option::is_some)
+    }
+
+    /// The noise of the mean at a place that was measured.
+    pub(super) fn noise_of_mean(&self, place: usize, usual: Noise) -> Noise {
+        let told = &self.noise[place];
+        let mean = |of: fn(Noise) -> f64| {
+            let squares = told.iter().map(|noise| of(noise.unwrap_or(usual)).powi(2));
+            libm::sqrt(squares.sum::<f64>()) / told.len() as f64
+        };
+        Noise {
+            time: mean(|noise| noise.time),
+            energy: mean(|noise| noise.energy),
+        }
+    }
+
+    /// All places, made comparable.
+    pub(super) fn comparison(&self) -> Comparison {
+        let reference = &self.candidates[self.space.reference()];
+        Comparison::new(
+            &self.candidates,
+            Some(reference),
+            self.question.tariff.clone(),
+        )
     }
 
     /// Why nothing more may be evaluated at all.
@@ -52,17 +94,19 @@ impl Ledger {
         }
     }
 
-    /// The best place that was measured, of those given.
+    /// The best place that was measured and keeps to the limits, of those given.
     pub(super) fn best_of(&self, places: &[usize]) -> Option<usize> {
-        let candidates: Vec<Candidate> = places
+        let comparison = self.comparison();
+        let basis = comparison.basis();
+        let keeps = |mean: &&Outcome| {
+            let mut limits = self.question.limits.iter();
+            limits.all(|limit| limit.check(mean, basis).is_ok())
+        };
+        let (places, means): (Vec<usize>, Vec<Outcome>) = places
             .iter()
-            .map(|place| self.candidates[*place].clone())
-            .collect();
-        let reference = &self.candidates[self.space.reference()];
-        let comparison =
-            Comparison::new(&candidates, Some(reference), self.question.tariff.clone());
-        let choice = comparison.choose(self.question.objective, &self.question.limits);
-        choice.ok().map(|choice| places[choice.candidate])
+            .filter_map(|place| Some((*place, comparison.mean(*place).filter(keeps)?.clone())))
+            .unzip();
+        best(&means, basis, self.question.objective).map(|index| places[index])
     }
 
     pub(super) fn answer(&self) -> Option<Answer> {

@@ -23,11 +23,13 @@
 
 mod exhaustive;
 mod golden;
+mod guided;
 mod ledger;
 mod linear;
 mod name;
 mod space;
 
+pub use guided::Prior;
 pub use name::{StrategyName, StrategyNameError};
 pub use space::{Knob, Space, SpaceError};
 
@@ -132,8 +134,26 @@ pub struct Terms {
     pub most: usize,
     /// Of an evaluation that is not told with its own.
     pub noise: Noise,
+    /// Whether evaluations are looked up in a record: a repeat gives the same, and its noise is a part of what
+    /// is searched.
+    pub recorded: bool,
     /// Of random draws.
     pub seed: u64,
+    /// Expected regret that is not worth another evaluation.
+    pub enough: f64,
+    /// What earlier studies of the same GPU or network teach.
+    pub prior: Prior,
+}
+
+/// What an earlier search of the same knobs found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Earlier {
+    /// A coordinate for each knob.
+    pub places: Vec<Vec<f64>>,
+    /// At each place.
+    pub outcomes: Vec<Outcome>,
+    /// The place that the others are compared with.
+    pub reference: usize,
 }
 
 impl Default for Terms {
@@ -143,7 +163,10 @@ impl Default for Terms {
             step: None,
             most: usize::MAX,
             noise: Noise::equal(0.01),
+            recorded: false,
             seed: 0,
+            enough: 0.004,
+            prior: Prior::default(),
         }
     }
 }

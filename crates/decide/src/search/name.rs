@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::exhaustive::Exhaustive;
 use super::golden::Golden;
+use super::guided::Guided;
 use super::linear::Linear;
 use super::{Space, Strategy, Terms};
 use crate::Question;
@@ -32,7 +33,7 @@ impl StrategyName {
             Self::Exhaustive => Box::new(Exhaustive::new(space, question, terms)),
             Self::Linear => Box::new(Linear::new(space, question, terms)),
             Self::Golden => Box::new(Golden::new(space, question, terms)),
-            Self::Guided => Box::new(Exhaustive::new(space, question, terms)),
+            Self::Guided => Box::new(Guided::new(space, question, terms)),
         }
     }
 

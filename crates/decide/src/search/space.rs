@@ -91,6 +91,18 @@ impl Space {
         self.reference
     }
 
+    /// Whether two places differ by no more than a share of its range in any knob.
+    pub(crate) fn is_near(&self, a: usize, b: usize, share: f64) -> bool {
+        let (a, b) = (&self.places[a], &self.places[b]);
+        (0..self.knobs.len()).all(|knob| {
+            let values = self.places.iter().map(|place| place[knob]);
+            let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+                (low.min(v), high.max(v))
+            });
+            (a[knob] - b[knob]).abs() <= share * (high - low)
+        })
+    }
+
     /// The places that differ from one in a single knob, ascending in it; the place itself is among them.
     pub(crate) fn line(&self, through: usize, knob: usize) -> Vec<usize> {
         let fixed = &self.places[through];
