@@ -46,11 +46,11 @@ impl Outlook {
                 tariff: &question.tariff,
             };
             let own = ascending(question, &there, basis)?;
-            for place in 0..places {
+            for (place, shut) in shut.iter().enumerate() {
                 put(&mut here, truth, place);
                 let value = ascending(question, &here, basis)?;
                 let keeps = |limit: &&Limit| limit.check(&here, basis).is_ok();
-                let kept = !shut[place] && limits.iter().all(keeps);
+                let kept = !shut && limits.iter().all(keeps);
                 values.push(match kept {
                     true => value,
                     false => own.max(value) + BROKEN * scale(question).unwrap_or(own.abs()),
