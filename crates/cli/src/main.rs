@@ -8,6 +8,7 @@ mod export;
 mod measure;
 mod network;
 mod progress;
+mod replay;
 mod report;
 mod reproduce;
 mod run;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(*args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Study(args) => study::run(args),
         Command::Task(args) => study::task(&args),
         Command::Restore => run::restore(),

@@ -20,6 +20,7 @@ mod network_json;
 mod network_units;
 mod profiles;
 mod ranges;
+mod replay;
 mod report_json;
 mod report_text;
 mod reproduce;
@@ -48,6 +49,7 @@ pub use measure_json::{measurement_csv, measurement_json};
 pub use network::{NetworkRows, NetworkView, network_markdown, network_text, networks_text};
 pub use network_json::{network_csv, network_json};
 pub use profiles::profiles_text;
+pub use replay::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
 pub use report_json::report_json;
 pub use report_text::{report_markdown, report_text};
 pub use reproduce::{

@@ -14,6 +14,7 @@ mod fit;
 mod gpus;
 mod lease;
 mod network;
+mod replay;
 mod reproduce;
 mod run;
 mod sim_workload;
@@ -34,6 +35,10 @@ pub use fit::{
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use lease::{GuardProgram, pass_signal};
 pub use network::{InStudy, NetworkUseError, OnGpu, StudyRow, in_study, load_network, on_gpu};
+pub use replay::{
+    EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, Replay, ReplayError,
+    ReplayRequest, ReplayedCurve, recorded_curves, replay, studied_curve,
+};
 pub use reproduce::{
     Conclusion, Counted, JobResult, Judgement, Kind, Label, ReproducedRow, Reproduction, Runs,
     papers, reproduce,

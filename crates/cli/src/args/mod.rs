@@ -2,6 +2,7 @@
 
 mod measure;
 mod network;
+mod replay;
 mod report;
 mod reproduce;
 mod run;
@@ -15,6 +16,7 @@ use clap::{Parser, Subcommand};
 
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
+pub use replay::ReplayArgs;
 pub use report::{CompareArgs, FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
@@ -45,6 +47,7 @@ pub enum Command {
     Run(Box<RunArgs>),
     Report(Box<ReportArgs>),
     Compare(Box<CompareArgs>),
+    Replay(Box<ReplayArgs>),
     Study(StudyArgs),
     Task(TaskArgs),
     /// Put back what was left changed on a GPU, after a crash or a kill.

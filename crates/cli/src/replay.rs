@@ -1,0 +1,102 @@
+//! `sweetspot replay`.
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use sweetspot_decide::search::StrategyName;
+use sweetspot_report::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
+use sweetspot_session::{
+    EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, ReplayRequest,
+    recorded_curves, replay, studied_curve,
+};
+use sweetspot_study::{Store, Study};
+
+use crate::args::ReplayArgs;
+use crate::export::{TextDocuments, print};
+use crate::report::write_figures;
+
+pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
+    let documents = TextDocuments::open(&args.export)?;
+    let strategies = match args.strategy.as_str() {
+        "all" => StrategyName::ALL.to_vec(),
+        name => vec![name.parse().context("--strategy")?],
+    };
+    if args
+        .step
+        .is_some_and(|step| !(step > 0.0 && step.is_finite()))
+    {
+        bail!("--step: a number above zero is needed");
+    }
+    let question = args.question.question()?;
+    let objective = question.objective.to_string();
+    let request = ReplayRequest {
+        curves: curves(args)?,
+        question,
+        prior: prior(args)?,
+        seed: args.seed,
+        step: args.step,
+        most: args.evaluations,
+    };
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let replays = replay(&request, &strategies, threads)?;
+    if !documents.on_stdout() {
+        print(&replay_text(&replays))?;
+    }
+    documents.write(
+        || replay_json(&replays, &objective),
+        || Ok(replay_csv(&replays)?),
+        || replay_markdown(&replays),
+    )?;
+    write_figures(&args.figures, &replay_figures(&replays, &objective))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
+    let Some(file) = &args.curves else {
+        let studies = args.study.iter().map(|study| study_at(study.as_path()));
+        let curves = studies.map(|study| Ok(studied_curve(&study?)?));
+        return curves.collect();
+    };
+    let energy = match (&args.power, &args.energy) {
+        (Some(power), _) => EnergyColumn::Power(power.clone()),
+        (None, Some(energy)) => EnergyColumn::Energy(energy.clone()),
+        (None, None) => bail!(
+            "--curves needs the column with the average power (--power COL) or with the energy (--energy COL)"
+        ),
+    };
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let columns = RecordColumns {
+        knobs: args
+            .knob
+            .iter()
+            .map(|name| RecordedKnob::named(name))
+            .collect(),
+        time: args.time.clone().unwrap_or_default(),
+        energy,
+        group: args.group.clone(),
+        reference: args.reference,
+    };
+    Ok(recorded_curves(
+        &file.display().to_string(),
+        &text,
+        &columns,
+    )?)
+}
+
+fn prior(args: &ReplayArgs) -> Result<PriorChoice> {
+    let names: Vec<&str> = args.prior.iter().map(String::as_str).collect();
+    Ok(match names.as_slice() {
+        ["none"] => PriorChoice::None,
+        ["leave-one-out"] => PriorChoice::LeaveOneOut,
+        studies => {
+            let studies = studies.iter().map(|study| study_at(study.as_ref()));
+            PriorChoice::Studies(studies.collect::<Result<_>>()?)
+        }
+    })
+}
+
+fn study_at(path: &std::path::Path) -> Result<Study> {
+    Ok(Store::open(&crate::study::folder(path))?.study(None)?)
+}
