@@ -1,14 +1,15 @@
 //! `sweetspot sweep`.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use sweetspot_decide::NoChoice;
+use sweetspot_decide::search::StrategyName;
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
-use sweetspot_study::{AxisText, Definition, Outline, Store};
+use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
 
 use crate::NOT_MET;
 use crate::args::SweepArgs;
@@ -235,6 +236,14 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         until: args.until,
         at_most: args.at_most,
         order: args.order,
+        strategy: args.strategy.map(|strategy| strategy.to_string()),
+        objective: args.strategy.map(|_| args.question.objective.to_string()),
+        limit: args.strategy.map(|_| {
+            let limits = args.question.limit.iter();
+            limits.map(ToString::to_string).collect()
+        }),
+        evaluations: args.evaluations,
+        prior: prior(args)?,
         seed: args.seed,
         warmup: args.warmup,
         settle: args.settle,
@@ -259,6 +268,39 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         });
     }
     Ok(definition)
+}
+
+/// The studies that a guided search may learn from: those that are named, else all that are here.
+fn prior(args: &SweepArgs) -> Result<Option<Vec<String>>> {
+    if args.strategy != Some(StrategyName::Guided) {
+        return Ok(None);
+    }
+    let folders: Vec<PathBuf> = match args.prior.as_slice() {
+        [none] if none == Path::new("none") => Vec::new(),
+        [] => {
+            let here = std::fs::read_dir("studies").into_iter().flatten().flatten();
+            let mut folders: Vec<PathBuf> = here.map(|entry| entry.path()).collect();
+            folders.retain(|folder| is_study(folder));
+            folders.sort();
+            folders
+        }
+        named => {
+            let folders: Vec<PathBuf> = named
+                .iter()
+                .map(|study| crate::study::folder(study))
+                .collect();
+            for folder in &folders {
+                Store::open(folder)?;
+            }
+            folders
+        }
+    };
+    let texts = folders.iter().map(|folder| {
+        let whole = folder.canonicalize();
+        let whole = whole.with_context(|| format!("cannot find the study {}", folder.display()))?;
+        Ok(whole.display().to_string())
+    });
+    texts.collect::<Result<Vec<String>>>().map(Some)
 }
 
 /// Where the command is to run, in later resumes too.

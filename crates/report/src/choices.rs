@@ -1,5 +1,6 @@
 //! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
 
+use sweetspot_decide::search::Answer;
 use sweetspot_decide::{Choice, Objective, Outcome, Question};
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
@@ -92,7 +93,9 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     };
     let varied = study.varied();
     let default = setting(&varied, &study.reference);
-    let point = &study.points[choice.candidate];
+    let searched = searched(study, question);
+    let candidate = searched.map_or(choice.candidate, |answer| answer.place);
+    let point = &study.points[candidate];
     let is_reference = point.configuration == study.reference.configuration;
     if is_reference || choice.reference_is_as_good() == Some(true) {
         return format!(
@@ -105,7 +108,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
         .iter()
         .map(|limit| format!(", {limit}"))
         .collect();
-    let gain = gain(comparison.mean(choice.candidate), comparison.reference());
+    let gain = gain(comparison.mean(candidate), comparison.reference());
     let gain = gain.map_or(String::new(), |gain| format!(": {gain} than at {default}"));
     let ties = choice.tied_with.iter();
     let ties: Vec<String> = ties
@@ -116,10 +119,27 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
         to_set(&varied, point),
         as_good(&ties),
     );
+    if let Some(regret) = searched.and_then(|answer| answer.expected_regret) {
+        text += &format!(
+            " By the search's model the best setting is {:.1} % better than it, on average.",
+            100.0 * regret
+        );
+        return text;
+    }
     for caveat in caveats(&choice) {
         text += &format!(" {caveat}");
     }
     text
+}
+
+/// The answer of a search for the same, where its setting was run.
+fn searched(study: &Study, question: &Question) -> Option<Answer> {
+    let search = study.plan.search.as_ref()?;
+    let limits: Vec<String> = question.limits.iter().map(ToString::to_string).collect();
+    let same = search.objective == question.objective.to_string() && search.limits == limits;
+    let answer = study.searched().filter(|_| same)?;
+    let point = study.points.get(answer.place)?;
+    point.outcome().map(|_| answer)
 }
 
 /// What is to be known about a choice.

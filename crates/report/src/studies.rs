@@ -72,13 +72,25 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
             until.within, until.most
         )
     });
-    lines.push(format!(
-        "{} configurations, {} runs each{until}: {} runs, {}",
-        plan.configurations.len(),
-        plan.repeat,
-        plan.len(),
-        plan.order,
-    ));
+    lines.push(match &plan.search {
+        Some(search) => format!(
+            "{} configurations, of which a {} search for {} runs those that it needs: {} runs at most",
+            plan.configurations.len(),
+            search.strategy,
+            search.objective,
+            plan.at_most(),
+        ),
+        None => format!(
+            "{} configurations, {} runs each{until}: {} runs, {}",
+            plan.configurations.len(),
+            plan.repeat,
+            plan.len(),
+            plan.order,
+        ),
+    });
+    for earlier in plan.search.iter().flat_map(|search| &search.earlier) {
+        lines.push(format!("  learns from {}", earlier.name));
+    }
     let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
     lines.push(match estimate {
         Estimate::Simulated(gpus) => {

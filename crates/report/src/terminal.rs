@@ -48,13 +48,14 @@ pub(crate) fn title(study: &Study) -> String {
         [knob] => format!("{}s", axis_name(knob)),
         _ => "configurations".to_owned(),
     };
-    let runs = match (plan.until, plan.repeat) {
-        (Some(until), least) => format!("{least} to {} runs", until.most),
-        (None, 1) => "1 run".to_owned(),
-        (None, runs) => format!("{runs} runs"),
+    let runs = match (&plan.search, plan.until, plan.repeat) {
+        (Some(search), ..) => format!("{} runs by a {} search", study.runs(), search.strategy),
+        (_, Some(until), least) => format!("{least} to {} runs each", until.most),
+        (_, None, 1) => "1 run each".to_owned(),
+        (_, None, runs) => format!("{runs} runs each"),
     };
     format!(
-        "{}\non {} ({}), {} {tried}, {runs} each, energy of {}",
+        "{}\non {} ({}), {} {tried}, {runs}, energy of {}",
         about.join(", "),
         devices(study),
         match study.device().backend.as_str() {

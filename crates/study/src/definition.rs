@@ -78,6 +78,21 @@ pub struct Definition {
     /// In which order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
+    /// What decides which configurations are run, where not all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
+    /// What the strategy looks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objective: Option<String>,
+    /// What the strategy's choice must keep to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Vec<String>>,
+    /// Runs at most, with a strategy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluations: Option<u32>,
+    /// Folders of studies that the strategy may learn from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior: Option<Vec<String>>,
     /// Of everything random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -214,6 +229,11 @@ impl Definition {
             until: self.until.or(other.until),
             at_most: self.at_most.or(other.at_most),
             order: self.order.or(other.order),
+            strategy: self.strategy.or(other.strategy),
+            objective: self.objective.or(other.objective),
+            limit: self.limit.or(other.limit),
+            evaluations: self.evaluations.or(other.evaluations),
+            prior: self.prior.or(other.prior),
             seed: self.seed.or(other.seed),
             warmup: self.warmup.or(other.warmup),
             settle: self.settle.or(other.settle),
@@ -258,6 +278,17 @@ impl Definition {
             .is_some_and(|until| !(until.get() > 0.0 && until.get() < 1.0))
         {
             return bad("until: more than 0 % and less than 100 %");
+        }
+        if self.evaluations.is_some_and(|most| most < 2) {
+            return bad("evaluations: at least 2, the reference and one more");
+        }
+        if self.strategy.is_some() && self.until.is_some() {
+            return bad(
+                "until: a strategy decides itself what is run again; leave one of them out",
+            );
+        }
+        if self.strategy.is_none() && (self.evaluations.is_some() || self.prior.is_some()) {
+            return bad("evaluations and prior: they belong to a strategy, so give one");
         }
         if self.warmup.is_some_and(|warmup| warmup > 1_000) {
             return bad("warmup: 1000 runs at most");

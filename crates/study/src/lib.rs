@@ -11,6 +11,7 @@ mod plan;
 mod results;
 mod run;
 mod samples;
+mod search;
 mod store;
 mod template;
 
@@ -24,6 +25,7 @@ pub use run::{
     RunResult, Status,
 };
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
+pub use search::{EarlierStudy, Search, SearchError};
 pub use store::{
     Info, Outline, SCHEMA, Store, StoreError, is_study, merge, read_plan_file, samples_file,
     write_task, write_whole,

@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Ratio;
 use sweetspot_stats::{Seed, Summary};
 
-use crate::{Axis, Configuration, EnergyOf, Point};
+use crate::{Axis, Configuration, EnergyOf, Point, Search};
+
+/// Runs of a configuration that a search may ask for.
+const MOST_SEARCHED: u32 = 16;
 
 /// One run: a configuration and which of its repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -77,6 +80,9 @@ pub struct Plan {
     pub until: Option<Until>,
     /// In which order.
     pub order: Order,
+    /// What decides which of them are run, where not all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// The seed the user gave.
     pub seed: u64,
     /// The device and the workload, so that their draws are their own.
@@ -107,6 +113,7 @@ impl Plan {
             repeat,
             until: None,
             order: Order::default(),
+            search: None,
             seed,
             subject,
         }
@@ -129,12 +136,18 @@ impl Plan {
 
     /// Runs of a configuration at most.
     pub fn most(&self) -> u32 {
+        if self.search.is_some() {
+            return self.repeat.max(MOST_SEARCHED);
+        }
         self.until
             .map_or(self.repeat, |until| until.most.max(self.repeat))
     }
 
     /// Runs, as far as that is known beforehand.
     pub fn len(&self) -> usize {
+        if let Some(search) = &self.search {
+            return search.at_most(self);
+        }
         self.configurations.len() * self.repeat as usize
     }
 
@@ -155,6 +168,9 @@ impl Plan {
     /// What is to be run next, in order, after what was run already; nothing where all is done. A
     /// configuration that failed is not tried again. With [`Until`] there may be more after these.
     pub fn pending(&self, points: &[Point], of: EnergyOf) -> Vec<Task> {
+        if let Some(search) = &self.search {
+            return search.next(self, points).into_iter().collect();
+        }
         let mut tasks = Vec::new();
         for (configuration, point) in points.iter().enumerate() {
             if point.failure().is_some() {
@@ -179,6 +195,12 @@ impl Plan {
     /// The next round of [`Plan::pending`]: of each configuration at most one, all of the same repeat; and how
     /// many runs are called for in all, those that are there included.
     pub fn round(&self, points: &[Point], of: EnergyOf) -> (Vec<Task>, usize) {
+        if self.search.is_some() {
+            let next = self.pending(points, of);
+            let done: usize = points.iter().map(|point| point.runs.len()).sum();
+            let total = done + next.len();
+            return (next, total);
+        }
         let (mut next, mut total) = (Vec::new(), 0);
         for (configuration, point) in points.iter().enumerate() {
             if point.failure().is_some() {
@@ -214,6 +236,9 @@ impl Plan {
 
     /// Runs, at most.
     pub fn at_most(&self) -> usize {
+        if let Some(search) = &self.search {
+            return search.at_most(self);
+        }
         self.configurations
             .len()
             .saturating_mul(self.most() as usize)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sweetspot_decide::search::Answer;
 use sweetspot_decide::{Candidate, Comparison, Outcome, Tariff};
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -269,6 +270,24 @@ impl Study {
             plan,
             points,
             reference,
+        }
+    }
+
+    /// What a search, where one decided what was run, holds for the best.
+    pub fn searched(&self) -> Option<Answer> {
+        let mut points = self.points.clone();
+        if self.plan.reference >= points.len() {
+            points.push(self.reference.clone());
+        }
+        self.plan.search.as_ref()?.answer(&self.plan, &points)
+    }
+
+    /// Runs that were made.
+    pub fn runs(&self) -> usize {
+        let on_axes: usize = self.points.iter().map(|point| point.runs.len()).sum();
+        match self.plan.reference >= self.points.len() {
+            true => on_axes + self.reference.runs.len(),
+            false => on_axes,
         }
     }
 

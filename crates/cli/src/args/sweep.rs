@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use sweetspot_decide::search::StrategyName;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressPattern, Window};
@@ -72,6 +73,26 @@ pub struct SweepArgs {
     /// [default: interleaved].
     #[arg(long, value_name = "ORDER", help_heading = "Runs")]
     pub order: Option<Order>,
+
+    /// Run only what a strategy asks for, to find the best setting for --objective and --limit in few runs:
+    /// guided (by a model of the GPU), golden, linear, exhaustive [default: every configuration].
+    #[arg(long, value_name = "NAME", help_heading = "Runs")]
+    pub strategy: Option<StrategyName>,
+
+    /// With --strategy: runs at most.
+    #[arg(long, value_name = "N", requires = "strategy", value_parser = clap::value_parser!(u32).range(2..), help_heading = "Runs")]
+    pub evaluations: Option<u32>,
+
+    /// With --strategy guided: studies of the same GPU and axes to learn from, or none
+    /// [default: all below studies/].
+    #[arg(
+        long,
+        value_name = "STUDY,...",
+        value_delimiter = ',',
+        requires = "strategy",
+        help_heading = "Runs"
+    )]
+    pub prior: Vec<PathBuf>,
 
     /// Runs of each configuration, before its first, that do not count [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000), help_heading = "Runs")]
@@ -155,7 +176,7 @@ pub struct SweepArgs {
         "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference", "repeat",
         "until", "at_most", "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
-        "energy_of", "study", "no_samples", "write_study", "cmd",
+        "energy_of", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
     ])]
     pub resume: Option<PathBuf>,
 
@@ -223,6 +244,7 @@ fn share(text: &str) -> Result<Ratio, String> {
 const EXAMPLES: &str = "\
 Examples:
   sweetspot sweep --power-cap 150..300:10 --repeat 3 -- python train.py
+  sweetspot sweep --power-cap all --strategy guided --objective edp -- python train.py
   sweetspot sweep --core-clock all --axis batch=64,128 -- python train.py --batch {batch}
   sweetspot sweep --gpus 1,2,4 -- torchrun --nproc-per-node {gpus} train.py
   sweetspot sweep --resume studies/train

@@ -34,7 +34,7 @@ impl Strategy for Exhaustive {
         self.ledger.tell(place, told);
     }
 
-    fn answer(&self) -> Option<Answer> {
+    fn answer(&mut self) -> Option<Answer> {
         self.ledger.answer()
     }
 }

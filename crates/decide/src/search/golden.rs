@@ -94,7 +94,7 @@ impl Strategy for Golden {
         self.ledger.tell(place, told);
     }
 
-    fn answer(&self) -> Option<Answer> {
+    fn answer(&mut self) -> Option<Answer> {
         self.ledger.answer()
     }
 }

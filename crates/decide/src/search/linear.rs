@@ -85,7 +85,7 @@ impl Strategy for Linear {
         self.ledger.tell(place, told);
     }
 
-    fn answer(&self) -> Option<Answer> {
+    fn answer(&mut self) -> Option<Answer> {
         self.ledger.answer()
     }
 }

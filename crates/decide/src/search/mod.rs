@@ -42,7 +42,7 @@ pub trait Strategy {
     /// What an evaluation came to; also one that was not asked for.
     fn tell(&mut self, place: usize, told: Told);
     /// The best place by what is known so far.
-    fn answer(&self) -> Option<Answer>;
+    fn answer(&mut self) -> Option<Answer>;
 }
 
 /// What a strategy wants.

@@ -14,7 +14,8 @@ use std::num::NonZeroUsize;
 use sweetspot_device::KnobDescriptor;
 use sweetspot_quantity::Seconds;
 use sweetspot_study::{
-    Definition, EnergyOf, Outline, Plan, Point, RunRecord, Status, Store, Study, Subject, Task,
+    Definition, EarlierStudy, EnergyOf, Outline, Plan, Point, RunRecord, Search, Status, Store,
+    Study, Subject, Task,
 };
 
 use crate::SessionError;
@@ -131,7 +132,15 @@ impl Sweep {
         if now.outline.fingerprint != outline.fingerprint {
             return changed("the profiles of GPU, node or workload were changed since");
         }
-        if now.outline.plan != outline.plan {
+        // What was learnt when it was begun is kept, whatever became of those studies.
+        let unlearnt = |plan: &Plan| {
+            let mut plan = plan.clone();
+            if let Some(search) = &mut plan.search {
+                search.earlier.clear();
+            }
+            plan
+        };
+        if unlearnt(&now.outline.plan) != unlearnt(&outline.plan) {
             return changed("this version of the program would plan it in another way");
         }
         Ok(Self {
@@ -252,11 +261,12 @@ fn outline(
     subject: Subject,
     mut plan: Plan,
     fingerprint: Option<u64>,
-) -> Outline {
+) -> Result<Outline, SessionError> {
     plan.until = definition.until();
     plan.order = definition.order.unwrap_or_default();
+    plan.search = search(definition, &subject, &plan)?;
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Outline {
+    Ok(Outline {
         definition: definition.clone(),
         subject,
         plan,
@@ -268,7 +278,50 @@ fn outline(
             .into_owned(),
         merged: false,
         created_unix_s: since.ok().map(|since| since.as_secs_f64()),
-    }
+    })
+}
+
+/// What decides which configurations are run, where a strategy is asked for.
+fn search(
+    definition: &Definition,
+    subject: &Subject,
+    plan: &Plan,
+) -> Result<Option<Search>, SessionError> {
+    let Some(strategy) = &definition.strategy else {
+        return Ok(None);
+    };
+    let search = Search {
+        strategy: strategy.clone(),
+        objective: definition.objective.clone().unwrap_or("edp".to_owned()),
+        limits: definition.limit.clone().unwrap_or_default(),
+        most: definition.evaluations,
+        earlier: earlier(definition, subject, plan),
+    };
+    let checked = search.check(plan);
+    checked.map_err(|error| SessionError::Definition(error.to_string()))?;
+    Ok(Some(search))
+}
+
+/// More earlier studies teach little more.
+const MOST_LESSONS: usize = 6;
+
+/// What studies of the same GPU over the same axes found, the newest first. A study that cannot be read
+/// teaches nothing.
+fn earlier(definition: &Definition, subject: &Subject, plan: &Plan) -> Vec<EarlierStudy> {
+    let folders = definition.prior.iter().flatten().map(std::path::Path::new);
+    let mut studies: Vec<(f64, EarlierStudy)> = folders
+        .filter_map(|folder| {
+            let store = Store::open(folder).ok()?;
+            let created = store.outline().ok()?.created_unix_s.unwrap_or(0.0);
+            let study = store.study(Some(subject.energy_of)).ok()?;
+            let same = study.device().name == subject.devices.first()?.name;
+            let lesson = EarlierStudy::of(&study, &plan.axes).filter(|_| same)?;
+            Some((created, lesson))
+        })
+        .collect();
+    studies.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let newest = studies.into_iter().map(|(_, study)| study);
+    newest.take(MOST_LESSONS).collect()
 }
 
 /// `quadro_rtx_6000:8`, as the user would write it.
@@ -311,6 +364,9 @@ fn file_stem(text: &str) -> String {
 
 /// Whether everything that was run went well.
 pub fn all_went_well(study: &Study) -> bool {
-    let mut all = study.points.iter().chain([&study.reference]);
-    all.all(|point| point.status() == Status::Ok)
+    // What a search did not ask for is no failure.
+    let unasked = |point: &&Point| study.plan.search.is_some() && point.runs.is_empty();
+    let all = study.points.iter().chain([&study.reference]);
+    let mut asked = all.filter(|point| !unasked(point));
+    asked.all(|point| point.status() == Status::Ok)
 }

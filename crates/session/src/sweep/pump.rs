@@ -67,7 +67,7 @@ impl Pump<'_, '_> {
     pub fn all(&mut self) -> Result<(), SessionError> {
         loop {
             // Whether another repeat is called for is known when the last one is.
-            if self.outline.plan.until.is_some() {
+            if self.outline.plan.until.is_some() || self.outline.plan.search.is_some() {
                 self.finish()?;
             }
             let of = self.outline.subject.energy_of;

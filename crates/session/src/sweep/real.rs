@@ -106,7 +106,7 @@ impl Real {
             },
         };
         Ok(Sweep {
-            outline: outline(definition, subject, plan, None),
+            outline: outline(definition, subject, plan, None)?,
             stage: Stage::Real(Box::new(real)),
         })
     }

@@ -107,7 +107,7 @@ impl Simulated {
             workload,
         };
         Ok(Sweep {
-            outline: outline(definition, subject, plan, Some(fingerprint)),
+            outline: outline(definition, subject, plan, Some(fingerprint))?,
             stage: Stage::Simulated(simulated),
         })
     }
@@ -165,11 +165,12 @@ impl Simulated {
         let plan = &outline.plan;
         let runs = plan.configurations.iter().map(|configuration| {
             match self.bench_of(configuration).run(configuration, None) {
-                Ok(RunEnd::Done(run)) => run.time * f64::from(plan.repeat),
+                Ok(RunEnd::Done(run)) => run.time,
                 _ => Seconds::ZERO,
             }
         });
-        Estimate::Simulated(runs.sum())
+        let all: Seconds = runs.sum();
+        Estimate::Simulated(all * (plan.len() as f64 / plan.configurations.len() as f64))
     }
 
     /// All that is not there yet.

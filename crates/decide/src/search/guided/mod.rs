@@ -41,6 +41,9 @@ pub(super) struct Guided {
     /// Made ahead, and the model's once the reference is measured.
     view: Option<View>,
     model: Option<Model>,
+    /// By the last thought.
+    best: usize,
+    /// What follows from all that was told, once it was asked for.
     thought: Option<(Ask, Option<Answer>)>,
 }
 
@@ -57,6 +60,7 @@ struct Advice {
 impl Guided {
     pub(super) fn new(space: Space, question: &Question, terms: Terms) -> Self {
         let mut guided = Self {
+            best: space.reference(),
             ledger: Ledger::new(space, question, terms.most.min(MOST)),
             terms,
             view: None,
@@ -192,15 +196,11 @@ impl Guided {
 
     /// The places that are looked at.
     fn active(&self) -> Vec<usize> {
-        let best = match self.thought {
-            Some((_, Some(answer))) => answer.place,
-            _ => self.ledger.space.reference(),
-        };
         places::active(
             &self.ledger.space,
             |place| !self.ledger.has_failed(place),
             |place| self.ledger.has(place, 1),
-            best,
+            self.best,
         )
     }
 
@@ -252,10 +252,13 @@ impl Strategy for Guided {
 
     fn tell(&mut self, place: usize, told: Told) {
         self.ledger.tell(place, told);
-        self.thought = Some(self.think());
+        if let Some((_, Some(answer))) = self.thought.take() {
+            self.best = answer.place;
+        }
     }
 
-    fn answer(&self) -> Option<Answer> {
+    fn answer(&mut self) -> Option<Answer> {
+        self.ask();
         self.thought?.1
     }
 }

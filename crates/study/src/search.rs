@@ -1,0 +1,263 @@
+//! A study that is not made whole: a strategy says which configuration is worth a run.
+
+use serde::{Deserialize, Serialize};
+use sweetspot_decide::search::{
+    Answer, Ask, Earlier, Knob, Prior, Space, SpaceError, Strategy, StrategyName, Terms, Told,
+};
+use sweetspot_decide::{Objective, Outcome, Question, Tariff};
+use sweetspot_quantity::{Joules, Seconds};
+
+use crate::{Axis, Configuration, Plan, Point, Study, Task};
+
+/// Which strategy decides what is run next, and for what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// By its name.
+    pub strategy: String,
+    /// As on the command line.
+    pub objective: String,
+    /// As on the command line.
+    #[serde(default)]
+    pub limits: Vec<String>,
+    /// No more runs than this.
+    #[serde(default)]
+    pub most: Option<u32>,
+    /// What earlier studies found.
+    #[serde(default)]
+    pub earlier: Vec<EarlierStudy>,
+}
+
+/// What an earlier study found, as far as it can teach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierStudy {
+    /// For people.
+    pub name: String,
+    /// A coordinate for each knob, then time in seconds and energy in joules.
+    pub rows: Vec<Vec<f64>>,
+    /// The row that the others are compared with.
+    pub reference: usize,
+    /// GPUs of a run.
+    pub gpus: u64,
+}
+
+/// A search that cannot be begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SearchError(String);
+
+/// A guided search of a study never needs more runs.
+const GUIDED: usize = 16;
+/// More places of an earlier study teach little more.
+const PLACES: usize = 8;
+
+impl Search {
+    /// Whether it can be begun on a plan.
+    pub fn check(&self, plan: &Plan) -> Result<(), SearchError> {
+        self.start(plan).map(|_| ())
+    }
+
+    /// Runs at most.
+    pub(crate) fn at_most(&self, plan: &Plan) -> usize {
+        let all = plan
+            .configurations
+            .len()
+            .saturating_mul(plan.repeat as usize);
+        let own = match self.strategy.as_str() {
+            "guided" => GUIDED + 1,
+            _ => all,
+        };
+        self.most.map_or(own, |most| own.min(most as usize + 1))
+    }
+
+    /// What is to be run next: one run, or none where the search is over and its answer was run.
+    pub(crate) fn next(&self, plan: &Plan, points: &[Point]) -> Option<Task> {
+        let (mut strategy, _) = self.told(plan, points)?;
+        let wanted = match strategy.ask() {
+            Ask::Evaluate(place) => place,
+            Ask::Done(_) => {
+                let place = strategy.answer()?.place;
+                points[place].runs.is_empty().then_some(place)?
+            }
+        };
+        let used = |repeat: &u32| {
+            let runs = &points[wanted].runs;
+            runs.iter().any(|run| run.task.repeat == *repeat)
+        };
+        let repeat = (0..plan.most()).find(|repeat| !used(repeat))?;
+        Some(Task {
+            configuration: wanted,
+            repeat,
+        })
+    }
+
+    /// The index of the configuration that it holds for the best, and the regret that it expects; nothing
+    /// where nothing was run.
+    pub fn answer(&self, plan: &Plan, points: &[Point]) -> Option<Answer> {
+        let (mut strategy, runs) = self.told(plan, points)?;
+        if runs == 0 {
+            return None;
+        }
+        strategy.answer()
+    }
+
+    fn told(&self, plan: &Plan, points: &[Point]) -> Option<(Box<dyn Strategy>, usize)> {
+        let mut strategy = self.start(plan).ok()?;
+        let mut runs = 0;
+        for (place, point) in points.iter().enumerate() {
+            let candidate = point.candidate();
+            if candidate.failed.is_some() {
+                strategy.tell(place, Told::Failed);
+                continue;
+            }
+            for run in candidate.runs {
+                strategy.tell(place, Told::measured(run));
+                runs += 1;
+            }
+        }
+        Some((strategy, runs))
+    }
+
+    fn start(&self, plan: &Plan) -> Result<Box<dyn Strategy>, SearchError> {
+        let fault = |text: String| SearchError(text);
+        let name: StrategyName = self
+            .strategy
+            .parse()
+            .map_err(|error| fault(format!("strategy: {error}")))?;
+        let objective = self
+            .objective
+            .parse()
+            .map_err(|error| fault(format!("objective: {error}")))?;
+        if matches!(objective, Objective::Cost | Objective::Carbon) {
+            return Err(fault(format!(
+                "a strategy does not search for {objective}, for its prices may change later: make the study for energy or eds:K, or without a strategy"
+            )));
+        }
+        let limits = self.limits.iter().map(|limit| {
+            let parsed = limit.parse();
+            parsed.map_err(|error| fault(format!("limit: {error}")))
+        });
+        let question = Question {
+            objective,
+            limits: limits.collect::<Result<_, _>>()?,
+            tariff: Tariff::NONE,
+        };
+        let (knobs, space) = space(plan)?;
+        let earlier: Vec<Earlier> = self
+            .earlier
+            .iter()
+            .filter_map(EarlierStudy::lesson)
+            .collect();
+        let terms = Terms {
+            repeats: plan.repeat as usize,
+            most: self.most.map_or(usize::MAX, |most| most as usize),
+            seed: plan.seed,
+            prior: match name {
+                StrategyName::Guided => Prior::learn(&knobs, &earlier),
+                _ => Prior::default(),
+            },
+            ..Terms::default()
+        };
+        Ok(name.start(space, &question, terms))
+    }
+}
+
+/// Every configuration as a place.
+fn space(plan: &Plan) -> Result<(Vec<Knob>, Space), SearchError> {
+    let mut knobs = knobs(&plan.axes);
+    let mut places: Vec<Vec<f64>> = plan
+        .configurations
+        .iter()
+        .map(|configuration| place(plan, configuration))
+        .collect();
+    let space = match Space::new(knobs.clone(), places.clone(), plan.reference) {
+        // The reference differs in something that is no axis.
+        Err(SpaceError::Twice(_)) => {
+            for (index, place) in places.iter_mut().enumerate() {
+                place.push(f64::from(u8::from(index == plan.reference)));
+            }
+            knobs.push(Knob::Level);
+            Space::new(knobs.clone(), places, plan.reference)
+        }
+        space => space,
+    };
+    let space = space.map_err(|error| SearchError(error.to_string()))?;
+    Ok((knobs, space))
+}
+
+fn knobs(axes: &[Axis]) -> Vec<Knob> {
+    let kind = |axis: &Axis| match axis {
+        Axis::PowerCap => Knob::PowerCap,
+        Axis::CoreClock => Knob::CoreClock,
+        _ => Knob::Level,
+    };
+    axes.iter().map(kind).collect()
+}
+
+fn place(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
+    let value = |axis: &Axis| {
+        axis.number(configuration).unwrap_or_else(|| {
+            // What has no number has its place in the list.
+            let text = axis.text(configuration);
+            let mut texts = plan.configurations.iter().map(|other| axis.text(other));
+            texts.position(|other| other == text).unwrap_or(0) as f64 + 1.0
+        })
+    };
+    plan.axes.iter().map(value).collect()
+}
+
+impl EarlierStudy {
+    /// Of a study that varies the same; nothing where it cannot teach.
+    pub fn of(study: &Study, axes: &[Axis]) -> Option<Self> {
+        if study.plan.axes != axes || axes.is_empty() {
+            return None;
+        }
+        let row = |point: &Point| {
+            let outcome = point.outcome()?;
+            let mut row: Vec<f64> = axes
+                .iter()
+                .map(|axis| axis.number(&point.configuration))
+                .collect::<Option<_>>()?;
+            row.push(outcome.time.get());
+            row.push(outcome.energy?.get());
+            Some(row)
+        };
+        let reference = row(&study.reference)?;
+        let others: Vec<Vec<f64>> = study.points.iter().filter_map(row).collect();
+        let stride = others.len().div_ceil(PLACES).max(1);
+        let mut rows = vec![reference.clone()];
+        rows.extend(
+            others
+                .into_iter()
+                .step_by(stride)
+                .filter(|row| row[..axes.len()] != reference[..axes.len()]),
+        );
+        (rows.len() > 1).then(|| Self {
+            name: study.name(),
+            rows,
+            reference: 0,
+            gpus: study.reference.configuration.gpus,
+        })
+    }
+
+    fn lesson(&self) -> Option<Earlier> {
+        let mut places = Vec::new();
+        let mut outcomes = Vec::new();
+        for row in &self.rows {
+            let [place @ .., time, energy] = row.as_slice() else {
+                return None;
+            };
+            places.push(place.to_vec());
+            outcomes.push(Outcome {
+                gpus: self.gpus,
+                ..Outcome::new(Seconds::new(*time), Joules::new(*energy))
+            });
+        }
+        Some(Earlier {
+            places,
+            outcomes,
+            reference: self.reference,
+        })
+    }
+}
