@@ -3,6 +3,7 @@
 //! The program turns flags into requests and answers into text; everything in between is here, so that
 //! a service or another program can do the same.
 
+pub mod hold;
 pub mod measure;
 pub mod published;
 

@@ -1,0 +1,255 @@
+//! The batch sizer that keeps what it learns: `facts/tuning.md` lists the faults it is made against.
+//!
+//! Up by steps that double while the prediction allows; down at once when the cap is broken; between a rung
+//! that fits and one that does not by halves. What failed is tried again rarely, and where the load or the
+//! cap has changed, at once.
+
+use super::ladder::{Bounds, Rung, mark, predict, record};
+use super::window::Observed;
+
+/// A step up is tried although the prediction is so much above the cap: it is a prediction.
+const DOUBT: f64 = 1.08;
+/// Below this, batches are not full and larger ones would not be either.
+const FULL: f64 = 0.9;
+
+/// Where to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// With this rung.
+    At(usize),
+    /// With this rung, and no rung keeps the cap.
+    OverCap(usize),
+    /// With this rung, and no rung that keeps the cap keeps the latency.
+    TooSlow(usize),
+}
+
+/// A ladder of batch sizes.
+#[derive(Clone, Debug)]
+pub struct Robust {
+    /// log2 of the batch sizes: power is near a straight line over it.
+    logs: Vec<f64>,
+    sizes: Vec<f64>,
+    rungs: Vec<Rung>,
+    /// Rungs that fit into memory.
+    fitting: usize,
+    stride: usize,
+    saturation: f64,
+    soon: f64,
+    expiry: f64,
+    /// Whether batches are full.
+    full: bool,
+    /// More than is served arrives, so that latency is a matter of speed.
+    behind: bool,
+}
+
+impl Robust {
+    pub fn new(batches: &[u64], saturation: f64, soon: f64, expiry: f64) -> Self {
+        let sizes: Vec<f64> = batches.iter().map(|size| *size as f64).collect();
+        Self {
+            logs: sizes.iter().map(|size| size.log2()).collect(),
+            rungs: vec![Rung::default(); sizes.len()],
+            fitting: sizes.len(),
+            sizes,
+            stride: 1,
+            saturation,
+            soon,
+            expiry,
+            full: true,
+            behind: false,
+        }
+    }
+
+    /// Rungs from this one on do not fit into memory.
+    pub fn bound(&mut self, rung: usize) {
+        self.fitting = self.fitting.min(rung.max(1));
+    }
+
+    /// More arrives than is served.
+    pub fn set_behind(&mut self, behind: bool) {
+        self.behind = behind;
+    }
+
+    /// A whole window at a rung.
+    pub fn window(&mut self, at: usize, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
+        let relieved = self.relieved(observed, bounds);
+        record(&mut self.rungs, at, &relieved, bounds);
+        self.full = observed.fill >= FULL;
+        let keeps = self.rungs[at].keeps(bounds);
+        mark(&mut self.rungs, at, keeps, now, self.soon, self.expiry);
+        match keeps {
+            true => self.choose(at, bounds, now),
+            false => self.fall(at, bounds, now),
+        }
+    }
+
+    /// The cap was broken before the window was whole.
+    pub fn broken(&mut self, at: usize, power: f64, bounds: &Bounds, now: f64) -> Verdict {
+        let before = self.rungs[at];
+        if before.seen && before.keeps(bounds) {
+            // It was good: the load has grown, or the reading is false. The others are taken to grow with it.
+            let ratio = (power / before.power).max(1.0);
+            for rung in &mut self.rungs {
+                rung.power *= ratio;
+                rung.mean *= ratio;
+            }
+        }
+        let rung = &mut self.rungs[at];
+        if !rung.seen {
+            (rung.seen, rung.mean) = (true, power);
+        }
+        rung.power = power.max(bounds.cap * (1.0 + 1e-9));
+        mark(&mut self.rungs, at, false, now, self.soon, self.expiry);
+        self.fall(at, bounds, now)
+    }
+
+    /// Another cap, or another bound.
+    pub fn rebound(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
+        for rung in &mut self.rungs {
+            if rung.keeps(bounds) {
+                rung.failures = 0;
+            } else if rung.seen && rung.failures == 0 {
+                rung.failures = 1;
+                rung.retry_at = now + self.expiry;
+            }
+        }
+        self.stride = 1;
+        match self.rungs[at].seen && !self.rungs[at].keeps(bounds) {
+            true => self.fall(at, bounds, now),
+            false => self.choose(at, bounds, now),
+        }
+    }
+
+    /// When the queue grows, its length is no fault of the batch size: a larger one serves faster.
+    fn relieved(&self, observed: &Observed, bounds: &Bounds) -> Observed {
+        match self.behind && 2.0 * observed.duration <= bounds.latency {
+            true => Observed {
+                p99: observed.duration,
+                ..*observed
+            },
+            false => *observed,
+        }
+    }
+
+    fn known_good(&self, bounds: &Bounds) -> impl Iterator<Item = usize> + '_ {
+        let bounds = *bounds;
+        (0..self.fitting).filter(move |index| {
+            let rung = &self.rungs[*index];
+            rung.seen && rung.failures == 0 && rung.keeps(&bounds)
+        })
+    }
+
+    /// After a window that kept its bounds, or with other bounds.
+    fn choose(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
+        let Some(top) = self.known_good(bounds).max() else {
+            return self.least(at, bounds, now);
+        };
+        if let Some(next) = self.up(top, bounds, now) {
+            return Verdict::At(next);
+        }
+        Verdict::At(self.best(bounds).unwrap_or(at))
+    }
+
+    /// The smallest that is as fast as the fastest.
+    fn best(&self, bounds: &Bounds) -> Option<usize> {
+        let rates = self.known_good(bounds).map(|index| self.rungs[index].rate);
+        let fastest = rates.fold(0.0, f64::max);
+        self.known_good(bounds)
+            .find(|index| self.rungs[*index].rate >= fastest * (1.0 - self.saturation))
+    }
+
+    /// The next rung above what is known to be good, where there is one worth trying.
+    fn up(&mut self, top: usize, bounds: &Bounds, now: f64) -> Option<usize> {
+        if !self.full || self.is_saturated(top, bounds) {
+            return None;
+        }
+        let closed = (top + 1..self.fitting).find(|index| {
+            let rung = &self.rungs[*index];
+            rung.seen && !rung.is_open(bounds, now)
+        });
+        let wanted = match closed {
+            Some(closed) => top + (closed - top) / 2,
+            None => (top + self.stride).min(self.fitting - 1),
+        };
+        if wanted == top {
+            return None;
+        }
+        let fits = |index: &usize| self.predicted_fits(*index, bounds, 1.0);
+        let next = (top + 1..=wanted).rev().find(fits).or_else(|| {
+            let next = top + 1;
+            self.predicted_fits(next, bounds, DOUBT).then_some(next)
+        })?;
+        self.stride = (self.stride * 2).min(self.rungs.len());
+        Some(next)
+    }
+
+    /// The last step gained so little that all above would gain no more.
+    fn is_saturated(&self, top: usize, bounds: &Bounds) -> bool {
+        let Some(below) = self.known_good(bounds).filter(|index| *index < top).last() else {
+            return false;
+        };
+        let gain = self.rungs[top].rate / self.rungs[below].rate.max(1e-9) - 1.0;
+        let doublings = self.logs[top] - self.logs[below];
+        gain / doublings < self.saturation
+    }
+
+    fn predicted_fits(&self, index: usize, bounds: &Bounds, doubt: f64) -> bool {
+        let rung = &self.rungs[index];
+        if rung.seen && rung.failures > 0 {
+            // Its time to be tried again has come, whatever it drew then.
+            return true;
+        }
+        let power = predict(&self.rungs, |at| self.logs[at], index, |rung| rung.power);
+        let time = predict(&self.rungs, |at| self.sizes[at], index, |rung| rung.p99);
+        power.is_none_or(|power| power <= bounds.cap * doubt)
+            && time.is_none_or(|time| time <= bounds.latency)
+    }
+
+    /// After a broken bound: the best of what is good, or half the way down.
+    fn fall(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
+        self.stride = 1;
+        if let Some(best) = self.best(bounds) {
+            return Verdict::At(best);
+        }
+        let unseen = |index: &usize| !self.rungs[*index].seen;
+        let below = (0..at.min(self.fitting)).rev().filter(unseen);
+        let fits = |index: &usize| self.predicted_fits(*index, bounds, 1.0);
+        let below: Vec<usize> = below.collect();
+        let middle = at / 2;
+        let next = below.iter().copied().find(fits);
+        let next = next.map(|next| next.min(middle.max(1)));
+        match next.or_else(|| below.iter().copied().find(|index| *index <= middle)) {
+            Some(next) => Verdict::At(next),
+            None => self.least(at, bounds, now),
+        }
+    }
+
+    /// Nothing is known to keep the bounds: towards least power, and there it stays.
+    fn least(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
+        let seen = (0..self.fitting).filter(|index| self.rungs[*index].seen);
+        let drawn = |index: &usize| self.rungs[*index].power;
+        let Some(least) = seen.min_by(|a, b| drawn(a).total_cmp(&drawn(b))) else {
+            return Verdict::At(at.min(self.fitting - 1));
+        };
+        let near = [least.checked_sub(1), Some(least + 1)];
+        let near = near
+            .into_iter()
+            .flatten()
+            .filter(|next| *next < self.fitting);
+        let mut open = near.filter(|next| {
+            let rung = &self.rungs[*next];
+            !rung.seen || now >= rung.retry_at
+        });
+        let slow = self.rungs[least].power <= bounds.cap;
+        // Where it is the latency, larger batches are no help.
+        if let Some(next) = open.find(|next| !slow || *next < least) {
+            return Verdict::At(next);
+        }
+        if self.rungs[least].failures > 0 && now >= self.rungs[least].retry_at {
+            return Verdict::At(least);
+        }
+        match slow {
+            true => Verdict::TooSlow(least),
+            false => Verdict::OverCap(least),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! `hold`: inference under a power cap, in virtual time on simulated GPUs.
