@@ -5,6 +5,7 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use super::action::{Actions, Notice, Setting};
 use super::event::{BatchDone, Event, PowerReading};
+use super::joint::{self, Joint};
 use super::ladder::Bounds;
 use super::meter::Meter;
 use super::robust::{Robust, Verdict};
@@ -40,6 +41,8 @@ pub struct Holder {
     said: Said,
     notices: [Option<Notice>; WAITING],
     device_refused: bool,
+    /// Whether the last change was one of the device.
+    device_moved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,7 @@ enum Control {
         over_levels: bool,
     },
     Robust(Robust),
+    Joint(Joint),
 }
 
 /// What has been said and still holds.
@@ -77,12 +81,8 @@ impl Holder {
         let levels = terms.knob.levels();
         let over_levels = matches!(terms.mode, Mode::Dvfs | Mode::StepUp);
         let control = match terms.mode {
-            Mode::Robust | Mode::Joint => Control::Robust(Robust::new(
-                &terms.batches,
-                terms.saturation.get(),
-                terms.probe.get(),
-                terms.expiry.get(),
-            )),
+            Mode::Robust => Control::Robust(Robust::new(&terms)),
+            Mode::Joint => Control::Joint(Joint::new(&terms)),
             mode => Control::Search {
                 search: Search::new(
                     mode,
@@ -100,9 +100,10 @@ impl Holder {
             meter: Meter::new(terms.judged_over),
             at: Place {
                 batch: 0,
-                level: match over_levels {
-                    true => 0,
-                    false => levels.saturating_sub(1),
+                level: match &control {
+                    Control::Joint(joint) => joint.first_level(terms.cap.get()),
+                    _ if over_levels => 0,
+                    _ => levels.saturating_sub(1),
                 },
             },
             control,
@@ -120,6 +121,7 @@ impl Holder {
             said: Said::default(),
             notices: [None; WAITING],
             device_refused: false,
+            device_moved: false,
         })
     }
 
@@ -217,6 +219,7 @@ impl Holder {
     /// A new setting: nothing is known of it yet.
     fn begin_setting(&mut self, batch: bool, device: bool) {
         self.changed_at = self.now;
+        self.device_moved = device;
         self.window.clear();
         self.strangers = 0;
         self.in_force = None;
@@ -250,7 +253,7 @@ impl Holder {
         self.said.ignores = false;
         if self.in_force.is_none() {
             let begin = (self.now - batch.duration.get()).max(self.changed_at);
-            let settle = match self.device_moved() {
+            let settle = match self.device_moved {
                 true => self.terms.settle_device,
                 false => self.terms.settle,
             };
@@ -262,10 +265,6 @@ impl Holder {
         } else {
             self.perhaps_whole();
         }
-    }
-
-    fn device_moved(&self) -> bool {
-        false
     }
 
     fn power(&mut self, reading: &PowerReading) {
@@ -284,7 +283,7 @@ impl Holder {
         let span = self.terms.judged_over.get();
         let broken = self.window.judge(&judged, cap, span);
         let at_once = match &self.control {
-            Control::Robust(_) => broken,
+            Control::Robust(_) | Control::Joint(_) => broken,
             Control::Search { search, .. } => search.decides_at_once(),
         };
         if at_once {
@@ -296,7 +295,7 @@ impl Holder {
 
     /// With fine samples a clear breach shows before the judged span is over.
     fn broken_early(&self) -> bool {
-        if !matches!(self.control, Control::Robust(_)) || self.window.is_judged() {
+        if matches!(self.control, Control::Search { .. }) || self.window.is_judged() {
             return false;
         }
         let clearly = self.terms.cap.get() * CLEARLY;
@@ -328,6 +327,10 @@ impl Holder {
                 let verdict = robust.broken(self.at.batch, power, &bounds, now);
                 self.follow(verdict, power);
             }
+            Control::Joint(joint) => {
+                let verdict = joint.broken(self.at, power, &bounds, now);
+                self.follow_both(verdict, power);
+            }
             Control::Search { .. } => self.search(power),
         }
         self.window.clear();
@@ -352,6 +355,10 @@ impl Holder {
             Control::Robust(robust) => {
                 let verdict = robust.window(self.at.batch, observed, &bounds, now);
                 self.follow(verdict, observed.power);
+            }
+            Control::Joint(joint) => {
+                let verdict = joint.window(self.at, observed, &bounds, now);
+                self.follow_both(verdict, observed.power);
             }
             Control::Search { .. } => self.search(observed.power),
         }
@@ -397,6 +404,16 @@ impl Holder {
         }
     }
 
+    fn follow_both(&mut self, verdict: joint::Verdict, power: f64) {
+        let (place, of_batch) = match verdict {
+            joint::Verdict::At(place) => (place, Verdict::At(place.batch)),
+            joint::Verdict::OverCap(place) => (place, Verdict::OverCap(place.batch)),
+            joint::Verdict::TooSlow(place) => (place, Verdict::TooSlow(place.batch)),
+        };
+        self.at.level = place.level;
+        self.follow(of_batch, power);
+    }
+
     fn infeasible(&mut self, power: f64) {
         if !self.said.infeasible {
             self.said.infeasible = true;
@@ -417,11 +434,18 @@ impl Holder {
         self.window.absolve();
         let bounds = self.bounds();
         let now = self.now;
-        if let Control::Robust(robust) = &mut self.control {
-            let verdict = robust.rebound(self.at.batch, &bounds, now);
-            if let Verdict::At(next) = verdict {
-                self.at.batch = next;
+        match &mut self.control {
+            Control::Robust(robust) => {
+                if let Verdict::At(next) = robust.rebound(self.at.batch, &bounds, now) {
+                    self.at.batch = next;
+                }
             }
+            Control::Joint(joint) => {
+                if let joint::Verdict::At(next) = joint.rebound(self.at, &bounds, now) {
+                    self.at = next;
+                }
+            }
+            Control::Search { .. } => {}
         }
     }
 
@@ -452,8 +476,11 @@ impl Holder {
             (Some(arrivals), Some(served)) => arrivals > 0.95 * served,
             _ => length > 2 * batch,
         };
-        if let Control::Robust(robust) = &mut self.control {
-            robust.set_behind(behind && length > batch);
+        let behind = behind && length > batch;
+        match &mut self.control {
+            Control::Robust(robust) => robust.set_behind(behind),
+            Control::Joint(joint) => joint.set_behind(behind),
+            Control::Search { .. } => {}
         }
     }
 
@@ -472,6 +499,10 @@ impl Holder {
                 robust.bound(rung);
                 self.at.batch = self.at.batch.min(rung.saturating_sub(1));
             }
+            Control::Joint(joint) => {
+                joint.bound(rung);
+                self.at.batch = self.at.batch.min(rung.saturating_sub(1));
+            }
             Control::Search {
                 search,
                 over_levels: false,
@@ -483,6 +514,9 @@ impl Holder {
     fn refused(&mut self, knob: Knob) {
         if !self.device_refused {
             self.device_refused = true;
+            if let Control::Joint(joint) = &mut self.control {
+                joint.freeze(self.at.level);
+            }
             self.say(Notice::Refused(knob));
         }
     }

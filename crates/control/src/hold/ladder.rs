@@ -52,13 +52,26 @@ impl Rung {
         !self.seen || (self.failures == 0 && self.keeps(bounds)) || now >= self.retry_at
     }
 
+    /// The newest says most; throughput is told apart by half percents and is taken as a running mean.
     fn take(&mut self, observed: &Observed) {
+        let is_like = self.good > 0 && (self.rate / observed.rate - 1.0).abs() < ANOTHER_LOAD;
+        self.rate = match is_like {
+            true => 0.5 * (self.rate + observed.rate),
+            false => observed.rate,
+        };
         self.seen = true;
         self.power = observed.power;
         self.mean = observed.mean;
-        self.rate = observed.rate;
         self.p99 = observed.p99;
         self.duration = observed.duration;
+    }
+
+    fn scale(&mut self, power: f64, rate: f64) {
+        self.power *= power;
+        self.mean *= power;
+        self.rate *= rate;
+        self.p99 /= rate;
+        self.duration /= rate;
     }
 
     /// A failure: tried again soon where it had been good for long, then ever more rarely.
@@ -74,22 +87,25 @@ impl Rung {
     }
 }
 
-/// Records a window at `rungs[at]`; where the load has become another one, what is known of the other rungs
-/// is scaled with it, and failures that this makes good are forgotten.
-pub fn record(rungs: &mut [Rung], at: usize, observed: &Observed, bounds: &Bounds) {
-    let before = rungs[at];
+/// Records a window at rung `at` of row `row`; where the load has become another one, what is known of all
+/// other rungs is scaled with it, and failures that this makes good are forgotten.
+pub fn record_all<'a>(
+    rows: impl Iterator<Item = &'a mut [Rung]>,
+    row: usize,
+    at: usize,
+    observed: &Observed,
+    bounds: &Bounds,
+) {
+    let mut rows: Vec<&mut [Rung]> = rows.collect();
+    let before = rows[row][at];
     if before.seen {
         let power = ratio(observed.mean, before.mean);
         let rate = ratio(observed.rate, before.rate);
         let differs = |ratio: f64| (ratio - 1.0).abs() > ANOTHER_LOAD;
         if differs(power) || differs(rate) {
-            for (index, rung) in rungs.iter_mut().enumerate() {
-                if index != at && rung.seen {
-                    rung.power *= power;
-                    rung.mean *= power;
-                    rung.rate *= rate;
-                    rung.p99 /= rate;
-                    rung.duration /= rate;
+            for rung in rows.iter_mut().flat_map(|rungs| rungs.iter_mut()) {
+                if rung.seen {
+                    rung.scale(power, rate);
                     if rung.keeps(bounds) {
                         rung.failures = 0;
                     }
@@ -97,7 +113,24 @@ pub fn record(rungs: &mut [Rung], at: usize, observed: &Observed, bounds: &Bound
             }
         }
     }
-    rungs[at].take(observed);
+    rows[row][at].take(observed);
+}
+
+/// The cap was broken at a rung. Where it was good, the load has grown or the reading is false: all others are
+/// taken to draw so many times more, which is given back.
+pub fn breach(rung: &mut Rung, power: f64, bounds: &Bounds) -> f64 {
+    let was_good = rung.seen && rung.keeps(bounds);
+    let ratio = match was_good {
+        true => ratio(power, rung.power).max(1.0),
+        false => 1.0,
+    };
+    if !rung.seen {
+        rung.seen = true;
+        rung.mean = power;
+    }
+    rung.mean *= ratio;
+    rung.power = power.max(bounds.cap * (1.0 + 1e-9));
+    ratio
 }
 
 fn ratio(now: f64, before: f64) -> f64 {

@@ -21,6 +21,7 @@ mod account;
 mod action;
 mod event;
 mod holder;
+mod joint;
 mod ladder;
 mod meter;
 mod robust;

@@ -4,7 +4,8 @@
 //! that fits and one that does not by halves. What failed is tried again rarely, and where the load or the
 //! cap has changed, at once.
 
-use super::ladder::{Bounds, Rung, mark, predict, record};
+use super::ladder::{Bounds, Rung, breach, mark, predict, record_all};
+use super::terms::Terms;
 use super::window::Observed;
 
 /// A step up is tried although the prediction is so much above the cap: it is a prediction.
@@ -43,17 +44,17 @@ pub struct Robust {
 }
 
 impl Robust {
-    pub fn new(batches: &[u64], saturation: f64, soon: f64, expiry: f64) -> Self {
-        let sizes: Vec<f64> = batches.iter().map(|size| *size as f64).collect();
+    pub fn new(terms: &Terms) -> Self {
+        let sizes: Vec<f64> = terms.batches.iter().map(|size| *size as f64).collect();
         Self {
             logs: sizes.iter().map(|size| size.log2()).collect(),
             rungs: vec![Rung::default(); sizes.len()],
             fitting: sizes.len(),
             sizes,
             stride: 1,
-            saturation,
-            soon,
-            expiry,
+            saturation: terms.saturation.get(),
+            soon: terms.probe.get(),
+            expiry: terms.expiry.get(),
             full: true,
             behind: false,
         }
@@ -72,8 +73,9 @@ impl Robust {
     /// A whole window at a rung.
     pub fn window(&mut self, at: usize, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
         let relieved = self.relieved(observed, bounds);
-        record(&mut self.rungs, at, &relieved, bounds);
-        self.full = observed.fill >= FULL;
+        let rows = std::iter::once(self.rungs.as_mut_slice());
+        record_all(rows, 0, at, &relieved, bounds);
+        self.set_fill(observed.fill);
         let keeps = self.rungs[at].keeps(bounds);
         mark(&mut self.rungs, at, keeps, now, self.soon, self.expiry);
         match keeps {
@@ -84,26 +86,29 @@ impl Robust {
 
     /// The cap was broken before the window was whole.
     pub fn broken(&mut self, at: usize, power: f64, bounds: &Bounds, now: f64) -> Verdict {
-        let before = self.rungs[at];
-        if before.seen && before.keeps(bounds) {
-            // It was good: the load has grown, or the reading is false. The others are taken to grow with it.
-            let ratio = (power / before.power).max(1.0);
-            for rung in &mut self.rungs {
+        let ratio = breach(&mut self.rungs[at], power, bounds);
+        for (index, rung) in self.rungs.iter_mut().enumerate() {
+            if index != at {
                 rung.power *= ratio;
                 rung.mean *= ratio;
             }
         }
-        let rung = &mut self.rungs[at];
-        if !rung.seen {
-            (rung.seen, rung.mean) = (true, power);
-        }
-        rung.power = power.max(bounds.cap * (1.0 + 1e-9));
         mark(&mut self.rungs, at, false, now, self.soon, self.expiry);
         self.fall(at, bounds, now)
     }
 
     /// Another cap, or another bound.
     pub fn rebound(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
+        self.rejudge(bounds, now);
+        match self.rungs[at].seen && !self.rungs[at].keeps(bounds) {
+            true => self.fall(at, bounds, now),
+            false => self.choose(at, bounds, now),
+        }
+    }
+
+    /// What is known, against other bounds.
+    pub fn rejudge(&mut self, bounds: &Bounds, now: f64) {
+        self.stride = 1;
         for rung in &mut self.rungs {
             if rung.keeps(bounds) {
                 rung.failures = 0;
@@ -112,15 +117,10 @@ impl Robust {
                 rung.retry_at = now + self.expiry;
             }
         }
-        self.stride = 1;
-        match self.rungs[at].seen && !self.rungs[at].keeps(bounds) {
-            true => self.fall(at, bounds, now),
-            false => self.choose(at, bounds, now),
-        }
     }
 
     /// When the queue grows, its length is no fault of the batch size: a larger one serves faster.
-    fn relieved(&self, observed: &Observed, bounds: &Bounds) -> Observed {
+    pub fn relieved(&self, observed: &Observed, bounds: &Bounds) -> Observed {
         match self.behind && 2.0 * observed.duration <= bounds.latency {
             true => Observed {
                 p99: observed.duration,
@@ -130,30 +130,88 @@ impl Robust {
         }
     }
 
-    fn known_good(&self, bounds: &Bounds) -> impl Iterator<Item = usize> + '_ {
-        let bounds = *bounds;
+    pub fn known_good(&self, bounds: Bounds) -> impl Iterator<Item = usize> + '_ {
         (0..self.fitting).filter(move |index| {
             let rung = &self.rungs[*index];
             rung.seen && rung.failures == 0 && rung.keeps(&bounds)
         })
     }
 
+    pub fn set_fill(&mut self, fill: f64) {
+        self.full = fill >= FULL;
+    }
+
+    pub fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    pub fn rungs_mut(&mut self) -> &mut [Rung] {
+        &mut self.rungs
+    }
+
+    pub fn fitting(&self) -> usize {
+        self.fitting
+    }
+
+    /// The next size worth a try at another level: twice as large, or the next.
+    pub fn next_size(&self, at: usize) -> Option<usize> {
+        let twice = 2.0 * self.sizes[at];
+        let next = (at + 1..self.fitting).take_while(|index| self.sizes[*index] <= twice);
+        next.last()
+            .or_else(|| Some(at + 1).filter(|next| *next < self.fitting))
+    }
+
+    pub fn predicted_power(&self, index: usize) -> Option<f64> {
+        predict(&self.rungs, |at| self.logs[at], index, |rung| rung.power)
+    }
+
+    /// As measured.
+    pub fn power_at(&self, index: usize) -> Option<f64> {
+        Some(&self.rungs[index])
+            .filter(|rung| rung.seen)
+            .map(|rung| rung.power)
+    }
+
+    pub fn predicted_time_fits(&self, index: usize, bounds: &Bounds) -> bool {
+        let time = predict(&self.rungs, |at| self.sizes[at], index, |rung| rung.p99);
+        time.is_none_or(|time| time <= bounds.latency)
+    }
+
+    /// A larger size of this row, where one is worth a try.
+    pub fn up_from(&mut self, at: usize, bounds: &Bounds, now: f64) -> Option<usize> {
+        let top = self.known_good(*bounds).max().unwrap_or(at);
+        self.up(top, bounds, now)
+    }
+
+    pub fn is_saturated_at(&self, at: usize, bounds: &Bounds) -> bool {
+        self.is_saturated(at, bounds)
+    }
+
     /// After a window that kept its bounds, or with other bounds.
     fn choose(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
-        let Some(top) = self.known_good(bounds).max() else {
+        let Some(top) = self.known_good(*bounds).max() else {
             return self.least(at, bounds, now);
         };
         if let Some(next) = self.up(top, bounds, now) {
             return Verdict::At(next);
         }
-        Verdict::At(self.best(bounds).unwrap_or(at))
+        let best = self.best(bounds).unwrap_or(at);
+        // Between sizes that are alike it stays where it is.
+        let stays = self.known_good(*bounds).any(|index| index == at)
+            && self.rungs[at].rate >= self.fastest(bounds) * (1.0 - 2.0 * self.saturation)
+            && self.rungs[at].good > 1;
+        Verdict::At(if stays { at } else { best })
+    }
+
+    fn fastest(&self, bounds: &Bounds) -> f64 {
+        let rates = self.known_good(*bounds).map(|index| self.rungs[index].rate);
+        rates.fold(0.0, f64::max)
     }
 
     /// The smallest that is as fast as the fastest.
     fn best(&self, bounds: &Bounds) -> Option<usize> {
-        let rates = self.known_good(bounds).map(|index| self.rungs[index].rate);
-        let fastest = rates.fold(0.0, f64::max);
-        self.known_good(bounds)
+        let fastest = self.fastest(bounds);
+        self.known_good(*bounds)
             .find(|index| self.rungs[*index].rate >= fastest * (1.0 - self.saturation))
     }
 
@@ -184,7 +242,7 @@ impl Robust {
 
     /// The last step gained so little that all above would gain no more.
     fn is_saturated(&self, top: usize, bounds: &Bounds) -> bool {
-        let Some(below) = self.known_good(bounds).filter(|index| *index < top).last() else {
+        let Some(below) = self.known_good(*bounds).filter(|index| *index < top).last() else {
             return false;
         };
         let gain = self.rungs[top].rate / self.rungs[below].rate.max(1e-9) - 1.0;
@@ -198,10 +256,9 @@ impl Robust {
             // Its time to be tried again has come, whatever it drew then.
             return true;
         }
-        let power = predict(&self.rungs, |at| self.logs[at], index, |rung| rung.power);
-        let time = predict(&self.rungs, |at| self.sizes[at], index, |rung| rung.p99);
+        let power = self.predicted_power(index);
         power.is_none_or(|power| power <= bounds.cap * doubt)
-            && time.is_none_or(|time| time <= bounds.latency)
+            && self.predicted_time_fits(index, bounds)
     }
 
     /// After a broken bound: the best of what is good, or half the way down.
