@@ -36,6 +36,8 @@ pub struct Holder {
     windows: u64,
     changes: u64,
     strangers: u32,
+    /// Windows in a row that kept the cap.
+    kept: u32,
     last_reading: Option<f64>,
     asked: bool,
     said: Said,
@@ -116,6 +118,7 @@ impl Holder {
             windows: 0,
             changes: 0,
             strangers: 0,
+            kept: 0,
             last_reading: None,
             asked: false,
             said: Said::default(),
@@ -301,10 +304,11 @@ impl Holder {
         let clearly = self.terms.cap.get() * CLEARLY;
         self.window.batches >= 2
             && self.in_force.is_some()
-            && self
-                .meter
-                .so_far()
-                .is_some_and(|(power, time)| time.get() >= EARLY && power.get() > clearly)
+            && self.meter.so_far().is_some_and(|(power, time)| {
+                // Parts of a batch differ; several whole ones must be seen.
+                let least = EARLY.max(5.0 * self.window.longest());
+                time.get() >= least && power.get() > clearly
+            })
     }
 
     fn bounds(&self) -> Bounds {
@@ -337,7 +341,7 @@ impl Holder {
     }
 
     fn perhaps_whole(&mut self) {
-        if self.window.batches < self.terms.window {
+        if self.window.batches < self.terms.window || !self.window.is_seen_through() {
             return;
         }
         let Some(observed) = self.window.observed() else {
@@ -384,16 +388,24 @@ impl Holder {
         match verdict {
             Verdict::At(next) => {
                 self.at.batch = next;
-                if power <= self.terms.cap.get() && self.said.infeasible {
+                let keeps = power <= self.terms.cap.get();
+                self.kept = if keeps {
+                    self.kept.saturating_add(1)
+                } else {
+                    0
+                };
+                if self.kept >= 3 && self.said.infeasible {
                     self.said.infeasible = false;
                     self.say(Notice::FeasibleAgain);
                 }
             }
             Verdict::OverCap(least) => {
+                self.kept = 0;
                 self.at.batch = least;
                 self.infeasible(power);
             }
             Verdict::TooSlow(least) => {
+                self.kept = 0;
                 self.at.batch = least;
                 if let Some(bound) = self.terms.latency_p99.filter(|_| !self.said.infeasible) {
                     self.said.infeasible = true;

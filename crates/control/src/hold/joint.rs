@@ -5,7 +5,7 @@
 //! larger batch at a lower level, and for energy a lower level. Each is tried once under one load and cap.
 
 use super::holder::Place;
-use super::ladder::{Bounds, Rung, breach, mark, record_all};
+use super::ladder::{Bounds, Patience, Rung, breach, mark, record};
 use super::robust::Robust;
 use super::terms::{DeviceKnob, Goal, Terms};
 use super::window::Observed;
@@ -37,8 +37,7 @@ pub struct Joint {
     is_cap: bool,
     goal: Goal,
     idle: Option<f64>,
-    soon: f64,
-    expiry: f64,
+    patience: Patience,
     /// The only level, where the device refuses others.
     frozen: Option<usize>,
 }
@@ -56,8 +55,10 @@ impl Joint {
             is_cap: matches!(terms.knob, DeviceKnob::PowerCap(_)),
             goal: terms.goal,
             idle: terms.idle.map(|idle| idle.get()),
-            soon: terms.probe.get(),
-            expiry: terms.expiry.get(),
+            patience: Patience {
+                soon: terms.probe.get(),
+                expiry: terms.expiry.get(),
+            },
             frozen: None,
         }
     }
@@ -95,33 +96,29 @@ impl Joint {
     /// A whole window at a setting.
     pub fn window(&mut self, at: Place, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
         let observed = self.rows[at.level].relieved(observed, bounds);
+        let keeps = observed.keeps(bounds);
+        record(&mut self.rows, at.level, at.batch, &observed, bounds);
+        let rows = &mut self.rows;
+        mark(rows, at.level, at.batch, keeps, now, &self.patience);
         self.rows[at.level].set_fill(observed.fill);
-        let rows = self.rows.iter_mut().map(Robust::rungs_mut);
-        record_all(rows, at.level, at.batch, &observed, bounds);
-        let rungs = self.rows[at.level].rungs_mut();
-        let keeps = rungs[at.batch].keeps(bounds);
-        mark(rungs, at.batch, keeps, now, self.soon, self.expiry);
-        self.choose(at, bounds, now)
+        match keeps && self.rung(at).odd {
+            true => Verdict::At(at),
+            false => self.choose(at, bounds, now),
+        }
     }
 
     /// The cap was broken before the window was whole.
     pub fn broken(&mut self, at: Place, power: f64, bounds: &Bounds, now: f64) -> Verdict {
-        let ratio = breach(
-            &mut self.rows[at.level].rungs_mut()[at.batch],
-            power,
-            bounds,
-        );
-        for (level, row) in self.rows.iter_mut().enumerate() {
-            for (batch, rung) in row.rungs_mut().iter_mut().enumerate() {
-                if (level, batch) != (at.level, at.batch) {
-                    rung.power *= ratio;
-                    rung.mean *= ratio;
-                }
-            }
-        }
-        let rungs = self.rows[at.level].rungs_mut();
-        mark(rungs, at.batch, false, now, self.soon, self.expiry);
-        self.choose(at, bounds, now)
+        let rung = &mut self.rows[at.level].as_mut()[at.batch];
+        let ratio = breach(rung, power, bounds);
+        let rows = &mut self.rows;
+        mark(rows, at.level, at.batch, false, now, &self.patience);
+        // The others may draw so many times more as well.
+        let bounds = Bounds {
+            cap: bounds.cap / ratio,
+            ..*bounds
+        };
+        self.choose(at, &bounds, now)
     }
 
     /// Another cap, or another bound.
@@ -192,7 +189,10 @@ impl Joint {
             let next = levels
                 .map(|level| Place { level, ..from })
                 .filter(|next| self.is_free(next.level))
-                .find(|next| self.is_untried(*next, now) && self.fits(*next, bounds, DOUBT))?;
+                .find(|next| {
+                    let rung = self.rung(*next);
+                    rung.is_untried(now) && (rung.seen || self.fits(*next, bounds, DOUBT))
+                })?;
             let hoped = score * self.levels[next.level] / self.levels[from.level];
             (hoped > goal * BETTER).then_some((next, hoped))
         });
@@ -226,14 +226,13 @@ impl Joint {
     }
 
     fn is_untried(&self, place: Place, now: f64) -> bool {
-        let rung = self.rung(place);
-        !rung.seen || (rung.failures > 0 && now >= rung.retry_at)
+        self.rung(place).is_untried(now)
     }
 
     fn fits(&self, place: Place, bounds: &Bounds, doubt: f64) -> bool {
         let rung = self.rung(place);
         if rung.seen {
-            return rung.failures == 0 && rung.keeps(bounds);
+            return rung.is_good(bounds);
         }
         let power = self.predict(place);
         power.is_none_or(|power| power <= bounds.cap * doubt)

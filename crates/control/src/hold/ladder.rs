@@ -12,8 +12,14 @@ const MOST_FAILURES: u8 = 4;
 /// One setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rung {
-    /// The last time it was seen; what follows is empty without.
+    /// It was tried.
     pub seen: bool,
+    /// A whole window was seen of it; without, only its power is known.
+    pub measured: bool,
+    /// Its last window was unlike those before: another load, or chance.
+    pub odd: bool,
+    /// Its power was seen after that of the others, perhaps under another load.
+    pub newer: bool,
     /// The highest judged mean.
     pub power: f64,
     /// The mean.
@@ -26,7 +32,9 @@ pub struct Rung {
     pub duration: f64,
     /// Windows that it kept its bounds in a row.
     pub good: u32,
-    /// Times that it broke them.
+    /// It broke them, and waits to be tried again.
+    pub barred: bool,
+    /// Times that it broke them under this load.
     pub failures: u8,
     /// When it may be tried again after a failure.
     pub retry_at: f64,
@@ -47,21 +55,54 @@ impl Rung {
         self.power <= bounds.cap && self.p99 <= bounds.latency
     }
 
-    /// Keeps its bounds, or may be tried again.
-    pub fn is_open(&self, bounds: &Bounds, now: f64) -> bool {
-        !self.seen || (self.failures == 0 && self.keeps(bounds)) || now >= self.retry_at
+    /// Seen, keeps its bounds, and does not wait.
+    pub fn is_good(&self, bounds: &Bounds) -> bool {
+        self.seen && !self.barred && self.keeps(bounds)
     }
 
-    /// The newest says most; throughput is told apart by half percents and is taken as a running mean.
-    fn take(&mut self, observed: &Observed) {
-        let is_like = self.good > 0 && (self.rate / observed.rate - 1.0).abs() < ANOTHER_LOAD;
-        self.rate = match is_like {
-            true => 0.5 * (self.rate + observed.rate),
-            false => observed.rate,
+    /// Never tried, or its time to be tried again has come.
+    pub fn is_untried(&self, now: f64) -> bool {
+        !self.seen || (self.barred && now >= self.retry_at)
+    }
+
+    fn forgive(&mut self) {
+        self.barred = false;
+        self.failures = 0;
+    }
+
+    /// Against other bounds.
+    pub fn rejudge(&mut self, bounds: &Bounds, now: f64, expiry: f64) {
+        if self.keeps(bounds) {
+            self.forgive();
+        } else if self.seen && !self.barred {
+            self.barred = true;
+            self.failures = 1;
+            self.retry_at = now + expiry;
+        }
+    }
+
+    /// How this window differs from what was known, in power and in throughput; nothing where it does not.
+    fn difference(&self, observed: &Observed) -> Option<(f64, f64)> {
+        if !self.measured {
+            return None;
+        }
+        let power = ratio(observed.mean, self.mean);
+        let rate = ratio(observed.rate, self.rate);
+        let differs = |ratio: f64| (ratio - 1.0).abs() > ANOTHER_LOAD;
+        (differs(power) || differs(rate)).then_some((power, rate))
+    }
+
+    /// Throughput is told apart by half percents and is taken as a running mean. The highest power of a window
+    /// is not the highest there is.
+    fn take(&mut self, observed: &Observed, is_like: bool) {
+        let weight = if is_like && self.measured { 0.5 } else { 1.0 };
+        self.rate += weight * (observed.rate - self.rate);
+        self.mean += weight * (observed.mean - self.mean);
+        self.power = match is_like && self.measured && !self.barred {
+            true => observed.power.max(0.9 * self.power + 0.1 * observed.power),
+            false => observed.power,
         };
-        self.seen = true;
-        self.power = observed.power;
-        self.mean = observed.mean;
+        (self.seen, self.measured, self.odd) = (true, true, false);
         self.p99 = observed.p99;
         self.duration = observed.duration;
     }
@@ -75,60 +116,60 @@ impl Rung {
     }
 
     /// A failure: tried again soon where it had been good for long, then ever more rarely.
-    fn fail(&mut self, now: f64, soon: f64, expiry: f64) {
+    fn fail(&mut self, now: f64, patience: &Patience) {
         let wait = match (self.failures, self.good) {
-            (0, 2..) => soon,
+            (0, 2..) => patience.soon,
             (failures, _) if failures >= MOST_FAILURES => f64::INFINITY,
-            (failures, _) => expiry * 4f64.powi(i32::from(failures)),
+            (failures, _) => patience.expiry * 4f64.powi(i32::from(failures)),
         };
+        self.barred = true;
         self.failures = self.failures.saturating_add(1);
         self.retry_at = now + wait;
         self.good = 0;
     }
 }
 
-/// Records a window at rung `at` of row `row`; where the load has become another one, what is known of all
-/// other rungs is scaled with it, and failures that this makes good are forgotten.
-pub fn record_all<'a>(
-    rows: impl Iterator<Item = &'a mut [Rung]>,
+/// Records a window at rung `at` of row `row`. When a second window in a row is unlike what was known, the load
+/// has become another one: what is known of all other rungs is scaled with it, and failures that this makes
+/// good are forgotten.
+pub fn record<R: AsMut<[Rung]>>(
+    rows: &mut [R],
     row: usize,
     at: usize,
     observed: &Observed,
     bounds: &Bounds,
 ) {
-    let mut rows: Vec<&mut [Rung]> = rows.collect();
-    let before = rows[row][at];
-    if before.seen {
-        let power = ratio(observed.mean, before.mean);
-        let rate = ratio(observed.rate, before.rate);
-        let differs = |ratio: f64| (ratio - 1.0).abs() > ANOTHER_LOAD;
-        if differs(power) || differs(rate) {
-            for rung in rows.iter_mut().flat_map(|rungs| rungs.iter_mut()) {
-                if rung.seen {
-                    rung.scale(power, rate);
-                    if rung.keeps(bounds) {
-                        rung.failures = 0;
-                    }
-                }
+    let rung = &mut rows[row].as_mut()[at];
+    let Some((power, rate)) = rung.difference(observed) else {
+        rung.take(observed, true);
+        return;
+    };
+    if !rung.odd {
+        rung.odd = true;
+        (rung.power, rung.p99) = (observed.power, observed.p99);
+        return;
+    }
+    for rung in rows.iter_mut().flat_map(|rungs| rungs.as_mut()) {
+        if rung.seen && !rung.newer {
+            rung.scale(power, rate);
+            if rung.keeps(bounds) {
+                rung.forgive();
             }
         }
+        rung.newer = false;
     }
-    rows[row][at].take(observed);
+    rows[row].as_mut()[at].take(observed, false);
 }
 
-/// The cap was broken at a rung. Where it was good, the load has grown or the reading is false: all others are
-/// taken to draw so many times more, which is given back.
+/// The cap was broken at a rung. Where it was good, the load has grown or the reading is false: how many times
+/// more it draws than was known.
 pub fn breach(rung: &mut Rung, power: f64, bounds: &Bounds) -> f64 {
-    let was_good = rung.seen && rung.keeps(bounds);
+    let was_good = rung.measured && rung.keeps(bounds);
     let ratio = match was_good {
         true => ratio(power, rung.power).max(1.0),
         false => 1.0,
     };
-    if !rung.seen {
-        rung.seen = true;
-        rung.mean = power;
-    }
-    rung.mean *= ratio;
+    (rung.seen, rung.newer) = (true, was_good);
     rung.power = power.max(bounds.cap * (1.0 + 1e-9));
     ratio
 }
@@ -140,16 +181,36 @@ fn ratio(now: f64, before: f64) -> f64 {
     }
 }
 
-/// Marks what a window showed of `rungs[at]`: kept its bounds or not.
-pub fn mark(rungs: &mut [Rung], at: usize, keeps: bool, now: f64, soon: f64, expiry: f64) {
-    let rung = &mut rungs[at];
+/// Marks that rung `at` of row `row` kept its bounds, or not; a failure puts off the trial of all that wait.
+pub fn mark<R: AsMut<[Rung]>>(
+    rows: &mut [R],
+    row: usize,
+    at: usize,
+    keeps: bool,
+    now: f64,
+    patience: &Patience,
+) {
+    let rung = &mut rows[row].as_mut()[at];
     if keeps {
         rung.good = rung.good.saturating_add(1);
-        rung.failures = 0;
-        rung.retry_at = f64::NEG_INFINITY;
-    } else {
-        rung.fail(now, soon, expiry);
+        rung.barred = false;
+        return;
     }
+    for rung in rows.iter_mut().flat_map(|rungs| rungs.as_mut()) {
+        if rung.barred {
+            rung.retry_at = rung.retry_at.max(now + patience.expiry);
+        }
+    }
+    rows[row].as_mut()[at].fail(now, patience);
+}
+
+/// How long something waits that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Patience {
+    /// The first time, if it had been good for long.
+    pub soon: f64,
+    /// Otherwise; and ever longer.
+    pub expiry: f64,
 }
 
 /// A value at `x` from what was seen, as a straight line between or beyond; beyond, it rises faster.

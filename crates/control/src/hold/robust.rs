@@ -4,7 +4,7 @@
 //! that fits and one that does not by halves. What failed is tried again rarely, and where the load or the
 //! cap has changed, at once.
 
-use super::ladder::{Bounds, Rung, breach, mark, predict, record_all};
+use super::ladder::{Bounds, Patience, Rung, breach, mark, predict, record};
 use super::terms::Terms;
 use super::window::Observed;
 
@@ -35,8 +35,7 @@ pub struct Robust {
     fitting: usize,
     stride: usize,
     saturation: f64,
-    soon: f64,
-    expiry: f64,
+    patience: Patience,
     /// Whether batches are full.
     full: bool,
     /// More than is served arrives, so that latency is a matter of speed.
@@ -53,8 +52,10 @@ impl Robust {
             sizes,
             stride: 1,
             saturation: terms.saturation.get(),
-            soon: terms.probe.get(),
-            expiry: terms.expiry.get(),
+            patience: Patience {
+                soon: terms.probe.get(),
+                expiry: terms.expiry.get(),
+            },
             full: true,
             behind: false,
         }
@@ -72,13 +73,15 @@ impl Robust {
 
     /// A whole window at a rung.
     pub fn window(&mut self, at: usize, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
-        let relieved = self.relieved(observed, bounds);
-        let rows = std::iter::once(self.rungs.as_mut_slice());
-        record_all(rows, 0, at, &relieved, bounds);
+        let observed = self.relieved(observed, bounds);
+        let keeps = observed.keeps(bounds);
+        let rows = &mut [&mut self.rungs];
+        record(rows, 0, at, &observed, bounds);
+        mark(rows, 0, at, keeps, now, &self.patience);
         self.set_fill(observed.fill);
-        let keeps = self.rungs[at].keeps(bounds);
-        mark(&mut self.rungs, at, keeps, now, self.soon, self.expiry);
         match keeps {
+            // Unlike what was known: seen once more before anything is made of it.
+            true if self.rungs[at].odd => Verdict::At(at),
             true => self.choose(at, bounds, now),
             false => self.fall(at, bounds, now),
         }
@@ -87,14 +90,13 @@ impl Robust {
     /// The cap was broken before the window was whole.
     pub fn broken(&mut self, at: usize, power: f64, bounds: &Bounds, now: f64) -> Verdict {
         let ratio = breach(&mut self.rungs[at], power, bounds);
-        for (index, rung) in self.rungs.iter_mut().enumerate() {
-            if index != at {
-                rung.power *= ratio;
-                rung.mean *= ratio;
-            }
-        }
-        mark(&mut self.rungs, at, false, now, self.soon, self.expiry);
-        self.fall(at, bounds, now)
+        mark(&mut [&mut self.rungs], 0, at, false, now, &self.patience);
+        // The others may draw so many times more as well.
+        let bounds = Bounds {
+            cap: bounds.cap / ratio,
+            ..*bounds
+        };
+        self.fall(at, &bounds, now)
     }
 
     /// Another cap, or another bound.
@@ -110,12 +112,7 @@ impl Robust {
     pub fn rejudge(&mut self, bounds: &Bounds, now: f64) {
         self.stride = 1;
         for rung in &mut self.rungs {
-            if rung.keeps(bounds) {
-                rung.failures = 0;
-            } else if rung.seen && rung.failures == 0 {
-                rung.failures = 1;
-                rung.retry_at = now + self.expiry;
-            }
+            rung.rejudge(bounds, now, self.patience.expiry);
         }
     }
 
@@ -131,10 +128,7 @@ impl Robust {
     }
 
     pub fn known_good(&self, bounds: Bounds) -> impl Iterator<Item = usize> + '_ {
-        (0..self.fitting).filter(move |index| {
-            let rung = &self.rungs[*index];
-            rung.seen && rung.failures == 0 && rung.keeps(&bounds)
-        })
+        (0..self.fitting).filter(move |index| self.rungs[*index].is_good(&bounds))
     }
 
     pub fn set_fill(&mut self, fill: f64) {
@@ -143,10 +137,6 @@ impl Robust {
 
     pub fn rungs(&self) -> &[Rung] {
         &self.rungs
-    }
-
-    pub fn rungs_mut(&mut self) -> &mut [Rung] {
-        &mut self.rungs
     }
 
     pub fn fitting(&self) -> usize {
@@ -222,7 +212,7 @@ impl Robust {
         }
         let closed = (top + 1..self.fitting).find(|index| {
             let rung = &self.rungs[*index];
-            rung.seen && !rung.is_open(bounds, now)
+            !rung.is_good(bounds) && !rung.is_untried(now)
         });
         let wanted = match closed {
             Some(closed) => top + (closed - top) / 2,
@@ -252,7 +242,7 @@ impl Robust {
 
     fn predicted_fits(&self, index: usize, bounds: &Bounds, doubt: f64) -> bool {
         let rung = &self.rungs[index];
-        if rung.seen && rung.failures > 0 {
+        if rung.barred {
             // Its time to be tried again has come, whatever it drew then.
             return true;
         }
@@ -292,21 +282,21 @@ impl Robust {
             .into_iter()
             .flatten()
             .filter(|next| *next < self.fitting);
-        let mut open = near.filter(|next| {
-            let rung = &self.rungs[*next];
-            !rung.seen || now >= rung.retry_at
-        });
+        let mut open = near.filter(|next| self.rungs[*next].is_untried(now));
         let slow = self.rungs[least].power <= bounds.cap;
         // Where it is the latency, larger batches are no help.
         if let Some(next) = open.find(|next| !slow || *next < least) {
             return Verdict::At(next);
         }
-        if self.rungs[least].failures > 0 && now >= self.rungs[least].retry_at {
-            return Verdict::At(least);
-        }
         match slow {
             true => Verdict::TooSlow(least),
             false => Verdict::OverCap(least),
         }
+    }
+}
+
+impl AsMut<[Rung]> for Robust {
+    fn as_mut(&mut self) -> &mut [Rung] {
+        &mut self.rungs
     }
 }

@@ -1,6 +1,7 @@
 //! What happened since the setting was changed, or since the last window of the same setting.
 
 use super::event::BatchDone;
+use super::ladder::Bounds;
 use super::meter::Judged;
 
 /// Latencies kept of a window: enough for the 99th of a hundred.
@@ -20,6 +21,8 @@ pub struct Window {
     highest: [f64; 2],
     judged: u32,
     sum: f64,
+    /// The ends of the first and the last.
+    ends: Option<(f64, f64)>,
     /// Judged means above the cap: how many, and the end of the first.
     over: u32,
     first_over: Option<f64>,
@@ -42,6 +45,12 @@ pub struct Observed {
     pub fill: f64,
 }
 
+impl Observed {
+    pub fn keeps(&self, bounds: &Bounds) -> bool {
+        self.power <= bounds.cap && self.p99 <= bounds.latency
+    }
+}
+
 impl Window {
     pub fn new() -> Self {
         Self {
@@ -54,6 +63,7 @@ impl Window {
             highest: [f64::NEG_INFINITY; 2],
             judged: 0,
             sum: 0.0,
+            ends: None,
             over: 0,
             first_over: None,
         }
@@ -91,6 +101,8 @@ impl Window {
         } else if power > self.highest[1] {
             self.highest[1] = power;
         }
+        let (first, _) = self.ends.unwrap_or((to, to));
+        self.ends = Some((first, to));
         self.judged = self.judged.saturating_add(1);
         self.sum += power;
         if power <= cap {
@@ -107,6 +119,12 @@ impl Window {
     pub fn absolve(&mut self) {
         self.over = 0;
         self.first_over = None;
+    }
+
+    /// Where batches are long, a mean depends on how many of them it holds: the means of two are seen.
+    pub fn is_seen_through(&self) -> bool {
+        let seen = self.ends.map(|(first, last)| last - first);
+        seen.is_some_and(|seen| self.longest < 0.05 || seen >= 2.0 * self.longest)
     }
 
     pub fn is_judged(&self) -> bool {
@@ -135,6 +153,11 @@ impl Window {
     /// The highest judged mean, false or not.
     pub fn highest(&self) -> Option<f64> {
         self.is_judged().then_some(self.highest[0])
+    }
+
+    /// The longest batch.
+    pub fn longest(&self) -> f64 {
+        self.longest
     }
 
     /// 99 of 100 latencies are no longer.
