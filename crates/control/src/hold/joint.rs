@@ -19,6 +19,13 @@ const NEAR: f64 = 0.85;
 /// A setting must be this much better to be moved to.
 const BETTER: f64 = 1.003;
 
+/// Settings tried under one load and cap before it makes do with the best of them, and how many more each time
+/// that what failed may be tried again.
+const TRIALS: u32 = 12;
+const MORE_TRIALS: u32 = 2;
+/// Levels of a larger batch that broke the cap before it is given up.
+const MOST_LEVELS: usize = 2;
+
 /// Where to go on, and whether nothing keeps the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -40,6 +47,9 @@ pub struct Joint {
     patience: Patience,
     /// The only level, where the device refuses others.
     frozen: Option<usize>,
+    /// Settings that may still be tried, and when there will be more.
+    trials: u32,
+    more_at: f64,
 }
 
 impl Joint {
@@ -57,9 +67,12 @@ impl Joint {
             idle: terms.idle.map(|idle| idle.get()),
             patience: Patience {
                 soon: terms.probe.get(),
-                expiry: terms.expiry.get(),
+                // There are more settings that wait.
+                expiry: 2.0 * terms.expiry.get(),
             },
             frozen: None,
+            trials: TRIALS,
+            more_at: f64::INFINITY,
         }
     }
 
@@ -97,7 +110,9 @@ impl Joint {
     pub fn window(&mut self, at: Place, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
         let observed = self.rows[at.level].relieved(observed, bounds);
         let keeps = observed.keeps(bounds);
-        record(&mut self.rows, at.level, at.batch, &observed, bounds);
+        if record(&mut self.rows, at.level, at.batch, &observed, bounds) {
+            self.trials = TRIALS;
+        }
         let rows = &mut self.rows;
         mark(rows, at.level, at.batch, keeps, now, &self.patience);
         self.rows[at.level].set_fill(observed.fill);
@@ -126,6 +141,7 @@ impl Joint {
         for row in &mut self.rows {
             row.rejudge(bounds, now);
         }
+        self.trials = TRIALS;
         self.choose(at, bounds, now)
     }
 
@@ -163,15 +179,31 @@ impl Joint {
         let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else {
             return self.descend(at, bounds, now);
         };
+        match self.trial(best, bounds, now) {
+            Some(next) => {
+                self.trials -= 1;
+                self.more_at = now + self.patience.expiry;
+                Verdict::At(next)
+            }
+            None => Verdict::At(best),
+        }
+    }
+
+    /// What may be better than the best.
+    fn trial(&mut self, best: Place, bounds: &Bounds, now: f64) -> Option<Place> {
+        if self.trials == 0 && now >= self.more_at {
+            self.trials = MORE_TRIALS;
+        }
+        if self.trials == 0 {
+            return None;
+        }
         let larger = self.rows[best.level].up_from(best.batch, bounds, now);
         if let Some(batch) = larger {
-            return Verdict::At(Place { batch, ..best });
+            return Some(Place { batch, ..best });
         }
-        let next = self
-            .higher(best, bounds, now)
+        self.higher(best, bounds, now)
             .or_else(|| self.trade(best, bounds, now))
-            .or_else(|| self.lower(best, bounds));
-        Verdict::At(next.unwrap_or(best))
+            .or_else(|| self.lower(best, bounds))
     }
 
     /// A higher level of a good setting that may beat the best.
@@ -205,11 +237,18 @@ impl Joint {
         if self.is_cap || self.rows[best.level].is_saturated_at(best.batch, bounds) {
             return None;
         }
-        let batch = self.rows[best.level].next_size(best.batch)?;
-        let levels = (0..best.level).rev().filter(|level| self.is_free(*level));
-        let mut levels = levels.map(|level| Place { batch, level });
-        let next = levels.find(|next| self.fits(*next, bounds, 1.0))?;
-        self.is_untried(next, now).then_some(next)
+        // By far at first, and nearer where that was no better.
+        [8.0, 2.0].into_iter().find_map(|times| {
+            let batch = self.rows[best.level].next_size(best.batch, times)?;
+            let failed = self.rows.iter().filter(|row| row.rungs()[batch].barred);
+            if failed.count() > MOST_LEVELS {
+                return None;
+            }
+            let levels = (0..best.level).rev().filter(|level| self.is_free(*level));
+            let mut levels = levels.map(|level| Place { batch, level });
+            let next = levels.find(|next| self.fits(*next, bounds, 1.0))?;
+            self.is_untried(next, now).then_some(next)
+        })
     }
 
     /// For energy: a lower level.

@@ -131,23 +131,23 @@ impl Rung {
 
 /// Records a window at rung `at` of row `row`. When a second window in a row is unlike what was known, the load
 /// has become another one: what is known of all other rungs is scaled with it, and failures that this makes
-/// good are forgotten.
+/// good are forgotten. Whether it has.
 pub fn record<R: AsMut<[Rung]>>(
     rows: &mut [R],
     row: usize,
     at: usize,
     observed: &Observed,
     bounds: &Bounds,
-) {
+) -> bool {
     let rung = &mut rows[row].as_mut()[at];
     let Some((power, rate)) = rung.difference(observed) else {
         rung.take(observed, true);
-        return;
+        return false;
     };
     if !rung.odd {
         rung.odd = true;
         (rung.power, rung.p99) = (observed.power, observed.p99);
-        return;
+        return false;
     }
     for rung in rows.iter_mut().flat_map(|rungs| rungs.as_mut()) {
         if rung.seen && !rung.newer {
@@ -159,14 +159,15 @@ pub fn record<R: AsMut<[Rung]>>(
         rung.newer = false;
     }
     rows[row].as_mut()[at].take(observed, false);
+    true
 }
 
 /// The cap was broken at a rung. Where it was good, the load has grown or the reading is false: how many times
 /// more it draws than was known.
 pub fn breach(rung: &mut Rung, power: f64, bounds: &Bounds) -> f64 {
     let was_good = rung.measured && rung.keeps(bounds);
-    let ratio = match was_good {
-        true => ratio(power, rung.power).max(1.0),
+    let ratio = match was_good && power > rung.power * (1.0 + ANOTHER_LOAD) {
+        true => ratio(power, rung.power),
         false => 1.0,
     };
     (rung.seen, rung.newer) = (true, was_good);
@@ -193,7 +194,8 @@ pub fn mark<R: AsMut<[Rung]>>(
     let rung = &mut rows[row].as_mut()[at];
     if keeps {
         rung.good = rung.good.saturating_add(1);
-        rung.barred = false;
+        // Where it stays for want of a better one, one good window is not enough.
+        rung.barred &= now < rung.retry_at;
         return;
     }
     for rung in rows.iter_mut().flat_map(|rungs| rungs.as_mut()) {

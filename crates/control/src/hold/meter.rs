@@ -8,6 +8,8 @@ use super::event::PowerReading;
 const KEPT: usize = 256;
 /// A reading that covers this part of the judged span is a mean of it already.
 const WHOLE: f64 = 0.9;
+/// Samples that cover this part of the span cover it: their spacing is uneven.
+const NEARLY: f64 = 0.98;
 /// Sums of spans are this exact.
 const TINY: f64 = 1e-6;
 
@@ -110,7 +112,7 @@ impl Meter {
             }
             self.drop_first();
         }
-        let is_whole = to - self.samples[self.first].from >= WHOLE * self.span;
+        let is_whole = to - self.samples[self.first].from >= NEARLY * self.span;
         is_whole.then(|| self.judge(to))
     }
 

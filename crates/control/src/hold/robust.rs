@@ -143,10 +143,10 @@ impl Robust {
         self.fitting
     }
 
-    /// The next size worth a try at another level: twice as large, or the next.
-    pub fn next_size(&self, at: usize) -> Option<usize> {
-        let twice = 2.0 * self.sizes[at];
-        let next = (at + 1..self.fitting).take_while(|index| self.sizes[*index] <= twice);
+    /// The next size worth a try at another level: so many times as large, or the next.
+    pub fn next_size(&self, at: usize, times: f64) -> Option<usize> {
+        let most = times * self.sizes[at];
+        let next = (at + 1..self.fitting).take_while(|index| self.sizes[*index] <= most);
         next.last()
             .or_else(|| Some(at + 1).filter(|next| *next < self.fitting))
     }
@@ -273,7 +273,11 @@ impl Robust {
     /// Nothing is known to keep the bounds: towards least power, and there it stays.
     fn least(&mut self, at: usize, bounds: &Bounds, now: f64) -> Verdict {
         let seen = (0..self.fitting).filter(|index| self.rungs[*index].seen);
-        let drawn = |index: &usize| self.rungs[*index].power;
+        // Among equals it stays where it is.
+        let drawn = |index: &usize| {
+            let here = if *index == at { 0.98 } else { 1.0 };
+            self.rungs[*index].power * here
+        };
         let Some(least) = seen.min_by(|a, b| drawn(a).total_cmp(&drawn(b))) else {
             return Verdict::At(at.min(self.fitting - 1));
         };

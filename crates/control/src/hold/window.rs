@@ -7,6 +7,12 @@ use super::meter::Judged;
 /// Latencies kept of a window: enough for the 99th of a hundred.
 const KEPT: usize = 128;
 
+/// Readings miss the highest mean by so much of it.
+const MISSED: f64 = 0.002;
+/// Batches longer than this make means go up and down, and more is missed.
+const LONG: f64 = 0.1;
+const MISSED_OF_LONG: f64 = 0.005;
+
 /// A window as it fills.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -140,8 +146,13 @@ impl Window {
             1 | 2 => self.highest[0],
             _ => self.highest[1],
         };
+        let missed = if self.longest > LONG {
+            MISSED_OF_LONG
+        } else {
+            MISSED
+        };
         Some(Observed {
-            power,
+            power: power * (1.0 + missed),
             mean: self.sum / f64::from(self.judged),
             rate: self.items as f64 / self.busy.max(1e-9),
             p99: self.p99(),
