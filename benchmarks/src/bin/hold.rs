@@ -140,7 +140,7 @@ struct Fixed {
 fn fixed(rig: &Rig, sizes: &[u64]) -> Result<Vec<Fixed>> {
     let alone = |size: &u64| {
         let terms = Terms::robust(Watts::new(1000.0), vec![*size]);
-        let held = rig.hold(terms, &Conditions::steady(Seconds::new(120.0), 1))?;
+        let held = rig.hold(terms, &Conditions::steady(Seconds::new(300.0), 1))?;
         let s = held.summary;
         Ok(Fixed {
             rate: s.items_per_s,

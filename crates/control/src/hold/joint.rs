@@ -21,7 +21,7 @@ const BETTER: f64 = 1.003;
 
 /// Settings tried under one load and cap before it makes do with the best of them, and how many more each time
 /// that what failed may be tried again.
-const TRIALS: u32 = 12;
+const TRIALS: u32 = 10;
 const MORE_TRIALS: u32 = 2;
 /// Levels of a larger batch that broke the cap before it is given up.
 const MOST_LEVELS: usize = 2;
@@ -50,6 +50,8 @@ pub struct Joint {
     /// Settings that may still be tried, and when there will be more.
     trials: u32,
     more_at: f64,
+    /// A setting that was good and broke the cap: its next lower level may be good.
+    lost: Option<Place>,
 }
 
 impl Joint {
@@ -73,6 +75,7 @@ impl Joint {
             frozen: None,
             trials: TRIALS,
             more_at: f64::INFINITY,
+            lost: None,
         }
     }
 
@@ -125,6 +128,10 @@ impl Joint {
     /// The cap was broken before the window was whole.
     pub fn broken(&mut self, at: Place, power: f64, bounds: &Bounds, now: f64) -> Verdict {
         let rung = &mut self.rows[at.level].as_mut()[at.batch];
+        if rung.measured {
+            self.lost = Some(at);
+            self.trials = self.trials.max(MORE_TRIALS);
+        }
         let ratio = breach(rung, power, bounds);
         let rows = &mut self.rows;
         mark(rows, at.level, at.batch, false, now, &self.patience);
@@ -196,6 +203,14 @@ impl Joint {
         }
         if self.trials == 0 {
             return None;
+        }
+        if let Some(lost) = self.lost.take() {
+            let below = (0..lost.level).rev().filter(|level| self.is_free(*level));
+            let mut below = below.map(|level| Place { level, ..lost });
+            let next = below.find(|next| self.fits(*next, bounds, 1.0));
+            if let Some(next) = next.filter(|next| !self.rung(*next).seen) {
+                return Some(next);
+            }
         }
         let larger = self.rows[best.level].up_from(best.batch, bounds, now);
         if let Some(batch) = larger {

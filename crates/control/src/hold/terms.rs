@@ -141,7 +141,8 @@ pub struct Terms {
     pub judged_over: Seconds,
     /// What failed is tried again after so long, and then ever more rarely.
     pub expiry: Seconds,
-    /// How often a settled holder looks whether more has become possible.
+    /// What had been good for long and broke the cap once is tried again after so long: the reading may have
+    /// been false.
     pub probe: Seconds,
     /// A larger size that gains less than this is not taken.
     pub saturation: Ratio,
@@ -174,7 +175,7 @@ impl Terms {
             settle_device: Seconds::new(1.0),
             judged_over: Seconds::new(1.0),
             expiry: Seconds::new(300.0),
-            probe: Seconds::new(30.0),
+            probe: Seconds::new(10.0),
             saturation: Ratio::new(0.005),
             patience: Seconds::new(10.0),
             sensor: PowerSensor::default(),
