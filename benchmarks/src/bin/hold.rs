@@ -1,6 +1,6 @@
 //! How well a cap is held, in virtual time: `cargo run --release -p sweetspot-benchmarks --bin hold [PART]`.
 //!
-//! Parts: `jobs`, `caps`, `sets`, `decision`; all of them where none is named.
+//! Parts: `jobs`, `caps`, `joint`, `sets`, `decision`; all of them where none is named.
 
 use std::time::Instant;
 
@@ -43,6 +43,8 @@ fn main() -> Result<()> {
     if is_asked("caps") {
         let step = std::env::args().nth(2).and_then(|step| step.parse().ok());
         every_cap(Mode::Robust, &SIZES, step.unwrap_or(1))?;
+    }
+    if is_asked("caps") || is_asked("joint") {
         every_cap(Mode::Joint, &SIZES, 5)?;
     }
     if is_asked("sets") {

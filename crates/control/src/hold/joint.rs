@@ -23,6 +23,8 @@ const BETTER: f64 = 1.003;
 /// that what failed may be tried again.
 const TRIALS: u32 = 10;
 const MORE_TRIALS: u32 = 2;
+/// And after a setting that was good has broken the cap.
+const AFTER_BREACH: u32 = 3;
 /// Levels of a larger batch that broke the cap before it is given up.
 const MOST_LEVELS: usize = 2;
 
@@ -113,6 +115,9 @@ impl Joint {
     pub fn window(&mut self, at: Place, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
         let observed = self.rows[at.level].relieved(observed, bounds);
         let keeps = observed.keeps(bounds);
+        if !keeps {
+            self.lose(at);
+        }
         if record(&mut self.rows, at.level, at.batch, &observed, bounds) {
             self.trials = TRIALS;
         }
@@ -125,13 +130,19 @@ impl Joint {
         }
     }
 
+    /// A setting that was good is good no more.
+    fn lose(&mut self, at: Place) {
+        let rung = self.rung(at);
+        if rung.measured && !rung.barred {
+            self.lost = Some(at);
+            self.trials = self.trials.max(AFTER_BREACH);
+        }
+    }
+
     /// The cap was broken before the window was whole.
     pub fn broken(&mut self, at: Place, power: f64, bounds: &Bounds, now: f64) -> Verdict {
+        self.lose(at);
         let rung = &mut self.rows[at.level].as_mut()[at.batch];
-        if rung.measured {
-            self.lost = Some(at);
-            self.trials = self.trials.max(MORE_TRIALS);
-        }
         let ratio = breach(rung, power, bounds);
         let rows = &mut self.rows;
         mark(rows, at.level, at.batch, false, now, &self.patience);
