@@ -11,6 +11,9 @@ pub enum SessionError {
     /// A profile that is not there or cannot be used.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
+    /// Terms that nobody can hold.
+    #[error(transparent)]
+    Terms(#[from] sweetspot_control::hold::TermsError),
     /// An axis that cannot be explored.
     #[error("{flag}: {problem}")]
     Axis {

@@ -3,6 +3,7 @@
 //! The program turns flags into requests and answers into text; everything in between is here, so that
 //! a service or another program can do the same.
 
+pub mod hold;
 pub mod measure;
 pub mod published;
 
@@ -40,8 +41,8 @@ pub use replay::{
     ReplayRequest, ReplayedCurve, recorded_curves, replay, studied_curve,
 };
 pub use reproduce::{
-    Conclusion, Counted, JobResult, Judgement, Kind, Label, ReproducedRow, Reproduction, Runs,
-    papers, reproduce,
+    Conclusion, Counted, JobResult, Judgement, Kind, Label, ModeResult, ReproducedRow,
+    Reproduction, Runs, papers, reproduce,
 };
 pub use run::{Ran, RanMeasured, RunRequest, run, run_measured};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};

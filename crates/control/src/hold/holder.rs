@@ -1,0 +1,418 @@
+//! The holder: events in, settings out.
+
+mod notices;
+mod outside;
+
+use sweetspot_quantity::Seconds;
+
+use super::action::{Actions, Notice, Setting};
+use super::event::{BatchDone, Event, PowerReading};
+use super::joint::{self, Joint};
+use super::ladder::Bounds;
+use super::meter::Meter;
+use super::robust::{Robust, Verdict};
+use super::search::{self, Search};
+use super::terms::{DeviceKnob, Mode, Terms, TermsError};
+use super::window::{Observed, Window};
+use notices::{Said, WAITING};
+
+/// Of fine samples, this much time after a change says already that the cap is broken, if by enough.
+const EARLY: f64 = 0.25;
+const CLEARLY: f64 = 1.02;
+
+/// Holds power under a cap with the most throughput; see the [module](super).
+#[derive(Clone, Debug)]
+pub struct Holder {
+    terms: Terms,
+    control: Control,
+    /// Index of the batch size, and of the device's level.
+    at: Place,
+    meter: Meter,
+    window: Window,
+    /// Since when the setting is in force; nothing until the program has used it.
+    in_force: Option<f64>,
+    changed_at: f64,
+    begun: Option<f64>,
+    now: f64,
+    windows: u64,
+    changes: u64,
+    strangers: u32,
+    /// Windows in a row that kept the cap.
+    kept: u32,
+    last_reading: Option<f64>,
+    asked: bool,
+    said: Said,
+    notices: [Option<Notice>; WAITING],
+    device_refused: bool,
+    /// Whether the last change was one of the device.
+    device_moved: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub batch: usize,
+    pub level: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Control {
+    /// One of the paper's, over batch sizes or over levels.
+    Search {
+        search: Search,
+        over_levels: bool,
+    },
+    Robust(Robust),
+    Joint(Joint),
+}
+
+impl Holder {
+    /// At its first setting: [`Holder::setting`] says which.
+    pub fn new(terms: Terms) -> Result<Self, TermsError> {
+        terms.check()?;
+        let alpha = terms.alpha.get();
+        let levels = terms.knob.levels();
+        let over_levels = matches!(terms.mode, Mode::Dvfs | Mode::StepUp);
+        let control = match terms.mode {
+            Mode::Robust => Control::Robust(Robust::new(&terms)),
+            Mode::Joint => Control::Joint(Joint::new(&terms)),
+            mode => Control::Search {
+                search: Search::new(
+                    mode,
+                    alpha,
+                    if over_levels {
+                        levels
+                    } else {
+                        terms.batches.len()
+                    },
+                ),
+                over_levels,
+            },
+        };
+        Ok(Self {
+            meter: Meter::new(terms.judged_over),
+            at: Place {
+                batch: 0,
+                level: match &control {
+                    Control::Joint(joint) => joint.first_level(terms.cap.get()),
+                    _ if over_levels => 0,
+                    _ => levels.saturating_sub(1),
+                },
+            },
+            control,
+            terms,
+            window: Window::new(),
+            in_force: None,
+            changed_at: 0.0,
+            begun: None,
+            now: 0.0,
+            windows: 0,
+            changes: 0,
+            strangers: 0,
+            kept: 0,
+            last_reading: None,
+            asked: false,
+            said: Said::default(),
+            notices: [None; WAITING],
+            device_refused: false,
+            device_moved: false,
+        })
+    }
+
+    /// What is to be set now.
+    pub fn setting(&self) -> Setting {
+        let batch = match self.terms.mode {
+            Mode::Dvfs | Mode::StepUp => self.terms.fixed_batch,
+            _ => self.terms.batches[self.at.batch],
+        };
+        let (mut core_clock, mut power_cap) = (None, None);
+        if !self.device_refused {
+            match &self.terms.knob {
+                DeviceKnob::None => {}
+                DeviceKnob::CoreClock(levels) => core_clock = levels.get(self.at.level).copied(),
+                DeviceKnob::PowerCap(levels) => power_cap = levels.get(self.at.level).copied(),
+            }
+        }
+        Setting {
+            batch,
+            core_clock,
+            power_cap,
+        }
+    }
+
+    /// The terms, with the cap as it is now.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Windows seen.
+    pub fn windows(&self) -> u64 {
+        self.windows
+    }
+
+    /// Changes asked for.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Something happened; time does not go back.
+    pub fn step(&mut self, now: Seconds, event: Event) -> Actions {
+        let now = if now.is_finite() { now.get() } else { self.now };
+        self.now = self.now.max(now);
+        let now = self.now;
+        if self.begun.is_none() {
+            self.begun = Some(now);
+            self.changed_at = now;
+            self.check_idle();
+        }
+        let before = self.setting();
+        match event {
+            Event::Asked => self.asked = true,
+            Event::Batch(batch) => self.batch(&batch),
+            Event::Power(reading) => self.power(&reading),
+            Event::Cap(cap) => self.cap(cap),
+            Event::Limit {
+                enforced,
+                throttled,
+            } => self.limit(enforced, throttled),
+            Event::Queue {
+                length,
+                arrivals_per_s,
+            } => self.queue(length, arrivals_per_s),
+            Event::OutOfMemory { size } => self.out_of_memory(size),
+            Event::Refused(knob) => self.refused(knob),
+            Event::Tick => {}
+        }
+        self.watch();
+        self.actions(&before)
+    }
+
+    fn actions(&mut self, before: &Setting) -> Actions {
+        let setting = self.setting();
+        let changed = |is: bool| is && setting != *before;
+        let actions = Actions {
+            batch: (setting.batch != before.batch).then_some(setting.batch),
+            core_clock: setting
+                .core_clock
+                .filter(|_| changed(setting.core_clock != before.core_clock)),
+            power_cap: setting
+                .power_cap
+                .filter(|_| changed(setting.power_cap != before.power_cap)),
+            notice: self.next_notice(),
+        };
+        if actions.changes() {
+            self.changes += 1;
+            self.begin_setting(
+                actions.batch.is_some(),
+                actions.core_clock.is_some() || actions.power_cap.is_some(),
+            );
+        }
+        actions
+    }
+
+    /// A new setting: nothing is known of it yet.
+    fn begin_setting(&mut self, batch: bool, device: bool) {
+        self.changed_at = self.now;
+        self.device_moved = device;
+        self.window.clear();
+        self.strangers = 0;
+        self.in_force = None;
+        if !batch && device {
+            // The device obeys at once; the program goes on as it did.
+            self.enforce(self.now + self.terms.settle_device.get());
+        }
+    }
+
+    fn enforce(&mut self, from: f64) {
+        self.in_force = Some(from);
+        self.meter.fresh_from(from);
+    }
+
+    fn batch(&mut self, batch: &BatchDone) {
+        self.asked = true;
+        let wanted = self.setting().batch;
+        if batch.size != wanted {
+            self.strangers = self.strangers.saturating_add(1);
+            let long = self.now - self.changed_at >= self.terms.judged_over.get();
+            if self.strangers > self.terms.window && long && !self.said.ignores {
+                self.said.ignores = true;
+                self.say(Notice::IgnoresBatch {
+                    asked: wanted,
+                    used: batch.size,
+                });
+            }
+            return;
+        }
+        self.strangers = 0;
+        self.said.ignores = false;
+        if self.in_force.is_none() {
+            let begin = (self.now - batch.duration.get()).max(self.changed_at);
+            let settle = match self.device_moved {
+                true => self.terms.settle_device,
+                false => self.terms.settle,
+            };
+            self.enforce(begin + settle.get());
+        }
+        self.window.add(batch);
+        if self.broken_early() {
+            self.broken();
+        } else {
+            self.perhaps_whole();
+        }
+    }
+
+    fn power(&mut self, reading: &PowerReading) {
+        self.last_reading = Some(self.now);
+        if self.said.silent {
+            self.said.silent = false;
+            self.say(Notice::SensorBack);
+        }
+        let Some(judged) = self.meter.push(reading) else {
+            return;
+        };
+        if self.in_force.is_none() || self.window.batches == 0 {
+            return;
+        }
+        let cap = self.terms.cap.get();
+        let span = self.terms.judged_over.get();
+        let broken = self.window.judge(&judged, cap, span);
+        let at_once = match &self.control {
+            Control::Robust(_) | Control::Joint(_) => broken,
+            Control::Search { search, .. } => search.decides_at_once(),
+        };
+        if at_once {
+            self.broken();
+        } else {
+            self.perhaps_whole();
+        }
+    }
+
+    /// With fine samples a clear breach shows before the judged span is over.
+    fn broken_early(&self) -> bool {
+        if matches!(self.control, Control::Search { .. }) || self.window.is_judged() {
+            return false;
+        }
+        let clearly = self.terms.cap.get() * CLEARLY;
+        self.window.batches >= 2
+            && self.in_force.is_some()
+            && self.meter.so_far().is_some_and(|(power, time)| {
+                // Parts of a batch differ; several whole ones must be seen.
+                let least = EARLY.max(5.0 * self.window.longest());
+                time.get() >= least && power.get() > clearly
+            })
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            cap: self.terms.cap.get(),
+            latency: self.terms.latency_p99.map_or(f64::INFINITY, Seconds::get),
+        }
+    }
+
+    /// The cap is broken, or the control decides at every reading.
+    fn broken(&mut self) {
+        let drawn = self.window.highest();
+        let power = drawn.or_else(|| self.meter.so_far().map(|(power, _)| power.get()));
+        let Some(power) = power else { return };
+        self.windows += 1;
+        let bounds = self.bounds();
+        let now = self.now;
+        match &mut self.control {
+            Control::Robust(robust) => {
+                let verdict = robust.broken(self.at.batch, power, &bounds, now);
+                self.follow(verdict, power);
+            }
+            Control::Joint(joint) => {
+                let verdict = joint.broken(self.at, power, &bounds, now);
+                self.follow_both(verdict, power);
+            }
+            Control::Search { .. } => self.search(power),
+        }
+        self.window.clear();
+    }
+
+    fn perhaps_whole(&mut self) {
+        if self.window.batches < self.terms.window || !self.window.is_seen_through() {
+            return;
+        }
+        let Some(observed) = self.window.observed() else {
+            return;
+        };
+        self.windows += 1;
+        self.decide(&observed);
+        self.window.clear();
+    }
+
+    fn decide(&mut self, observed: &Observed) {
+        let bounds = self.bounds();
+        let now = self.now;
+        match &mut self.control {
+            Control::Robust(robust) => {
+                let verdict = robust.window(self.at.batch, observed, &bounds, now);
+                self.follow(verdict, observed.power);
+            }
+            Control::Joint(joint) => {
+                let verdict = joint.window(self.at, observed, &bounds, now);
+                self.follow_both(verdict, observed.power);
+            }
+            Control::Search { .. } => self.search(observed.power),
+        }
+    }
+
+    fn search(&mut self, power: f64) {
+        let cap = self.terms.cap;
+        let Control::Search {
+            search,
+            over_levels,
+        } = &mut self.control
+        else {
+            return;
+        };
+        match search.decide(power, cap) {
+            search::Verdict::At(next) if *over_levels => self.at.level = next,
+            search::Verdict::At(next) => self.at.batch = next,
+            search::Verdict::Infeasible => self.infeasible(power),
+        }
+    }
+
+    fn follow(&mut self, verdict: Verdict, power: f64) {
+        match verdict {
+            Verdict::At(next) => {
+                self.at.batch = next;
+                let keeps = power <= self.terms.cap.get();
+                self.kept = if keeps {
+                    self.kept.saturating_add(1)
+                } else {
+                    0
+                };
+                if self.kept >= 3 && self.said.infeasible {
+                    self.said.infeasible = false;
+                    self.say(Notice::FeasibleAgain);
+                }
+            }
+            Verdict::OverCap(least) => {
+                self.kept = 0;
+                self.at.batch = least;
+                self.infeasible(power);
+            }
+            Verdict::TooSlow(least) => {
+                self.kept = 0;
+                self.at.batch = least;
+                if let Some(bound) = self.terms.latency_p99.filter(|_| !self.said.infeasible) {
+                    self.said.infeasible = true;
+                    let p99 = Seconds::new(self.window.p99());
+                    self.say(Notice::LatencyInfeasible { p99, bound });
+                }
+            }
+        }
+    }
+
+    fn follow_both(&mut self, verdict: joint::Verdict, power: f64) {
+        let (place, of_batch) = match verdict {
+            joint::Verdict::At(place) => (place, Verdict::At(place.batch)),
+            joint::Verdict::OverCap(place) => (place, Verdict::OverCap(place.batch)),
+            joint::Verdict::TooSlow(place) => (place, Verdict::TooSlow(place.batch)),
+        };
+        self.at.level = place.level;
+        self.follow(of_batch, power);
+    }
+}

@@ -1,0 +1,422 @@
+//! A holder in virtual time: the program, the GPU and its sensor are simulated, the holder is the real one.
+
+use std::collections::{HashMap, VecDeque};
+
+use sweetspot_control::hold::{
+    Account, Actions, BatchDone, Event, Holder, Notice, PowerReading, Setting, Summary, Terms,
+};
+use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
+use sweetspot_sim::{
+    Chip, GpuProfile, Job, JobError, Limits, Load, Order, Phase, State, Variant, Variation, Work,
+    Workload, find_gpu, find_workload,
+};
+use sweetspot_stats::Seed;
+
+use crate::SessionError;
+use crate::virtual_time::{of_job, work_on};
+
+/// How finely power is seen.
+const BIN: f64 = 0.02;
+/// Batches differ by this much in their work, as their inputs do.
+const JITTER: f64 = 0.01;
+
+/// How the holder reads power.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sensor {
+    /// The mean of the last second, ten times a second, a tenth of a second late.
+    Averaged,
+    /// The driver's buffer of 20 ms samples, emptied every half second.
+    Buffered,
+}
+
+/// Something that happens in the middle of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Disturbance {
+    /// Another cap.
+    Cap(Watts),
+    /// From now on an item is so many times the work for the device, and as much for the host as before.
+    Heavier(Ratio),
+    /// One reading is so high.
+    FalseSpike(Watts),
+    /// The sensor says nothing, or speaks again.
+    Silence(bool),
+}
+
+/// What a run is made under.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// How long.
+    pub time: Seconds,
+    /// Of what differs from run to run and from batch to batch.
+    pub seed: u64,
+    /// How power is read.
+    pub sensor: Sensor,
+    /// What happens meanwhile, by its time.
+    pub script: Vec<(Seconds, Disturbance)>,
+    /// Whether power and settings over time are kept.
+    pub keep: bool,
+}
+
+impl Conditions {
+    /// Nothing happens, and nothing is kept.
+    pub fn steady(time: Seconds, seed: u64) -> Self {
+        Self {
+            time,
+            seed,
+            sensor: Sensor::Averaged,
+            script: Vec::new(),
+            keep: false,
+        }
+    }
+}
+
+/// A fifth of a second of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sighting {
+    /// Its end.
+    pub at: Seconds,
+    /// Its mean power.
+    pub power: Watts,
+    /// The batch size at its end.
+    pub batch: u64,
+    /// The core clock set at its end.
+    pub core_clock: Option<Megahertz>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// The account of it, by the power drawn and not by the sensor.
+    pub summary: Summary,
+    /// What the holder said.
+    pub notices: Vec<(Seconds, Notice)>,
+    /// What it set, and in which of its windows.
+    pub changes: Vec<(Seconds, u64, Setting)>,
+    /// Windows in all.
+    pub windows: u64,
+    /// What was set at the end.
+    pub last: Setting,
+    /// Over time, where kept.
+    pub sightings: Vec<Sighting>,
+}
+
+/// A simulated GPU and a workload on it.
+#[derive(Clone, Debug)]
+pub struct Rig {
+    gpu: GpuProfile,
+    chip: Chip,
+    workload: Workload,
+    work: Work,
+}
+
+impl Rig {
+    /// Both found by name or path.
+    pub fn new(gpu: &str, network: &str, variant: &Variant) -> Result<Self, SessionError> {
+        let (name, gpu) = find_gpu(gpu)?;
+        let workload = find_workload(network, gpu.study.as_deref(), variant)?;
+        let work = work_on(&workload, &name, &gpu)?;
+        Ok(Self {
+            chip: Chip::new(&gpu),
+            gpu,
+            workload,
+            work,
+        })
+    }
+
+    /// Runs the workload under a holder.
+    pub fn hold(&self, terms: Terms, conditions: &Conditions) -> Result<Held, SessionError> {
+        Pump::new(self, terms, conditions)?.run()
+    }
+
+    /// An iteration with this batch size; nothing where it does not fit.
+    fn iteration(
+        &self,
+        batch: u64,
+        variation: Variation,
+    ) -> Result<Option<Vec<Phase>>, SessionError> {
+        let order = Order {
+            batch: Some(batch),
+            items: Some(batch),
+        };
+        let workload = &self.workload.profile;
+        match Job::new(workload, &self.work, &self.gpu, order, variation) {
+            Ok(job) => Ok(Some(job.iterations().0.to_vec())),
+            Err(JobError::OutOfMemory { .. }) => Ok(None),
+            Err(problem) => Err(of_job(&self.workload, problem)),
+        }
+    }
+
+    fn limits(&self, setting: &Setting) -> Limits {
+        let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
+        self.chip
+            .limits(self.gpu.enforced(cap), setting.core_clock, None)
+    }
+}
+
+struct Pump<'a> {
+    rig: &'a Rig,
+    conditions: &'a Conditions,
+    seed: Seed,
+    variation: Variation,
+    holder: Holder,
+    account: Account,
+    state: State,
+    limits: Limits,
+    setting: Setting,
+    now: f64,
+    iterations: HashMap<u64, Option<Vec<Phase>>>,
+    heavier: f64,
+    bin: Bin,
+    /// The bins of the last second, for an averaging sensor; those not yet handed over, for a buffer.
+    bins: VecDeque<(f64, f64)>,
+    spike: Option<f64>,
+    silent: bool,
+    script: VecDeque<(f64, Disturbance)>,
+    held: Held,
+}
+
+/// The bin that fills.
+#[derive(Clone, Copy, Default)]
+struct Bin {
+    number: u64,
+    energy: f64,
+}
+
+impl<'a> Pump<'a> {
+    fn new(rig: &'a Rig, terms: Terms, conditions: &'a Conditions) -> Result<Self, SessionError> {
+        let seed = Seed::new(conditions.seed);
+        let mut account = Account::new(terms.cap, terms.judged_over);
+        account.begin(Seconds::ZERO);
+        let holder = Holder::new(terms)?;
+        let setting = holder.setting();
+        let script = conditions.script.iter();
+        let mut script: Vec<(f64, Disturbance)> =
+            script.map(|(at, what)| (at.get(), *what)).collect();
+        script.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(Self {
+            variation: Variation::draw(rig.gpu.noise, seed),
+            seed,
+            account,
+            state: rig.chip.rest(),
+            limits: rig.limits(&setting),
+            rig,
+            conditions,
+            now: 0.0,
+            iterations: HashMap::new(),
+            heavier: 1.0,
+            bin: Bin::default(),
+            bins: VecDeque::new(),
+            spike: None,
+            silent: false,
+            script: script.into(),
+            held: Held {
+                summary: Summary::default(),
+                notices: Vec::new(),
+                changes: Vec::new(),
+                windows: 0,
+                last: setting,
+                sightings: Vec::new(),
+            },
+            holder,
+            setting,
+        })
+    }
+
+    fn run(mut self) -> Result<Held, SessionError> {
+        let end = self.conditions.time.get();
+        let mut number = 0;
+        while self.now < end {
+            let size = self.setting.batch;
+            if !self.prepare(size)? {
+                self.tell(Event::OutOfMemory { size });
+                if self.setting.batch >= size {
+                    break;
+                }
+                continue;
+            }
+            let begun = self.now;
+            self.go_through(size, number);
+            number += 1;
+            let done = BatchDone {
+                size,
+                items: size,
+                duration: Seconds::new(self.now - begun),
+                latency: None,
+            };
+            self.account.batch(Seconds::new(self.now), &done);
+            self.tell(Event::Batch(done));
+        }
+        self.held.summary = self.account.summary();
+        self.held.windows = self.holder.windows();
+        self.held.last = self.setting;
+        Ok(self.held)
+    }
+
+    /// Whether a batch of this size fits.
+    fn prepare(&mut self, size: u64) -> Result<bool, SessionError> {
+        if !self.iterations.contains_key(&size) {
+            let phases = self.rig.iteration(size, self.variation)?;
+            self.iterations.insert(size, phases);
+        }
+        Ok(matches!(self.iterations.get(&size), Some(Some(_))))
+    }
+
+    fn go_through(&mut self, size: u64, number: u64) {
+        let off = 2.0 * self.seed.label("batch").number(number).uniform() - 1.0;
+        let jitter = 1.0 + JITTER * off;
+        let phases = self.iterations.get(&size).cloned().flatten();
+        for phase in phases.unwrap_or_default() {
+            let load = scaled(&phase.load, jitter, self.heavier);
+            let mut left = Ratio::new(1.0);
+            while left > Ratio::ZERO {
+                let next = (self.bin.number + 1) as f64 * BIN;
+                let at_most = Seconds::new((next - self.now).max(1e-9));
+                let state = &mut self.state;
+                let step = self
+                    .rig
+                    .chip
+                    .step(state, &self.limits, &load, left, at_most);
+                left -= step.done;
+                self.now += step.time.get();
+                self.bin.energy += step.power.get() * step.time.get();
+                if self.now >= next - 1e-9 {
+                    self.end_bin();
+                }
+            }
+        }
+    }
+
+    fn end_bin(&mut self) {
+        let to = (self.bin.number + 1) as f64 * BIN;
+        let power = self.bin.energy / BIN;
+        self.bin = Bin {
+            number: self.bin.number + 1,
+            energy: 0.0,
+        };
+        self.account.power(&reading(to - BIN, to, power));
+        let number = self.bin.number;
+        if self.conditions.keep && number.is_multiple_of(10) {
+            self.held.sightings.push(Sighting {
+                at: Seconds::new(to),
+                power: Watts::new(power),
+                batch: self.setting.batch,
+                core_clock: self.setting.core_clock,
+            });
+        }
+        self.bins.push_back((to, power));
+        match self.conditions.sensor {
+            Sensor::Averaged => self.average(number),
+            Sensor::Buffered => self.buffer(number),
+        }
+        while self.script.front().is_some_and(|(at, _)| *at <= to) {
+            if let Some((_, what)) = self.script.pop_front() {
+                self.disturb(what);
+            }
+        }
+        if number.is_multiple_of(5) {
+            self.tell(Event::Tick);
+        }
+    }
+
+    fn average(&mut self, number: u64) {
+        const KEPT: usize = 50;
+        const LATE: usize = 5;
+        while self.bins.len() > KEPT + LATE {
+            self.bins.pop_front();
+        }
+        if !number.is_multiple_of(5) || self.silent || self.bins.len() < KEPT + LATE {
+            return;
+        }
+        let bins = self.bins.iter().take(KEPT);
+        let sum: f64 = bins.map(|(_, power)| power).sum();
+        let to = self.bins[KEPT - 1].0;
+        let power = self.spike.take().unwrap_or(sum / KEPT as f64);
+        self.tell(Event::Power(reading(to - KEPT as f64 * BIN, to, power)));
+    }
+
+    fn buffer(&mut self, number: u64) {
+        if !number.is_multiple_of(25) {
+            return;
+        }
+        while let Some((to, power)) = self.bins.pop_front() {
+            if !self.silent {
+                let power = self.spike.take().unwrap_or(power);
+                self.tell(Event::Power(reading(to - BIN, to, power)));
+            }
+        }
+    }
+
+    fn disturb(&mut self, what: Disturbance) {
+        let now = Seconds::new(self.now);
+        match what {
+            Disturbance::Cap(cap) => {
+                self.account.cap(now, cap);
+                self.tell(Event::Cap(cap));
+            }
+            Disturbance::Heavier(factor) => {
+                self.heavier = factor.get();
+                self.account.disturb(now);
+            }
+            Disturbance::FalseSpike(power) => {
+                self.spike = Some(power.get());
+                self.account.disturb(now);
+            }
+            Disturbance::Silence(silent) => {
+                self.silent = silent;
+                self.account.disturb(now);
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        let now = Seconds::new(self.now);
+        let actions = self.holder.step(now, event);
+        self.account.windows(self.holder.windows());
+        self.act(now, &actions);
+    }
+
+    fn act(&mut self, now: Seconds, actions: &Actions) {
+        if let Some(notice) = actions.notice {
+            self.held.notices.push((now, notice));
+        }
+        if actions.changes() {
+            self.setting = self.holder.setting();
+            self.limits = self.rig.limits(&self.setting);
+            self.account.changed(now);
+            let windows = self.holder.windows();
+            self.held.changes.push((now, windows, self.setting));
+        }
+    }
+}
+
+fn reading(from: f64, to: f64, power: f64) -> PowerReading {
+    PowerReading {
+        from: Seconds::new(from),
+        to: Seconds::new(to),
+        power: Watts::new(power),
+    }
+}
+
+/// The same with so many times the work, and for the device so many times that.
+fn scaled(load: &Load, factor: f64, heavier: f64) -> Load {
+    let device = factor * heavier;
+    match *load {
+        Load::Waiting { host } => Load::Waiting {
+            host: host * factor,
+        },
+        Load::Kernels {
+            launch,
+            core,
+            memory,
+            switching,
+            memory_activity,
+        } => Load::Kernels {
+            launch: launch * factor,
+            core: core * device,
+            memory: memory * device,
+            switching,
+            memory_activity,
+        },
+        other => other,
+    }
+}
