@@ -1,5 +1,6 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
+mod hold;
 mod measure;
 mod network;
 mod report;
@@ -13,6 +14,7 @@ mod sweep;
 
 use clap::{Parser, Subcommand};
 
+pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName};
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
 pub use report::{CompareArgs, FigureArgs, ReportArgs};
@@ -43,6 +45,7 @@ pub enum Command {
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),
+    Hold(Box<HoldArgs>),
     Report(Box<ReportArgs>),
     Compare(Box<CompareArgs>),
     Study(StudyArgs),

@@ -16,7 +16,7 @@ mod scaling;
 mod svg;
 mod timeline;
 
-pub use chart::{Chart, Dot, Figure, Kind, Line, Look, Ruler};
+pub use chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
 pub use overlay::overlays;
 pub use palette::{DARK, LIGHT, variables};
 #[cfg(feature = "png")]
