@@ -114,9 +114,9 @@ fn watts(power: Option<Watts>) -> Option<String> {
 
 /// Joules, by the best method that there is.
 pub fn energy_per_item(held: &HoldResult) -> Option<f64> {
-    let (_, measured) = held.energy.as_ref()?;
+    let energy = held.energy?;
     let items = held.summary.items as f64;
-    (items > 0.0).then(|| measured.energy.value.get() / items)
+    (items > 0.0).then(|| energy.value.get() / items)
 }
 
 /// Power and batch size over time (batch_sizer_2021, figures 7 and 8).

@@ -41,8 +41,7 @@ pub fn held_json(held: &HoldResult) -> Value {
         "settled_items_per_s",
         held.settled_items_per_s.map(|rate| json!(rate)),
     );
-    if let Some((_, measured)) = &held.energy {
-        let energy = &measured.energy;
+    if let Some(energy) = &held.energy {
         put("energy_j", Some(json!(energy.value.get())));
         let (low, high) = energy.interval95;
         put("interval95_j", Some(json!([low.get(), high.get()])));

@@ -1,6 +1,7 @@
 //! `hold`: inference under a power cap, in virtual time on simulated GPUs and in real time with a command.
 
 mod cap;
+mod energy;
 mod feed;
 mod heard;
 mod notice;
@@ -15,6 +16,6 @@ mod socket;
 pub use cap::{BadCap, Below, parse_cap};
 pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, usual_batches};
-pub use result::{HoldResult, HoldWatch, Live, Slice};
+pub use result::{HeldEnergy, HoldResult, HoldWatch, Live, Slice};
 pub use simulated::{Conditions, Disturbance, Held, Rig, Sensor, Sighting};
 pub use socket::{SetError, set_cap};

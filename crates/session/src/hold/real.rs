@@ -11,11 +11,11 @@ use sweetspot_control::hold::{DeviceKnob, Holder, Mode, Terms};
 use sweetspot_device::{Amount, Clock, Descriptor, Device, MonotonicClock, SensorKind, Settings};
 use sweetspot_guard::{End, Ended, Message};
 use sweetspot_link::Reader;
-use sweetspot_measure::math::{Ledger, Span};
-use sweetspot_measure::{MethodChoice, Recorded, Sampler};
+use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Watts};
 
 use super::cap::CapFile;
+use super::energy::EnergyParts;
 use super::feed::{Feed, best_sensor};
 use super::pump::{Parts, Pump};
 use super::request::{HoldRequest, first_cap};
@@ -74,15 +74,7 @@ pub fn hold(
     };
     let begin = clock.now();
     let feed = Feed::start(gpu.reopen()?, sensor, begin).map_err(system("no thread for power"))?;
-    let socket = match ControlSocket::open() {
-        Ok(socket) => Some(socket),
-        Err(problem) => {
-            watch.tell(&format!(
-                "no control socket: {problem}; the cap cannot be changed by `sweetspot hold set`"
-            ));
-            None
-        }
-    };
+    let socket = open_socket(watch);
     let parts = Parts {
         request,
         terms: &terms,
@@ -96,32 +88,47 @@ pub fn hold(
         begin,
     };
     let mut pump = Pump::new(parts, watch);
-    let done = through(&mut pump, request, &gpu, &sampler, &interrupted);
+    let mut energy = EnergyParts::default();
+    let done = through(&mut pump, request, &gpu, &interrupted, |pump| {
+        pump.look(&sampler);
+        match pump.served {
+            Some((first, _)) => energy.follow(&sampler, first, MonotonicClock.now()),
+            None => Ok(()),
+        }
+    });
+    sampler.mark();
     // The device comes first, whatever happened.
     let restored = pump.release();
     let recorded = sampler.stop();
     let signal = noted(&interrupted);
-    let end = match (done, signal) {
-        (Ok(end), _) => end,
-        (Err(_), Some(signal)) => End {
-            ended: Ended::Signal(signal),
-            at: clock.now(),
-            left: false,
-        },
+    let (ended, at) = match (done, signal) {
+        (Ok(end), None) => (end.ended, end.at),
+        (_, Some(signal)) => (Ended::Signal(signal), clock.now()),
         (Err(problem), None) => return Err(problem),
     };
     let restored = restored?;
-    let energy = energy(&pump, &recorded?);
+    let recorded = recorded?;
+    let served = pump.served;
     let mut held = pump.held(machine, request, &terms);
-    held.run_time = end.at - begin;
-    held.energy = energy;
-    held.ended = match signal {
-        Some(signal) => Ended::Signal(signal),
-        None => end.ended,
-    };
+    held.energy = served.and_then(|(_, last)| energy.finish(&recorded, last));
+    held.run_time = at - begin;
+    held.ended = ended;
     held.restored = restored;
     held.is_met = is_met(&held);
     Ok(held)
+}
+
+/// A hold without it goes on: only `hold set` does not reach it.
+fn open_socket(watch: &mut dyn HoldWatch) -> Option<ControlSocket> {
+    match ControlSocket::open() {
+        Ok(socket) => Some(socket),
+        Err(problem) => {
+            watch.tell(&format!(
+                "no control socket: {problem}; the cap cannot be changed by `sweetspot hold set`"
+            ));
+            None
+        }
+    }
 }
 
 fn system(what: &'static str) -> impl Fn(std::io::Error) -> SessionError {
@@ -190,13 +197,13 @@ fn terms(
     Ok(terms)
 }
 
-/// Starts the command and pumps until it is over.
-fn through(
-    pump: &mut Pump<'_, '_>,
+/// Starts the command and looks at everything until it is over.
+fn through<'a, 'b>(
+    pump: &mut Pump<'a, 'b>,
     request: &HoldRequest,
     gpu: &NvmlGpu,
-    sampler: &Sampler,
     interrupted: &AtomicUsize,
+    mut look: impl FnMut(&mut Pump<'a, 'b>) -> Result<(), SessionError>,
 ) -> Result<End, SessionError> {
     pump.set_first()?;
     let mut environment = vec![(
@@ -240,13 +247,12 @@ fn through(
             },
             (None, None) => None,
         };
-        pump.look(sampler);
+        look(pump)?;
         if let Some(end) = end {
             // The last records come with the drain that finds their rings ended.
             for _ in 0..3 {
-                pump.look(sampler);
+                look(pump)?;
             }
-            sampler.mark();
             return Ok(end);
         }
         if let Some(signal) = noted(interrupted) {
@@ -293,21 +299,6 @@ fn pass_on(outlets: Option<Outlets>) {
         };
         let _ = std::thread::Builder::new().spawn(copy);
     }
-}
-
-/// From the first batch to the last.
-fn energy(
-    pump: &Pump<'_, '_>,
-    recorded: &[Recorded],
-) -> Option<(
-    sweetspot_quantity::Seconds,
-    sweetspot_measure::math::Measured,
-)> {
-    let (first, last) = pump.served?;
-    let span = Span::new(first, last.max(first));
-    let ledger = Ledger::new(&recorded.first()?.trace);
-    let measured = ledger.measure(&span, MethodChoice::Auto).ok()?;
-    Some((span.length(), measured))
 }
 
 /// Whether everything that was asked for was kept.

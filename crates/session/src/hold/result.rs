@@ -3,8 +3,8 @@
 use sweetspot_control::hold::{Goal, Mode, Setting, Summary};
 use sweetspot_device::Descriptor;
 use sweetspot_guard::Ended;
-use sweetspot_measure::math::Measured;
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_measure::Method;
+use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::request::HoldKnob;
 use crate::measure::Machine;
@@ -32,8 +32,8 @@ pub struct HoldResult {
     pub run_time: Seconds,
     /// What the controller's account says, from the first batch on.
     pub summary: Summary,
-    /// From the first batch to the last: how long, and what the device drew.
-    pub energy: Option<(Seconds, Measured)>,
+    /// What the device drew from the first batch to the last.
+    pub energy: Option<HeldEnergy>,
     /// Items a second after settling.
     pub settled_items_per_s: Option<f64>,
     /// 99 of 100 items took no longer, after settling where that came.
@@ -54,10 +54,21 @@ pub struct HoldResult {
     pub restored: bool,
 }
 
+/// Energy, and how it was come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeldEnergy {
+    /// The best value.
+    pub value: Joules,
+    /// It lies in here in 95 of 100 cases.
+    pub interval95: (Joules, Joules),
+    /// What it came from.
+    pub method: Method,
+}
+
 /// A part of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slice {
-    /// Its end, from the first batch's time scale: seconds from the start of the command.
+    /// Its end, from the start of the command.
     pub at: Seconds,
     /// Mean power, where there were readings.
     pub power: Option<Watts>,

@@ -25,7 +25,7 @@ pub struct Serving {
 }
 
 /// Batches that are granted together last about so long, as a program has some queued on its GPU.
-const AHEAD: Seconds = Seconds::new(0.012);
+const AHEAD: Seconds = Seconds::new(0.04);
 /// What waits and comes is told so often.
 const TELL_QUEUE: Seconds = Seconds::new(0.05);
 /// Arrivals of this time give their rate.
