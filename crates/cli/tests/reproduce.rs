@@ -135,7 +135,13 @@ fn every_printed_row_is_there() {
     // Four networks as the text describes them, and four other readings of that text.
     assert_eq!(count("multi-gpu-2018", "1"), 8);
     assert_eq!(count("multi-gpu-2018", "11"), 72 + 48);
-    assert_eq!(count("batch-sizer-2021", "2, throughput in figure 5"), 20);
+    for figure in ["throughput in figure 5", "average batch in figure 6"] {
+        let rows = count("batch-sizer-2021", &format!("2, {figure}"));
+        assert_eq!(rows, 2 * 20, "{figure}");
+    }
+    assert_eq!(count("batch-sizer-2021", "figure 1"), 3 * 2 * 10);
+    assert_eq!(count("batch-sizer-2021", "figure 7"), 5 * 2 * 8);
+    assert_eq!(count("batch-sizer-2021", "figure 8"), 5 * 8);
 }
 
 #[test]
@@ -227,12 +233,51 @@ fn faults_of_the_other_papers_are_named_at_their_rows() {
 
 #[test]
 fn what_waits_says_for_what() {
-    let (_, document) = json("batch-sizer-2021", 1);
-    let jobs = document["jobs"].as_array().unwrap();
-    assert_eq!(jobs.len(), 20);
-    assert!(jobs.iter().all(|job| job["waits_for"] == "hold"));
     let (_, document) = json("multi-gpu-2018", 1);
     assert!(document["waits"][0].as_str().unwrap().contains("accuracy"));
+}
+
+/// Issue 10: with three seeds, among the modes that keep the cap 99 % of the time robust is the fastest of the
+/// batch-only ones within 1 %, and joint is as fast as the faster of robust and dvfs.
+#[test]
+fn the_jobs_of_batch_sizer_2021_are_held() {
+    const MODES: [&str; 7] = [
+        "dvfs", "step_up", "paper", "text", "windowed", "robust", "joint",
+    ];
+    for seed in 1..=3 {
+        let (_, document) = json("batch-sizer-2021", seed);
+        let jobs = document["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), 20);
+        let mut gains = Vec::new();
+        for job in jobs {
+            assert!(job["job"].is_u64() && job["cap_w"].is_number(), "{job}");
+            let of = |mode: &str, key: &str| job["modes"][mode][key].as_f64();
+            let speed = |mode: &str| of(mode, "items_per_s").unwrap();
+            let share = |mode: &str| of(mode, "violation_share").unwrap();
+            for mode in MODES {
+                assert!(speed(mode) > 0.0 && of(mode, "average_batch").is_some());
+                assert!((0.0..=1.0).contains(&share(mode)), "{mode}: {job}");
+            }
+            for mode in ["robust", "joint"] {
+                assert!(share(mode) < 0.01, "{mode}, seed {seed}: {job}");
+                let windows = of(mode, "settle_windows").unwrap();
+                assert!(windows <= 15.0, "{mode}, seed {seed}: {job}");
+            }
+            let others = ["paper", "text", "windowed"].into_iter();
+            let others = others.filter(|mode| share(mode) < 0.01);
+            let fastest = others.map(speed).fold(0.0, f64::max);
+            assert!(speed("robust") >= 0.99 * fastest, "seed {seed}: {job}");
+            let either = speed("robust").max(speed("dvfs"));
+            assert!(speed("joint") >= 0.99 * either, "seed {seed}: {job}");
+            gains.push(speed("robust") / speed("dvfs") - 1.0);
+        }
+        let most = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((0.2..0.38).contains(&most), "{gains:?}");
+        // Job 19, and none is ahead of it by half a per cent.
+        assert!(gains[18] > most - 0.005, "{gains:?}");
+        assert!((-0.08..0.0).contains(&least), "{gains:?}");
+    }
 }
 
 #[test]

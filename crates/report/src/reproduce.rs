@@ -118,6 +118,7 @@ fn pieces(row: &ReproducedRow) -> Vec<(&'static str, String)> {
         ("power_cap_w", Label::Number(watts)) => format!("{watts} W"),
         ("batch", Label::Number(batch)) => format!("batch {batch}"),
         ("job", Label::Number(job)) => format!("job {job}"),
+        ("time_s", Label::Number(time)) => format!("{time} s"),
         ("gpus", Label::Number(count)) => match count {
             1.0 => "1 GPU".to_owned(),
             _ => format!("{count} GPUs"),
@@ -313,26 +314,32 @@ fn row_json(row: &ReproducedRow) -> Value {
 }
 
 fn job_json(job: &JobResult) -> Value {
-    let mut object = Map::new();
-    object.insert("job".into(), json!(job.job));
-    object.insert("network".into(), json!(job.network));
-    object.insert("dataset".into(), json!(job.dataset));
-    object.insert("power_cap_w".into(), json!(job.power_cap_w));
-    put(&mut object, "batch", job.batch.map(|batch| batch.0));
-    put(&mut object, "items_per_s", job.batch.map(|batch| batch.1));
-    put(
-        &mut object,
-        "dvfs_core_clock_mhz",
-        job.clock.map(|clock| clock.0),
-    );
-    put(
-        &mut object,
-        "dvfs_items_per_s",
-        job.clock.map(|clock| clock.1),
-    );
-    put(&mut object, "gain", job.gain());
-    object.insert("waits_for".into(), json!("hold"));
-    Value::Object(object)
+    let modes = job.modes.iter().map(|result| {
+        let of = &result.summary;
+        let mut object = Map::new();
+        object.insert("items_per_s".into(), json!(of.items_per_s));
+        let share = of.violation_share.map(|share| share.get());
+        put(&mut object, "violation_share", share);
+        put(&mut object, "average_batch", of.average_batch);
+        // Absent where it goes on changing.
+        put(&mut object, "settle_windows", of.settle_windows);
+        let energy = of.energy_per_item.map(|energy| energy.get());
+        put(&mut object, "energy_per_item_j", energy);
+        let largest = of.largest_mean.map(|power| power.get());
+        put(&mut object, "largest_mean_w", largest);
+        object.insert("changes".into(), json!(of.changes));
+        object.insert("last_batch".into(), json!(result.last.batch));
+        let clock = result.last.core_clock.map(|clock| clock.get());
+        put(&mut object, "last_core_clock_mhz", clock);
+        (result.mode.name().to_owned(), Value::Object(object))
+    });
+    json!({
+        "job": job.job,
+        "network": job.network,
+        "dataset": job.dataset,
+        "cap_w": job.cap_w,
+        "modes": Value::Object(modes.collect()),
+    })
 }
 
 /// A line for each row; the labels of a row in one column.

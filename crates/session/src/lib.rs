@@ -36,8 +36,8 @@ pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use lease::{GuardProgram, pass_signal};
 pub use network::{InStudy, NetworkUseError, OnGpu, StudyRow, in_study, load_network, on_gpu};
 pub use reproduce::{
-    Conclusion, Counted, JobResult, Judgement, Kind, Label, ReproducedRow, Reproduction, Runs,
-    papers, reproduce,
+    Conclusion, Counted, JobResult, Judgement, Kind, Label, ModeResult, ReproducedRow,
+    Reproduction, Runs, papers, reproduce,
 };
 pub use run::{Ran, RanMeasured, RunRequest, run, run_measured};
 pub use sim_workload::{

@@ -195,7 +195,7 @@ fn batches_that_do_not_fit_fail_with_the_largest_that_does() {
 /// batch_sizer_2021, section 3: "when processing the Caltech256 dataset using MobileNet, we observe
 /// significant throughput improvement as the batch size increases, while the improvement is negligible when
 /// processing the ImageNet dataset with the same DNN". Here the first few items of a batch bring something on
-/// ImageNet too: a tenth of what they bring on Caltech.
+/// ImageNet too: an eighth of what they bring on Caltech.
 #[test]
 fn mobilenet_gains_from_batch_on_caltech_and_hardly_on_imagenet() {
     for network in ["mobilenet_v1", "mobilenet_v2"] {
@@ -209,11 +209,11 @@ fn mobilenet_gains_from_batch_on_caltech_and_hardly_on_imagenet() {
             [1, 8, 256].map(|batch| stand.run(batch, Settings::default()).0)
         };
         let (caltech, imagenet) = (speeds("caltech"), speeds("imagenet"));
-        assert!(caltech[2] > 3.0 * caltech[0], "{network}: {caltech:?}");
+        assert!(caltech[2] > 2.5 * caltech[0], "{network}: {caltech:?}");
         assert!(imagenet[2] < 1.1 * imagenet[1], "{network}: {imagenet:?}");
         let gained = |speeds: [f64; 3]| speeds[2] - speeds[0];
         assert!(
-            gained(imagenet) < 0.12 * gained(caltech),
+            gained(imagenet) < 0.16 * gained(caltech),
             "{network}: {imagenet:?}, {caltech:?}"
         );
     }

@@ -204,7 +204,8 @@ impl Joint {
         if self.trials == 0 {
             return None;
         }
-        if let Some(lost) = self.lost.take() {
+        let fitting = self.rows[best.level].fitting();
+        if let Some(lost) = self.lost.take().filter(|lost| lost.batch < fitting) {
             let below = (0..lost.level).rev().filter(|level| self.is_free(*level));
             let mut below = below.map(|level| Place { level, ..lost });
             let next = below.find(|next| self.fits(*next, bounds, 1.0));
@@ -330,10 +331,14 @@ impl Joint {
 
     /// Nothing is known to keep the bounds: lower levels first, then smaller batches.
     fn descend(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict {
+        let at = Place {
+            batch: at.batch.min(self.rows[at.level].fitting() - 1),
+            ..at
+        };
         let here = *self.rung(at);
         let too_slow = here.seen && here.power <= bounds.cap && here.p99 > bounds.latency;
         let smaller = |row: &Robust| {
-            let half = row.fitting().min(at.batch) / 2;
+            let half = (row.fitting() - 1).min(at.batch / 2);
             (0..=half).rev().find(|batch| !row.rungs()[*batch].seen)
         };
         if too_slow {
@@ -356,7 +361,8 @@ impl Joint {
                 level: lowest,
             });
         }
-        let seen = self.rows[lowest].rungs().iter().enumerate();
+        let fitting = self.rows[lowest].fitting();
+        let seen = self.rows[lowest].rungs()[..fitting].iter().enumerate();
         let seen = seen.filter(|(_, rung)| rung.seen);
         let least = seen.min_by(|a, b| a.1.power.total_cmp(&b.1.power));
         Verdict::OverCap(Place {

@@ -55,9 +55,9 @@ impl Rung {
         self.power <= bounds.cap && self.p99 <= bounds.latency
     }
 
-    /// Seen, keeps its bounds, and does not wait.
+    /// Measured, keeps its bounds, and does not wait.
     pub fn is_good(&self, bounds: &Bounds) -> bool {
-        self.seen && !self.barred && self.keeps(bounds)
+        self.measured && !self.barred && self.keeps(bounds)
     }
 
     /// Never tried, or its time to be tried again has come.
@@ -65,9 +65,12 @@ impl Rung {
         !self.seen || (self.barred && now >= self.retry_at)
     }
 
+    /// As if it had not failed; of what was never seen for a whole window nothing is left.
     fn forgive(&mut self) {
-        self.barred = false;
-        self.failures = 0;
+        match self.measured {
+            true => (self.barred, self.failures) = (false, 0),
+            false => *self = Self::default(),
+        }
     }
 
     /// Against other bounds.

@@ -215,6 +215,14 @@ impl Robust {
             !rung.is_good(bounds) && !rung.is_untried(now)
         });
         let wanted = match closed {
+            // What lies between is worth no more windows.
+            Some(closed)
+                if self.growth(top, bounds).is_some_and(|growth| {
+                    growth * (self.logs[closed] - self.logs[top]) < self.saturation
+                }) =>
+            {
+                return None;
+            }
             Some(closed) => top + (closed - top) / 2,
             None => (top + self.stride).min(self.fitting - 1),
         };
@@ -232,12 +240,18 @@ impl Robust {
 
     /// The last step gained so little that all above would gain no more.
     fn is_saturated(&self, top: usize, bounds: &Bounds) -> bool {
-        let Some(below) = self.known_good(*bounds).filter(|index| *index < top).last() else {
-            return false;
-        };
+        self.growth(top, bounds)
+            .is_some_and(|growth| growth < self.saturation)
+    }
+
+    /// Throughput gained by the last doubling up to a rung.
+    fn growth(&self, top: usize, bounds: &Bounds) -> Option<f64> {
+        let below = self
+            .known_good(*bounds)
+            .filter(|index| *index < top)
+            .last()?;
         let gain = self.rungs[top].rate / self.rungs[below].rate.max(1e-9) - 1.0;
-        let doublings = self.logs[top] - self.logs[below];
-        gain / doublings < self.saturation
+        Some(gain / (self.logs[top] - self.logs[below]))
     }
 
     fn predicted_fits(&self, index: usize, bounds: &Bounds, doubt: f64) -> bool {

@@ -5,6 +5,7 @@
 //! number does not follow from its neighbours, a note at its row says so.
 
 mod batch_sizer_2021;
+mod batch_sizer_jobs;
 pub(crate) mod boards;
 mod dvfs_2019;
 mod dvfs_text;
@@ -18,7 +19,7 @@ mod study;
 mod table_1;
 mod table_11;
 
-pub use batch_sizer_2021::JobResult;
+pub use batch_sizer_jobs::{JobResult, ModeResult};
 pub use row::{Conclusion, Counted, Judgement, Kind, Label, ReproducedRow};
 
 use crate::SessionError;

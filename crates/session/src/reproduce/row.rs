@@ -233,14 +233,6 @@ impl Conclusion {
             here,
         }
     }
-
-    pub(super) fn waits(what: &str, here: String) -> Self {
-        Self {
-            what: what.to_owned(),
-            holds: None,
-            here,
-        }
-    }
 }
 
 /// The least and the most of some numbers; zeros for none.
