@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use sweetspot_control::hold::{Goal, Mode};
+use sweetspot_device::SensorKind;
 use sweetspot_guard::{Ended, GuardError};
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, held_figure, held_json, held_text, latency_text, setting_text};
@@ -15,7 +16,7 @@ use sweetspot_session::hold::{
 };
 
 use crate::NOT_MET;
-use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName};
+use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
 use crate::measure::not_measured;
@@ -75,6 +76,11 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
         expiry: args.expiry,
         probe: args.probe,
         patience: Some(args.patience.unwrap_or(PATIENCE)),
+        sensor: args.sensor.map(|sensor| match sensor {
+            SensorName::Buffer => SensorKind::BufferedPower,
+            SensorName::Instant => SensorKind::InstantPower,
+            SensorName::Average => SensorKind::AveragePower,
+        }),
         read_only: args.read_only || read_only(),
         keep_stdout,
     }

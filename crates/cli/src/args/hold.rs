@@ -97,6 +97,17 @@ pub struct HoldArgs {
     #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
     pub patience: Option<Seconds>,
 
+    /// The power sensor to go by: buffer (the driver's samples), instant, average (of a second) [default: the finest
+    /// there is].
+    #[arg(
+        long,
+        value_name = "SENSOR",
+        value_enum,
+        hide_possible_values = true,
+        help_heading = "Control"
+    )]
+    pub sensor: Option<SensorName>,
+
     /// Write the result as JSON, with batch size and power over time; `-` is standard output, which then carries
     /// nothing else.
     #[arg(long, value_name = "FILE")]
@@ -152,6 +163,13 @@ pub enum ModeName {
     #[value(name = "step_up", alias = "step-up")]
     StepUp,
     Joint,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum SensorName {
+    Buffer,
+    Instant,
+    Average,
 }
 
 /// A list as one value.

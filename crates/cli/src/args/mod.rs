@@ -14,7 +14,7 @@ mod sweep;
 
 use clap::{Parser, Subcommand};
 
-pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName};
+pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
 pub use report::{CompareArgs, FigureArgs, ReportArgs};

@@ -32,6 +32,35 @@ fn the_batch_size_alone_holds_the_cap_and_sets_nothing() {
 }
 
 #[test]
+fn an_averaging_sensor_is_waited_for() {
+    std::thread::scope(|scope| {
+        for sensor in ["average", "instant"] {
+            scope.spawn(move || {
+                let host = TestHost::new("nvidia_h200");
+                let args = [
+                    "--below",
+                    "360W",
+                    "--batches",
+                    "16,32,64",
+                    "--sensor",
+                    sensor,
+                ];
+                let (document, output) = json(&host, &args, &serving("8", &[]));
+                let told = (last_batch(&document), number(&document["violation_share"]));
+                assert_eq!(told, (32.0, 0.0), "{sensor}: {} {document}", said(&output));
+            });
+        }
+    });
+    let host = TestHost::new("v100");
+    let args = ["--below", "360W", "--sensor", "average"];
+    let missing = hold(&host, &args, &["--", "true"]);
+    assert!(
+        said(&missing).contains("it has no averaged power"),
+        "{missing:?}"
+    );
+}
+
+#[test]
 fn a_latency_bound_with_a_queue_keeps_batches_small() {
     let host = TestHost::new("nvidia_h200");
     let args = [
@@ -92,7 +121,7 @@ fn clocks_and_caps_are_set_through_a_lease_and_put_back() {
 fn the_summary_is_for_people() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "1000W", "--batches", "32"];
-    let output = hold(&host, &args, &serving("4", &[]));
+    let output = hold(&host, &args, &serving("3.2", &[]));
     let text = String::from_utf8_lossy(&output.stdout);
     for part in [
         "NVIDIA H200, held below 1000.0 W",

@@ -27,7 +27,7 @@ fn a_program_that_never_asks_is_told_the_line_to_add() {
 fn a_program_that_ignores_its_batch_size_is_told() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "600W", "--batches", "4,8"];
-    let output = hold(&host, &args, &serving("4", &["--batch", "64"]));
+    let output = hold(&host, &args, &serving("3", &["--batch", "64"]));
     let said = said(&output);
     assert!(said.contains("does batches of 64"), "{said}");
     assert_eq!(said.matches("does batches of").count(), 1, "{said}");
@@ -54,7 +54,7 @@ fn a_program_that_dies_ends_the_hold_with_its_code() {
 fn a_batch_that_does_not_fit_is_not_asked_for_again() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "5000W", "--batches", "32,2000000"];
-    let (document, output) = json(&host, &args, &serving("5", &[]));
+    let (document, output) = json(&host, &args, &serving("4", &[]));
     let said = said(&output);
     assert!(
         said.contains("a batch of 2000000 does not fit"),

@@ -40,10 +40,7 @@ pub fn hold(
     request.check()?;
     let mut gpu = the_gpu(request)?;
     let device = gpu.descriptor().clone();
-    let sensor = best_sensor(&device).ok_or_else(|| SessionError::Setting {
-        device: device.name.clone(),
-        problem: "it has no power sensor: nothing can be held".to_owned(),
-    })?;
+    let sensor = sensor_of(request, &device)?;
     let mut file = request.cap_file.as_deref().map(CapFile::new);
     let of_file = file.as_mut().and_then(CapFile::look);
     if let (Some(_), Some(Err(problem))) = (request.below, &of_file) {
@@ -153,6 +150,21 @@ fn the_gpu(request: &HoldRequest) -> Result<NvmlGpu, SessionError> {
         return Err(SessionError::Lost(gpu.descriptor().name.clone()));
     }
     Ok(gpu)
+}
+
+fn sensor_of(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, SessionError> {
+    let bad = |problem: String| SessionError::Setting {
+        device: device.name.clone(),
+        problem,
+    };
+    match request.sensor {
+        Some(sensor) if device.sensor(sensor).is_none() => Err(bad(format!(
+            "it has no {sensor}: leave --sensor away (`sweetspot devices` shows what it has)"
+        ))),
+        Some(sensor) => Ok(sensor),
+        None => best_sensor(device)
+            .ok_or_else(|| bad("it has no power sensor: nothing can be held".to_owned())),
+    }
 }
 
 /// What the device draws now, where nobody uses it.

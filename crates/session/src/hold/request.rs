@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use sweetspot_control::hold::{DeviceKnob, Goal, Mode};
-use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor};
+use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
 use sweetspot_quantity::{Quantity, Ratio, Seconds, Watts};
 
 use super::cap::Below;
@@ -77,6 +77,8 @@ pub struct HoldRequest {
     pub probe: Option<Seconds>,
     /// After so long a program that has not asked for its batch size is told of.
     pub patience: Option<Seconds>,
+    /// The sensor that power is taken from; the finest where nothing is given.
+    pub sensor: Option<SensorKind>,
     /// No write is allowed.
     pub read_only: bool,
     /// Whether standard output is taken by a document.
