@@ -181,8 +181,13 @@ fn batch_at(held: &Held, time: f64) -> u64 {
 
 #[test]
 fn it_settles_again_after_whatever_happens() {
-    type Check = fn(&Held) -> bool;
-    let cases: [(&str, f64, Vec<(f64, Disturbance)>, Check); 6] = [
+    type Case = (
+        &'static str,
+        f64,
+        Vec<(f64, Disturbance)>,
+        fn(&Held) -> bool,
+    );
+    let cases: [Case; 6] = [
         (
             "the cap is lowered",
             170.0,

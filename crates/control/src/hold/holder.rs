@@ -1,7 +1,9 @@
 //! The holder: events in, settings out.
 
-use sweetspot_device::Knob;
-use sweetspot_quantity::{Seconds, Watts};
+mod notices;
+mod outside;
+
+use sweetspot_quantity::Seconds;
 
 use super::action::{Actions, Notice, Setting};
 use super::event::{BatchDone, Event, PowerReading};
@@ -12,9 +14,8 @@ use super::robust::{Robust, Verdict};
 use super::search::{self, Search};
 use super::terms::{DeviceKnob, Mode, Terms, TermsError};
 use super::window::{Observed, Window};
+use notices::{Said, WAITING};
 
-/// Notices that wait to be said.
-const WAITING: usize = 8;
 /// Of fine samples, this much time after a change says already that the cap is broken, if by enough.
 const EARLY: f64 = 0.25;
 const CLEARLY: f64 = 1.02;
@@ -62,17 +63,6 @@ enum Control {
     },
     Robust(Robust),
     Joint(Joint),
-}
-
-/// What has been said and still holds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    infeasible: bool,
-    below_idle: bool,
-    never_asked: bool,
-    ignores: bool,
-    silent: bool,
-    device_limit: bool,
 }
 
 impl Holder {
@@ -424,144 +414,5 @@ impl Holder {
         };
         self.at.level = place.level;
         self.follow(of_batch, power);
-    }
-
-    fn infeasible(&mut self, power: f64) {
-        if !self.said.infeasible {
-            self.said.infeasible = true;
-            self.say(Notice::Infeasible {
-                power: Watts::new(power),
-                cap: self.terms.cap,
-            });
-        }
-    }
-
-    fn cap(&mut self, cap: Watts) {
-        if !(cap.is_finite() && cap > Watts::ZERO) || cap == self.terms.cap {
-            return;
-        }
-        self.terms.cap = cap;
-        (self.said.infeasible, self.said.below_idle) = (false, false);
-        self.check_idle();
-        self.window.absolve();
-        let bounds = self.bounds();
-        let now = self.now;
-        match &mut self.control {
-            Control::Robust(robust) => {
-                if let Verdict::At(next) = robust.rebound(self.at.batch, &bounds, now) {
-                    self.at.batch = next;
-                }
-            }
-            Control::Joint(joint) => {
-                if let joint::Verdict::At(next) = joint.rebound(self.at, &bounds, now) {
-                    self.at = next;
-                }
-            }
-            Control::Search { .. } => {}
-        }
-    }
-
-    fn check_idle(&mut self) {
-        let cap = self.terms.cap;
-        if let Some(idle) = self.terms.idle.filter(|idle| *idle >= cap) {
-            if !self.said.below_idle {
-                self.said.below_idle = true;
-                self.say(Notice::CapBelowIdle { idle, cap });
-            }
-        }
-    }
-
-    fn limit(&mut self, enforced: Watts, throttled: bool) {
-        let cap = self.terms.cap;
-        if throttled && enforced < cap && !self.said.device_limit {
-            self.said.device_limit = true;
-            self.say(Notice::DeviceLimit { enforced, cap });
-        } else if !throttled {
-            self.said.device_limit = false;
-        }
-    }
-
-    fn queue(&mut self, length: u64, arrivals_per_s: Option<f64>) {
-        let served = self.window.observed().map(|observed| observed.rate);
-        let batch = self.setting().batch;
-        let behind = match (arrivals_per_s, served) {
-            (Some(arrivals), Some(served)) => arrivals > 0.95 * served,
-            _ => length > 2 * batch,
-        };
-        let behind = behind && length > batch;
-        match &mut self.control {
-            Control::Robust(robust) => robust.set_behind(behind),
-            Control::Joint(joint) => joint.set_behind(behind),
-            Control::Search { .. } => {}
-        }
-    }
-
-    fn out_of_memory(&mut self, size: u64) {
-        let sizes = &self.terms.batches;
-        let rung = sizes.partition_point(|batch| *batch < size);
-        if rung == 0 {
-            let size = sizes[0];
-            self.at.batch = 0;
-            self.say(Notice::NothingFits { size });
-        } else {
-            self.say(Notice::OutOfMemory { size });
-        }
-        match &mut self.control {
-            Control::Robust(robust) => {
-                robust.bound(rung);
-                self.at.batch = self.at.batch.min(rung.saturating_sub(1));
-            }
-            Control::Joint(joint) => {
-                joint.bound(rung);
-                self.at.batch = self.at.batch.min(rung.saturating_sub(1));
-            }
-            Control::Search {
-                search,
-                over_levels: false,
-            } => self.at.batch = search.bound(rung.saturating_sub(1)),
-            Control::Search { .. } => {}
-        }
-    }
-
-    fn refused(&mut self, knob: Knob) {
-        if !self.device_refused {
-            self.device_refused = true;
-            if let Control::Joint(joint) = &mut self.control {
-                joint.freeze(self.at.level);
-            }
-            self.say(Notice::Refused(knob));
-        }
-    }
-
-    /// What becomes true by time alone.
-    fn watch(&mut self) {
-        let begun = self.begun.unwrap_or(self.now);
-        let waited = self.now - begun;
-        if !self.asked && waited >= self.terms.patience.get() && !self.said.never_asked {
-            self.said.never_asked = true;
-            self.say(Notice::NeverAsked {
-                waited: Seconds::new(waited),
-            });
-        }
-        let silent = self.now - self.last_reading.unwrap_or(begun);
-        if silent >= self.terms.sensor.silence.get() && !self.said.silent {
-            self.said.silent = true;
-            self.window.clear();
-            self.say(Notice::SensorStopped {
-                silent: Seconds::new(silent),
-            });
-        }
-    }
-
-    fn say(&mut self, notice: Notice) {
-        if let Some(free) = self.notices.iter_mut().find(|place| place.is_none()) {
-            *free = Some(notice);
-        }
-    }
-
-    fn next_notice(&mut self) -> Option<Notice> {
-        let next = self.notices[0].take();
-        self.notices.rotate_left(1);
-        next
     }
 }

@@ -122,7 +122,8 @@ impl Search {
         if highest < self.alpha * cap {
             self.current = (self.current + self.largest).div_ceil(2);
         } else if highest > cap {
-            self.current = (1 + self.current) / 2;
+            // The floor of (1 + current) / 2.
+            self.current = self.current.div_ceil(2);
         }
     }
 

@@ -221,10 +221,9 @@ impl Terms {
                 return Err(TermsError::Time { what, time });
             }
         }
-        if let Some(bound) = self.latency_p99 {
-            if !(bound.is_finite() && bound > Seconds::ZERO) {
-                return Err(TermsError::Latency(bound));
-            }
+        let is_bound = |bound: &Seconds| bound.is_finite() && *bound > Seconds::ZERO;
+        if let Some(bound) = self.latency_p99.filter(|bound| !is_bound(bound)) {
+            return Err(TermsError::Latency(bound));
         }
         let rising = match &self.knob {
             DeviceKnob::None => true,

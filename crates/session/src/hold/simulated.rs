@@ -295,7 +295,7 @@ impl<'a> Pump<'a> {
         };
         self.account.power(&reading(to - BIN, to, power));
         let number = self.bin.number;
-        if self.conditions.keep && number % 10 == 0 {
+        if self.conditions.keep && number.is_multiple_of(10) {
             self.held.sightings.push(Sighting {
                 at: Seconds::new(to),
                 power: Watts::new(power),
@@ -313,7 +313,7 @@ impl<'a> Pump<'a> {
                 self.disturb(what);
             }
         }
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             self.tell(Event::Tick);
         }
     }
@@ -324,7 +324,7 @@ impl<'a> Pump<'a> {
         while self.bins.len() > KEPT + LATE {
             self.bins.pop_front();
         }
-        if number % 5 != 0 || self.silent || self.bins.len() < KEPT + LATE {
+        if !number.is_multiple_of(5) || self.silent || self.bins.len() < KEPT + LATE {
             return;
         }
         let bins = self.bins.iter().take(KEPT);
@@ -335,7 +335,7 @@ impl<'a> Pump<'a> {
     }
 
     fn buffer(&mut self, number: u64) {
-        if number % 25 != 0 {
+        if !number.is_multiple_of(25) {
             return;
         }
         while let Some((to, power)) = self.bins.pop_front() {

@@ -258,14 +258,21 @@ fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
         Conclusion::new(
             "robust keeps every cap 99 % of the time",
             over.is_empty(),
-            format!("over it for longer in jobs {over:?}"),
+            among("over it for longer", &over),
         ),
         Conclusion::new(
             "no other mode of batch sizes that does is faster than robust by over 1 %, and joint is as fast as the faster of robust and DVFS, within 1 %",
             behind.is_empty(),
-            format!("behind in jobs {behind:?}"),
+            among("behind", &behind),
         ),
     ]
+}
+
+fn among(what: &str, jobs: &[u64]) -> String {
+    match jobs {
+        [] => format!("{what} in no job"),
+        jobs => format!("{what} in jobs {jobs:?}"),
+    }
 }
 
 /// Jobs in which robust is over the cap for 1 % of the time, and those in which another mode is ahead.
