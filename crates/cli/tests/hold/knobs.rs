@@ -60,8 +60,7 @@ fn an_averaging_sensor_is_waited_for() {
     );
 }
 
-#[test]
-fn a_latency_bound_with_a_queue_keeps_batches_small() {
+fn latency_bound_with_a_queue() {
     let host = TestHost::new("nvidia_h200");
     let args = [
         "--below",
@@ -117,8 +116,7 @@ fn clocks_and_caps_are_set_through_a_lease_and_put_back() {
     });
 }
 
-#[test]
-fn the_summary_is_for_people() {
+fn summary_for_people() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "1000W", "--batches", "32"];
     let output = hold(&host, &args, &serving("3.2", &[]));
@@ -158,4 +156,12 @@ fn a_stand_in_server_answers_requests_as_they_come() {
         said(&bad).contains("arrivals `often` are unknown"),
         "{bad:?}"
     );
+}
+
+#[test]
+fn a_queue_keeps_batches_small_and_a_summary_is_for_people() {
+    std::thread::scope(|scope| {
+        scope.spawn(summary_for_people);
+        scope.spawn(latency_bound_with_a_queue);
+    });
 }

@@ -50,8 +50,7 @@ fn a_program_that_dies_ends_the_hold_with_its_code() {
     assert_eq!(killed.status.code(), Some(137));
 }
 
-#[test]
-fn a_batch_that_does_not_fit_is_not_asked_for_again() {
+fn batch_that_does_not_fit() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "5000W", "--batches", "32,2000000"];
     let (document, output) = json(&host, &args, &serving("4", &[]));
@@ -95,8 +94,7 @@ fn caps_and_latencies_that_cannot_be_kept_are_said_once() {
     });
 }
 
-#[test]
-fn a_sensor_that_stops_changes_nothing_and_is_said() {
+fn sensor_that_stops() {
     let folder = tempfile::tempdir().unwrap();
     let profile = include_str!("../../../sim/profiles/gpus/nvidia_h200.toml");
     let stuck = [
@@ -120,4 +118,12 @@ fn a_sensor_that_stops_changes_nothing_and_is_said() {
         1,
         "{said} {document}"
     );
+}
+
+#[test]
+fn sizes_that_do_not_fit_and_sensors_that_stop_are_said_once() {
+    std::thread::scope(|scope| {
+        scope.spawn(batch_that_does_not_fit);
+        scope.spawn(sensor_that_stops);
+    });
 }
