@@ -1,52 +1,179 @@
 """Serves an image network on made-up requests, with the batch size that Sweetspot asks for.
 
-    sweetspot measure -- python examples/pytorch/serve.py --model resnet50 --seconds 10
+    sweetspot hold --below 300W -- python examples/pytorch/serve.py --network resnet50 --seconds 30
+    sweetspot measure -- python examples/pytorch/serve.py --batch 64 --seconds 10
 
-A controller may change the batch size while it runs; without one the default is used.
+Requests come whenever the last is answered, or by themselves (--arrivals poisson:RATE). A batch that does not fit
+into memory is told to the tool, and the program goes on with a smaller one. The lines that a program needs for
+`sweetspot hold` are marked.
 """
 import argparse
+import collections
 import os
+import random
 import sys
 import time
 
-import torch
-import torchvision
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/src"))
+import sweetspot  # for hold: `pip install ./python` makes the line above needless
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../python/src"))
-import sweetspot  # the link, 1: `pip install ./python` makes the line above needless
+try:
+    import torch
+    import torchvision
+except ImportError as error:
+    sys.exit("serve.py: %s; it needs PyTorch and torchvision: pip install torch torchvision" % error)
+
+USUAL_BATCH = 16
+# Libraries choose their kernels when a size comes for the first time: a server does that before it serves.
+WARM_UP = [1 << power for power in range(9)]
+
+
+class Network:
+    """A torchvision network with random weights and the images that it is fed with."""
+
+    def __init__(self, name, device):
+        known = torchvision.models.list_models(module=torchvision.models)
+        if name not in known:
+            sys.exit("serve.py: there is no network %s in torchvision; some are resnet50, mobilenet_v2, vgg16" % name)
+        self.device = torch.device(device)
+        self.kind = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        model = torchvision.models.get_model(name, weights=None, init_weights=False) if "inception" in name \
+            or "googlenet" in name else torchvision.models.get_model(name, weights=None)
+        self.model = model.eval().to(self.device, self.kind, memory_format=torch.channels_last)
+        self.side = 299 if "inception" in name else 224
+        self.images = self._images(1)
+        self.known = set()
+
+    def _images(self, count):
+        images = torch.randn(count, 3, self.side, self.side, device=self.device, dtype=self.kind)
+        return images.to(memory_format=torch.channels_last)
+
+    def run(self, size):
+        """Answers a batch; returns when the answers are here."""
+        if size > len(self.images):
+            self.images = self._images(size)
+        return self.model(self.images[:size]).argmax(dim=1).cpu()
+
+    def first(self, size):
+        """A size that comes for the first time is tried once before it is timed."""
+        if size not in self.known:
+            self.run(size)
+            self.known.add(size)
+
+    def smaller(self, size):
+        """Room for a smaller batch, after one that did not fit."""
+        self.images = self.images[:1].clone(memory_format=torch.channels_last)
+        torch.cuda.empty_cache()
+        return max(size // 2, 1)
+
+
+class Requests:
+    """Requests that come by themselves, or whenever the last are answered."""
+
+    def __init__(self, arrivals, seed=1):
+        kind, _, rate = arrivals.partition(":")
+        try:
+            self.rate = None if kind == "closed" and not rate else float(rate)
+            if kind not in ("closed", "poisson") or self.rate is not None and not 0 < self.rate <= 1e6:
+                raise ValueError
+        except ValueError:
+            sys.exit("serve.py: --arrivals %s: use closed or poisson:RATE, with requests a second above 0" % arrivals)
+        self.random = random.Random(seed)
+        self.waiting = collections.deque()
+        self.recent = collections.deque()
+        self.next = time.perf_counter()
+
+    def take(self, at_most):
+        """The times at which the next requests came, at most so many; none where nothing waits."""
+        now = time.perf_counter()
+        if self.rate is None:
+            return [now] * at_most
+        while self.next <= now:
+            self.waiting.append(self.next)
+            self.recent.append(self.next)
+            self.next += self.random.expovariate(self.rate)
+        return [self.waiting.popleft() for _ in range(min(at_most, len(self.waiting)))]
+
+    def tell(self):
+        if self.rate is not None:
+            now = time.perf_counter()
+            while self.recent and self.recent[0] < now - 1:
+                self.recent.popleft()
+            sweetspot.queue(length=len(self.waiting), arrivals_per_second=len(self.recent))  # for hold, with a queue
+
+
+def answer(network, size):
+    """Answers a batch, in several where it does not fit; the sizes of the batches and the seconds that each took."""
+    left, size, done = size, size, []
+    while left:
+        now = min(size, left)
+        try:
+            network.first(now)
+            begun = time.perf_counter()
+            network.run(now)
+        except torch.cuda.OutOfMemoryError:
+            if now == 1:
+                raise
+            sweetspot.out_of_memory(batch=now)  # for hold: this size is not asked for again
+            size = network.smaller(now)
+            continue
+        done.append((now, time.perf_counter() - begun))
+        left -= now
+    return done
 
 
 @torch.inference_mode()
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default="resnet50")
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=10)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--network", default="resnet50", help="a classifier of torchvision [resnet50]")
+    parser.add_argument("--seconds", type=float, default=10, help="how long to serve [10]")
+    parser.add_argument("--arrivals", default="closed", help="closed or poisson:RATE, requests a second [closed]")
+    parser.add_argument("--batch", type=int, help="always this batch size, whatever the tool asks for")
+    parser.add_argument("--device", default="cuda", help="cuda or cpu [cuda]")
     args = parser.parse_args()
+    if args.batch is not None and args.batch < 1 or args.seconds <= 0:
+        sys.exit("serve.py: --batch and --seconds must be above 0")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("serve.py: PyTorch sees no GPU here: use --device cpu to try the program")
 
-    device = torch.device("cuda")
-    model = torchvision.models.get_model(args.model, weights=None).eval()
-    model = model.to(device, torch.bfloat16, memory_format=torch.channels_last)
-    pool = torch.randn(512, 3, 224, 224, device=device, dtype=torch.bfloat16)
-    pool = pool.to(memory_format=torch.channels_last)
-    for size in (1, args.batch):
-        model(pool[:size])
-    torch.cuda.synchronize()
-
-    begun, served, slowest = time.perf_counter(), 0, 0.0
+    torch.backends.cudnn.benchmark = False
+    network = Network(args.network, args.device)
+    for size in [args.batch] if args.batch else WARM_UP:
+        try:
+            network.first(size)
+        except torch.cuda.OutOfMemoryError:
+            network.smaller(size)
+            break
+    requests = Requests(args.arrivals)
+    begun, served, latencies, told = time.perf_counter(), 0, [], 0.0
     while time.perf_counter() - begun < args.seconds:
-        size = min(sweetspot.batch_size(default=args.batch), len(pool))  # the link, 2
-        started = time.perf_counter()
-        with sweetspot.phase("batch", sync=torch.cuda.synchronize):  # the link, 3
-            model(pool[:size]).argmax(dim=1).cpu()
-        latency = time.perf_counter() - started
-        slowest = max(slowest, latency)
-        sweetspot.value("latency_ms", 1e3 * latency)
-        sweetspot.progress(items=size)  # the link, 4
-        served += size
+        size = sweetspot.batch_size(default=USUAL_BATCH)  # for hold: ask before each batch
+        came = requests.take(args.batch or size)
+        if not came:
+            time.sleep(0.0002)
+            continue
+        batches = answer(network, len(came))
+        now = time.perf_counter()
+        for count, seconds in batches:
+            sweetspot.batch(items=count, seconds=seconds, latency=now - came[0])  # for hold: a batch is done
+        latencies.append((now - came[0], len(came)))
+        served += len(came)
+        if now - told > 0.05:
+            told = now
+            requests.tell()
     took = time.perf_counter() - begun
-    print(f"{served} images in {took:.3f} s, images/sec: {served / took:.1f}, slowest batch {1e3 * slowest:.2f} ms",
-          flush=True)
+    print("%d images in %.3f s, images/sec: %.1f, p99 latency %.2f ms"
+          % (served, took, served / took, 1e3 * p99(latencies)), flush=True)
+
+
+def p99(latencies):
+    """Of requests, each taken to be as late as the slowest of its batch."""
+    left = 0.01 * sum(count for _, count in latencies)
+    for latency, count in sorted(latencies, reverse=True):
+        left -= count
+        if left < 0:
+            return latency
+    return 0.0
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ class Client(unittest.TestCase):
             with s.phase("a", sync=never): pass
             with s.phase("a", events=never): pass
             with s.phase([]): s.begin("b"); s.end("c"); s.progress("many"); s.value("v", "w")
+            s.batch(8, 0.1, latency=0.2); s.latency(0.2); s.queue(1, 2); s.out_of_memory(9)
             print(s.batch_size(), s.batch_size(default=32), s.tuning(), s.enabled())
             """,
             link=False,
@@ -106,12 +107,45 @@ class Client(unittest.TestCase):
         ((records, header),) = self.rings()
         kinds = [kind + name for kind, name, _, _ in records]
         other = "(other names)"
-        self.assertEqual(kinds, ["+step", "+forward", "-forward", "-step", "+x", "-x", "items" + other, "valueaccuracy"])
+        self.assertEqual(kinds, ["+step", "+forward", "-forward", "-step", "+x", "-x", "items" + other, "valueaccuracy",
+                                 "valuebatch_size"])
         self.assertEqual(records[6][3], 128)
         self.assertEqual(struct.unpack("<d", struct.pack("<Q", records[7][3])), (0.76,))
         times = [at for _, _, at, _ in records]
         self.assertEqual(times, sorted(times))
         self.assertEqual((header["closed"], header["lost"], header["rank"]), (1, 0, 0xFFFFFFFF))
+
+    def test_a_serving_program_asks_and_tells(self):
+        control(self.folder, batch=48)
+        out = self.run_program(
+            """
+            import os
+            for _ in range(3): size = s.batch_size(default=32)
+            s.batch(items=size, seconds=0.25, latency=0.5)
+            s.queue(length=3, arrivals_per_second=20)
+            s.out_of_memory(batch=64)
+            if os.fork() == 0:
+                os._exit(s.batch_size() != 48)
+            print(os.wait()[1])
+            """
+        )
+        self.assertEqual(out, "0")
+        told = sorted(([(kind + name, value) for kind, name, _, value in records] for records, _ in self.rings()), key=len)
+        real = lambda value: struct.unpack("<Q", struct.pack("<d", value))[0]
+        # A forked child asks for itself; each tells a size once.
+        self.assertEqual(told[0], [("valuebatch_size", real(48))])
+        self.assertEqual(
+            told[1],
+            [
+                ("valuebatch_size", real(48)),
+                ("valuebatch_s", real(0.25)),
+                ("valuelatency_s", real(0.5)),
+                ("items(other names)", 48),
+                ("valuequeue_length", real(3)),
+                ("valuearrivals_per_s", real(20)),
+                ("valueout_of_memory", real(64)),
+            ],
+        )
 
     def test_a_phase_ends_when_its_body_raises(self):
         control(self.folder)

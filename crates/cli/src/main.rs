@@ -5,6 +5,7 @@ mod ask;
 mod child;
 mod compare;
 mod export;
+mod hold;
 mod measure;
 mod network;
 mod progress;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(*args),
+        Command::Hold(args) => hold::run(*args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),

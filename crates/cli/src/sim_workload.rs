@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use sweetspot_session::{Amount, SessionError, SimWorkloadRequest, sim_workload};
+use sweetspot_session::{Amount, Serving, SessionError, SimWorkloadRequest, sim_workload};
 use sweetspot_sim::JobError;
 
 use crate::args::SimWorkloadArgs;
@@ -24,6 +24,10 @@ pub fn run(args: &SimWorkloadArgs) -> Result<ExitCode> {
             (None, Some(time)) => Amount::For(time),
             (None, None) => Amount::Study,
         },
+        serving: args.serve.then(|| Serving {
+            arrivals: args.arrivals.clone().unwrap_or_default(),
+            seed: args.seed,
+        }),
     };
     let finished = match sim_workload(&request, &mut io::stdout().lock()) {
         Err(SessionError::Job {
@@ -35,12 +39,16 @@ pub fn run(args: &SimWorkloadArgs) -> Result<ExitCode> {
         }
         other => other?,
     };
+    let p99 = finished
+        .p99
+        .map(|p99| format!(", p99 latency {:.1} ms", 1e3 * p99.get()));
     print(&format!(
-        "done: {} items in {:.3} s, images/sec: {:.2}, {:.1} J\n",
+        "done: {} items in {:.3} s, images/sec: {:.2}, {:.1} J{}\n",
         finished.items,
         finished.time.get(),
         finished.items as f64 / finished.time.get(),
         finished.energy.get(),
+        p99.unwrap_or_default(),
     ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -39,3 +39,11 @@ fn of_network() {
         file!["snapshots/help-network.txt"].raw()
     );
 }
+
+#[test]
+fn of_hold() {
+    assert_data_eq!(
+        help(&["hold", "--help"]),
+        file!["snapshots/help-hold.txt"].raw()
+    );
+}

@@ -1,12 +1,15 @@
 //! The channel between a workload and the tool: a folder of ring files in shared memory.
 //!
 //! A workload marks phases, items done and values with a [`Writer`] of its own per thread; the tool takes
-//! them with a [`Reader`] and gives words back through its [`Control`]. [`pair()`] makes spans of the marks.
+//! them with a [`Reader`] and gives words back through its [`Control`]. What a serving program tells of its batches
+//! and queue has names of its own, in [`value`]. [`pair()`] makes spans of the marks.
 //! The layout is in `docs/link.md`; Python and C have clients of their own.
 //!
 //! Promises: no system call and no lock on the write path; a full ring counts what it drops; a ring file
 //! with any content is either read or named in a [`LinkError`], and never stops the others.
 //! Left to others: starting the workload, waiting between drains, what a phase cost.
+
+pub mod value;
 
 mod control;
 mod error;

@@ -10,6 +10,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -22,7 +23,7 @@ use crate::layout::{
     VERSION, parse_control, slot_bytes, third_word,
 };
 use crate::map::Map;
-use crate::{ENV, LinkError, Moment};
+use crate::{ENV, LinkError, Moment, value};
 
 /// Marks phases, items and values on the link, from the thread that made it.
 ///
@@ -37,6 +38,8 @@ pub struct Writer {
     /// The first number for which there is no room, as far as is known.
     limit: Cell<u64>,
     lost: Cell<u64>,
+    /// The batch size that was last told to have been asked for.
+    asked: Cell<u64>,
     names: RefCell<HashMap<Box<str>, u32, BuildHasherDefault<Fnv>>>,
     // The header names the thread, and the ring ends with it.
     not_send: PhantomData<*const ()>,
@@ -84,6 +87,7 @@ impl Writer {
             next: Cell::new(0),
             limit: Cell::new(u64::from(capacity)),
             lost: Cell::new(0),
+            asked: Cell::new(0),
             names: RefCell::new(HashMap::from_iter([(OTHER_NAMES.into(), 0)])),
             not_send: PhantomData,
         })
@@ -121,9 +125,40 @@ impl Writer {
         self.write(VALUE, self.name(name), Moment::now(), value.to_bits());
     }
 
-    /// The batch size that the tool wants next, where it wants one.
+    /// The batch size that the tool wants next, where it wants one. The tool hears that the program asks,
+    /// once for each size.
     pub fn batch_size(&self) -> Option<NonZeroU64> {
-        NonZeroU64::new(word(&self.control, BATCH_SIZE))
+        let size = NonZeroU64::new(word(&self.control, BATCH_SIZE))?;
+        if self.asked.replace(size.get()) != size.get() {
+            self.value(value::BATCH_SIZE, size.get() as f64);
+        }
+        Some(size)
+    }
+
+    /// A batch is done: so many items, in this time.
+    pub fn batch(&self, items: u64, time: Duration) {
+        self.value(value::BATCH_TIME, time.as_secs_f64());
+        self.progress(items);
+    }
+
+    /// From a request's arrival to its answer: of each request, or of the slowest of a batch.
+    pub fn latency(&self, time: Duration) {
+        self.value(value::LATENCY, time.as_secs_f64());
+    }
+
+    /// So many requests wait.
+    pub fn queue(&self, length: u64) {
+        self.value(value::QUEUE_LENGTH, length as f64);
+    }
+
+    /// So many requests come each second.
+    pub fn arrivals(&self, per_second: f64) {
+        self.value(value::ARRIVALS, per_second);
+    }
+
+    /// There is no memory for a batch of this size.
+    pub fn out_of_memory(&self, batch: u64) {
+        self.value(value::OUT_OF_MEMORY, batch as f64);
     }
 
     /// What the tool does to the settings.

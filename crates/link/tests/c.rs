@@ -51,7 +51,14 @@ fn everything_that_c_says_is_read() {
     let expected = [
         "+forward",
         "-forward",
+        "batch_size:48",
         "48",
+        "batch_s:0.25",
+        "48",
+        "latency_s:0.5",
+        "queue_length:3",
+        "arrivals_per_s:20",
+        "out_of_memory:64",
         "accuracy:0.76",
         "=gpu",
         &format!("+{long}"),
@@ -60,13 +67,13 @@ fn everything_that_c_says_is_read() {
         "+n0",
     ];
     let shown = shown(&events);
-    assert_eq!(shown[..9], expected);
-    assert_eq!(shown[8 + 250..][..2], ["+n250", "+(other names)"]);
-    assert_eq!((shown.len(), ended(&events)), (8 + 300, 1));
+    assert_eq!(shown[..16], expected);
+    assert_eq!(shown[15 + 244..][..2], ["+n244", "+(other names)"]);
+    assert_eq!((shown.len(), ended(&events)), (15 + 300, 1));
     assert!(
         events
             .iter()
-            .any(|event| matches!(event, Event::NamesRefused { count: 49, .. }))
+            .any(|event| matches!(event, Event::NamesRefused { count: 55, .. }))
     );
     assert_eq!((faults(&events).len(), pair(&events).0.len()), (0, 3));
 }

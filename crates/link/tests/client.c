@@ -14,6 +14,10 @@ int main(int count, char **arguments) {
     sweetspot_begin(&link, "forward");
     sweetspot_end(&link, "forward");
     sweetspot_progress(&link, sweetspot_batch_size(&link, 32));
+    sweetspot_batch(&link, sweetspot_batch_size(&link, 32), 0.25);
+    sweetspot_latency(&link, 0.5);
+    sweetspot_queue(&link, 3, 20);
+    sweetspot_out_of_memory(&link, 64);
     sweetspot_value(&link, "accuracy", 0.76);
     sweetspot_phase_between(&link, "gpu", 5, 9);
     memset(name, 0, sizeof name);

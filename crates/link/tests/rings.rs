@@ -4,6 +4,7 @@ mod common;
 
 use std::num::NonZeroU64;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use common::{drain_until, ended, faults, folder, lost, marks, ring_files, shown};
 use sweetspot_link::{Event, LinkError, Mark, Moment, Reader, Tuning, Writer, pair};
@@ -142,7 +143,7 @@ fn too_many_and_too_long_names() {
 #[test]
 fn control_words_reach_a_writer() {
     let parent = folder();
-    let reader = Reader::create_in(parent.path()).unwrap();
+    let mut reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
     assert_eq!(writer.batch_size(), None);
     assert_eq!(writer.tuning(), Tuning::Off);
@@ -152,6 +153,36 @@ fn control_words_reach_a_writer() {
     assert_eq!(writer.tuning(), Tuning::Settled);
     reader.control().set_batch_size(None);
     assert_eq!(writer.batch_size(), None);
+    // Asking is told once for each size, so that the tool knows of a program that never asks.
+    assert_eq!(shown(&reader.drain()), ["batch_size:96"]);
+    for size in [96, 48] {
+        reader.control().set_batch_size(NonZeroU64::new(size));
+        for _ in 0..3 {
+            assert_eq!(writer.batch_size(), NonZeroU64::new(size));
+        }
+    }
+    assert_eq!(shown(&reader.drain()), ["batch_size:48"]);
+}
+
+#[test]
+fn a_serving_program_tells_of_its_batches_and_queue() {
+    let parent = folder();
+    let mut reader = Reader::create_in(parent.path()).unwrap();
+    let writer = Writer::open(reader.folder()).unwrap();
+    writer.batch(32, Duration::from_millis(250));
+    writer.latency(Duration::from_millis(500));
+    writer.queue(3);
+    writer.arrivals(20.0);
+    writer.out_of_memory(64);
+    let expected = [
+        "batch_s:0.25",
+        "32",
+        "latency_s:0.5",
+        "queue_length:3",
+        "arrivals_per_s:20",
+        "out_of_memory:64",
+    ];
+    assert_eq!(shown(&reader.drain()), expected);
 }
 
 #[test]

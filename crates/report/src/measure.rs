@@ -66,7 +66,7 @@ fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
 const LONGEST_COMMAND: usize = 120;
 
 /// A command on one line, its words quoted where a shell would else read them otherwise.
-fn one_line(command: &[String]) -> String {
+pub fn one_line(command: &[String]) -> String {
     let plain = |word: char| word.is_alphanumeric() || "_-+=:,./@%^".contains(word);
     let words = command.iter().map(|word| {
         if !word.is_empty() && word.chars().all(plain) {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sweetspot_measure::math::{Energy, Measured};
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{
-    DeviceRun, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
+    DeviceRun, Machine, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
 };
 
 use crate::measure::over_runs;
@@ -23,8 +23,8 @@ pub fn measurement_json(measurement: &Measurement) -> Value {
     }
 }
 
-fn head(measurement: &Measurement) -> Map<String, Value> {
-    let machine = &measurement.machine;
+/// Where something was measured.
+pub fn machine_json(machine: &Machine) -> Value {
     let mut about = Map::new();
     about.insert("kernel".into(), json!(machine.kernel));
     if let Some(processor) = &machine.processor {
@@ -36,10 +36,14 @@ fn head(measurement: &Measurement) -> Map<String, Value> {
     }
     about.insert("sweetspot".into(), json!(machine.version));
     about.insert("simulated".into(), json!(machine.simulated));
+    Value::Object(about)
+}
+
+fn head(measurement: &Measurement) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("schema".into(), json!("sweetspot.run/1"));
     object.insert("command".into(), json!(measurement.command));
-    object.insert("machine".into(), Value::Object(about));
+    object.insert("machine".into(), machine_json(&measurement.machine));
     object.insert("window".into(), json!(measurement.window.to_string()));
     object.insert("method".into(), json!(measurement.method));
     match &measurement.stopped {

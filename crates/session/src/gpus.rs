@@ -131,7 +131,7 @@ pub fn guard_folder() -> PathBuf {
 }
 
 /// The folder of the simulated host whose library is in use.
-fn simulated_host() -> Option<PathBuf> {
+pub(crate) fn simulated_host() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os(ENVIRONMENT)?);
     match std::env::var_os("SWEETSPOT_NVML") {
         Some(library) if !Path::new(&library).starts_with(&folder) => None,

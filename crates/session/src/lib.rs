@@ -45,7 +45,9 @@ pub use reproduce::{
     Reproduction, Runs, papers, reproduce,
 };
 pub use run::{Ran, RanMeasured, RunRequest, run, run_measured};
-pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
+pub use sim_workload::{
+    Amount, Arrivals, BadArrivals, Finished, Serving, SimWorkloadRequest, sim_workload,
+};
 pub use simulated_host::{HostParts, SimulatedHost};
 pub use sweep::{Conduct, Estimate, Follow, Progress, Sweep, all_went_well, sweep};
 pub use virtual_time::Setup;

@@ -1,5 +1,11 @@
 //! `sim-workload`: a stand-in training or serving program, in real time, on a simulated host.
 
+mod arrivals;
+mod serve;
+
+pub use arrivals::{Arrivals, BadArrivals};
+pub use serve::Serving;
+
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -39,6 +45,8 @@ pub struct SimWorkloadRequest {
     pub ranks: usize,
     /// How much is to be done.
     pub amount: Amount,
+    /// How requests come, where it serves; the batch size is then the tool's, unless `batch` names one.
+    pub serving: Option<Serving>,
 }
 
 /// What was done.
@@ -50,6 +58,8 @@ pub struct Finished {
     pub time: Seconds,
     /// That the GPUs of the job really drew meanwhile.
     pub energy: Joules,
+    /// Of the latency of its requests, where it served.
+    pub p99: Option<Seconds>,
 }
 
 /// Runs it, telling of its progress as a training script does.
@@ -64,6 +74,9 @@ pub fn sim_workload(
             ranks: request.ranks,
             visible: visible.len(),
         });
+    }
+    if let Some(serving) = &request.serving {
+        return serve::serve(request, serving, (&host, visible[0]), out);
     }
     let workload = workload_of(&host, visible[0], request)?;
     let mut ranks = Vec::new();
@@ -305,6 +318,7 @@ fn alone(
         items: job.items,
         time: nanos(end - begun),
         energy: progress.map_or(Joules::ZERO, |progress| progress.energy),
+        p99: None,
     })
 }
 
@@ -329,6 +343,7 @@ fn for_a_time(
                 items: progress.done * rank.job.batch,
                 time: nanos(now - begun),
                 energy: progress.energy,
+                p99: None,
             });
         }
         teller.tell(progress.done, progress.done * rank.job.batch)?;
@@ -398,6 +413,7 @@ fn together(
         items,
         time: nanos(now - begun),
         energy: energies.into_iter().sum(),
+        p99: None,
     })
 }
 

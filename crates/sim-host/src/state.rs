@@ -316,6 +316,17 @@ impl Live<'_> {
         Ok(JobId { place, pid })
     }
 
+    /// Memory that a program takes.
+    pub fn memory_of(&mut self, job: JobId) -> Result<Bytes, HostError> {
+        Ok(Bytes::new(self.slot(job)?.memory))
+    }
+
+    /// A program takes so much memory from now on.
+    pub fn take_memory(&mut self, job: JobId, memory: Bytes) -> Result<(), HostError> {
+        self.slot(job)?.memory = memory.get();
+        Ok(())
+    }
+
     fn slot(&mut self, job: JobId) -> Result<&mut Slot, HostError> {
         let slot = &mut self.record.slots[job.place];
         if slot.pid == u64::from(job.pid) {

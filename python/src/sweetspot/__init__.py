@@ -4,7 +4,13 @@
     with s.phase("forward", sync=torch.cuda.synchronize): ...
     s.progress(items=128)
     s.value("accuracy", 0.76)
+
+A serving program asks for its batch size before each batch, and tells how each went:
+
     n = s.batch_size(default=32)
+    s.batch(items=n, seconds=0.004, latency=0.009)
+    s.queue(length=12, arrivals_per_second=310)
+    s.out_of_memory(batch=n)
 
 Without a link (the environment variable SWEETSPOT_LINK, which sweetspot sets) every call does nothing.
 """
@@ -12,9 +18,24 @@ Without a link (the environment variable SWEETSPOT_LINK, which sweetspot sets) e
 from ._ring import FOLDER as _FOLDER
 
 if _FOLDER:
-    from ._on import batch_size, begin, enabled, end, phase, progress, tuning, value
+    from ._on import batch, batch_size, begin, enabled, end, latency, out_of_memory, phase, progress, queue
+    from ._on import tuning, value
 else:
-    from ._off import batch_size, begin, enabled, end, phase, progress, tuning, value
+    from ._off import batch, batch_size, begin, enabled, end, latency, out_of_memory, phase, progress, queue
+    from ._off import tuning, value
 
-__all__ = ["batch_size", "begin", "enabled", "end", "phase", "progress", "tuning", "value"]
+__all__ = [
+    "batch",
+    "batch_size",
+    "begin",
+    "enabled",
+    "end",
+    "latency",
+    "out_of_memory",
+    "phase",
+    "progress",
+    "queue",
+    "tuning",
+    "value",
+]
 __version__ = "0.1.0"

@@ -34,6 +34,22 @@ def value(name, value):
     pass
 
 
+def batch(items, seconds, latency=None):
+    pass
+
+
+def latency(seconds):
+    pass
+
+
+def queue(length, arrivals_per_second=None):
+    pass
+
+
+def out_of_memory(batch):
+    pass
+
+
 def batch_size(default=None):
     return default
 

@@ -131,14 +131,49 @@ def value(name, value):
         ring.device.resolve(ring)
 
 
+def batch(items, seconds, latency=None):
+    """A batch is done: so many items, in so many seconds; the latency of its slowest request, in seconds, where
+    requests wait for their batch."""
+    value("batch_s", seconds)
+    if latency is not None:
+        value("latency_s", latency)
+    progress(items)
+
+
+def latency(seconds):
+    """From a request's arrival to its answer: for each request, or for the slowest of a batch."""
+    value("latency_s", seconds)
+
+
+def queue(length, arrivals_per_second=None):
+    """So many requests wait, and so many come each second."""
+    value("queue_length", length)
+    if arrivals_per_second is not None:
+        value("arrivals_per_s", arrivals_per_second)
+
+
+def out_of_memory(batch):
+    """There is no memory for a batch of this size: the tool will ask for smaller ones."""
+    value("out_of_memory", batch)
+
+
 def _word(number):
     words = _ring._control or _ring.control()
     return 0 if words is None else words[8 + number]
 
 
 def batch_size(default=None):
-    """The batch size that the tool wants next, or the default."""
-    return _word(0) or default
+    """The batch size that the tool wants next, or the default. Ask before each batch."""
+    words = _ring._control or _ring.control()
+    size = 0 if words is None else words[8]
+    if size:
+        ring = _local.ring
+        # The tool hears that the program asks, once for each size.
+        if size != ring.asked:
+            ring.asked = size
+            value("batch_size", size)
+        return size
+    return default
 
 
 def tuning():

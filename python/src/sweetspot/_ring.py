@@ -99,7 +99,7 @@ def _open_control():
 class Ring:
     """A file that is made when its thread writes first; closed or forgotten, the next write makes another."""
 
-    __slots__ = ("map", "words", "next", "limit", "lost", "mask", "refused", "pid", "device", "__weakref__")
+    __slots__ = ("map", "words", "next", "limit", "lost", "mask", "refused", "pid", "device", "asked", "__weakref__")
 
     def __init__(self):
         self.device = None
@@ -109,7 +109,7 @@ class Ring:
 
     def _reset(self):
         self.map = self.words = None
-        self.next = self.limit = self.lost = self.mask = self.refused = 0
+        self.next = self.limit = self.lost = self.mask = self.refused = self.asked = 0
         self.pid = os.getpid()
 
     def forget(self):

@@ -1,5 +1,6 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
+mod hold;
 mod measure;
 mod network;
 mod replay;
@@ -14,6 +15,7 @@ mod sweep;
 
 use clap::{Parser, Subcommand};
 
+pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
 pub use replay::ReplayArgs;
@@ -45,6 +47,7 @@ pub enum Command {
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),
+    Hold(Box<HoldArgs>),
     Report(Box<ReportArgs>),
     Compare(Box<CompareArgs>),
     Replay(Box<ReplayArgs>),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_quantity::Seconds;
+use sweetspot_session::Arrivals;
 use sweetspot_sim::Mode;
 
 use super::shared::{VariantArgs, mode, positive_seconds, whole_number};
@@ -105,7 +106,7 @@ pub struct SimWorkloadArgs {
     #[arg(long, value_name = "NAME")]
     pub network: String,
 
-    /// Items in a batch of one rank [default: as in the study].
+    /// Items in a batch of one rank [default: as in the study; with --serve, as `hold` asks over the link].
     #[arg(long, value_name = "N", value_parser = whole_number)]
     pub batch: Option<u64>,
 
@@ -123,8 +124,25 @@ pub struct SimWorkloadArgs {
     /// Stop after this time: 10, 10s, 2min.
     #[arg(long, value_name = "S", value_parser = positive_seconds)]
     pub seconds: Option<Seconds>,
+
+    /// Serve requests: the batch size is asked for over the link before each batch, and batch times, latencies and
+    /// the queue are told.
+    #[arg(long, requires = "infer", conflicts_with = "ranks")]
+    pub serve: bool,
+
+    /// How requests come: closed (the next whenever the last is answered), poisson:RATE (requests a second),
+    /// bursts:LOW,HIGH,PERIOD (two rates in turn), trace:FILE (seconds from the start, one on each line)
+    /// [default: closed].
+    #[arg(long, value_name = "PROCESS", requires = "serve")]
+    pub arrivals: Option<Arrivals>,
+
+    /// Seed of random arrivals.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "serve")]
+    pub seed: u64,
 }
 
 const WORKLOAD_EXAMPLES: &str = "\
-Example:
-  sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --batch 64 --seconds 5";
+Examples:
+  sweetspot simulate --gpu v100 -- sweetspot sim-workload --network resnet50 --batch 64 --seconds 5
+  sweetspot simulate --gpu tesla_p40 -- sweetspot sim-workload --network resnet50 --infer --serve --batch 8 \
+    --arrivals poisson:100 --seconds 5";

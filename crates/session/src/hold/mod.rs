@@ -1,5 +1,21 @@
-//! `hold`: inference under a power cap, in virtual time on simulated GPUs.
+//! `hold`: inference under a power cap, in virtual time on simulated GPUs and in real time with a command.
 
+mod cap;
+mod energy;
+mod feed;
+mod heard;
+mod notice;
+mod pump;
+mod real;
+mod record;
+mod request;
+mod result;
 mod simulated;
+mod socket;
 
+pub use cap::{BadCap, Below, parse_cap};
+pub use real::hold;
+pub use request::{HoldKnob, HoldRequest, usual_batches};
+pub use result::{HeldEnergy, HoldResult, HoldWatch, Live, Slice};
 pub use simulated::{Conditions, Disturbance, Held, Rig, Sensor, Sighting};
+pub use socket::{SetError, set_cap};

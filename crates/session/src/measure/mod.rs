@@ -34,7 +34,7 @@ use crate::gpus::{Slices, all_gpus, open_nvml, select};
 pub(crate) use child::{Attention, ChildRun, Surroundings, rest};
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_beside;
-pub(crate) use process::{OwnChildren, Starter};
+pub(crate) use process::{Launch, Outlets, Output, OwnChildren, Starter};
 
 /// A command to measure.
 #[derive(Clone, Debug)]

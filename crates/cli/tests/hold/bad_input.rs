@@ -1,0 +1,75 @@
+//! What cannot be held is said before anything starts.
+
+use crate::common::{hold, said};
+use crate::host::TestHost;
+
+#[test]
+fn what_cannot_be_held_is_refused_with_one_sentence() {
+    let host = TestHost::new("nvidia_h200:2");
+    let one = ["--device", "0"];
+    for (args, why) in [
+        (
+            &["--below", "300W", "--batches", "8,4"][..],
+            "batch sizes must ascend",
+        ),
+        (
+            &["--below", "300W", "--batches", "0,4"],
+            "a batch size of 0 is not possible",
+        ),
+        (
+            &["--below", "300W", "--batches", "4,4"],
+            "the batch size 4 is there twice",
+        ),
+        (
+            &["--below", "300W", "--batches", "4,-8"],
+            "`-8` is not a batch size",
+        ),
+        (
+            &["--below", "300W", "--batches", ""],
+            "`` is not a batch size",
+        ),
+        (&["--below", "0W"], "`0W` is no power to hold"),
+        (&["--below", "fast"], "`fast` is no power to hold"),
+        (&[], "no cap to hold"),
+        (
+            &["--below", "300W", "--latency-p99", "0ms"],
+            "must be more than zero",
+        ),
+        (&["--below", "300W", "--alpha", "2"], "at most 1"),
+        (
+            &["--below", "300W", "--knob", "core-clock", "--read-only"],
+            "use --knob batch",
+        ),
+        (
+            &["--below", "300W", "--knob", "joint", "--mode", "paper"],
+            "does not set the knob joint",
+        ),
+        (
+            &["--below", "device", "--knob", "power-cap"],
+            "would set it",
+        ),
+        (&["--cap-file", "/nonexistent"], "give --below"),
+        (
+            &["--below", "300W", "--knob", "voltage"],
+            "invalid value 'voltage'",
+        ),
+    ] {
+        let output = hold(&host, &[&one, args].concat(), &["--", "true"]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(125), "{args:?}: {said}");
+        assert!(said.contains(why), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let both = hold(&host, &["--below", "300W"], &["--", "true"]);
+    assert!(
+        said(&both).contains("a hold is of one GPU"),
+        "{}",
+        said(&both)
+    );
+    let missing = hold(
+        &host,
+        &["--below", "300W", "--device", "0"],
+        &["--", "/no/such"],
+    );
+    assert_eq!(missing.status.code(), Some(127), "{}", said(&missing));
+}

@@ -1,0 +1,135 @@
+//! The cap is somebody else's.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use sweetspot_quantity::Watts;
+
+use crate::common::{begin, caps, document, last_batch, said, serving};
+use crate::host::TestHost;
+
+fn after(seconds: f64) {
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+}
+
+fn set(host: &TestHost, args: &[&str]) -> Output {
+    host.sweetspot()
+        .args(["hold", "set"])
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_file_is_followed_and_nonsense_in_it_is_said_once() {
+    let host = TestHost::new("nvidia_h200");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cap");
+    std::fs::write(&file, "600W\n").unwrap();
+    let path = file.to_str().unwrap();
+    let args = ["--cap-file", path, "--batches", "16,32"];
+    let running = begin(&host, &args, &serving("6.5", &[]));
+    after(2.0);
+    std::fs::write(&file, "250 W").unwrap();
+    after(2.0);
+    std::fs::write(&file, "lots").unwrap();
+    after(0.5);
+    std::fs::remove_file(&file).unwrap();
+    let output = running.wait_with_output().unwrap();
+    let document = document(&output);
+    assert_eq!(caps(&document), [600.0, 250.0], "{document}");
+    assert_eq!(last_batch(&document), 16.0, "{document}");
+    let said = said(&output);
+    for (words, times) in [
+        ("the cap is 250.0 W now (by the cap file)", 1),
+        ("`lots` is no power to hold", 1),
+        ("No such file or directory", 1),
+        ("the cap stays at 250.0 W", 2),
+    ] {
+        assert_eq!(said.matches(words).count(), times, "{words}: {said}");
+    }
+}
+
+#[test]
+fn its_owner_sets_the_cap_of_a_running_hold() {
+    let host = TestHost::new("nvidia_h200");
+    let none = set(&host, &["140W"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        said(&none).contains("no hold of yours is running"),
+        "{}",
+        said(&none)
+    );
+    let args = ["--below", "600W", "--batches", "16,32"];
+    let first = begin(&host, &args, &serving("5.5", &[]));
+    let sockets = || {
+        let folders = std::fs::read_dir(host.folder()).unwrap().flatten();
+        let folders = folders.filter(|one| one.file_name().to_string_lossy().starts_with("hold-"));
+        let inside = folders.flat_map(|one| std::fs::read_dir(one.path()).unwrap().flatten());
+        inside.map(|one| one.path()).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    while sockets().is_empty() && begun.elapsed() < Duration::from_secs(5) {
+        after(0.05);
+    }
+    let mode = sockets()[0].metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    after(1.5);
+    let done = set(&host, &["250W"]);
+    assert!(done.status.success(), "{}", said(&done));
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(told, "the cap was 600.0 W and is 250.0 W now\n");
+    let bad = set(&host, &["soon"]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(said(&bad).contains("`soon` is no power"), "{}", said(&bad));
+    // Several: one must be named.
+    let second = begin(&host, &args, &["--", "sleep", "2"]);
+    let begun = Instant::now();
+    while sockets().len() < 2 && begun.elapsed() < Duration::from_secs(5) {
+        after(0.05);
+    }
+    let several = set(&host, &["300W"]);
+    assert!(
+        said(&several).contains("name one with --pid"),
+        "{}",
+        said(&several)
+    );
+    let pid = second.id().to_string();
+    assert!(set(&host, &["300W", "--pid", &pid]).status.success());
+    let missing = set(&host, &["300W", "--pid", "1"]);
+    assert!(
+        said(&missing).contains("no hold of yours has pid 1"),
+        "{}",
+        said(&missing)
+    );
+    let (first, second) = (
+        first.wait_with_output().unwrap(),
+        second.wait_with_output().unwrap(),
+    );
+    assert_eq!(caps(&document(&first)), [600.0, 250.0]);
+    assert_eq!(last_batch(&document(&first)), 16.0);
+    assert_eq!(caps(&document(&second)), [600.0, 300.0]);
+    assert!(sockets().is_empty());
+}
+
+#[test]
+fn the_devices_own_limit_is_followed_whoever_sets_it() {
+    let host = TestHost::new("nvidia_h200");
+    let args = ["--below", "device", "--batches", "16,32"];
+    let running = begin(&host, &args, &serving("5", &[]));
+    after(2.0);
+    let refused = set(&host, &["140W"]);
+    assert!(
+        said(&refused).contains("follows the device's own limit"),
+        "{}",
+        said(&refused)
+    );
+    let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
+    let lower = shared.gpus()[0].look(|gpu| gpu.set_power_cap(Watts::new(250.0)));
+    lower.unwrap().unwrap();
+    let document = document(&running.wait_with_output().unwrap());
+    assert_eq!(caps(&document), [700.0, 250.0], "{document}");
+    let limit = shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap();
+    assert_eq!(limit, 250.0, "it is somebody else's, and stays");
+}

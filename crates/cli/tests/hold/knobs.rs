@@ -1,0 +1,167 @@
+//! Each knob holds its cap.
+
+use crate::common::{caps, hold, json, last_batch, number, said, serving, writes};
+use crate::host::TestHost;
+
+#[test]
+fn the_batch_size_alone_holds_the_cap_and_sets_nothing() {
+    let host = TestHost::new("nvidia_h200");
+    let args = ["--below", "360W", "--read-only", "--batches", "16,32,64"];
+    let (document, output) = json(&host, &args, &serving("7", &[]));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(document["schema"], "sweetspot.hold/1");
+    assert_eq!(last_batch(&document), 32.0, "{document}");
+    assert_eq!(number(&document["violation_share"]), 0.0, "{document}");
+    assert_eq!(caps(&document), [360.0]);
+    assert_eq!(
+        (&document["knob"], &document["met"]),
+        (&"batch".into(), &true.into())
+    );
+    // Near what the size alone does, and what it draws.
+    let rate = number(&document["settled_items_per_s"]);
+    assert!((4800.0..6800.0).contains(&rate), "{document}");
+    assert!(
+        (250.0..345.0).contains(&number(&document["largest_mean_w"])),
+        "{document}"
+    );
+    let (energy, items) = (number(&document["energy_j"]), number(&document["items"]));
+    assert!((energy / items - number(&document["energy_per_item_j"])).abs() < 1e-9);
+    let slices = document["over_time"].as_array().unwrap();
+    assert!(slices.len() > 24 && slices.iter().any(|slice| number(&slice["batch"]) == 32.0));
+    assert_eq!(writes(&host), "");
+}
+
+#[test]
+fn an_averaging_sensor_is_waited_for() {
+    std::thread::scope(|scope| {
+        for sensor in ["average", "instant"] {
+            scope.spawn(move || {
+                let host = TestHost::new("nvidia_h200");
+                let args = [
+                    "--below",
+                    "360W",
+                    "--batches",
+                    "16,32,64",
+                    "--sensor",
+                    sensor,
+                ];
+                let (document, output) = json(&host, &args, &serving("8", &[]));
+                let told = (last_batch(&document), number(&document["violation_share"]));
+                assert_eq!(told, (32.0, 0.0), "{sensor}: {} {document}", said(&output));
+            });
+        }
+    });
+    let host = TestHost::new("v100");
+    let args = ["--below", "360W", "--sensor", "average"];
+    let missing = hold(&host, &args, &["--", "true"]);
+    assert!(
+        said(&missing).contains("it has no averaged power"),
+        "{missing:?}"
+    );
+}
+
+fn latency_bound_with_a_queue() {
+    let host = TestHost::new("nvidia_h200");
+    let args = [
+        "--below",
+        "650W",
+        "--latency-p99",
+        "60ms",
+        "--batches",
+        "32,256",
+    ];
+    let (document, output) = json(&host, &args, &serving("4", &["--arrivals", "poisson:300"]));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{} {document}",
+        said(&output)
+    );
+    assert_eq!(last_batch(&document), 32.0, "{document}");
+    assert!(number(&document["latency_p99_s"]) < 0.06, "{document}");
+    assert!(
+        (250.0..350.0).contains(&number(&document["items_per_s"])),
+        "{document}"
+    );
+}
+
+fn set_and_put_back(knob: &str) {
+    let host = TestHost::new("nvidia_h200");
+    let args = ["--below", "300W", "--knob", knob, "--batches", "8,32"];
+    let (document, output) = json(&host, &args, &serving("4", &[]));
+    assert_ne!(output.status.code(), Some(125), "{}", said(&output));
+    assert_eq!(document["restored"], true, "{document}");
+    let written = writes(&host);
+    assert!(!written.is_empty(), "{knob}: {}", said(&output));
+    let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
+    let set = shared.gpus()[0].look(|gpu| (gpu.power_cap().get(), gpu.core_lock()));
+    assert_eq!(set.unwrap(), (700.0, None), "{knob}: {written}");
+    let settings = document["settings"].as_array().unwrap();
+    let name = if knob == "power-cap" {
+        "power_cap_w"
+    } else {
+        "core_clock_mhz"
+    };
+    assert!(
+        settings.iter().any(|one| one.get(name).is_some()),
+        "{document}"
+    );
+}
+
+#[test]
+fn clocks_and_caps_are_set_through_a_lease_and_put_back() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| set_and_put_back("power-cap"));
+        scope.spawn(|| set_and_put_back("joint"));
+    });
+}
+
+fn summary_for_people() {
+    let host = TestHost::new("nvidia_h200");
+    let args = ["--below", "1000W", "--batches", "32"];
+    let output = hold(&host, &args, &serving("3.2", &[]));
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in [
+        "NVIDIA H200, held below 1000.0 W",
+        "items a second",
+        "energy per item",
+        "1 s mean above the cap",
+        "average batch",
+        "batch 32",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{text} {}", said(&output));
+}
+
+#[test]
+fn a_stand_in_server_answers_requests_as_they_come() {
+    let host = TestHost::new("nvidia_h200");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("trace"), "0.05\n0.05\n0.2\n0.4\n").unwrap();
+    let serve = |arrivals: &str| {
+        let serving = serving("1", &["--batch", "8", "--arrivals", arrivals]);
+        let mut command = host.sweetspot();
+        command.args(&serving[2..]).current_dir(folder.path());
+        let output = command.output().unwrap();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), output)
+    };
+    let (text, output) = serve("trace:trace");
+    assert!(text.contains("done: 4 items in 0.4"), "{output:?}");
+    assert!(text.contains("p99 latency"), "{output:?}");
+    let (_, bad) = serve("trace:missing");
+    assert!(said(&bad).contains("cannot read the arrivals"), "{bad:?}");
+    let (_, bad) = serve("often");
+    assert!(
+        said(&bad).contains("arrivals `often` are unknown"),
+        "{bad:?}"
+    );
+}
+
+#[test]
+fn a_queue_keeps_batches_small_and_a_summary_is_for_people() {
+    std::thread::scope(|scope| {
+        scope.spawn(summary_for_people);
+        scope.spawn(latency_bound_with_a_queue);
+    });
+}

@@ -1,0 +1,129 @@
+//! The energy of a hold, in parts, so that a server may run for weeks: a sampler keeps a part's readings only.
+
+use sweetspot_device::Moment;
+use sweetspot_measure::math::{Ledger, Span};
+use sweetspot_measure::{Method, MethodChoice, Recorded, Sampler};
+use sweetspot_quantity::{Joules, Seconds};
+
+use super::result::HeldEnergy;
+use crate::SessionError;
+
+/// Taking a part off holds up the controller for a quarter of a second.
+const PART: Seconds = Seconds::new(600.0);
+
+/// Sums parts up.
+#[derive(Default)]
+pub struct EnergyParts {
+    /// The begin of the present part.
+    begin: Option<Moment>,
+    sum: Joules,
+    interval95: (Joules, Joules),
+    method: Option<Method>,
+    /// Whether a part could not be measured: the sum would be of something else.
+    is_missing: bool,
+}
+
+impl EnergyParts {
+    /// Takes a part off where it is long enough; serving began at `first`.
+    pub fn follow(
+        &mut self,
+        sampler: &Sampler,
+        first: Moment,
+        now: Moment,
+    ) -> Result<(), SessionError> {
+        let begin = *self.begin.get_or_insert(first);
+        if now - begin >= PART {
+            let end = sampler.mark();
+            self.add(&sampler.cut()?, Span::new(begin, end));
+            self.begin = Some(end);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, recorded: &[Recorded], span: Span) {
+        let measured = recorded.first().and_then(|one| {
+            Ledger::new(&one.trace)
+                .energy(&span, MethodChoice::Auto)
+                .ok()
+        });
+        match measured {
+            Some(energy) => {
+                self.sum += energy.value;
+                self.interval95.0 += energy.interval95.0;
+                self.interval95.1 += energy.interval95.1;
+                self.method = Some(energy.method);
+            }
+            None => self.is_missing = true,
+        }
+    }
+
+    /// With the last part, up to the end of the last batch.
+    pub fn finish(mut self, recorded: &[Recorded], last: Moment) -> Option<HeldEnergy> {
+        let begin = self.begin?;
+        if last > begin {
+            self.add(recorded, Span::new(begin, last));
+        }
+        (!self.is_missing).then_some(HeldEnergy {
+            value: self.sum,
+            interval95: self.interval95,
+            method: self.method?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sweetspot_device::DeviceId;
+    use sweetspot_measure::math::{PowerSample, Trace};
+    use sweetspot_quantity::Watts;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_nanos(seconds * 1_000_000_000)
+    }
+
+    /// 150 W between two seconds, as the driver's buffer has it.
+    fn recorded(from: u64, to: u64) -> Vec<Recorded> {
+        let samples = (50 * from..50 * to).map(|index| PowerSample {
+            at: Moment::from_nanos(index * 20_000_000),
+            power: Watts::new(150.0),
+        });
+        vec![Recorded {
+            device: DeviceId::new("GPU-1"),
+            trace: Trace {
+                buffer: samples.collect(),
+                ..Trace::default()
+            },
+            beside: Vec::new(),
+        }]
+    }
+
+    #[test]
+    fn parts_sum_up_to_the_whole() {
+        let mut parts = EnergyParts {
+            begin: Some(at(2)),
+            ..EnergyParts::default()
+        };
+        parts.add(&recorded(1, 6), Span::new(at(2), at(5)));
+        parts.begin = Some(at(5));
+        let energy = parts.finish(&recorded(4, 13), at(12)).unwrap();
+        assert!((energy.value.get() - 1500.0).abs() < 1.0, "{energy:?}");
+        let (low, high) = energy.interval95;
+        assert!(low <= energy.value && energy.value <= high, "{energy:?}");
+    }
+
+    #[test]
+    fn a_part_without_readings_leaves_no_sum() {
+        let mut parts = EnergyParts {
+            begin: Some(at(2)),
+            ..EnergyParts::default()
+        };
+        parts.add(&recorded(0, 0), Span::new(at(2), at(5)));
+        assert_eq!(parts.finish(&recorded(4, 13), at(12)), None);
+        assert_eq!(
+            EnergyParts::default().finish(&recorded(4, 13), at(12)),
+            None
+        );
+    }
+}

@@ -1,0 +1,367 @@
+//! Everything that happens, told to the controller in order; everything that it asks for, done.
+
+use std::num::NonZeroU64;
+
+use sweetspot_control::hold::{Account, Actions, Event, Holder, Notice, Setting, Terms};
+use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
+use sweetspot_guard::Ended;
+use sweetspot_link::{Reader, Tuning};
+use sweetspot_measure::Sampler;
+use sweetspot_quantity::{Seconds, Watts};
+
+use super::cap::{Below, CapFile};
+use super::feed::{Feed, Read};
+use super::heard::Heard;
+use super::notice;
+use super::real::{settings_of, words};
+use super::record::Record;
+use super::request::HoldRequest;
+use super::result::{HoldResult, HoldWatch};
+use super::socket::ControlSocket;
+use crate::SessionError;
+use crate::lease::Lease;
+use crate::measure::Machine;
+
+/// The file of the cap is looked at so often.
+const FILE_EVERY: Seconds = Seconds::new(0.1);
+/// A line on a terminal is renewed so often.
+const LIVE_EVERY: Seconds = Seconds::new(0.1);
+/// While batches go on, power is never the same for so long: a sensor that says so sticks.
+const STUCK_AFTER: Seconds = Seconds::new(1.0);
+
+/// Windows without a change after which the program is told that the setting stays.
+const QUIET: u64 = 3;
+
+/// A hold under way.
+pub struct Pump<'a, 'b> {
+    holder: Holder,
+    account: Account,
+    pub link: Reader,
+    heard: Heard,
+    feed: Feed,
+    pub lease: Option<Lease<'a>>,
+    device: Descriptor,
+    file: Option<CapFile>,
+    socket: Option<ControlSocket>,
+    below: Option<Below>,
+    watch: &'b mut dyn HoldWatch,
+    begin: Moment,
+    /// The latest time that was told.
+    now: Seconds,
+    record: Record,
+    /// The end of the first batch and of the last.
+    pub served: Option<(Moment, Moment)>,
+    last_new: Seconds,
+    file_at: Seconds,
+    live_at: Seconds,
+    faults: usize,
+    /// The controller's count of windows at its last change.
+    changed_in: u64,
+    /// A cap that cannot be held, as was said.
+    hopeless: Option<Watts>,
+}
+
+/// What a hold is made of.
+pub struct Parts<'a, 'r> {
+    pub request: &'r HoldRequest,
+    pub terms: &'r Terms,
+    pub holder: Holder,
+    pub link: Reader,
+    pub feed: Feed,
+    pub lease: Option<Lease<'a>>,
+    pub device: &'r Descriptor,
+    pub file: Option<CapFile>,
+    pub socket: Option<ControlSocket>,
+    /// From which times count.
+    pub begin: Moment,
+}
+
+impl<'a, 'b> Pump<'a, 'b> {
+    pub fn new(parts: Parts<'a, '_>, watch: &'b mut dyn HoldWatch) -> Self {
+        let terms = parts.terms;
+        Self {
+            record: Record::new(terms.cap, parts.holder.setting()),
+            account: Account::new(terms.cap, terms.judged_over),
+            holder: parts.holder,
+            link: parts.link,
+            heard: Heard::default(),
+            feed: parts.feed,
+            lease: parts.lease,
+            device: parts.device.clone(),
+            file: parts.file,
+            socket: parts.socket,
+            below: parts.request.below,
+            watch,
+            begin: parts.begin,
+            now: Seconds::ZERO,
+            served: None,
+            last_new: Seconds::ZERO,
+            file_at: Seconds::ZERO,
+            live_at: Seconds::ZERO,
+            faults: 0,
+            changed_in: 0,
+            hopeless: None,
+        }
+    }
+
+    /// The setting to begin with.
+    pub fn set_first(&mut self) -> Result<(), SessionError> {
+        let setting = self.holder.setting();
+        self.tell_batch(setting.batch);
+        self.link.control().set_tuning(Tuning::Exploring);
+        if let Some(lease) = &mut self.lease {
+            lease.apply(&self.device.id, &settings_of(&setting))?;
+        }
+        Ok(())
+    }
+
+    fn tell_batch(&self, size: u64) {
+        self.link.control().set_batch_size(NonZeroU64::new(size));
+    }
+
+    /// Takes what has come since the last look.
+    pub fn look(&mut self, sampler: &Sampler) {
+        for (at, event) in self.heard.take(self.link.drain()) {
+            self.hear(at, event, sampler);
+        }
+        let faults: Vec<String> = self.heard.faults[self.faults..].to_vec();
+        self.faults += faults.len();
+        for fault in faults {
+            self.say(fault);
+        }
+        let now = MonotonicClock.now() - self.begin;
+        let reads: Vec<Read> = self.feed.reads().collect();
+        for read in reads {
+            self.read(now, read);
+        }
+        self.caps(now);
+        self.step(now, Event::Tick);
+        self.account.windows(self.holder.windows());
+        if self.holder.windows() >= self.changed_in + QUIET {
+            self.link.control().set_tuning(Tuning::Settled);
+        }
+        if now >= self.live_at {
+            self.live_at = now + LIVE_EVERY;
+            let live = self.record.live(now);
+            self.watch.tick(&live);
+        }
+    }
+
+    fn hear(&mut self, at: Moment, event: Event, sampler: &Sampler) {
+        let time = at - self.begin;
+        if let Event::Batch(done) = &event {
+            if self.served.is_none() {
+                self.account.begin(time - done.duration);
+                sampler.mark();
+            }
+            let begun = at + -done.duration;
+            let first = self.served.map_or(begun, |(first, _)| first);
+            self.served = Some((first, at));
+            self.account.batch(time, done);
+            let latency = done.latency.unwrap_or(done.duration);
+            self.record.items(time, done.items, latency);
+        }
+        self.step(time, event);
+    }
+
+    fn read(&mut self, now: Seconds, read: Read) {
+        match read {
+            Read::Power { reading, is_new } => {
+                if is_new {
+                    self.last_new = now;
+                }
+                let works = self
+                    .served
+                    .is_some_and(|(_, last)| now - (last - self.begin) < STUCK_AFTER);
+                if works && now - self.last_new > STUCK_AFTER {
+                    return;
+                }
+                self.record.power(&reading);
+                if self.served.is_some() {
+                    self.account.power(&reading);
+                }
+                self.step(now, Event::Power(reading));
+            }
+            Read::Limit { limits, throttled } => {
+                let enforced = limits.enforced;
+                if self.below == Some(Below::Device) && enforced != self.record.cap() {
+                    self.recap(now, enforced, "the device");
+                }
+                // A limit that is set here says nothing of the device's owner.
+                if self.holder.setting().power_cap.is_none() {
+                    let limit = Event::Limit {
+                        enforced,
+                        throttled,
+                    };
+                    self.step(now, limit);
+                }
+            }
+            // The program goes on or ends by itself; it is not for the tool to end it.
+            Read::Lost => self.say(SessionError::Lost(self.device.name.clone()).to_string()),
+        }
+    }
+
+    /// Whether somebody set another cap.
+    fn caps(&mut self, now: Seconds) {
+        if now >= self.file_at {
+            self.file_at = now + FILE_EVERY;
+            match self.file.as_mut().and_then(CapFile::look) {
+                Some(Ok(cap)) => self.recap(now, cap, "the cap file"),
+                Some(Err(problem)) => {
+                    let cap = self.record.cap();
+                    self.say(format!("{problem}; the cap stays at {}", watts(cap)));
+                }
+                None => {}
+            }
+        }
+        while let Some(wish) = self.socket.as_ref().and_then(ControlSocket::wish) {
+            if self.below == Some(Below::Device) {
+                let text = "it follows the device's own limit (--below device)";
+                wish.answer(Err(text.to_owned()));
+                continue;
+            }
+            let (before, cap) = (self.record.cap(), wish.cap);
+            self.recap(now, cap, "hold set");
+            wish.answer(Ok(format!(
+                "the cap was {} and is {} now",
+                watts(before),
+                watts(cap)
+            )));
+        }
+    }
+
+    fn recap(&mut self, now: Seconds, cap: Watts, from: &str) {
+        if cap == self.record.cap() {
+            return;
+        }
+        self.say(format!("the cap is {} now (by {from})", watts(cap)));
+        self.record.capped(now, cap);
+        if self.served.is_some() {
+            self.account.cap(now, cap);
+        }
+        self.step(now, Event::Cap(cap));
+    }
+
+    fn step(&mut self, at: Seconds, event: Event) {
+        // What came over the link may be a little older than what was read meanwhile.
+        self.now = self.now.max(at);
+        let actions = self.holder.step(self.now, event);
+        self.act(actions);
+    }
+
+    fn act(&mut self, actions: Actions) {
+        if let Some(notice) = actions.notice {
+            self.notice(&notice);
+        }
+        if !actions.changes() {
+            return;
+        }
+        if let Some(size) = actions.batch {
+            self.tell_batch(size);
+        }
+        let setting = self.holder.setting();
+        self.record.changed(self.now, setting);
+        self.changed_in = self.holder.windows();
+        self.link.control().set_tuning(Tuning::Exploring);
+        if self.served.is_some() {
+            self.account.changed(self.now);
+        }
+        self.apply(&actions, &setting);
+    }
+
+    fn apply(&mut self, actions: &Actions, setting: &Setting) {
+        let knob = match (actions.core_clock, actions.power_cap) {
+            (None, None) => return,
+            (Some(_), _) => Knob::CoreClock,
+            (None, Some(_)) => Knob::PowerCap,
+        };
+        let Some(lease) = &mut self.lease else {
+            return;
+        };
+        let is_over = lease.interrupted().is_some();
+        if let Err(problem) = lease.apply(&self.device.id, &settings_of(setting))
+            && !is_over
+        {
+            self.say(problem.to_string());
+            let actions = self.holder.step(self.now, Event::Refused(knob));
+            self.act(actions);
+        }
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        let cap = match notice {
+            Notice::CapBelowIdle { cap, .. } | Notice::Infeasible { cap, .. } => Some(*cap),
+            _ => None,
+        };
+        // Whatever else is wrong with a cap that nothing can keep, it was said.
+        if cap.is_some() && self.hopeless == cap {
+            return;
+        }
+        self.hopeless = cap.or(self.hopeless);
+        if *notice == Notice::FeasibleAgain {
+            self.hopeless = None;
+        }
+        self.say(notice::words(notice));
+    }
+
+    fn say(&mut self, note: String) {
+        self.watch.tell(&note);
+        self.record.notes.push((self.now, note));
+    }
+
+    /// Lets the device go.
+    pub fn release(&mut self) -> Result<bool, SessionError> {
+        self.watch.clear();
+        if self.heard.lost > 0 {
+            self.say(format!(
+                "{} marks were lost because the link was full: items are too few",
+                self.heard.lost
+            ));
+        }
+        let watch = &mut *self.watch;
+        match self.lease.take() {
+            Some(lease) => lease.release(&mut |note| watch.tell(note)),
+            None => Ok(true),
+        }
+    }
+
+    /// What came of it.
+    pub fn held(self, machine: Machine, request: &HoldRequest, terms: &Terms) -> HoldResult {
+        let summary = self.account.summary();
+        let first = self.served.map(|(first, _)| first - self.begin);
+        let last = self.served.map(|(_, last)| last - self.begin);
+        // A change of the cap begins another settling.
+        let from = self.record.caps.last().map_or(Seconds::ZERO, |(at, _)| *at);
+        let from = first.map_or(from, |first| from.max(first));
+        let settled = summary.settle_time.map(|time| from + time);
+        HoldResult {
+            command: words(&request.command),
+            machine,
+            device: self.device,
+            knob: request.knob,
+            mode: terms.mode,
+            goal: terms.goal,
+            batches: terms.batches.clone(),
+            latency_bound: terms.latency_p99,
+            run_time: Seconds::ZERO,
+            energy: None,
+            settled_items_per_s: settled
+                .zip(last)
+                .and_then(|(settled, last)| self.record.rate_between(settled, last)),
+            latency_p99: self.record.p99_from(settled.unwrap_or(Seconds::ZERO)),
+            over_time: self.record.over_time(),
+            settings: self.record.settings,
+            caps: self.record.caps,
+            notes: self.record.notes,
+            summary,
+            is_met: false,
+            ended: Ended::Code(0),
+            restored: true,
+        }
+    }
+}
+
+/// Never in kilowatts: a cap of 1000 W is told as it was given.
+fn watts(power: Watts) -> String {
+    format!("{:.1} W", power.get())
+}

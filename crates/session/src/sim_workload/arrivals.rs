@@ -1,0 +1,252 @@
+//! When requests come to a stand-in server.
+
+use std::path::{Path, PathBuf};
+
+use sweetspot_quantity::{Seconds, parse_bare};
+use sweetspot_stats::Seed;
+
+/// How requests come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Arrivals {
+    /// The next is there whenever the last is answered.
+    #[default]
+    Closed,
+    /// Independent of each other, so many a second.
+    Poisson(f64),
+    /// The same at two rates in turn, each for half of the period.
+    Bursts {
+        /// At first, requests a second.
+        low: f64,
+        /// Then.
+        high: f64,
+        /// Of both together.
+        period: Seconds,
+    },
+    /// At the times of a file.
+    Trace(PathBuf),
+}
+
+/// Arrivals that cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BadArrivals {
+    /// No such process.
+    #[error(
+        "arrivals `{0}` are unknown: use closed, poisson:RATE, bursts:LOW,HIGH,PERIOD or trace:FILE"
+    )]
+    Unknown(String),
+    /// A rate that is no number above zero.
+    #[error("`{0}` is not a rate of arrivals: give requests a second, above 0 and at most {MOST}")]
+    Rate(String),
+    /// A period that is none.
+    #[error("`{0}` is not the period of bursts: give a time such as 10s")]
+    Period(String),
+    /// A file that cannot be read.
+    #[error("cannot read the arrivals in {}: {problem}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// What the system says.
+        problem: String,
+    },
+    /// A line that is no time.
+    #[error(
+        "{} line {line}: `{text}` is not a time: give seconds from the start, one on each line, in order",
+        file.display()
+    )]
+    Line {
+        /// Which file.
+        file: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// No host serves more requests a second one by one.
+const MOST: f64 = 1e6;
+
+impl std::str::FromStr for Arrivals {
+    type Err = BadArrivals;
+
+    fn from_str(text: &str) -> Result<Self, BadArrivals> {
+        let rate = |text: &str| {
+            let rate = text.trim().parse::<f64>().ok();
+            rate.filter(|rate| *rate > 0.0 && *rate <= MOST)
+                .ok_or_else(|| BadArrivals::Rate(text.to_owned()))
+        };
+        match text.split_once(':') {
+            None if text == "closed" => Ok(Self::Closed),
+            Some(("poisson", of)) => Ok(Self::Poisson(rate(of)?)),
+            Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(PathBuf::from(file))),
+            Some(("bursts", of)) => match of.split(',').collect::<Vec<_>>()[..] {
+                [low, high, period] => Ok(Self::Bursts {
+                    low: rate(low)?,
+                    high: rate(high)?,
+                    period: parse_bare::<Seconds>(period)
+                        .ok()
+                        .filter(|period| *period > Seconds::ZERO)
+                        .ok_or_else(|| BadArrivals::Period(period.to_owned()))?,
+                }),
+                _ => Err(BadArrivals::Unknown(text.to_owned())),
+            },
+            _ => Err(BadArrivals::Unknown(text.to_owned())),
+        }
+    }
+}
+
+/// Requests one after the other, from the start on.
+pub enum Stream {
+    Random {
+        seed: Seed,
+        count: u64,
+        now: f64,
+        low: f64,
+        high: f64,
+        /// Of each of the two rates.
+        half: f64,
+    },
+    Known(std::vec::IntoIter<f64>),
+}
+
+impl Stream {
+    /// Nothing where they come whenever the last is answered.
+    pub fn of(arrivals: &Arrivals, seed: Seed) -> Result<Option<Self>, BadArrivals> {
+        let random = |low, high, half| Self::Random {
+            seed,
+            count: 0,
+            now: 0.0,
+            low,
+            high,
+            half,
+        };
+        Ok(match arrivals {
+            Arrivals::Closed => None,
+            Arrivals::Poisson(rate) => Some(random(*rate, *rate, f64::INFINITY)),
+            Arrivals::Bursts { low, high, period } => Some(random(*low, *high, 0.5 * period.get())),
+            Arrivals::Trace(file) => Some(Self::Known(read(file)?.into_iter())),
+        })
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Seconds;
+
+    fn next(&mut self) -> Option<Seconds> {
+        match self {
+            Self::Known(times) => times.next().map(Seconds::new),
+            Self::Random {
+                seed,
+                count,
+                now,
+                low,
+                high,
+                half,
+            } => {
+                // In units of what is to be expected, which pass as fast as the present rate has it.
+                let mut left = -seed.number(*count).uniform().ln();
+                *count += 1;
+                loop {
+                    let part = (*now / *half).floor();
+                    let rate = if part % 2.0 == 0.0 { *low } else { *high };
+                    let end = (part + 1.0) * *half;
+                    if !end.is_finite() || *now + left / rate < end {
+                        *now += left / rate;
+                        return Some(Seconds::new(*now));
+                    }
+                    left -= (end - *now) * rate;
+                    *now = end;
+                }
+            }
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<f64>, BadArrivals> {
+    let text = std::fs::read_to_string(file).map_err(|problem| BadArrivals::File {
+        file: file.to_owned(),
+        problem: problem.to_string(),
+    })?;
+    let mut times: Vec<f64> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let last = times.last().copied().unwrap_or(0.0);
+        let time = line.parse::<f64>().ok();
+        match time.filter(|time| time.is_finite() && *time >= last) {
+            Some(time) => times.push(time),
+            None => {
+                return Err(BadArrivals::Line {
+                    file: file.to_owned(),
+                    line: index + 1,
+                    text: line.to_owned(),
+                });
+            }
+        }
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Arrivals, String> {
+        text.parse::<Arrivals>().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn arrivals_are_read_or_named() {
+        assert_eq!(parse("closed"), Ok(Arrivals::Closed));
+        assert_eq!(parse("poisson:50"), Ok(Arrivals::Poisson(50.0)));
+        let bursts = Arrivals::Bursts {
+            low: 50.0,
+            high: 400.0,
+            period: Seconds::new(10.0),
+        };
+        assert_eq!(parse("bursts:50,400,10s"), Ok(bursts));
+        for (bad, why) in [
+            ("poisson:0", "`0` is not a rate"),
+            ("poisson:inf", "`inf` is not a rate"),
+            ("bursts:1,2", "are unknown"),
+            ("bursts:1,2,0s", "`0s` is not the period"),
+            ("trace:", "are unknown"),
+            ("open", "are unknown"),
+        ] {
+            let problem = parse(bad).unwrap_err();
+            assert!(problem.contains(why), "{bad}: {problem}");
+        }
+    }
+
+    #[test]
+    fn requests_come_at_the_rate_that_was_asked_for() {
+        let count = |arrivals: &str, from: f64, to: f64| {
+            let arrivals = arrivals.parse().unwrap();
+            let stream = Stream::of(&arrivals, Seed::new(3)).unwrap().unwrap();
+            let times = stream.map(Seconds::get).take_while(|at| *at < to);
+            times.filter(|at| *at >= from).count() as f64
+        };
+        assert!((count("poisson:100", 0.0, 100.0) / 10_000.0 - 1.0).abs() < 0.03);
+        let bursts = "bursts:10,400,20s";
+        assert!((count(bursts, 0.0, 10.0) / 100.0 - 1.0).abs() < 0.3);
+        assert!((count(bursts, 10.0, 20.0) / 4_000.0 - 1.0).abs() < 0.06);
+        assert!((count(bursts, 20.0, 30.0) / 100.0 - 1.0).abs() < 0.3);
+    }
+
+    #[test]
+    fn a_trace_is_a_list_of_times_in_order() {
+        let folder = std::env::temp_dir().join(format!("arrivals-{}", std::process::id()));
+        std::fs::write(&folder, "# seconds\n0.5\n\n0.5\n2\n").unwrap();
+        let arrivals = Arrivals::Trace(folder.clone());
+        let stream = Stream::of(&arrivals, Seed::new(1)).unwrap().unwrap();
+        let times: Vec<f64> = stream.map(Seconds::get).collect();
+        assert_eq!(times, [0.5, 0.5, 2.0]);
+        std::fs::write(&folder, "1\n0.5\n").unwrap();
+        let problem = Stream::of(&arrivals, Seed::new(1)).err().unwrap();
+        std::fs::remove_file(folder).unwrap();
+        let problem = problem.to_string();
+        assert!(problem.contains("line 2: `0.5` is not a time"), "{problem}");
+    }
+}
