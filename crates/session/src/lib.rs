@@ -19,6 +19,7 @@ mod run;
 mod sim_workload;
 mod simulated_host;
 mod sweep;
+mod tune;
 mod virtual_time;
 
 pub use deviations::{
@@ -42,4 +43,8 @@ pub use run::{Ran, RanMeasured, RunRequest, run, run_measured};
 pub use sim_workload::{Amount, Finished, SimWorkloadRequest, sim_workload};
 pub use simulated_host::{HostParts, SimulatedHost};
 pub use sweep::{Conduct, Estimate, Follow, Progress, Sweep, all_went_well, sweep};
+pub use tune::{
+    ChoiceError, ChoiceStore, FollowTuning, SimulatedJob, TuneKnob, TuneKnobError, TuneRequest,
+    TunedCommand, TunedJob, tune, tune_simulated,
+};
 pub use virtual_time::Setup;
