@@ -16,6 +16,7 @@ mod sim_workload;
 mod simulate;
 mod study;
 mod sweep;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(*args),
+        Command::Tune(args) => tune::run(*args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Study(args) => study::run(args),

@@ -39,3 +39,11 @@ fn of_network() {
         file!["snapshots/help-network.txt"].raw()
     );
 }
+
+#[test]
+fn of_tune() {
+    assert_data_eq!(
+        help(&["tune", "--help"]),
+        file!["snapshots/help-tune.txt"].raw()
+    );
+}

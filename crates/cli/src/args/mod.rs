@@ -10,6 +10,7 @@ mod shared;
 mod simulate;
 mod study;
 mod sweep;
+mod tune;
 
 use clap::{Parser, Subcommand};
 
@@ -23,6 +24,7 @@ pub use shared::{ExportArgs, TextExportArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
+pub use tune::TuneArgs;
 
 /// Makes deep learning on GPUs cost less energy.
 ///
@@ -43,6 +45,7 @@ pub enum Command {
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),
+    Tune(Box<TuneArgs>),
     Report(Box<ReportArgs>),
     Compare(Box<CompareArgs>),
     Study(StudyArgs),
