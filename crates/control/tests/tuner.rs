@@ -55,11 +55,11 @@ fn a_change_of_load_is_noticed_and_tuned_with_a_reference_of_its_own() {
     assert_eq!(tuned.loads.len(), 2);
     let found = tuned.loads[1].found_at.unwrap();
     assert!(found < Seconds::new(160.0), "{found}");
-    let second = tuned
+    let mut second = tuned
         .windows
         .iter()
         .filter(|window| window.purpose == Purpose::Reference);
-    let second = second.last().unwrap();
+    let second = second.next_back().unwrap();
     assert!(second.begin > Seconds::new(100.0) && second.place == 0);
 }
 

@@ -131,7 +131,7 @@ fn a_python_program_on_the_link_is_told_and_may_end_early() {
         "python3",
         script,
         PROGRAM,
-        "14",
+        "11",
     ];
     let output = tune(&host, folder.path(), &args)
         .env("PYTHONPATH", client)
@@ -196,7 +196,7 @@ fn a_clock_that_is_refused_in_the_middle_ends_in_a_word() {
         "--network",
         "resnet50",
         "--seconds",
-        "13",
+        "11",
     ];
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert!(output.status.success(), "{output:?}");

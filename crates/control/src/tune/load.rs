@@ -262,7 +262,7 @@ impl Load {
 
     /// A place worth a look before the answer is taken: its neighbours, where nothing was measured, and the
     /// reference, which was measured on a cold chip.
-    pub(super) fn to_check(&mut self, terms: &Terms) -> Option<usize> {
+    pub(super) fn next_check(&mut self, terms: &Terms) -> Option<usize> {
         if self.checks > MOST_CHECKS || terms.space.places().len() < 2 {
             return None;
         }
