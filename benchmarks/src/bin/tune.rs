@@ -221,7 +221,7 @@ impl Tally {
         let value = |outcome: &Outcome| objective.value(outcome, reference);
         let best = outcomes
             .iter()
-            .map(|outcome| value(outcome))
+            .map(value)
             .collect::<Result<Vec<f64>, _>>()?;
         let optimum = (0..best.len())
             .min_by(|a, b| best[*a].total_cmp(&best[*b]))
