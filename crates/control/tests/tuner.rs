@@ -17,6 +17,7 @@ fn said(scene: &Scene, is: impl Fn(&Notice) -> bool) -> bool {
 #[test]
 fn the_best_setting_is_found_within_a_minute_and_held() {
     let mut scene = Scene::new(terms(Objective::Edp.into()), curve());
+    scene.noise = 0.003;
     scene.run(150.0);
     let best = scene.best(|time, energy| time * energy);
     let tuned = scene.finish();
@@ -140,6 +141,7 @@ fn a_stall_is_waited_out() {
 #[test]
 fn progress_that_goes_back_is_counted_on() {
     let mut scene = Scene::new(terms(Objective::Edp.into()), curve());
+    scene.noise = 0.003;
     scene.run(12.0);
     scene.items = 0.0;
     scene.run(100.0);
