@@ -18,6 +18,7 @@ mod sim_workload;
 mod simulate;
 mod study;
 mod sweep;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Measure(args) => measure::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Hold(args) => hold::run(*args),
+        Command::Tune(args) => tune::run(*args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),

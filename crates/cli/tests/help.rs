@@ -47,3 +47,11 @@ fn of_hold() {
         file!["snapshots/help-hold.txt"].raw()
     );
 }
+
+#[test]
+fn of_tune() {
+    assert_data_eq!(
+        help(&["tune", "--help"]),
+        file!["snapshots/help-tune.txt"].raw()
+    );
+}

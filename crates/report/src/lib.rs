@@ -29,6 +29,8 @@ mod reproduce;
 mod studies;
 mod table;
 mod terminal;
+mod tune;
+mod tune_json;
 mod view;
 mod words;
 
@@ -39,7 +41,7 @@ pub use compare::{
 pub use csv_text::study_csv;
 pub use deviations::{deviations_summary, deviations_text};
 pub use devices::{devices_json, devices_text, doctor_json, doctor_text};
-pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show};
+pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show, tuning_figure};
 #[cfg(feature = "png")]
 pub use figure::{PngError, figure_png};
 pub use fit::fit_text;
@@ -62,4 +64,6 @@ pub use reproduce::{
 };
 pub use studies::{configuration_text, duration_text, plan_text, studies_text, study_runs_text};
 pub use terminal::{study_markdown, study_text};
+pub use tune::{tuning_markdown, tuning_text};
+pub use tune_json::tuning_json;
 pub use view::View;

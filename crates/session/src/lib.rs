@@ -21,6 +21,7 @@ mod run;
 mod sim_workload;
 mod simulated_host;
 mod sweep;
+mod tune;
 mod virtual_time;
 
 pub use deviations::{
@@ -50,4 +51,8 @@ pub use sim_workload::{
 };
 pub use simulated_host::{HostParts, SimulatedHost};
 pub use sweep::{Conduct, Estimate, Follow, Progress, Sweep, all_went_well, sweep};
+pub use tune::{
+    ChoiceError, ChoiceStore, FollowTuning, SimulatedJob, TuneKnob, TuneKnobError, TuneRequest,
+    TunedCommand, TunedJob, tune, tune_simulated,
+};
 pub use virtual_time::Setup;

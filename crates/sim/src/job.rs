@@ -209,6 +209,12 @@ impl Job {
         })
     }
 
+    /// The same job from its first iteration on: a part of a longer one that has begun before.
+    pub fn without_startup(mut self) -> Self {
+        self.startup = None;
+        self
+    }
+
     /// What waiting for the other GPUs does to this one.
     pub fn exchange(&self, time: Seconds, activity: Ratio) -> Load {
         if activity <= Ratio::ZERO {

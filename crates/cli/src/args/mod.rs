@@ -12,6 +12,7 @@ mod shared;
 mod simulate;
 mod study;
 mod sweep;
+mod tune;
 
 use clap::{Parser, Subcommand};
 
@@ -27,6 +28,7 @@ pub use shared::{ExportArgs, TextExportArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
+pub use tune::TuneArgs;
 
 /// Makes deep learning on GPUs cost less energy.
 ///
@@ -48,6 +50,7 @@ pub enum Command {
     Measure(Box<MeasureArgs>),
     Run(Box<RunArgs>),
     Hold(Box<HoldArgs>),
+    Tune(Box<TuneArgs>),
     Report(Box<ReportArgs>),
     Compare(Box<CompareArgs>),
     Replay(Box<ReplayArgs>),

@@ -230,7 +230,7 @@ fn pattern(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-fn share(text: &str) -> Result<Ratio, String> {
+pub fn share(text: &str) -> Result<Ratio, String> {
     let share: Ratio = text
         .parse()
         .or_else(|_| parse_bare(text))

@@ -15,6 +15,7 @@ mod scale;
 mod scaling;
 mod svg;
 mod timeline;
+mod tuning;
 
 pub use chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
 pub use overlay::overlays;
@@ -24,6 +25,7 @@ pub use png::{PngError, figure_png};
 pub use scale::number;
 pub use svg::{Size, inline, shortened};
 pub use timeline::{Timeline, runs_to_show};
+pub use tuning::tuning_figure;
 
 use crate::view::View;
 

@@ -120,7 +120,7 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
 }
 
 /// Mean, least and greatest of as many buckets as can be seen.
-fn thinned(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
+pub(super) fn thinned(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
     let (from, to) = values
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |ends, (at, _)| {

@@ -181,7 +181,7 @@ impl Surroundings<'_> {
         })
     }
 
-    fn launch(&self, link: &Reader) -> Launch<'_> {
+    pub fn launch(&self, link: &Reader) -> Launch<'_> {
         let request = self.request;
         let mut environment = request.environment.clone();
         let folder = link.folder().to_string_lossy().into_owned();
@@ -205,7 +205,7 @@ impl Surroundings<'_> {
     }
 
     /// Reads what the command prints, and prints it, unless it is to be quiet.
-    fn listen(&self, outlets: Option<Outlets>, tail: &Tail) -> Receiver<(Moment, Said)> {
+    pub fn listen(&self, outlets: Option<Outlets>, tail: &Tail) -> Receiver<(Moment, Said)> {
         let (sender, heard) = channel();
         let Some(outlets) = outlets else {
             return heard;
@@ -361,7 +361,7 @@ enum Show {
 
 /// The last that a command printed.
 #[derive(Clone, Default)]
-struct Tail(Arc<Mutex<Vec<u8>>>);
+pub struct Tail(Arc<Mutex<Vec<u8>>>);
 
 /// Enough for a stack trace.
 const TAIL: usize = 1 << 14;

@@ -10,6 +10,7 @@ mod samples;
 mod window;
 
 pub use machine::Machine;
+pub(crate) use progress::Said;
 pub use progress::{ProgressPattern, UnknownProgress};
 pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy};
 pub use samples::series;
@@ -31,7 +32,7 @@ use sweetspot_quantity::{Seconds, Watts};
 
 use crate::SessionError;
 use crate::gpus::{Slices, all_gpus, open_nvml, select};
-pub(crate) use child::{Attention, ChildRun, Surroundings, rest};
+pub(crate) use child::{Attention, ChildRun, Surroundings, Tail, rest};
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_beside;
 pub(crate) use process::{Launch, Outlets, Output, OwnChildren, Starter};

@@ -1,0 +1,285 @@
+//! `tune` of commands on simulated hosts, in real time, and what is typed wrong.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/host.rs"]
+mod host;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use common::{sweetspot, text};
+use host::TestHost;
+use serde_json::Value;
+use sweetspot_quantity::Watts;
+use sweetspot_sim_host::Host;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
+
+/// A GPU of a host's own, with lines of its profile changed.
+fn gpu(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../sim/profiles/gpus/tesla_v100_sxm2_16gb.toml"
+    );
+    let mut profile = std::fs::read_to_string(source).unwrap();
+    profile = profile.replace("aliases = [\"v100\"]", "aliases = []");
+    for (from, to) in changes {
+        assert!(profile.contains(from), "{from}");
+        profile = profile.replace(from, to);
+    }
+    let file = folder.join("gpu.toml");
+    std::fs::write(&file, profile).unwrap();
+    file
+}
+
+/// Three caps that all bind: a search is over soon.
+const THREE_CAPS: [(&str, &str); 1] = [(
+    "min = \"150 W\"\nmax = \"300 W\"\ndefault = \"300 W\"",
+    "min = \"165 W\"\nmax = \"185 W\"\ndefault = \"185 W\"",
+)];
+
+fn tune(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
+    let mut command = host.sweetspot();
+    command
+        .arg("tune")
+        .args(args)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn caps(host: &TestHost) -> Vec<f64> {
+    let host = Host::open(host.folder()).unwrap();
+    let gpus = host.gpus().iter();
+    gpus.map(|gpu| gpu.look(|gpu| gpu.power_cap().get()).unwrap())
+        .collect()
+}
+
+fn set_cap(host: &TestHost, watts: f64) {
+    for gpu in Host::open(host.folder()).unwrap().gpus() {
+        gpu.look(|gpu| gpu.set_power_cap(Watts::new(watts)))
+            .unwrap()
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_training_is_tuned_on_every_gpu_and_everything_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = gpu(folder.path(), &THREE_CAPS);
+    let host = TestHost::new(&format!("{}:2", profile.display()));
+    set_cap(&host, 175.0);
+    let args = "--objective energy --export-json - --export-svg power.svg --";
+    let mut args: Vec<&str> = args.split(' ').collect();
+    args.extend([
+        PROGRAM,
+        "sim-workload",
+        "--network",
+        "resnet50",
+        "--ranks",
+        "2",
+        "--seconds",
+        "38",
+    ]);
+    let output = tune(&host, folder.path(), &args).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = json(&output);
+    assert_eq!(document["schema"], "sweetspot.tune/1");
+    assert_eq!(document["status"], "settled", "{document}");
+    assert_eq!(document["reference"]["power_cap_w"], 185.0);
+    let choice = document["choice"]["power_cap_w"].as_f64().unwrap();
+    assert!(choice < 185.0, "{document}");
+    let saved = &document["against_reference"]["energy_saved"];
+    assert!(saved["value"].as_f64().unwrap() > 0.0, "{document}");
+    assert!(document["windows"].as_array().unwrap().len() >= 3);
+    assert_eq!(caps(&host), [175.0, 175.0]);
+    let picture = std::fs::read_to_string(folder.path().join("power.svg")).unwrap();
+    assert!(
+        picture.starts_with("<svg") || picture.starts_with("<?xml"),
+        "{picture:.60}"
+    );
+    let kept = std::fs::read_dir(folder.path().join("state/sweetspot/choices")).unwrap();
+    assert_eq!(kept.count(), 1);
+}
+
+#[test]
+fn a_python_program_on_the_link_is_told_and_may_end_early() {
+    let there = Command::new("python3").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        let all = std::env::var_os("SWEETSPOT_ALL_TESTS").is_some();
+        assert!(!all, "no test may be left out, and there is no python3");
+        eprintln!("SKIPPED: there is no python3");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("v100");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tune/train.py");
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/src");
+    let args = [
+        "--export-json",
+        "tune.json",
+        "--",
+        "python3",
+        script,
+        PROGRAM,
+        "11",
+    ];
+    let output = tune(&host, folder.path(), &args)
+        .env("PYTHONPATH", client)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let out = text(&output.stdout);
+    assert!(out.contains("tuning: exploring"), "{out}");
+    assert!(out.contains("ended before a setting was found"), "{out}");
+    let document = std::fs::read(folder.path().join("tune.json")).unwrap();
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    assert_eq!(document["status"], "ended-early");
+    assert!(document["items"].as_f64().unwrap() > 1000.0, "{document}");
+    assert_eq!(document["windows"][0]["purpose"], "reference");
+    assert_eq!(caps(&host), [300.0]);
+    assert!(!folder.path().join("state").exists());
+}
+
+#[test]
+fn somebody_elses_cap_is_noticed_and_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("v100");
+    let args = [
+        "--export-json",
+        "-",
+        "--",
+        PROGRAM,
+        "sim-workload",
+        "--network",
+        "resnet50",
+        "--seconds",
+        "11",
+    ];
+    let child = tune(&host, folder.path(), &args).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(5));
+    set_cap(&host, 222.0);
+    std::thread::sleep(Duration::from_secs(4));
+    let meanwhile = caps(&host);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let document = json(&output);
+    assert_eq!(document["status"], "gave-up", "{document}");
+    let reason = document["reason"].as_str().unwrap();
+    assert!(reason.contains("somebody else changed it"), "{reason}");
+    assert_eq!(meanwhile, [222.0]);
+}
+
+#[test]
+fn a_clock_that_is_refused_in_the_middle_ends_in_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "leakage_per_degree = \"0.5 %\"";
+    let denied = format!("{fault}\n\n[[fault]]\nkind = \"write-denied\"\nknob = \"core-clock\"");
+    let profile = gpu(folder.path(), &[(fault, &denied)]);
+    let host = TestHost::new(&profile.display().to_string());
+    let args = [
+        "--knob",
+        "core-clock",
+        "--",
+        PROGRAM,
+        "sim-workload",
+        "--network",
+        "resnet50",
+        "--seconds",
+        "11",
+    ];
+    let output = tune(&host, folder.path(), &args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let out = text(&output.stdout);
+    assert!(out.contains("Not tuned: settings are refused"), "{out}");
+    assert_eq!(caps(&host), [300.0]);
+}
+
+#[test]
+fn progress_in_the_output_may_go_back_and_a_cap_may_not_bind() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("v100");
+    let script = "for n in 1 2 3; do echo items $n; sleep 0.2; done; for n in $(seq 1 45); do echo items $n; sleep 0.2; done; exit 3";
+    let args = ["--progress", r"items (\d+)", "--", "sh", "-c", script];
+    let output = tune(&host, folder.path(), &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        err.contains("progress went back from 3 to 1 items"),
+        "{err}"
+    );
+    assert!(out.contains("the cap does not bind"), "{out}\n{err}");
+    assert!(out.contains("--knob core-clock"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |args: &[&str]| {
+        let output = sweetspot(folder.path(), args);
+        let err = text(&output.stderr);
+        assert_eq!(err.lines().count(), 1, "{err}");
+        (output.status.code(), err)
+    };
+    let (code, err) = line(&["tune"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("nothing to run"), "{err}");
+    let (code, err) = line(&["tune", "--simulate", "v100"]);
+    assert!(code == Some(2) && err.contains("--network"), "{err}");
+    let (code, err) = line(&[
+        "tune",
+        "--simulate",
+        "v100",
+        "--network",
+        "resnet50",
+        "--",
+        "true",
+    ]);
+    assert!(code == Some(125) && err.contains("virtual time"), "{err}");
+    let (_, err) = line(&[
+        "tune",
+        "--knob",
+        "fan",
+        "--simulate",
+        "v100",
+        "--network",
+        "resnet50",
+    ]);
+    assert!(err.contains("power-cap, core-clock or both"), "{err}");
+    let (_, err) = line(&[
+        "tune",
+        "--budget",
+        "0",
+        "--simulate",
+        "v100",
+        "--network",
+        "resnet50",
+    ]);
+    assert!(err.contains("more than 0 %"), "{err}");
+    let host = TestHost::new("v100");
+    let output = tune(&host, folder.path(), &["--read-only", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(text(&output.stderr).contains("read-only"));
+    let output = tune(&host, folder.path(), &["--", "/no/such/program"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(127), "{output:?}");
+    // Without any progress nothing is met, but the command runs as ever.
+    let output = tune(&host, folder.path(), &["--", "sh", "-c", "sleep 1"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(caps(&host), [300.0]);
+}

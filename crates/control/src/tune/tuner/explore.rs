@@ -1,0 +1,236 @@
+//! From a steady load to a choice.
+
+use sweetspot_decide::search::Ask;
+use sweetspot_quantity::{Ratio, Seconds};
+
+use super::super::load::Sum;
+use super::super::notice::{Cut, GaveUp, Notice};
+use super::super::window::{Purpose, Window};
+use super::super::{Action, JobLength, Remembered, Tuning};
+use super::{MOST_MOVES, Stage, Task, Tuner, UNSTEADY};
+
+/// The reference window: everything is compared with it.
+const REFERENCE: (f64, f64) = (5.0, 7.0);
+/// The reference again.
+const RECHECK: (f64, f64) = (4.0, 6.0);
+/// Windows of settings that are tried: at least, at most.
+const TRY: (f64, f64) = (3.0, 4.0);
+/// Exploring takes no longer.
+const LONGEST: f64 = 38.0;
+/// How long a job may take to tell of its first progress.
+const FIRST_PROGRESS: f64 = 60.0;
+/// More noise than this between windows tells nothing.
+const TOO_NOISY: f64 = 0.05;
+/// What an exploration costs, as a time: about 20 s of settings that are some 15 % slower.
+const USUAL_COST: f64 = 3.0;
+/// The length of a job of which nothing is known.
+const USUAL_JOB: f64 = 600.0;
+/// A remembered gain that is missed by more than this is not confirmed.
+const AS_REMEMBERED: f64 = 0.02;
+
+impl Tuner {
+    pub(super) fn wait(&mut self, now: f64, since: f64) {
+        let nothing_heard = self.with_progress && self.watch.last_report().is_none();
+        if nothing_heard {
+            if now > FIRST_PROGRESS && !self.said_no_progress {
+                self.said_no_progress = true;
+                self.say(now, Notice::NoProgress(Seconds::new(now)));
+            }
+            return;
+        }
+        let from = match self.watch.steady_since(since, self.with_progress) {
+            Some(from) => from,
+            None if now - since > UNSTEADY => {
+                self.say(now, Notice::Unsteady(Seconds::new(now - since)));
+                now
+            }
+            None => return,
+        };
+        self.actions.push(Action::Tell(Tuning::Exploring));
+        self.load.steady_since.get_or_insert(from);
+        self.accounted = self.watch.sum_at(from);
+        self.stage = Stage::Measuring {
+            place: self.reference(),
+            task: Task::Reference,
+            from,
+        };
+        self.advance(now);
+    }
+
+    pub(super) fn measure(&mut self, now: f64, place: usize, task: Task, from: f64) {
+        let is_reference = place == self.reference();
+        let (least, longest) = match task {
+            Task::Reference => REFERENCE,
+            Task::Recheck => RECHECK,
+            _ => TRY,
+        };
+        let purpose = task.purpose(is_reference);
+        let Some(window) = self.cut(purpose, place, (from, least, longest)) else {
+            return;
+        };
+        self.account(now);
+        match task {
+            Task::Reference => {
+                self.load.reference = Some(window.clone());
+                self.explored_since = now;
+            }
+            Task::Check if is_reference => {
+                self.load.replace_reference(&self.terms, &window);
+                return self.next(now);
+            }
+            Task::Recheck => {
+                self.load.warm = Some(window);
+                self.load.rechecked = true;
+                let choice = self.load.choice.unwrap_or(place);
+                return self.set(now, choice, Task::Hold);
+            }
+            _ => {}
+        }
+        self.load.tell(&self.terms, &window);
+        if task == Task::Reference
+            && let Some(why) = self.why_not(now, &window)
+        {
+            return self.give_up(now, why);
+        }
+        if let Some(remembered) = self.load.remembered
+            && task == Task::Try
+        {
+            self.load.remembered = None;
+            if self.is_as_remembered(now, remembered, &window) {
+                self.load.choose(place, None);
+                // A strategy that has seen so little knows nothing better.
+                self.load.moves = MOST_MOVES;
+                return self.set(now, place, Task::Hold);
+            }
+        }
+        self.next(now);
+    }
+
+    /// A window, if there is enough to tell its values.
+    pub(super) fn cut(
+        &mut self,
+        purpose: Purpose,
+        place: usize,
+        ends: (f64, f64, f64),
+    ) -> Option<Window> {
+        let (window, power, rate) = self
+            .watch
+            .window(purpose, place, ends, self.with_progress)?;
+        if purpose != Purpose::Hold {
+            // A held load may change within a window, which is no noise.
+            self.watch.learn(&power, rate.as_ref());
+        }
+        self.watch.forget_before(window.end.get() - UNSTEADY);
+        self.windows.push(window.clone());
+        Some(window)
+    }
+
+    /// Why exploring is not worth its while, now that the reference is known.
+    fn why_not(&self, now: f64, reference: &Window) -> Option<GaveUp> {
+        let lowest = self.terms.lowest_cap;
+        if let Some(lowest) = lowest
+            && reference.power <= lowest
+        {
+            return Some(GaveUp::CapDoesNotBind {
+                power: reference.power,
+                lowest,
+            });
+        }
+        let noise = reference.noise.time.max(reference.noise.energy);
+        if noise > TOO_NOISY {
+            return Some(GaveUp::TooNoisy(Ratio::new(noise)));
+        }
+        let job = self.job_time(now)?;
+        let cost = USUAL_COST;
+        let left = job.get() - now;
+        let is_short = cost > self.terms.budget.get() * job.get() || left < LONGEST / 2.0;
+        is_short.then_some(GaveUp::TooShort { time: job })
+    }
+
+    /// How long the job takes at the reference, where that can be told.
+    pub(super) fn job_time(&self, now: f64) -> Option<Seconds> {
+        match self.terms.job {
+            JobLength::Unknown => None,
+            JobLength::Time(time) => Some(time.max(Seconds::new(now))),
+            JobLength::Items(items) => {
+                let rate = self.load.reference.as_ref()?.items_per_second?;
+                let done = self.watch.sum_at(now)?.items;
+                Some(Seconds::new(now + (items - done).max(0.0) / rate))
+            }
+        }
+    }
+
+    fn is_as_remembered(&mut self, now: f64, before: Remembered, window: &Window) -> bool {
+        let label = self.label(before.place);
+        let gain = self.load.gain(&self.terms, window);
+        let noise = 2.0 * (window.noise.time + window.noise.energy);
+        let is = gain.is_some_and(|gain| {
+            gain > self.load.nothing() && gain >= before.gain - AS_REMEMBERED.max(noise)
+        }) && self.load.keeps_limits(&self.terms, before.place);
+        self.say(
+            now,
+            match is {
+                true => Notice::AsRemembered(label),
+                false => Notice::NotAsRemembered(label),
+            },
+        );
+        is
+    }
+
+    /// Whether exploring has taken or cost enough.
+    fn is_enough(&self, now: f64) -> Option<Cut> {
+        if now - self.explored_since > LONGEST {
+            return Some(Cut::Time);
+        }
+        let job = self.job_time(now).map_or(USUAL_JOB, Seconds::get).max(now);
+        let share = self.load.cost_share(&Sum::default(), Seconds::new(job))?;
+        (share > self.terms.budget).then_some(Cut::Budget)
+    }
+
+    /// The next place to try, or the end of it.
+    pub(super) fn next(&mut self, now: f64) {
+        self.account(now);
+        if let Some(remembered) = self.load.remembered {
+            if remembered.place != self.reference() && remembered.place < self.terms.labels.len() {
+                return self.set(now, remembered.place, Task::Try);
+            }
+            self.load.remembered = None;
+        }
+        if let Some(cut) = self.is_enough(now) {
+            self.say(now, Notice::Cut(cut));
+            return self.conclude(now);
+        }
+        match self.load.strategy().ask() {
+            Ask::Evaluate(place) if place < self.terms.space.places().len() => {
+                self.set(now, place, Task::Try);
+            }
+            _ => match self.load.next_check(&self.terms) {
+                Some(place) => self.set(now, place, Task::Check),
+                None => self.conclude(now),
+            },
+        }
+    }
+
+    /// Takes the strategy's answer, if it is better than the reference.
+    pub(super) fn conclude(&mut self, now: f64) {
+        let reference = self.reference();
+        let (place, regret) = match self.load.strategy().answer() {
+            Some(answer) => (answer.place, answer.expected_regret),
+            None => {
+                if !self.terms.question.limits.is_empty() {
+                    self.say(now, Notice::OutsideLimits);
+                }
+                (reference, None)
+            }
+        };
+        let gain = self.load.gain_at(&self.terms, place);
+        let is_worth_it =
+            gain.is_none_or(|gain| gain > self.load.nothing()) && place < self.terms.labels.len();
+        let place = match is_worth_it {
+            true => place,
+            false => reference,
+        };
+        self.load.choose(place, regret);
+        self.set(now, place, Task::Hold);
+    }
+}

@@ -1,0 +1,133 @@
+//! A choice that is held and watched.
+
+use sweetspot_quantity::{Ratio, Seconds};
+
+use super::super::load::Load;
+use super::super::notice::Notice;
+use super::super::window::{Purpose, Window};
+use super::super::{Action, Remembered, Tuning};
+use super::{Holding, MOST_MOVES, Stage, Task, Tuner};
+
+/// By then a chip has warmed up.
+const WARM: f64 = 120.0;
+/// Windows in which a choice is watched.
+const HOLD: (f64, f64) = (3.0, 3.0);
+/// A held load that is so far off, in so many windows one after the other, is another one.
+const CHANGED: f64 = 0.05;
+const WINDOWS_OFF: usize = 2;
+
+impl Tuner {
+    pub(super) fn hold(&mut self, now: f64, holding: &Holding) {
+        let Some(place) = self.load.choice else {
+            return;
+        };
+        let Some(window) = self.cut(Purpose::Hold, place, (holding.from, HOLD.0, HOLD.1)) else {
+            return;
+        };
+        self.account(now);
+        let (power, rate) = (window.power.get(), window.items_per_second);
+        let mut next = Holding {
+            from: window.end.get(),
+            ..holding.clone()
+        };
+        let Some(usual) = holding.usual else {
+            self.load.hold(&window);
+            if !self.load.is_told {
+                if self.moves_on(now, place, &window) {
+                    return;
+                }
+                self.load.is_told = true;
+                let nothing_better = place == self.reference();
+                let label = self.label(place);
+                self.say(
+                    now,
+                    Notice::Holds {
+                        label,
+                        nothing_better,
+                    },
+                );
+            }
+            self.actions.push(Action::Tell(Tuning::Settled));
+            next.usual = Some((power, rate));
+            self.stage = Stage::Holding(next);
+            return;
+        };
+        let off = |now: f64, usual: f64| now / usual - 1.0;
+        let of_power = off(power, usual.0);
+        let of_rate = rate.zip(usual.1).map(|(now, usual)| off(now, usual));
+        let is_off = of_power.abs() > CHANGED.max(4.0 * window.noise.energy)
+            || of_rate.is_some_and(|off| off.abs() > CHANGED.max(4.0 * window.noise.time));
+        next.off = if is_off { holding.off + 1 } else { 0 };
+        if next.off >= WINDOWS_OFF {
+            let notice = Notice::LoadChanged {
+                rate: of_rate.map(Ratio::new),
+                power: Ratio::new(of_power),
+            };
+            return self.again(now, notice, None);
+        }
+        if !is_off {
+            self.load.hold(&window);
+            // A chip warms up for minutes; a load changes at once.
+            let follow = |usual: f64, now: f64| usual + 0.1 * (now - usual);
+            let rate = usual.1.zip(rate).map(|(usual, now)| follow(usual, now));
+            next.usual = Some((follow(usual.0, power), rate));
+        }
+        self.stage = Stage::Holding(next);
+        let every = self.terms.retune_every.map(Seconds::get);
+        if every.is_some_and(|every| now - holding.since >= every) {
+            let gain = self.load.gain_at(&self.terms, place);
+            let remembered = gain.map(|gain| Remembered { place, gain });
+            return self.again(now, Notice::TimeToLookAgain, remembered);
+        }
+        if !self.load.rechecked && place != self.reference() && self.is_time_to_recheck(now) {
+            self.set(now, self.reference(), Task::Recheck);
+        }
+    }
+
+    /// Whether the chip is warm, and enough is left of the job to look at the reference again.
+    fn is_time_to_recheck(&self, now: f64) -> bool {
+        let found = self.load.found_at.unwrap_or(now);
+        let left = self.job_time(now).map_or(WARM, |job| job.get() - now);
+        now - found >= WARM && left >= WARM / 2.0
+    }
+
+    /// Whether the first window at a choice speaks for another one.
+    fn moves_on(&mut self, now: f64, place: usize, window: &Window) -> bool {
+        if place == self.reference() || self.load.moves >= MOST_MOVES {
+            return false;
+        }
+        self.load.tell(&self.terms, window);
+        let gain = self.load.gain_at(&self.terms, place);
+        let keeps = self.load.keeps_limits(&self.terms, place);
+        let answer = self.load.strategy().answer();
+        let better = match answer {
+            _ if gain.is_some_and(|gain| gain <= self.load.nothing()) => self.reference(),
+            Some(answer) if answer.place < self.terms.labels.len() => answer.place,
+            None if !keeps => self.reference(),
+            _ => place,
+        };
+        if let Some(answer) = answer.filter(|answer| answer.place == place) {
+            self.load.choose(place, answer.expected_regret);
+        }
+        if better == place {
+            return false;
+        }
+        self.load.moves += 1;
+        self.load
+            .choose(better, answer.and_then(|answer| answer.expected_regret));
+        self.set(now, better, Task::Hold);
+        true
+    }
+
+    /// Begins again, at the reference.
+    pub(super) fn again(&mut self, now: f64, notice: Notice, remembered: Option<Remembered>) {
+        self.say(now, notice);
+        self.account(now);
+        let phase = self.load.phase.clone();
+        let load = Load::new(&self.terms, phase, remembered);
+        self.watch.forget_noise();
+        let before = std::mem::replace(&mut self.load, load);
+        self.past.push(before.tuned(&self.terms));
+        self.set(now, self.reference(), Task::Reference);
+    }
+}

@@ -1,0 +1,87 @@
+//! Power of a job over time, with the windows in which it was tuned.
+
+use sweetspot_control::tune::{Purpose, Window};
+use sweetspot_session::TunedJob;
+
+use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Rule, Ruler};
+use super::timeline::thinned;
+
+/// The power of a tuned job over time, and its windows.
+pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
+    let power = job.power.iter().map(|(at, power)| (at.get(), power.get()));
+    let power: Vec<(f64, f64)> = power.collect();
+    if power.len() < 2 {
+        return None;
+    }
+    let mut lines = vec![Line {
+        label: String::new(),
+        hue: Hue::GREY,
+        dots: thinned(&power, 1.0, "Power [W]"),
+        look: Look::Band,
+    }];
+    lines.extend(windows(job));
+    let found = job.tuned.loads.iter().filter_map(|load| {
+        Some(Rule {
+            upright: true,
+            at: load.found_at?.get(),
+            label: job.labels[load.choice?].clone(),
+            hue: Hue::CHOICE,
+        })
+    });
+    Some(Figure {
+        id: "tuning".to_owned(),
+        title: "Power while the job was tuned".to_owned(),
+        caption: format!(
+            "{}, all GPUs together. Blue: the reference; orange: settings that were tried; green: the choice. A window is a line from its begin to its end.",
+            job.workload
+        ),
+        charts: vec![Chart {
+            title: "Power [W]".to_owned(),
+            x: Ruler::from_zero("Time [s]"),
+            y: Ruler::from_zero("Power [W]"),
+            lines,
+            rules: found.collect(),
+            wide: true,
+            ..Chart::default()
+        }],
+    })
+}
+
+/// A line for each window; those that hold a choice follow each other and are one.
+fn windows(job: &TunedJob) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut held: Option<usize> = None;
+    for window in &job.tuned.windows {
+        let dots = ends(job, window);
+        if window.purpose == Purpose::Hold && held == Some(window.place) {
+            if let Some(line) = lines.last_mut() {
+                line.dots.extend(dots);
+            }
+            continue;
+        }
+        held = (window.purpose == Purpose::Hold).then_some(window.place);
+        lines.push(Line {
+            label: String::new(),
+            hue: match window.purpose {
+                Purpose::Reference => Hue::of(0),
+                Purpose::Explore => Hue::of(1),
+                Purpose::Hold => Hue::CHOICE,
+            },
+            dots: dots.to_vec(),
+            look: Look::Plain,
+        });
+    }
+    lines
+}
+
+fn ends(job: &TunedJob, window: &Window) -> [Dot; 2] {
+    let rate = window
+        .items_per_second
+        .map_or(String::new(), |rate| format!("\n{rate:.1} items/s"));
+    [window.begin, window.end].map(|at| Dot {
+        x: at.get(),
+        y: window.power.get(),
+        span: None,
+        text: format!("{}\n{:.0}{rate}", job.labels[window.place], window.power),
+    })
+}

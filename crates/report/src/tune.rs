@@ -1,0 +1,233 @@
+//! What `tune` came to, for people.
+
+use sweetspot_control::tune::{
+    Cost, Purpose, Share, TunedLoad, WAYS_TO_TELL_PROGRESS, Window, needs_progress,
+};
+use sweetspot_session::TunedJob;
+
+use crate::table::Rows;
+
+/// For a terminal.
+pub fn tuning_text(job: &TunedJob) -> String {
+    text(job, Rows::terminal)
+}
+
+/// For a document.
+pub fn tuning_markdown(job: &TunedJob) -> String {
+    text(job, Rows::markdown)
+}
+
+fn text(job: &TunedJob, draw: fn(&Rows) -> String) -> String {
+    let mut parts = vec![title(job)];
+    let rows = rows(job);
+    if !rows.rows().is_empty() {
+        parts.push(draw(&rows));
+    }
+    let many = job.tuned.loads.len() > 1;
+    for (number, load) in job.tuned.loads.iter().enumerate() {
+        let mut lines = load_lines(job, load);
+        if many && !lines.is_empty() {
+            lines.insert(0, format!("Load {}{}:", number + 1, phase(load)));
+        }
+        if !lines.is_empty() {
+            parts.push(lines.join("\n"));
+        }
+    }
+    parts.extend(whole(job));
+    parts.push(ending(job));
+    parts.join("\n\n") + "\n"
+}
+
+fn title(job: &TunedJob) -> String {
+    let device = &job.devices[0];
+    let gpus = match job.devices.len() {
+        1 => device.name.clone(),
+        count => format!("{count} x {}", device.name),
+    };
+    let simulated = match device.backend.as_str() {
+        "sim" => " (simulated)",
+        _ => "",
+    };
+    let limits = job.question.limits.iter();
+    let limits: String = limits.map(|limit| format!(", {limit}")).collect();
+    format!(
+        "{}\non {gpus}{simulated}, {} tuned for {}{limits} by {}",
+        job.workload, job.knob, job.question.objective, job.strategy
+    )
+}
+
+/// Those windows that say something new: not every one in which a choice was held.
+fn rows(job: &TunedJob) -> Rows {
+    let mut rows = Rows::new(&[
+        "Window",
+        "Setting",
+        "From\n[s]",
+        "Time\n[s]",
+        "Power\n[W]",
+        "Items\n[1/s]",
+        "Energy\n[J/item]",
+        "Δ time\n[%]",
+        "Δ energy\n[%]",
+    ])
+    .with_texts(2);
+    let mut reference: Option<&Window> = None;
+    let mut held = None;
+    for window in &job.tuned.windows {
+        if window.purpose == Purpose::Hold && held == Some(window.place) {
+            continue;
+        }
+        held = (window.purpose == Purpose::Hold).then_some(window.place);
+        if window.purpose == Purpose::Reference {
+            reference = Some(window);
+        }
+        rows.push(row(job, window, reference));
+    }
+    rows
+}
+
+fn row(job: &TunedJob, window: &Window, reference: Option<&Window>) -> Vec<String> {
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or(String::new(), |value| format!("{value:.digits$}"))
+    };
+    let per_item = |window: &Window| {
+        let time = window.time_per_item()?.get();
+        Some((time, window.energy_per_item()?.get()))
+    };
+    let own = per_item(window);
+    let other = match window.purpose {
+        Purpose::Reference => None,
+        _ => reference.and_then(per_item),
+    };
+    let off = |of: fn((f64, f64)) -> f64| {
+        let (own, other) = own.zip(other)?;
+        Some((of(own) / of(other) - 1.0) * 100.0)
+    };
+    let signed = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:+.1}"));
+    let energy = own.map(|(_, energy)| energy);
+    let digits = energy.map_or(3, |energy| if energy < 0.1 { 4 } else { 3 });
+    vec![
+        match window.purpose {
+            Purpose::Reference => "reference",
+            Purpose::Explore => "tried",
+            Purpose::Hold => "held",
+        }
+        .to_owned(),
+        job.labels[window.place].clone(),
+        format!("{:.1}", window.begin.get()),
+        format!("{:.1}", window.time().get()),
+        format!("{:.1}", window.power.get()),
+        number(window.items_per_second, 1),
+        number(energy, digits),
+        signed(off(|values| values.0)),
+        signed(off(|values| values.1)),
+    ]
+}
+
+fn phase(load: &TunedLoad) -> String {
+    load.phase
+        .as_ref()
+        .map_or(String::new(), |name| format!(" (phase '{name}')"))
+}
+
+fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (Some(choice), Some(found)) = (load.choice, load.found_at) else {
+        return lines;
+    };
+    let label = &job.labels[choice];
+    let after = load.steady_since.map_or(String::new(), |since| {
+        format!(", {:.0} after the load was steady", found - since)
+    });
+    lines.push(match choice == job.reference {
+        true => format!("Choice: {label}, the reference: nothing that was tried is better{after}."),
+        false => format!(
+            "Choice: {label}{after}, after {} windows.",
+            load.evaluations
+        ),
+    });
+    if let Some(regret) = load.expected_regret {
+        lines.push(format!(
+            "It is expected to be within {:.1} % of the best setting.",
+            (regret * 100.0).max(0.1)
+        ));
+    }
+    if let Some(claim) = load.claim.filter(|_| choice != job.reference) {
+        lines.push(format!(
+            "Item for item, against {}: energy {}, time {}.",
+            job.labels[job.reference],
+            share(claim.energy_saved, -1.0),
+            share(claim.time_lost, 1.0)
+        ));
+    }
+    if let Some(cost) = load.cost {
+        let other = load
+            .cost_against_choice
+            .filter(|_| choice != job.reference)
+            .map_or(String::new(), |other| {
+                format!("; {} beyond the same items at {label}", amount(other))
+            });
+        lines.push(format!(
+            "Exploring cost {} beyond the same items at the reference{other}.",
+            amount(cost)
+        ));
+    }
+    lines
+}
+
+/// A share as a signed percentage with its interval.
+fn share(share: Share, sign: f64) -> String {
+    let (a, b) = (sign * share.low.get(), sign * share.high.get());
+    format!(
+        "{:+.1} % ({:+.1} to {:+.1} %)",
+        sign * share.value.get() * 100.0,
+        a.min(b) * 100.0,
+        a.max(b) * 100.0
+    )
+}
+
+fn amount(cost: Cost) -> String {
+    format!("{:+.1} s and {:+.0} J", cost.time.get(), cost.energy.get())
+}
+
+fn whole(job: &TunedJob) -> Option<String> {
+    let (claim, saved) = (job.tuned.whole?, job.tuned.energy_saved?);
+    let moved = job
+        .tuned
+        .loads
+        .iter()
+        .any(|load| load.choice.is_some_and(|choice| choice != job.reference));
+    moved.then(|| {
+        let verb = match saved.get() < 0.0 {
+            true => "more than",
+            false => "less than",
+        };
+        format!(
+            "Since the load was steady, exploring included: {:.1} {verb} at the reference, energy {}, time {}.",
+            sweetspot_quantity::Joules::new(saved.get().abs()),
+            share(claim.energy_saved, -1.0),
+            share(claim.time_lost, 1.0)
+        )
+    })
+}
+
+fn ending(job: &TunedJob) -> String {
+    let mut done = format!("The job took {:.1}", job.time);
+    if let Some(energy) = job.energy {
+        done += &format!(" and {energy:.1}");
+    }
+    if let Some(items) = job.items {
+        done += &format!(" for {items:.0} items");
+    }
+    done.push('.');
+    match &job.tuned.gave_up {
+        Some(why) => format!("Not tuned: {why}.\n{done}"),
+        None if job.items.is_none() && needs_progress(&job.question) => format!(
+            "Not tuned: no progress was heard of, and the objective {} needs it: {WAYS_TO_TELL_PROGRESS}.\n{done}",
+            job.question.objective
+        ),
+        None if job.tuned.ended_early => format!(
+            "The job ended before a setting was found: it needs about a minute of steady work.\n{done}"
+        ),
+        None => done,
+    }
+}
