@@ -232,7 +232,8 @@ impl Robust {
         let fits = |index: &usize| self.predicted_fits(*index, bounds, 1.0);
         let next = (top + 1..=wanted).rev().find(fits).or_else(|| {
             let next = top + 1;
-            self.predicted_fits(next, bounds, DOUBT).then_some(next)
+            let may_fit = self.predicted_fits(next, bounds, DOUBT) || self.may_fit(next, bounds);
+            may_fit.then_some(next)
         })?;
         self.stride = (self.stride * 2).min(self.rungs.len());
         Some(next)
@@ -262,6 +263,16 @@ impl Robust {
         }
         let power = self.predicted_power(index);
         power.is_none_or(|power| power <= bounds.cap * doubt)
+            && self.predicted_time_fits(index, bounds)
+    }
+
+    /// Where power grows with the batch size rather than with its logarithm, the straight line over the
+    /// logarithm says too much of what lies below a size that broke the cap.
+    fn may_fit(&self, index: usize, bounds: &Bounds) -> bool {
+        let power = predict(&self.rungs, |at| self.sizes[at], index, |rung| rung.power);
+        let is_between = self.rungs[index + 1..].iter().any(|rung| rung.seen);
+        is_between
+            && power.is_some_and(|power| power <= bounds.cap)
             && self.predicted_time_fits(index, bounds)
     }
 
