@@ -126,19 +126,23 @@ def answer(network, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", default="resnet50", help="a classifier of torchvision [resnet50]")
-    parser.add_argument("--seconds", type=float, default=10, help="how long to serve [10]")
+    parser.add_argument("--seconds", type=float, default=10, help="how long to serve, with each --batch [10]")
     parser.add_argument("--arrivals", default="closed", help="closed or poisson:RATE, requests a second [closed]")
-    parser.add_argument("--batch", type=int, help="always this batch size, whatever the tool asks for")
+    parser.add_argument("--batch", help="always this batch size, whatever the tool asks for; or several with commas")
     parser.add_argument("--device", default="cuda", help="cuda or cpu [cuda]")
     args = parser.parse_args()
-    if args.batch is not None and args.batch < 1 or args.seconds <= 0:
+    try:
+        fixed = [int(size) for size in args.batch.split(",")] if args.batch else []
+    except ValueError:
+        sys.exit("serve.py: --batch %s: whole numbers with commas between are needed" % args.batch)
+    if any(size < 1 for size in fixed) or args.seconds <= 0:
         sys.exit("serve.py: --batch and --seconds must be above 0")
     if args.device == "cuda" and not torch.cuda.is_available():
         sys.exit("serve.py: PyTorch sees no GPU here: use --device cpu to try the program")
 
     torch.backends.cudnn.benchmark = False
     network = Network(args.network, args.device)
-    for size in [args.batch] if args.batch else WARM_UP:
+    for size in fixed or WARM_UP:
         try:
             network.first(size)
         except torch.cuda.OutOfMemoryError:
@@ -146,9 +150,9 @@ def main():
             break
     requests = Requests(args.arrivals)
     begun, served, latencies, told = time.perf_counter(), 0, [], 0.0
-    while time.perf_counter() - begun < args.seconds:
+    while (turn := int((time.perf_counter() - begun) / args.seconds)) < max(len(fixed), 1):
         size = sweetspot.batch_size(default=USUAL_BATCH)  # for hold: ask before each batch
-        came = requests.take(args.batch or size)
+        came = requests.take(fixed[turn] if fixed else size)
         if not came:
             time.sleep(0.0002)
             continue
