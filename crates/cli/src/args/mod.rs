@@ -1,5 +1,6 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
+mod fit;
 mod measure;
 mod network;
 mod report;
@@ -13,6 +14,7 @@ mod sweep;
 
 use clap::{Parser, Subcommand};
 
+pub use fit::FitArgs;
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
 pub use report::{CompareArgs, FigureArgs, ReportArgs};
@@ -39,6 +41,7 @@ pub struct Cli {
 pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
+    Fit(FitArgs),
     Reproduce(ReproduceArgs),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),
