@@ -39,3 +39,11 @@ fn of_network() {
         file!["snapshots/help-network.txt"].raw()
     );
 }
+
+#[test]
+fn of_fit() {
+    assert_data_eq!(
+        help(&["fit", "--help"]),
+        file!["snapshots/help-fit.txt"].raw()
+    );
+}

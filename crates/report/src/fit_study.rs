@@ -20,7 +20,7 @@ pub fn fit_study_text(axes: &[Axis], fitted: &FittedStudy) -> String {
         false => format!("caps {} to {}, default {}", cap.min, cap.max, cap.default),
     };
     let title = format!(
-        "{} on {} ({caps}, clock {}): {} parameters fitted to {} times and energies",
+        "{}\non {}, {caps}, clock {}\n{} parameters fitted to {} times and energies",
         fitted.workload.network,
         gpu.name,
         gpu.core.default,
@@ -33,14 +33,18 @@ pub fn fit_study_text(axes: &[Axis], fitted: &FittedStudy) -> String {
         errors(fitted),
     ];
     parts.push(best(axes, fitted).terminal());
-    let notes = fitted
-        .notes
-        .iter()
-        .map(|note| wrapped(&format!("Note: {note}."), 2));
-    let notes: Vec<String> = notes.collect();
-    if !notes.is_empty() {
-        parts.push(notes.join("\n"));
-    }
+    let tried = format!(
+        "Tried in the study: {}. Beyond that the profile is physics alone.",
+        fitted.tried
+    );
+    let notes = fitted.notes.iter().map(|note| format!("Note: {note}."));
+    let last: Vec<String> = std::iter::once(tried).chain(notes).collect();
+    parts.push(
+        last.iter()
+            .map(|line| wrapped(line, 2))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     parts.join("\n\n") + "\n"
 }
 
@@ -161,6 +165,7 @@ pub fn fit_study_json(study: &str, fitted: &FittedStudy) -> Value {
         "errors": errors(&fitted.errors),
         "best": best,
         "assumed": fitted.assumed,
+        "tried": fitted.tried,
         "notes": fitted.notes,
     });
     if let (Value::Object(map), Some(left_out)) = (&mut document, &fitted.left_out) {

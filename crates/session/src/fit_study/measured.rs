@@ -1,7 +1,7 @@
 //! What a study says about its GPU and workload: one point for each configuration that ended well.
 
 use sweetspot_device::{Descriptor, Settings};
-use sweetspot_quantity::{Joules, Ratio, Seconds};
+use sweetspot_quantity::{Joules, Quantity, Ratio, Seconds};
 use sweetspot_sim::{Mode, PhaseShare};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, BATCH, Configuration, EnergyOf, Point, Status, Study};
@@ -48,6 +48,8 @@ pub struct MeasuredStudy {
     pub too_large: Option<u64>,
     /// Whether the batch size is the study's own and not made up.
     pub batch_known: bool,
+    /// What was tried, in words; beyond it the profile is physics alone.
+    pub tried: String,
     /// What the user should know.
     pub notes: Vec<String>,
 }
@@ -104,12 +106,6 @@ pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
         return Err(StudyFitError::OneConfiguration);
     }
     let (points, batch_known) = points(study, &with_energy, &mut notes)?;
-    if !points
-        .iter()
-        .any(|point| point.settings != points[0].settings)
-    {
-        notes.push("every run was at the same cap and clocks: what the profile says of others is an assumption".to_owned());
-    }
     let workload = &study.subject.workload;
     let reference = |point: &&Point| point.configuration == study.reference.configuration;
     Ok(MeasuredStudy {
@@ -124,6 +120,7 @@ pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
         noise: noise(&with_energy),
         too_large: too_large(&all),
         batch_known,
+        tried: tried(&points),
         points,
         notes,
     })
@@ -170,7 +167,7 @@ fn varied(study: &Study, points: &[&Point]) -> Result<(), StudyFitError> {
         };
         let first = axis.text(&points[0].configuration);
         let differs = |point: &&Point| axis.text(&point.configuration) != first;
-        if name != BATCH && points.iter().any(|point| differs(&point)) {
+        if name != BATCH && points.iter().any(differs) {
             return Err(StudyFitError::Parameter(name.clone()));
         }
     }
@@ -255,6 +252,34 @@ fn points(
             }
         });
     Ok((all.collect(), largest.is_some()))
+}
+
+/// `power caps from 150 W to 300 W`, for each knob that was varied.
+fn tried(points: &[MeasuredPoint]) -> String {
+    fn span<Q: Quantity + std::fmt::Display>(
+        what: &str,
+        values: impl Iterator<Item = Option<Q>>,
+    ) -> Option<String> {
+        let mut values: Vec<Q> = values.flatten().collect();
+        values.sort_by(|a, b| a.base().total_cmp(&b.base()));
+        let (first, last) = (*values.first()?, *values.last()?);
+        (first < last).then(|| format!("{what} from {first} to {last}"))
+    }
+    let settings = || points.iter().map(|point| point.settings);
+    let mut batches: Vec<u64> = points.iter().map(|point| point.batch).collect();
+    batches.sort_unstable();
+    batches.dedup();
+    let spans = [
+        span("power caps", settings().map(|set| set.power_cap)),
+        span("core clocks", settings().map(|set| set.core_clock)),
+        span("memory clocks", settings().map(|set| set.memory_clock)),
+        match batches.as_slice() {
+            [first, .., last] => Some(format!("batch sizes from {first} to {last}")),
+            _ => None,
+        },
+    ];
+    let spans: Vec<String> = spans.into_iter().flatten().collect();
+    spans.join(", ")
 }
 
 fn mean_items(point: &Point) -> Option<f64> {

@@ -129,6 +129,8 @@ pub struct FittedStudy {
     pub left_out: Option<FitErrors>,
     /// Best settings.
     pub choices: Vec<FittedChoice>,
+    /// What was tried in the study, in words; beyond it the profile is physics alone.
+    pub tried: String,
     /// What the user should know.
     pub notes: Vec<String>,
 }
@@ -191,6 +193,7 @@ pub fn fit_study(study: &MeasuredStudy) -> Result<FittedStudy, StudyFitError> {
             .iter()
             .map(|what| (*what).to_owned())
             .collect(),
+        tried: study.tried.clone(),
         notes: study.notes.clone(),
     })
 }

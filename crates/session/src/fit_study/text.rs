@@ -35,6 +35,10 @@ pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
         "Assumed, because the study does not tell: {}, memory of a batch.",
         fitted.assumed.join(", ")
     ));
+    head.push(format!(
+        "Tried in the study: {}. Beyond that the profile is physics alone.",
+        fitted.tried
+    ));
     head.extend(fitted.notes.iter().map(|note| format!("Note: {note}.")));
     let plain = |line: &String| line.replace(char::is_control, " ");
     let mut text: String = head
