@@ -344,9 +344,13 @@ fn phases(points: &[&Point]) -> Vec<PhaseShare> {
 /// One line that is not too long.
 fn name(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let text: String = text.chars().map(plain).take(NAME).collect();
-    match text.trim() {
-        "" => "workload".to_owned(),
-        text => text.to_owned(),
+    let text: String = text.chars().map(plain).collect();
+    let text = text.trim();
+    if text.is_empty() {
+        return "workload".to_owned();
+    }
+    match text.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}...", text[..end].trim_end()),
+        None => text.to_owned(),
     }
 }
