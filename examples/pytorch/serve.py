@@ -31,7 +31,7 @@ WARM_UP = [1 << power for power in range(9)]
 class Network:
     """A torchvision network with random weights and the images that it is fed with."""
 
-    def __init__(self, name, device):
+    def __init__(self, name, device, graphs):
         known = torchvision.models.list_models(module=torchvision.models)
         if name not in known:
             sys.exit("serve.py: there is no network %s in torchvision; some are resnet50, mobilenet_v2, vgg16" % name)
@@ -41,8 +41,9 @@ class Network:
             or "googlenet" in name else torchvision.models.get_model(name, weights=None)
         self.model = model.eval().to(self.device, self.kind, memory_format=torch.channels_last)
         self.side = 299 if "inception" in name else 224
-        self.images = self._images(1)
-        self.known = set()
+        self.graphs = graphs and self.device.type == "cuda"
+        self.images = {}
+        self.runs = {}
 
     def _images(self, count):
         images = torch.randn(count, 3, self.side, self.side, device=self.device, dtype=self.kind)
@@ -50,19 +51,47 @@ class Network:
 
     def run(self, size):
         """Answers a batch; returns when the answers are here."""
-        if size > len(self.images):
-            self.images = self._images(size)
-        return self.model(self.images[:size]).argmax(dim=1).cpu()
+        return self.runs[size]().cpu()
 
     def first(self, size):
-        """A size that comes for the first time is tried once before it is timed."""
-        if size not in self.known:
-            self.run(size)
-            self.known.add(size)
+        """A size that comes for the first time is tried before it is timed, and kept as a graph where that works: one
+        call starts all its kernels, and the host is not what is waited for."""
+        if size in self.runs:
+            return
+        images = self._images(size)
+        answers = lambda: self.model(images).argmax(dim=1)
+        answers().cpu()
+        if self.graphs:
+            try:
+                answers = self._graph(answers)
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except RuntimeError as error:
+                self.graphs = False
+                print("serve.py: no CUDA graphs here: %s" % str(error).splitlines()[0], file=sys.stderr)
+        self.images[size], self.runs[size] = images, answers
+
+    def _graph(self, answers):
+        beside = torch.cuda.Stream()
+        beside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(beside):
+            for _ in range(3):
+                answers()
+        torch.cuda.current_stream().wait_stream(beside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = answers()
+
+        def replay():
+            graph.replay()
+            return result
+
+        return replay
 
     def smaller(self, size):
         """Room for a smaller batch, after one that did not fit."""
-        self.images = self.images[:1].clone(memory_format=torch.channels_last)
+        for known in [known for known in self.runs if known >= size]:
+            del self.runs[known], self.images[known]
         torch.cuda.empty_cache()
         return max(size // 2, 1)
 
@@ -130,6 +159,7 @@ def main():
     parser.add_argument("--arrivals", default="closed", help="closed or poisson:RATE, requests a second [closed]")
     parser.add_argument("--batch", help="always this batch size, whatever the tool asks for; or several with commas")
     parser.add_argument("--device", default="cuda", help="cuda or cpu [cuda]")
+    parser.add_argument("--no-graphs", action="store_true", help="start every kernel by itself")
     args = parser.parse_args()
     try:
         fixed = [int(size) for size in args.batch.split(",")] if args.batch else []
@@ -141,7 +171,7 @@ def main():
         sys.exit("serve.py: PyTorch sees no GPU here: use --device cpu to try the program")
 
     torch.backends.cudnn.benchmark = False
-    network = Network(args.network, args.device)
+    network = Network(args.network, args.device, not args.no_graphs)
     for size in fixed or WARM_UP:
         try:
             network.first(size)

@@ -23,7 +23,7 @@ use crate::measure::not_measured;
 use crate::run::{guard_program, read_only};
 
 /// A program takes its time to load: longer than it takes to ask once it serves.
-const PATIENCE: Seconds = Seconds::new(30.0);
+const PATIENCE: Seconds = Seconds::new(60.0);
 
 pub fn run(args: HoldArgs) -> Result<ExitCode> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {

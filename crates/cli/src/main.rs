@@ -5,6 +5,7 @@ mod ask;
 mod child;
 mod compare;
 mod export;
+mod fit;
 mod hold;
 mod measure;
 mod network;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Sweep(args) => sweep::run(args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Fit(args) => fit::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::SimWorkload(args) => sim_workload::run(&args),
         Command::Measure(args) => measure::run(*args),

@@ -55,3 +55,11 @@ fn of_tune() {
         file!["snapshots/help-tune.txt"].raw()
     );
 }
+
+#[test]
+fn of_fit() {
+    assert_data_eq!(
+        help(&["fit", "--help"]),
+        file!["snapshots/help-fit.txt"].raw()
+    );
+}

@@ -10,6 +10,7 @@ mod deviations;
 mod devices;
 mod figure;
 mod fit;
+mod fit_study;
 mod groups;
 mod hold;
 mod hold_json;
@@ -45,6 +46,7 @@ pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show, 
 #[cfg(feature = "png")]
 pub use figure::{PngError, figure_png};
 pub use fit::fit_text;
+pub use fit_study::{fit_study_json, fit_study_text};
 pub use groups::{Grouped, Grouping, GroupingError, grouped};
 pub use hold::{held_figure, held_text, latency_text, setting_text};
 pub use hold_json::held_json;

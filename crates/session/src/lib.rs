@@ -12,6 +12,7 @@ mod devices;
 mod doctor;
 mod error;
 mod fit;
+mod fit_study;
 mod gpus;
 mod lease;
 mod network;
@@ -33,6 +34,10 @@ pub use error::SessionError;
 pub use fit::{
     FitError, FitRequest, FittedRow, FittedWorkload, MeasuredRow, RowChoice, RowsError,
     fit_workload, measured_rows, predict, workload_text,
+};
+pub use fit_study::{
+    Errors, FitErrors, FittedChoice, FittedPoint, FittedStudy, MeasuredPoint, MeasuredStudy,
+    StudyFitError, fit_study, measured_study, profile_text,
 };
 pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use lease::{GuardProgram, pass_signal};

@@ -439,3 +439,41 @@ fn forms_of_a_workload_are_refused_with_line_and_key() {
         assert!(message.contains(expected), "{message}\n  wanted {expected}");
     }
 }
+
+/// The tables of a profile, put below a table of their own.
+fn below(section: &str, text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let inner = line.trim_start_matches('[');
+        match line.len() - inner.len() {
+            0 => line.to_owned(),
+            brackets => format!("{}{section}.{inner}", "[".repeat(brackets)),
+        }
+    });
+    format!("[{section}]\n{}\n", lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn a_gpu_and_a_workload_may_share_a_file() {
+    let gpu = below("gpu", V100);
+    let workload =
+        below("workload", RESNET50).replace("tesla_v100_sxm2_16gb", "Tesla V100-SXM2-16GB");
+    let both = format!("{gpu}\n{workload}");
+    assert_eq!(parse_gpu("my.toml", &both), parse_gpu("v100.toml", V100));
+    let found = parse_workload("my.toml", &both).unwrap();
+    // The file's own GPU is found by the file's name; others stay as they are.
+    let names: Vec<&str> = found.on.iter().map(|on| on.gpu.as_str()).collect();
+    assert_eq!(names, ["my.toml", "quadro_rtx_6000"]);
+    let error = |text: &str| parse_gpu("my.toml", text).unwrap_err().to_string();
+    let idle = both.replace("idle = \"40 W\"", "idle = \"-4 W\"");
+    assert!(
+        error(&idle).contains("`gpu.power.idle`: -4 W is not possible"),
+        "{}",
+        error(&idle)
+    );
+    assert!(
+        error(&gpu).contains("missing key `workload`"),
+        "{}",
+        error(&gpu)
+    );
+    assert!(error(&format!("{both}\n[other]\n")).contains("unknown key `other`"));
+}

@@ -93,7 +93,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
     pub probe: Option<Seconds>,
 
-    /// A program that has not asked for its batch size after so long is told of [default: 30s].
+    /// A program that has not asked for its batch size after so long is told of [default: 60s].
     #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
     pub patience: Option<Seconds>,
 

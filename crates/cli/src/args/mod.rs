@@ -1,5 +1,6 @@
 //! The flags, their help, and nothing else: a file for each command, and what they share.
 
+mod fit;
 mod hold;
 mod measure;
 mod network;
@@ -16,6 +17,7 @@ mod tune;
 
 use clap::{Parser, Subcommand};
 
+pub use fit::FitArgs;
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 pub use measure::MeasureArgs;
 pub use network::{By, NetworkArgs};
@@ -45,6 +47,7 @@ pub struct Cli {
 pub enum Command {
     Sweep(Box<SweepArgs>),
     Simulate(SimulateArgs),
+    Fit(FitArgs),
     Reproduce(ReproduceArgs),
     SimWorkload(SimWorkloadArgs),
     Measure(Box<MeasureArgs>),

@@ -13,6 +13,9 @@ pub use error::{FitError, RowsError};
 pub use rows::{MeasuredRow, RowChoice, measured_rows};
 pub use text::workload_text;
 
+pub(crate) use model::phases;
+pub(crate) use text::{five_digits, lines, list, quoted, rounded, write_workload};
+
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, Mode, WorkloadProfile};

@@ -334,7 +334,7 @@ fn softened(deviation: f64, spread: f64) -> f64 {
     (square.sqrt() * LARGE + FORBIDDEN * too_much).copysign(deviation) / spread
 }
 
-fn phases(mode: Mode) -> Vec<PhaseShare> {
+pub(crate) fn phases(mode: Mode) -> Vec<PhaseShare> {
     let phase = |name: &str, share: f64| PhaseShare {
         name: name.to_owned(),
         core: Ratio::new(share),

@@ -8,7 +8,7 @@ use sweetspot_sim::WorkloadProfile;
 use super::FittedWorkload;
 
 /// Five digits are more than any row has.
-fn five_digits(value: f64) -> f64 {
+pub(crate) fn five_digits(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;
     }
@@ -17,7 +17,7 @@ fn five_digits(value: f64) -> f64 {
 }
 
 /// The profile with the digits that its text has.
-pub(super) fn rounded(mut profile: WorkloadProfile) -> WorkloadProfile {
+pub(crate) fn rounded(mut profile: WorkloadProfile) -> WorkloadProfile {
     profile.half_speed_batch = five_digits(profile.half_speed_batch);
     profile.memory.per_item = Bytes::new(five_digits(profile.memory.per_item.get()));
     for on in &mut profile.on {
@@ -44,29 +44,35 @@ pub fn workload_text(fitted: &FittedWorkload) -> String {
          # and every other key that is not named there.\n",
         fitted.values, fitted.parameters
     );
+    write_workload(&mut text, profile, "");
+    text
+}
+
+/// The keys of a workload, its tables below `section`: nothing, or `workload.`.
+pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, section: &str) {
     let head = [
         ("network", quoted(&profile.network)),
         ("mode", quoted(mode(profile))),
         ("batch", profile.batch.to_string()),
         ("half_speed_batch", decimal(profile.half_speed_batch)),
     ];
-    lines(&mut text, &head);
+    lines(text, &head);
     if !profile.fitted.is_empty() {
-        lines(&mut text, &[("fitted", list(&profile.fitted))]);
+        lines(text, &[("fitted", list(&profile.fitted))]);
     }
-    text += "\n[memory]\n";
+    *text += &format!("\n[{section}memory]\n");
     let memory = &profile.memory;
     lines(
-        &mut text,
+        text,
         &[
             ("fixed", quoted(memory.fixed)),
             ("per_item", quoted(memory.per_item)),
         ],
     );
     for phase in &profile.phases {
-        text += "\n[[phase]]\n";
+        *text += &format!("\n[[{section}phase]]\n");
         lines(
-            &mut text,
+            text,
             &[
                 ("name", quoted(&phase.name)),
                 ("core", quoted(phase.core)),
@@ -75,24 +81,26 @@ pub fn workload_text(fitted: &FittedWorkload) -> String {
         );
     }
     for on in &profile.on {
-        text += "\n[[on]]\n";
-        lines(
-            &mut text,
-            &[
-                ("gpu", quoted(&on.gpu)),
-                ("fitted", list(&on.fitted)),
-                ("items", on.items.to_string()),
-                ("host", quoted(on.host)),
-                ("launch", quoted(on.launch)),
-                ("core", quoted(on.core)),
-                ("memory", quoted(on.memory)),
-                ("memory_per_batch", quoted(on.memory_per_batch)),
-                ("switching", quoted(on.switching)),
-                ("memory_activity", quoted(on.memory_activity)),
-            ],
-        );
+        *text += &format!("\n[[{section}on]]\n");
+        let mut keys = vec![
+            ("gpu", quoted(&on.gpu)),
+            ("fitted", list(&on.fitted)),
+            ("items", on.items.to_string()),
+        ];
+        if on.host_per_batch > Seconds::ZERO {
+            keys.push(("host_per_batch", quoted(on.host_per_batch)));
+        }
+        keys.extend([
+            ("host", quoted(on.host)),
+            ("launch", quoted(on.launch)),
+            ("core", quoted(on.core)),
+            ("memory", quoted(on.memory)),
+            ("memory_per_batch", quoted(on.memory_per_batch)),
+            ("switching", quoted(on.switching)),
+            ("memory_activity", quoted(on.memory_activity)),
+        ]);
+        lines(text, &keys);
     }
-    text
 }
 
 fn mode(profile: &WorkloadProfile) -> &'static str {
@@ -102,7 +110,7 @@ fn mode(profile: &WorkloadProfile) -> &'static str {
     }
 }
 
-fn lines(text: &mut String, keys: &[(&str, String)]) {
+pub(crate) fn lines(text: &mut String, keys: &[(&str, String)]) {
     for (key, value) in keys {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{key} = {value}");
@@ -110,7 +118,7 @@ fn lines(text: &mut String, keys: &[(&str, String)]) {
 }
 
 /// A TOML string. Names come from files and flags: quotes, backslashes and control characters are escaped.
-fn quoted(value: impl std::fmt::Display) -> String {
+pub(crate) fn quoted(value: impl std::fmt::Display) -> String {
     let mut text = String::from("\"");
     for c in value.to_string().chars() {
         match c {
@@ -124,7 +132,7 @@ fn quoted(value: impl std::fmt::Display) -> String {
     text + "\""
 }
 
-fn list(names: &[String]) -> String {
+pub(crate) fn list(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(quoted).collect();
     format!("[{}]", names.join(", "))
 }

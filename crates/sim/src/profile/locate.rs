@@ -37,6 +37,12 @@ impl<'a> Document<'a> {
         Ok(Self { file, text, table })
     }
 
+    /// Whether there is a table of this name at the top.
+    pub fn has_table(&self, name: &str) -> bool {
+        let mut keys = self.table.get_ref().iter();
+        keys.any(|(key, value)| key.get_ref() == name && value.get_ref().is_table())
+    }
+
     /// A key or value that does not fit the profile's form.
     pub fn refused(&self, error: &toml::de::Error) -> ProfileError {
         let span = error.span();

@@ -15,6 +15,7 @@ pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
 pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};
 
 use locate::Document;
+use serde::Deserialize;
 
 /// A value that cannot be, and what could.
 struct Problem {
@@ -38,6 +39,10 @@ trait Profile: serde::de::DeserializeOwned {
 
 fn parse<P: Profile>(file: &str, text: &str) -> Result<P, ProfileError> {
     let document = Document::new(file, text)?;
+    read(&document, text)
+}
+
+fn read<P: Profile>(document: &Document<'_>, text: &str) -> Result<P, ProfileError> {
     let profile: P = toml::from_str(text).map_err(|error| document.refused(&error))?;
     profile
         .check()
@@ -45,14 +50,55 @@ fn parse<P: Profile>(file: &str, text: &str) -> Result<P, ProfileError> {
     Ok(profile)
 }
 
+/// A GPU and a workload in one file, as a study of both is fitted.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    gpu: GpuProfile,
+    workload: WorkloadProfile,
+}
+
+impl Profile for Pair {
+    fn check(&self) -> Result<(), Problem> {
+        let inside = |section: &'static str| {
+            move |found: Problem| problem(format!("{section}.{}", found.key), found.message)
+        };
+        self.gpu.check().map_err(inside("gpu"))?;
+        self.workload.check().map_err(inside("workload"))
+    }
+}
+
+/// Both profiles, where the file has the tables `gpu` and `workload`. The work on the file's own GPU is found by
+/// the file's name from then on, whatever other boards have the same product's name.
+fn pair(document: &Document<'_>, file: &str, text: &str) -> Result<Option<Pair>, ProfileError> {
+    if !document.has_table("gpu") && !document.has_table("workload") {
+        return Ok(None);
+    }
+    let mut pair: Pair = read(document, text)?;
+    for on in &mut pair.workload.on {
+        if on.gpu == pair.gpu.name {
+            file.clone_into(&mut on.gpu);
+        }
+    }
+    Ok(Some(pair))
+}
+
 /// Reads a GPU profile; `file` is its name in messages.
 pub fn parse_gpu(file: &str, text: &str) -> Result<GpuProfile, ProfileError> {
-    parse(file, text)
+    let document = Document::new(file, text)?;
+    match pair(&document, file, text)? {
+        Some(pair) => Ok(pair.gpu),
+        None => read(&document, text),
+    }
 }
 
 /// Reads a workload profile; `file` is its name in messages.
 pub fn parse_workload(file: &str, text: &str) -> Result<WorkloadProfile, ProfileError> {
-    parse(file, text)
+    let document = Document::new(file, text)?;
+    match pair(&document, file, text)? {
+        Some(pair) => Ok(pair.workload),
+        None => read(&document, text),
+    }
 }
 
 /// Reads a node profile; `file` is its name in messages.

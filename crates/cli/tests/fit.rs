@@ -1,0 +1,335 @@
+//! `sweetspot fit` as a user meets it: from a study to a profile, and from the profile to a study again.
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{sweetspot, text};
+use serde_json::Value;
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    let output = sweetspot(folder, args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    output
+}
+
+/// A sweep that keeps its study, as JSON.
+fn sweep(folder: &Path, args: &[&str]) -> Value {
+    let args = [&["sweep", "--export-json", "-"], args].concat();
+    serde_json::from_slice(&run(folder, &args).stdout).expect("nothing but JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// Follows the fitted study's best settings on the original's curve.
+fn assert_agree(original: &Value, fitted: &Value) {
+    assert_eq!(original["device"]["knobs"], fitted["device"]["knobs"]);
+    let points = |study: &Value| study["points"].as_array().unwrap().clone();
+    let (truth, twin) = (points(original), points(fitted));
+    assert_eq!(truth.len(), twin.len());
+    for objective in ["energy", "edp", "eds:1.5", "eds:2.0"] {
+        let value = |point: &Value| number(&point["objectives"][objective]);
+        let best = truth.iter().map(value).fold(f64::INFINITY, f64::min);
+        let chosen = twin
+            .iter()
+            .filter(|point| point["status"] == "ok")
+            .min_by(|a, b| value(a).total_cmp(&value(b)))
+            .unwrap();
+        let there = truth
+            .iter()
+            .find(|point| point["settings"] == chosen["settings"])
+            .unwrap();
+        let regret = value(there) / best - 1.0;
+        assert!(
+            regret < 0.01,
+            "{objective}: {regret} at {}",
+            chosen["settings"]
+        );
+    }
+}
+
+/// Sweeps, fits, sweeps the fit in the same way.
+fn there_and_back(gpu: &str, network: &[&str], axes: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let own = ["--simulate", gpu, "--study", "first"];
+    let original = sweep(folder, &[&own[..], network, axes].concat());
+    let output = run(
+        folder,
+        &[
+            "fit",
+            "first",
+            "-o",
+            "mine.toml",
+            "--export-json",
+            "fit.json",
+        ],
+    );
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Mean error: time 0."), "{shown}");
+    assert!(
+        shown.contains("Profile: mine.toml (the GPU and the workload)"),
+        "{shown}"
+    );
+    let fit: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("fit.json")).unwrap()).unwrap();
+    assert_eq!(fit["schema"], "sweetspot.fit/1");
+    for errors in [&fit["errors"], &fit["left_out"]] {
+        assert!(number(&errors["time"]["mean"]) < 0.01, "{fit}");
+        assert!(number(&errors["energy"]["mean"]) < 0.01, "{fit}");
+    }
+    let twin = [
+        "--simulate",
+        "mine.toml",
+        "--network",
+        "mine.toml",
+        "--study",
+        "second",
+    ];
+    assert_agree(&original, &sweep(folder, &[&twin[..], axes].concat()));
+}
+
+#[test]
+fn over_power_caps() {
+    there_and_back("v100", &["--network", "resnet50"], &[]);
+}
+
+#[test]
+fn over_core_clocks() {
+    there_and_back(
+        "tesla_p100",
+        &["--network", "vgg16", "--infer"],
+        &["--core-clock", "all"],
+    );
+}
+
+#[test]
+fn over_caps_and_batch_sizes() {
+    let axes = ["--power-cap", "150..300:25", "--axis", "batch=32,64,128"];
+    there_and_back("v100", &["--network", "vgg19"], &axes);
+}
+
+#[test]
+fn over_memory_clocks() {
+    let axes = ["--core-clock", "950..1950:200", "--memory-clock", "all"];
+    there_and_back("gtx_2080ti", &["--network", "resnet50"], &axes);
+}
+
+/// A command in real time, and its twin as a host for the same.
+#[test]
+fn of_a_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let simulate = ["simulate", "--gpu", "v100", "--"];
+    let sweep = [
+        program,
+        "sweep",
+        "--power-cap",
+        "150,200,250,300",
+        "--repeat",
+        "1",
+        "--settle",
+        "100ms",
+    ];
+    let job = [
+        "--study",
+        "first",
+        "--",
+        program,
+        "sim-workload",
+        "--network",
+        "vgg19",
+        "--items",
+        "128",
+    ];
+    run(folder, &[&simulate[..], &sweep, &job].concat());
+    let shown = text(
+        &run(
+            folder,
+            &[
+                "fit",
+                "first",
+                "-o",
+                "mine.toml",
+                "--export-json",
+                "fit.json",
+            ],
+        )
+        .stdout,
+    );
+    assert!(
+        shown.contains("caps 150 W to 300 W, default 300 W"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Note: the study knows of no batch size"),
+        "{shown}"
+    );
+    let fit: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("fit.json")).unwrap()).unwrap();
+    for objective in ["energy", "edp", "eds:1.5", "eds:2.0"] {
+        // Half a second a run, once each, on a busy machine: the choice is as good as that.
+        assert!(number(&fit["best"][objective]["regret"]) < 0.05, "{fit}");
+    }
+    let twin = [
+        "simulate",
+        "--gpu",
+        "mine.toml",
+        "--",
+        program,
+        "sim-workload",
+        "--network",
+        "mine.toml",
+        "--items",
+        "32",
+    ];
+    assert!(text(&run(folder, &twin).stdout).contains("done: 32 items"));
+}
+
+/// Times that no physics has: the middle batch is six times faster than both others.
+#[test]
+fn what_is_far_off_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let program = env!("CARGO_BIN_EXE_sweetspot");
+    let odd = "test {batch} = 2 && sleep 0.1 || sleep 0.6";
+    let simulate = ["simulate", "--gpu", "v100", "--", program];
+    let sweep = [
+        "sweep",
+        "--read-only",
+        "--axis",
+        "batch=1,2,3",
+        "--repeat",
+        "1",
+        "--settle",
+        "0s",
+        "--study",
+        "odd",
+    ];
+    run(
+        folder,
+        &[&simulate[..], &sweep, &["--", "sh", "-c", odd]].concat(),
+    );
+    let output = sweetspot(folder, &["fit", "odd", "-o", "odd.toml"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(
+        shown.contains("The profile is NOT near the study"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Note: the study knows of no progress"),
+        "{shown}"
+    );
+    assert!(folder.join("odd.toml").exists());
+}
+
+#[test]
+fn refused_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let v100 = [
+        "--simulate",
+        "v100",
+        "--network",
+        "resnet50",
+        "--repeat",
+        "1",
+    ];
+    sweep(
+        folder,
+        &[&v100[..], &["--power-cap", "300", "--study", "one"]].concat(),
+    );
+    sweep(
+        folder,
+        &[&v100[..], &["--power-cap", "150,300", "--study", "two"]].concat(),
+    );
+    let node = [
+        "--node",
+        "node_power_capping_2023",
+        "--network",
+        "xception",
+        "--repeat",
+        "1",
+    ];
+    sweep(
+        folder,
+        &[
+            &node[..],
+            &["--gpus", "1,8", "--energy-of", "node", "--study", "node"],
+        ]
+        .concat(),
+    );
+    let p100 = [
+        "--simulate",
+        "tesla_p100",
+        "--network",
+        "googlenet",
+        "--batch",
+        "16",
+        "--repeat",
+        "1",
+        "--core-clock",
+        "797,1328",
+    ];
+    let forms = ["--axis", "conv_algorithm=gemm,winograd", "--study", "forms"];
+    sweep(folder, &[&p100[..], &forms].concat());
+    for (args, expected) in [
+        (&["nothing"][..], "there is no study in nothing"),
+        (&["one"], "one configuration only"),
+        (&["node"], "the study counts the energy of a whole node"),
+        (
+            &["node", "--energy-of", "job-gpus"],
+            "one configuration only",
+        ),
+        (
+            &["forms"],
+            "varies conv_algorithm, which the simulator's model does not have",
+        ),
+        (&["two", "-o", "mine"], "name it mine.toml"),
+        (
+            &["two", "-o", "nowhere/mine.toml"],
+            "there is no such folder",
+        ),
+        (
+            &["two", "-o", "-", "--export-json", "-"],
+            "cannot both go to standard output",
+        ),
+    ] {
+        let output = sweetspot(folder, &[&["fit"], args].concat());
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert_eq!(text(&output.stdout), "");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// An old profile is replaced, as every document is, and standard output carries the profile alone.
+#[test]
+fn the_profile_goes_where_it_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let args = [
+        "--simulate",
+        "v100",
+        "--network",
+        "resnet50",
+        "--repeat",
+        "1",
+        "--power-cap",
+        "150..300:50",
+    ];
+    sweep(folder, &[&args[..], &["--study", "some"]].concat());
+    std::fs::write(folder.join("mine.toml"), "old").unwrap();
+    run(folder, &["fit", "some", "--output", "mine.toml"]);
+    let kept = std::fs::read_to_string(folder.join("mine.toml")).unwrap();
+    let output = run(folder, &["fit", "some", "-o", "-"]);
+    assert_eq!(text(&output.stdout), kept);
+    assert!(text(&output.stderr).contains("Mean error"));
+    assert!(text(&run(folder, &["fit", "some"]).stdout).contains("Mean error"));
+}

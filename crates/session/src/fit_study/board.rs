@@ -1,0 +1,298 @@
+//! The GPU of a study as a profile: what its driver told, what a data sheet says, what is assumed.
+
+use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange, SensorKind};
+use sweetspot_quantity::{
+    Bytes, BytesPerSecond, Celsius, Megahertz, Quantity, Ratio, Seconds, Watts,
+};
+use sweetspot_sim::{Cap, Core, Generation, GpuProfile, Memory, Peak, PowerDraw, Thermal, gpus};
+
+use super::MeasuredStudy;
+
+/// A GPU before its power and voltage are fitted, and what of the rest is only assumed.
+pub struct Board {
+    pub profile: GpuProfile,
+    /// The built-in profile of the same product, whose data sheet is taken.
+    pub known: Option<String>,
+    pub assumed: Vec<&'static str>,
+}
+
+/// A board of which nothing is known but what the study needs.
+const USUAL_CLOCK: Megahertz = Megahertz::new(1500.0);
+const USUAL_STEP: Megahertz = Megahertz::new(15.0);
+const USUAL_UNITS: u64 = 5120;
+const USUAL_MEMORY: Bytes = Bytes::new(16e9);
+const USUAL_MEMORY_CLOCK: Megahertz = Megahertz::new(1000.0);
+const USUAL_BANDWIDTH: BytesPerSecond = BytesPerSecond::new(900e9);
+const USUAL_NOISE: Ratio = Ratio::new(0.003);
+
+impl Board {
+    /// From what the study knows of its device. `most` is the highest mean power that was measured.
+    pub fn new(study: &MeasuredStudy, most: Watts) -> Self {
+        let device = &study.device;
+        let built_in = gpus().unwrap_or_default();
+        let known = built_in
+            .into_iter()
+            .find(|(_, profile)| profile.name == device.name);
+        let mut assumed = Vec::new();
+        let sheet = known.as_ref().map(|(_, profile)| profile);
+        let core = core(device, sheet, &mut assumed);
+        let cap = cap(device, sheet, most, &mut assumed);
+        let memory = memory(device, sheet, &mut assumed);
+        if sheet.is_none() {
+            assumed.push("core.units");
+            assumed.push("memory.bandwidth");
+        }
+        assumed.extend(["power.idle", "cap.settling", "cap.recovery", "thermal"]);
+        let profile = GpuProfile {
+            name: device.name.clone(),
+            aliases: Vec::new(),
+            study: sheet.and_then(|sheet| sheet.study.clone()),
+            sensors: sheet.map_or_else(|| generation(device), |sheet| sheet.sensors),
+            noise: study.noise.unwrap_or(USUAL_NOISE),
+            fitted: FITTED.iter().map(|key| (*key).to_owned()).collect(),
+            core,
+            memory,
+            peak: sheet.map_or_else(Peak::default, |sheet| sheet.peak.clone()),
+            power: PowerDraw {
+                idle: sheet.map_or(cap.default * 0.12, |sheet| sheet.power.idle),
+                context: Watts::ZERO,
+                memory: Watts::ZERO,
+                core: Watts::ZERO,
+            },
+            thermal: sheet.map_or_else(usual_thermal, |sheet| sheet.thermal.clone()),
+            cap,
+            faults: Vec::new(),
+        };
+        Self {
+            profile,
+            known: known.map(|(name, _)| name),
+            assumed,
+        }
+    }
+}
+
+/// Of the GPU.
+const FITTED: [&str; 5] = [
+    "core.voltage_knee",
+    "core.voltage_floor",
+    "power.context",
+    "power.memory",
+    "power.core",
+];
+
+fn usual_thermal() -> Thermal {
+    Thermal {
+        ambient: Celsius::new(30.0),
+        at_default_cap: Celsius::new(70.0),
+        time_constant: Seconds::new(40.0),
+        leakage_per_degree: Ratio::new(0.004),
+    }
+}
+
+fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'static str>) -> Core {
+    let units = sheet.map_or(USUAL_UNITS, |sheet| sheet.core.units);
+    let made = |min: Megahertz, default, max, step| Core {
+        units,
+        min,
+        default,
+        max,
+        step,
+        voltage_knee: Megahertz::ZERO,
+        voltage_floor: Ratio::new(1.0),
+    };
+    let range = match device.knob(Knob::CoreClock) {
+        Some(KnobDescriptor::CoreClock(range)) => range,
+        _ => {
+            assumed.push("the clocks of the cores");
+            let like = sheet.map(|sheet| sheet.core.clone());
+            return like
+                .unwrap_or_else(|| made(USUAL_STEP * 10.0, USUAL_CLOCK, USUAL_CLOCK, USUAL_STEP));
+        }
+    };
+    let levels = levels(range);
+    // A board of the same product has the same clocks, and they are written more plainly there.
+    if let Some(sheet) = sheet
+        && sheet.core.levels() == levels
+    {
+        return made(
+            sheet.core.min,
+            range.default,
+            sheet.core.max,
+            sheet.core.step,
+        );
+    }
+    match grid(&levels) {
+        Some((min, max, step)) => made(min, range.default, max, step),
+        None => {
+            assumed.push("every whole megahertz as a clock of the cores");
+            let (min, max) = ends(&levels, range.default);
+            made(
+                min,
+                range.default.max(min).min(max),
+                max,
+                Megahertz::new(1.0),
+            )
+        }
+    }
+}
+
+/// Equal steps that come to these levels when they are rounded down, as drivers list them.
+fn grid(levels: &[Megahertz]) -> Option<(Megahertz, Megahertz, Megahertz)> {
+    let (first, last) = (levels.first()?.get(), levels.last()?.get());
+    if levels.len() == 1 {
+        return Some((levels[0], levels[0], Megahertz::new(1.0)));
+    }
+    let steps = (levels.len() - 1) as f64;
+    let tenths = || (0..10).map(|tenth| f64::from(tenth) / 10.0);
+    let tries = tenths().flat_map(|low| tenths().map(move |high| (first + low, last + high)));
+    tries
+        .map(|(min, max)| (min, max, (max - min) / steps))
+        .find(|(min, _, step)| {
+            let fits = |(index, level): (usize, &Megahertz)| {
+                (min + step * index as f64 + 1e-9).floor() == level.get()
+            };
+            *step >= 0.5 && levels.iter().enumerate().all(fits)
+        })
+        .map(|(min, max, step)| {
+            (
+                Megahertz::new(min),
+                Megahertz::new(max),
+                Megahertz::new(step),
+            )
+        })
+}
+
+fn levels<Q: Quantity>(range: &KnobRange<Q>) -> Vec<Q> {
+    match &range.domain {
+        Domain::Levels(levels) => levels.clone(),
+        Domain::Range { min, max } => vec![*min, *max],
+    }
+}
+
+fn ends<Q: Quantity>(levels: &[Q], default: Q) -> (Q, Q) {
+    match levels {
+        [] => (default, default),
+        [first, .., last] => (*first, *last),
+        [only] => (*only, *only),
+    }
+}
+
+fn cap(
+    device: &Descriptor,
+    sheet: Option<&GpuProfile>,
+    most: Watts,
+    assumed: &mut Vec<&'static str>,
+) -> Cap {
+    let (settling, recovery) = match sheet {
+        Some(sheet) => (sheet.cap.settling, sheet.cap.recovery),
+        None => (Seconds::new(0.03), Seconds::new(0.5)),
+    };
+    let (min, max, default) = match device.knob(Knob::PowerCap) {
+        Some(KnobDescriptor::PowerCap(range)) => {
+            let (min, max) = ends(&levels(range), range.default);
+            (min, max, range.default)
+        }
+        _ => {
+            // No cap can be set, and none binds.
+            assumed.push("a cap above what was drawn");
+            let cap = Watts::new((1.5 * most.get()).ceil());
+            (cap, cap, cap)
+        }
+    };
+    Cap {
+        min,
+        max,
+        default,
+        settling,
+        recovery,
+    }
+}
+
+fn memory(
+    device: &Descriptor,
+    sheet: Option<&GpuProfile>,
+    assumed: &mut Vec<&'static str>,
+) -> Memory {
+    let (clocks, default) = match device.knob(Knob::MemoryClock) {
+        Some(KnobDescriptor::MemoryClock(range)) => (levels(range), range.default),
+        _ => {
+            let clock = sheet.map_or(USUAL_MEMORY_CLOCK, |sheet| sheet.memory.default);
+            (vec![clock], clock)
+        }
+    };
+    let capacity = device.memory.or(sheet.map(|sheet| sheet.memory.capacity));
+    if capacity.is_none() {
+        assumed.push("memory.capacity");
+    }
+    Memory {
+        capacity: capacity.unwrap_or(USUAL_MEMORY),
+        bandwidth: sheet.map_or(USUAL_BANDWIDTH, |sheet| sheet.memory.bandwidth),
+        clocks,
+        default,
+    }
+}
+
+/// Which sensors a GPU of this name most likely has; the energy counter came with Volta.
+fn generation(device: &Descriptor) -> Generation {
+    let named = [
+        (
+            &["H100", "H200", "H800", "H20", "GH200"][..],
+            Generation::Hopper,
+        ),
+        (&["A100", "A800", "A30"], Generation::AmpereGa100),
+        (&["V100", "TITAN V"], Generation::Volta),
+        (
+            &["RTX 20", "T4", "Quadro RTX", "TITAN RTX"],
+            Generation::Turing,
+        ),
+        (&["RTX 40", "L4", "Ada"], Generation::Ada),
+        (
+            &["RTX 30", "A40", "A10", "A2000", "A4000", "A5000", "A6000"],
+            Generation::Ampere,
+        ),
+        (
+            &["P100", "P40", "P4", "GTX 10", "TITAN X"],
+            Generation::Pascal,
+        ),
+    ];
+    let is = |words: &[&str]| words.iter().any(|word| device.name.contains(word));
+    let found = named.iter().find(|(words, _)| is(words));
+    match (found, device.sensor(SensorKind::EnergyCounter)) {
+        (Some((_, generation)), _) => *generation,
+        (None, Some(_)) => Generation::Ampere,
+        (None, None) => Generation::Pascal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(mhz: &[u32]) -> Vec<Megahertz> {
+        mhz.iter()
+            .map(|mhz| Megahertz::new(f64::from(*mhz)))
+            .collect()
+    }
+
+    /// The levels that a driver lists come back from the profile, whatever fraction the driver rounds down.
+    #[test]
+    fn clocks_are_those_that_the_driver_listed() {
+        let p100 = listed(&[544, 556, 569, 582, 594, 607, 620, 632, 645, 658, 670, 683]);
+        let v100 = listed(&[135, 142, 150, 157, 165, 172, 180]);
+        let a100 = listed(&[210, 225, 240, 255]);
+        for levels in [p100, v100, a100, listed(&[1380])] {
+            let (min, max, step) = grid(&levels).unwrap();
+            let core = Core {
+                units: 1,
+                min,
+                default: levels[0],
+                max,
+                step,
+                voltage_knee: Megahertz::ZERO,
+                voltage_floor: Ratio::new(1.0),
+            };
+            assert_eq!(core.levels(), levels);
+        }
+        assert_eq!(grid(&listed(&[100, 150, 400])), None);
+    }
+}
