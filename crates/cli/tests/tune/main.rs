@@ -7,7 +7,7 @@ mod host;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{sweetspot, text};
 use host::TestHost;
@@ -34,7 +34,7 @@ fn gpu(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
     file
 }
 
-/// Three caps that all bind: a search is over soon.
+/// Three caps that all bind: trying them all is over soon.
 const THREE_CAPS: [(&str, &str); 1] = [(
     "min = \"150 W\"\nmax = \"300 W\"\ndefault = \"300 W\"",
     "min = \"165 W\"\nmax = \"185 W\"\ndefault = \"185 W\"",
@@ -78,7 +78,7 @@ fn a_training_is_tuned_on_every_gpu_and_everything_put_back() {
     let profile = gpu(folder.path(), &THREE_CAPS);
     let host = TestHost::new(&format!("{}:2", profile.display()));
     set_cap(&host, 175.0);
-    let args = "--objective energy --export-json - --export-svg power.svg --";
+    let args = "--objective energy --strategy exhaustive --export-json - --export-svg power.svg --";
     let mut args: Vec<&str> = args.split(' ').collect();
     args.extend([
         PROGRAM,
@@ -88,7 +88,7 @@ fn a_training_is_tuned_on_every_gpu_and_everything_put_back() {
         "--ranks",
         "2",
         "--seconds",
-        "38",
+        "30",
     ]);
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -177,7 +177,46 @@ fn somebody_elses_cap_is_noticed_and_left() {
     assert_eq!(document["status"], "gave-up", "{document}");
     let reason = document["reason"].as_str().unwrap();
     assert!(reason.contains("somebody else changed it"), "{reason}");
+    // Not fought while the job runs; then all is as before it, which the other program cannot know.
     assert_eq!(meanwhile, [222.0]);
+    assert_eq!(caps(&host), [300.0]);
+}
+
+#[test]
+fn a_signal_to_the_tool_ends_the_job_and_puts_everything_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = gpu(folder.path(), &THREE_CAPS);
+    let host = TestHost::new(&profile.display().to_string());
+    set_cap(&host, 175.0);
+    let words = "--export-json tune.json --";
+    let mut args: Vec<&str> = words.split(' ').collect();
+    args.extend([
+        PROGRAM,
+        "sim-workload",
+        "--network",
+        "resnet50",
+        "--seconds",
+        "60",
+    ]);
+    let began = Instant::now();
+    let child = tune(&host, folder.path(), &args).spawn().unwrap();
+    // The reference is the default, which is another cap than was set.
+    while caps(&host) != [185.0] {
+        assert!(began.elapsed() < Duration::from_secs(10), "nothing was set");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(20), "{output:?}");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert_eq!(caps(&host), [175.0]);
+    assert!(
+        !folder.path().join("state").exists(),
+        "nothing is remembered"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::{Holding, MOST_MOVES, Stage, Task, Tuner};
 /// By then a chip has warmed up.
 const WARM: f64 = 120.0;
 /// Windows in which a choice is watched.
-const HOLD: (f64, f64) = (3.0, 3.0);
+const HOLD: (f64, f64) = (2.5, 2.5);
 /// A held load that is so far off, in so many windows one after the other, is another one.
 const CHANGED: f64 = 0.05;
 const WINDOWS_OFF: usize = 2;
@@ -63,7 +63,11 @@ impl Tuner {
                 rate: of_rate.map(Ratio::new),
                 power: Ratio::new(of_power),
             };
+            self.changed_at = Some(holding.off_since);
             return self.again(now, notice, None);
+        }
+        if holding.off == 0 {
+            next.off_since = holding.from;
         }
         if !is_off {
             self.load.hold(&window);
@@ -97,7 +101,7 @@ impl Tuner {
             return false;
         }
         self.load.tell(&self.terms, window);
-        let gain = self.load.gain_at(&self.terms, place);
+        let gain = self.load.gain_near(&self.terms, place);
         let keeps = self.load.keeps_limits(&self.terms, place);
         let answer = self.load.strategy().answer();
         let better = match answer {
@@ -124,7 +128,7 @@ impl Tuner {
         self.say(now, notice);
         self.account(now);
         let phase = self.load.phase.clone();
-        let load = Load::new(&self.terms, phase, remembered);
+        let load = Load::new(&self.terms, phase, remembered, false);
         self.watch.forget_noise();
         let before = std::mem::replace(&mut self.load, load);
         self.past.push(before.tuned(&self.terms));
