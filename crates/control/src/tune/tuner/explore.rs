@@ -189,7 +189,7 @@ impl Tuner {
         let job = self.job_time(now).map_or(USUAL_JOB, Seconds::get).max(now);
         let beyond = self.load.cost_beyond_best(&self.terms, job).unwrap_or(0.0);
         if beyond > MOST_BEYOND_BEST {
-            return Some(Cut::Budget);
+            return Some(Cut::Energy);
         }
         let share = self.load.cost_share(&Sum::default(), Seconds::new(job))?;
         (share > self.terms.budget).then_some(Cut::Budget)
