@@ -360,6 +360,13 @@ impl Load {
         Some((sum.energy - sum.items * energy) / (items * energy))
     }
 
+    /// What some seconds at the reference draw beyond the choice, as a share of what the job takes there.
+    pub(super) fn cost_at_reference(&self, seconds: f64, job: f64) -> Option<f64> {
+        let reference = self.reference.as_ref()?.energy_per_item()?.get();
+        let (_, own, _) = self.at_choice()?;
+        Some(seconds / job * (reference / own - 1.0))
+    }
+
     /// A place beside another, on a side and at a distance where nothing was measured.
     fn neighbour(&self, terms: &Terms, of: usize) -> Option<usize> {
         let places = terms.space.places();

@@ -12,7 +12,7 @@ use super::{MOST_MOVES, Stage, Task, Tuner, UNSTEADY};
 /// The reference window: everything is compared with it.
 const REFERENCE: (f64, f64) = (5.0, 7.0);
 /// The reference again.
-const RECHECK: (f64, f64) = (4.0, 6.0);
+pub(super) const RECHECK: (f64, f64) = (4.0, 6.0);
 /// Windows of settings that are tried: at least, at most.
 const TRY: (f64, f64) = (3.0, 4.0);
 /// A choice is found that soon after the load was steady, or after it changed,
@@ -28,7 +28,7 @@ const TOO_NOISY: f64 = 0.05;
 /// What an exploration costs, as a time: about 20 s of settings that are some 15 % slower.
 const USUAL_COST: f64 = 3.0;
 /// The length of a job of which nothing is known.
-const USUAL_JOB: f64 = 600.0;
+pub(super) const USUAL_JOB: f64 = 600.0;
 /// A remembered gain that is missed by more than this is not confirmed.
 const AS_REMEMBERED: f64 = 0.02;
 

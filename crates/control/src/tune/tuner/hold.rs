@@ -6,8 +6,11 @@ use super::super::load::Load;
 use super::super::notice::Notice;
 use super::super::window::{Purpose, Window};
 use super::super::{Action, Remembered, Tuning};
+use super::explore::{RECHECK, USUAL_JOB};
 use super::{Holding, MOST_MOVES, Stage, Task, Tuner};
 
+/// What exploring and the reference of the warm chip may draw beyond the choice, of the job's energy.
+const MOST_WITH_RECHECK: f64 = 0.027;
 /// By then a chip has warmed up.
 const WARM: f64 = 120.0;
 /// Windows in which a choice is watched.
@@ -92,7 +95,17 @@ impl Tuner {
     fn is_time_to_recheck(&self, now: f64) -> bool {
         let found = self.load.found_at.unwrap_or(now);
         let left = self.job_time(now).map_or(WARM, |job| job.get() - now);
-        now - found >= WARM && left >= WARM / 2.0
+        now - found >= WARM && left >= WARM / 2.0 && self.has_energy_to_recheck(now)
+    }
+
+    /// Whether that keeps within what exploring may draw in all.
+    fn has_energy_to_recheck(&self, now: f64) -> bool {
+        let job = self.job_time(now).map_or(USUAL_JOB, Seconds::get).max(now);
+        let spent = self.load.cost_beyond_best(&self.terms, job);
+        let more = self.load.cost_at_reference(RECHECK.1 + 1.0, job);
+        spent
+            .zip(more)
+            .is_none_or(|(spent, more)| spent + more <= MOST_WITH_RECHECK)
     }
 
     /// Whether the first window at a choice speaks for another one.
