@@ -1,8 +1,11 @@
-//! How `tune` fares: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS]`.
+//! How `tune` fares: `cargo run --release -p sweetspot-benchmarks --bin tune [SEEDS [KNOB [FIRST]]]`.
 //!
 //! Ten minutes of training in virtual time on each of the twelve published curves and on a hundred random
 //! workloads, and a training whose load changes in the middle. What is true is known: the same job without
-//! noise, from start to end at every setting.
+//! noise, from start to end at every setting. FIRST takes other seeds and other random workloads, so that what
+//! was mended with some of them can be judged by others.
+
+use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_control::tune::TunedLoad;
@@ -39,6 +42,11 @@ fn main() -> Result<()> {
         Some(text) => text.parse()?,
         None => TuneKnob::PowerCap,
     };
+    let first: u64 = match std::env::args().nth(3) {
+        Some(text) => text.parse().context("the first seed")?,
+        None => 0,
+    };
+    let seeds = first..first + seeds;
     let mut published = Tally::default();
     for gpu in BOARDS {
         for network in NETWORKS {
@@ -46,7 +54,7 @@ fn main() -> Result<()> {
             each(
                 &job,
                 knob,
-                seeds,
+                seeds.clone(),
                 &mut published,
                 &format!("{gpu} {network}"),
             )?;
@@ -54,9 +62,9 @@ fn main() -> Result<()> {
     }
     published.print("12 published curves");
     let mut random = Tally::default();
-    for number in 0..100 {
+    for number in first..first + 100 {
         let (name, job) = random_job(number)?;
-        each(&job, knob, 1, &mut random, &name)?;
+        each(&job, knob, first..first + 1, &mut random, &name)?;
     }
     random.print("100 random workloads");
     let mut changes = Tally::default();
@@ -66,7 +74,7 @@ fn main() -> Result<()> {
             ["inception_v4", "alexnet"],
             ["resnet152", "inception_v3"],
         ] {
-            changing(&job(gpu, &pair)?, knob, seeds, &mut changes)?;
+            changing(&job(gpu, &pair)?, knob, seeds.clone(), &mut changes)?;
         }
     }
     changes.print("load changes in the middle");
@@ -141,13 +149,13 @@ fn truth(job: &SimulatedJob, workload: usize, tuned: &TunedJob) -> Result<Vec<Ou
 fn each(
     job: &SimulatedJob,
     knob: TuneKnob,
-    seeds: u64,
+    seeds: Range<u64>,
     tally: &mut Tally,
     name: &str,
 ) -> Result<()> {
     let mut known: Option<Vec<Outcome>> = None;
     for objective in OBJECTIVES {
-        for seed in 0..seeds {
+        for seed in seeds.clone() {
             let tuned = tune_simulated(&request(objective, knob, seed), job, None, &mut ())?;
             let outcomes = match &known {
                 Some(outcomes) => outcomes,
@@ -162,9 +170,14 @@ fn each(
     Ok(())
 }
 
-fn changing(job: &SimulatedJob, knob: TuneKnob, seeds: u64, tally: &mut Tally) -> Result<()> {
+fn changing(
+    job: &SimulatedJob,
+    knob: TuneKnob,
+    seeds: Range<u64>,
+    tally: &mut Tally,
+) -> Result<()> {
     for objective in [Objective::Edp, Objective::Energy] {
-        for seed in 0..seeds {
+        for seed in seeds.clone() {
             let tuned = tune_simulated(&request(objective, knob, seed), job, None, &mut ())?;
             let outcomes = truth(job, 1, &tuned)?;
             let changed = tuned.begins[1];
@@ -240,6 +253,34 @@ impl Tally {
                 best[tuned.reference] / best[optimum] - 1.0,
                 load.found_at,
             );
+            if std::env::var_os("VERBOSE").is_some_and(|much| much == "2") {
+                for window in tuned
+                    .tuned
+                    .windows
+                    .iter()
+                    .filter(|window| window.begin < Seconds::new(70.0))
+                {
+                    let rate = window.items_per_second.unwrap_or(f64::NAN);
+                    let truth = &outcomes[window.place];
+                    let items = truth.items.unwrap_or(f64::NAN);
+                    println!(
+                        "    {:?} {} {:.1} to {:.1}: time {:+.2} %, energy {:+.2} % off, noise {:.2} %, {:.2} %, true value {:.4}",
+                        window.purpose,
+                        tuned.labels[window.place],
+                        window.begin.get(),
+                        window.end.get(),
+                        100.0 * (items / rate / truth.time.get() - 1.0),
+                        100.0
+                            * (window.power.get() * items
+                                / rate
+                                / truth.energy.unwrap_or_default().get()
+                                - 1.0),
+                        100.0 * window.noise.time,
+                        100.0 * window.noise.energy,
+                        best[window.place] / best[optimum] - 1.0,
+                    );
+                }
+            }
         }
         if tuned.tuned.gave_up.is_some() {
             self.gave_up += 1;
@@ -253,7 +294,16 @@ impl Tally {
             self.costs.push((cost.energy / energy).get());
         }
         if let Some(cost) = load.cost_against_choice {
-            self.costs_against_choice.push((cost.energy / energy).get());
+            let share = (cost.energy / energy).get();
+            self.costs_against_choice.push(share);
+            if share > 0.03 && std::env::var_os("VERBOSE").is_some() {
+                println!(
+                    "{name} {objective}: exploring cost {:.2} %, {} evaluations, chose {}",
+                    share * 100.0,
+                    load.evaluations,
+                    tuned.labels[place]
+                );
+            }
         }
         if let Some(claim) = load.claim {
             let own = &outcomes[place];

@@ -5,7 +5,7 @@ mod scene;
 use proptest::prelude::*;
 use scene::{Scene, curve, terms};
 use sweetspot_control::tune::{
-    Action, Event, GaveUp, JobLength, Notice, Purpose, Remembered, Tuner,
+    Action, Cut, Event, GaveUp, JobLength, Notice, Purpose, Remembered, Tuner,
 };
 use sweetspot_decide::{Objective, Question};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
@@ -121,6 +121,20 @@ fn a_single_setting_is_held() {
     scene.run(60.0);
     assert_eq!(scene.sets, [0]);
     assert_eq!(scene.finish().loads[0].choice, Some(0));
+}
+
+#[test]
+fn exploring_ends_when_it_draws_too_much_beyond_the_best() {
+    let mut terms = terms(Objective::Edp.into());
+    // At a third of the power and the same rate, every other window is dear.
+    let cheap = |place: usize| (100.0, if place == 10 { 100.0 } else { 300.0 });
+    terms.job = JobLength::Time(Seconds::new(400.0));
+    let mut scene = Scene::new(terms, (0..11).map(cheap).collect());
+    scene.run(100.0);
+    assert!(said(&scene, |notice| *notice == Notice::Cut(Cut::Energy)));
+    let tuned = scene.finish();
+    let took = tuned.loads[0].found_at.unwrap() - tuned.loads[0].steady_since.unwrap();
+    assert!(took < Seconds::new(40.0), "{took}");
 }
 
 #[test]

@@ -138,6 +138,31 @@ fn clocks_save_where_the_cap_does_not_bind() {
 }
 
 #[test]
+fn caps_and_clocks_are_tuned_together() {
+    let job = job("v100", &["resnet50"]);
+    let both = TuneRequest {
+        knob: TuneKnob::Both,
+        ..request(Objective::Energy, 1)
+    };
+    let tuned = tune_simulated(&both, &job, None, &mut ()).unwrap();
+    let load = &tuned.tuned.loads[0];
+    let took = load.found_at.unwrap() - load.steady_since.unwrap();
+    assert!(took < Seconds::new(60.0), "{took}");
+    let energy = |outcome: &Outcome| outcome.energy.unwrap().get();
+    let outcomes = truth(&job, 0, &tuned);
+    let best = outcomes.iter().map(energy).fold(f64::INFINITY, f64::min);
+    let choice = tuned.choice().unwrap();
+    let regret = energy(&outcomes[choice]) / best - 1.0;
+    assert!(regret < 0.03, "{}: {regret}", tuned.labels[choice]);
+    let clocks = |place: &usize| tuned.settings[*place].core_clock;
+    let tried = tuned.tuned.windows.iter().map(|window| window.place);
+    assert!(tried.clone().any(|place| clocks(&place).is_some()));
+    assert!(tried.clone().any(|place| {
+        tuned.settings[place].power_cap != tuned.settings[tuned.reference].power_cap
+    }));
+}
+
+#[test]
 fn a_denied_knob_ends_in_a_word() {
     let mut gpu = find_gpu("v100").unwrap();
     gpu.1.faults.push(Fault::write_denied(Knob::CoreClock));

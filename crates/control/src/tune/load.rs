@@ -1,10 +1,11 @@
 //! One steady load of a job, and the search for its best setting.
 
-use sweetspot_decide::search::{Noise, Strategy, Terms as SearchTerms, Told};
+use sweetspot_decide::search::{Noise, Space, Strategy, Terms as SearchTerms, Told};
 use sweetspot_decide::{Basis, Objective, Outcome};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 
 use super::claim::{Claim, Cost, TunedLoad};
+use super::drift::Drift;
 use super::window::Window;
 use super::{Remembered, Terms};
 
@@ -52,6 +53,10 @@ pub(super) struct Load {
     pub(super) rechecked: bool,
     /// Whether the choice was told.
     pub(super) is_told: bool,
+    /// Whether the chip was at rest before.
+    is_cold: bool,
+    /// When a choice is due.
+    pub(super) due: f64,
     checks: usize,
     tried: Vec<Window>,
     pub(super) found_at: Option<f64>,
@@ -62,17 +67,20 @@ pub(super) struct Load {
     pub(super) moves: usize,
     pub(super) refusals: usize,
     failed: Vec<usize>,
-    /// Windows that no longer count.
-    replaced: usize,
+    evaluations: usize,
     spent: [Sum; 3],
 }
 
 /// More evaluations than this take longer than is worth it.
 const MOST_EVALUATIONS: usize = 14;
+/// Another window near the answer costs next to nothing, and there is time for it.
+const ENOUGH: f64 = 0.0015;
 /// Neighbours of an answer that are looked at.
-const MOST_CHECKS: usize = 2;
-/// How far they are, of the range.
-const NEIGHBOUR: f64 = 0.05;
+const MOST_CHECKS: usize = 4;
+/// How far they are, of the range: the farther ones first.
+const NEIGHBOURS: [f64; 4] = [-0.05, 0.05, -0.025, 0.025];
+/// Windows so near to each other, of the range, are much the same.
+const NEAR: f64 = 0.08;
 /// A gain that nobody would notice.
 const NOTHING: f64 = 0.003;
 /// A gain that the warming up of a chip may hide.
@@ -85,8 +93,11 @@ impl Load {
         terms: &Terms,
         phase: Option<String>,
         remembered: Option<Remembered>,
+        is_cold: bool,
     ) -> Self {
         Self {
+            is_cold,
+            due: f64::INFINITY,
             phase,
             strategy: start(terms),
             remembered,
@@ -104,7 +115,7 @@ impl Load {
             moves: 0,
             refusals: 0,
             failed: Vec::new(),
-            replaced: 0,
+            evaluations: 0,
             spent: [Sum::default(); 3],
         }
     }
@@ -127,30 +138,56 @@ impl Load {
         Some(reference.items_per_second? * reference.time().get())
     }
 
-    fn outcome(&self, terms: &Terms, window: &Window) -> Outcome {
-        window.outcome(self.items(), terms.gpus)
+    /// What the windows say about the warming up of the chip.
+    fn drift(&self) -> Drift {
+        let windows: Vec<&Window> = self.tried.iter().collect();
+        Drift::of(
+            &windows,
+            self.steady_since.unwrap_or_default(),
+            self.is_cold,
+        )
+    }
+
+    /// As it would be on a warm chip.
+    fn outcome(&self, terms: &Terms, window: &Window, drift: &Drift) -> Outcome {
+        let mut outcome = window.outcome(self.items(), terms.gpus);
+        let cold = drift.coldness(window);
+        if outcome.items.is_some() {
+            outcome.time = outcome.time * (drift.time.value * cold).exp();
+            let factor = (drift.energy.value * cold).exp();
+            outcome.energy = outcome.energy.map(|energy| energy * factor);
+        }
+        outcome
     }
 
     pub(super) fn tell(&mut self, terms: &Terms, window: &Window) {
-        let outcome = Box::new(self.outcome(terms, window));
-        let noise = Some(window.noise);
-        self.strategy
-            .tell(window.place, Told::Measured { outcome, noise });
+        self.evaluations += 1;
         self.tried.push(window.clone());
+        let is_again = self.tried.iter().filter(|own| own.place == window.place);
+        match is_again.count() {
+            1 => self.tell_strategy(terms, window, &self.drift()),
+            _ => self.think_again(terms),
+        }
     }
 
-    /// Takes a reference of the warm chip in place of the first: all that was tried was tried later.
-    pub(super) fn replace_reference(&mut self, terms: &Terms, warm: &Window) {
-        self.warm = Some(warm.clone());
-        let reference = warm.place;
-        let mut tried = std::mem::take(&mut self.tried);
+    fn tell_strategy(&mut self, terms: &Terms, window: &Window, drift: &Drift) {
+        let outcome = Box::new(self.outcome(terms, window, drift));
+        let cold = drift.coldness(window);
+        let noise = Some(Noise {
+            time: window.noise.time.hypot(drift.time.sigma * cold),
+            energy: window.noise.energy.hypot(drift.energy.sigma * cold),
+        });
+        self.strategy
+            .tell(window.place, Told::Measured { outcome, noise });
+    }
+
+    /// Tells everything once more: windows of one setting show how the chip warms up, and that changes them all.
+    fn think_again(&mut self, terms: &Terms) {
+        let drift = self.drift();
         self.strategy = start(terms);
-        self.tell(terms, warm);
-        tried.retain(|window| window.place != reference);
-        for window in &tried {
-            self.tell(terms, window);
+        for window in self.tried.clone() {
+            self.tell_strategy(terms, &window, &drift);
         }
-        self.replaced = 1;
         for place in self.failed.clone() {
             self.strategy.tell(place, Told::Failed);
         }
@@ -177,11 +214,21 @@ impl Load {
         self.expected_regret = expected_regret;
     }
 
+    /// The reference by all of its windows.
+    fn reference_outcome(&self, terms: &Terms, drift: &Drift) -> Option<Outcome> {
+        let reference = terms.space.reference();
+        let windows = self.tried.iter().filter(|window| window.place == reference);
+        let outcomes: Vec<Outcome> = windows
+            .map(|window| self.outcome(terms, window, drift))
+            .collect();
+        Outcome::mean(&outcomes)
+    }
+
     /// By how much a window's objective is better than the reference's, as a fraction.
     pub(super) fn gain(&self, terms: &Terms, window: &Window) -> Option<f64> {
-        let reference = self.warm.as_ref().or(self.reference.as_ref());
-        let reference = self.outcome(terms, reference?);
-        let own = self.outcome(terms, window);
+        let drift = self.drift();
+        let reference = self.reference_outcome(terms, &drift)?;
+        let own = self.outcome(terms, window, &drift);
         let basis = Basis {
             reference: Some(&reference),
             tariff: &terms.question.tariff,
@@ -213,16 +260,31 @@ impl Load {
         (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
     }
 
+    /// The mean gain of the windows at a place and beside it: a single window knows little.
+    pub(super) fn gain_near(&self, terms: &Terms, place: usize) -> Option<f64> {
+        let windows = self.tried.iter().chain(&self.held);
+        let near = |window: &&Window| {
+            window.place == place
+                || window.place != terms.space.reference()
+                    && is_near(&terms.space, window.place, place)
+        };
+        let gains: Vec<f64> = windows
+            .filter(near)
+            .filter_map(|window| self.gain(terms, window))
+            .collect();
+        (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
+    }
+
     /// Whether the means at a place keep within the limits, as far as that is known.
     pub(super) fn keeps_limits(&self, terms: &Terms, place: usize) -> bool {
-        let Some(reference) = &self.reference else {
+        let drift = self.drift();
+        let Some(reference) = self.reference_outcome(terms, &drift) else {
             return true;
         };
-        let reference = self.outcome(terms, reference);
         let windows = self.tried.iter().chain(&self.held);
         let outcomes: Vec<Outcome> = windows
             .filter(|window| window.place == place)
-            .map(|window| self.outcome(terms, window))
+            .map(|window| self.outcome(terms, window, &drift))
             .collect();
         let Some(mean) = Outcome::mean(&outcomes) else {
             return true;
@@ -260,29 +322,52 @@ impl Load {
         Some((time, energy, noise))
     }
 
-    /// A place worth a look before the answer is taken: its neighbours, where nothing was measured, and the
-    /// reference, which was measured on a cold chip.
+    /// A neighbour of the answer where nothing was measured, worth a look before the answer is taken.
     pub(super) fn next_check(&mut self, terms: &Terms) -> Option<usize> {
-        if self.checks > MOST_CHECKS || terms.space.places().len() < 2 {
+        if self.checks >= MOST_CHECKS || terms.space.places().len() < 2 {
             return None;
         }
-        let reference = terms.space.reference();
         let answer = self.strategy.answer()?.place;
         self.checks += 1;
-        let neighbour = self
-            .neighbour(terms, answer)
-            .filter(|_| self.checks <= MOST_CHECKS);
-        if neighbour.is_some() {
-            return neighbour;
-        }
-        self.checks = MOST_CHECKS + 1;
-        // A large gain is one whatever the reference comes to now.
-        let gain = self.gain_at(terms, answer);
-        gain.is_none_or(|gain| gain < SMALL_GAIN)
-            .then_some(reference)
+        self.neighbour(terms, answer)
     }
 
-    /// A place about 5 % of the range from another, on a side where nothing was measured so near.
+    /// Whether the reference, which was measured on a cold chip, is worth another look: a large gain is one
+    /// whatever it comes to.
+    pub(super) fn doubts_reference(&mut self, terms: &Terms) -> bool {
+        let reference = terms.space.reference();
+        let windows = self.tried.iter();
+        let looks = windows.filter(|window| window.place == reference).count();
+        if looks != 1 || self.tried.len() < 2 {
+            return false;
+        }
+        let answer = self.strategy.answer().map(|answer| answer.place);
+        let gain = answer.and_then(|answer| self.gain_near(terms, answer));
+        gain.is_none_or(|gain| gain < SMALL_GAIN)
+    }
+
+    /// Energy beyond the same items at the best setting so far, as a share of what the job takes there.
+    pub(super) fn cost_beyond_best(&self, terms: &Terms, job: f64) -> Option<f64> {
+        let gain = |window: &&Window| self.gain(terms, window).unwrap_or(f64::NEG_INFINITY);
+        let best = self
+            .tried
+            .iter()
+            .max_by(|a, b| gain(a).total_cmp(&gain(b)))?;
+        let energy = best.energy_per_item()?.get();
+        let items = self.reference.as_ref()?.items_per_second? * job;
+        let mut sum = *self.spent(Spent::Exploring);
+        sum.add(self.spent(Spent::Reference));
+        Some((sum.energy - sum.items * energy) / (items * energy))
+    }
+
+    /// What some seconds at the reference draw beyond the choice, as a share of what the job takes there.
+    pub(super) fn cost_at_reference(&self, seconds: f64, job: f64) -> Option<f64> {
+        let reference = self.reference.as_ref()?.energy_per_item()?.get();
+        let (_, own, _) = self.at_choice()?;
+        Some(seconds / job * (reference / own - 1.0))
+    }
+
+    /// A place beside another, on a side and at a distance where nothing was measured.
     fn neighbour(&self, terms: &Terms, of: usize) -> Option<usize> {
         let places = terms.space.places();
         let [at] = places.get(of)?.as_slice() else {
@@ -291,15 +376,14 @@ impl Load {
         let values = || places.iter().map(|place| place[0]);
         let lowest = values().fold(f64::INFINITY, f64::min);
         let highest = values().fold(f64::NEG_INFINITY, f64::max);
-        let step = NEIGHBOUR * (highest - lowest);
-        let sides = [at - step, at + step];
-        sides.into_iter().find_map(|wanted| {
-            let near = |index: &usize| (places[*index][0] - wanted).abs();
+        NEIGHBOURS.into_iter().find_map(|share| {
+            let step = share * (highest - lowest);
+            let near = |index: &usize| (places[*index][0] - at - step).abs();
             let place = (0..places.len()).min_by(|a, b| near(a).total_cmp(&near(b)))?;
             let value = places[place][0];
             let known = self.tried.iter().any(|window| {
                 let known = places[window.place][0];
-                (known - value).abs() < step / 2.0 && (known - at) * (value - at) > 0.0
+                (known - value).abs() < step.abs() / 2.0 && (known - at) * (value - at) > 0.0
             });
             (place != of && !known).then_some(place)
         })
@@ -338,7 +422,7 @@ impl Load {
             choice: self.choice,
             expected_regret: self.expected_regret,
             gain: self.choice.and_then(|place| self.gain_at(terms, place)),
-            evaluations: self.tried.len() + self.replaced,
+            evaluations: self.evaluations,
             claim,
             whole: None,
             energy_saved: None,
@@ -376,9 +460,20 @@ impl Load {
     }
 }
 
+fn is_near(space: &Space, a: usize, b: usize) -> bool {
+    let places = space.places();
+    (0..places[a].len()).all(|knob| {
+        let values = || places.iter().map(|place| place[knob]);
+        let lowest = values().fold(f64::INFINITY, f64::min);
+        let highest = values().fold(f64::NEG_INFINITY, f64::max);
+        (places[a][knob] - places[b][knob]).abs() <= NEAR * (highest - lowest)
+    })
+}
+
 fn start(terms: &Terms) -> Box<dyn Strategy> {
     let search = SearchTerms {
         most: MOST_EVALUATIONS,
+        enough: ENOUGH,
         seed: terms.seed,
         ..SearchTerms::default()
     };
@@ -392,7 +487,7 @@ const fn drift(rechecked: bool) -> Noise {
     match rechecked {
         true => Noise {
             time: 0.003,
-            energy: 0.006,
+            energy: 0.0075,
         },
         false => Noise {
             time: 0.006,

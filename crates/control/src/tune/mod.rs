@@ -9,6 +9,7 @@
 //! over a setting. It has no clock, thread or device of its own.
 
 mod claim;
+mod drift;
 mod load;
 mod noise;
 mod notice;

@@ -66,6 +66,8 @@ pub enum Cut {
     Time,
     /// It cost enough.
     Budget,
+    /// It drew enough beyond the best setting.
+    Energy,
 }
 
 /// Why a tuner leaves a job at the reference.
@@ -155,6 +157,9 @@ impl Display for Notice {
             Self::Cut(Cut::Budget) => {
                 f.write_str("exploring cost what --budget allows: the best so far is held")
             }
+            Self::Cut(Cut::Energy) => f.write_str(
+                "exploring drew 2 % of the job's energy beyond its best setting: the best so far is held",
+            ),
             Self::AsRemembered(label) => {
                 write!(f, "{label}, which an earlier run chose, is as good as it was then")
             }

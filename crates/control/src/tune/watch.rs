@@ -99,7 +99,7 @@ impl Watch {
             let middle = from + length / 2.0;
             let (a, b) = (series.growth(from, middle)?, series.growth(middle, known)?);
             let mean = (a.rate + b.rate) / 2.0;
-            let mut seen = *spread;
+            let mut seen = spread.clone();
             seen.see(&a);
             seen.see(&b);
             let allowed = STEADY_WITHIN.max(3.0 * seen.over(length / 4.0));
@@ -156,12 +156,12 @@ impl Watch {
     }
 
     fn noise(&self, power: &Growth, rate: Option<&Growth>) -> Noise {
-        let (mut of_power, mut of_rate) = (self.of_power, self.of_rate);
+        let (mut of_power, mut of_rate) = (self.of_power.clone(), self.of_rate.clone());
         of_power.see(power);
-        let of_power = of_power.over(power.to - power.from);
+        let of_power = BY_SLOPE * of_power.over(power.to - power.from);
         let of_rate = rate.map_or(0.0, |rate| {
             of_rate.see(rate);
-            of_rate.over(rate.to - rate.from)
+            BY_SLOPE * of_rate.over(rate.to - rate.from)
         });
         Noise {
             time: of_rate,
@@ -183,5 +183,7 @@ impl Watch {
     }
 }
 
+/// A line by least squares through a total that wanders is less sure than its ends: the root of 6/5.
+const BY_SLOPE: f64 = 1.095;
 /// Good enough to tell settings apart.
 const TARGET: f64 = 0.005;

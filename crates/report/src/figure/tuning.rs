@@ -6,6 +6,8 @@ use sweetspot_session::TunedJob;
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Rule, Ruler};
 use super::timeline::thinned;
 
+const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: held";
+
 /// The power of a tuned job over time, and its windows.
 pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     let power = job.power.iter().map(|(at, power)| (at.get(), power.get()));
@@ -16,7 +18,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     let mut lines = vec![Line {
         label: String::new(),
         hue: Hue::GREY,
-        dots: thinned(&power, 1.0, "Power [W]"),
+        dots: thinned(&of_seconds(&power), 1.0, "Power [W]"),
         look: Look::Band,
     }];
     lines.extend(windows(job));
@@ -32,19 +34,31 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
         id: "tuning".to_owned(),
         title: "Power while the job was tuned".to_owned(),
         caption: format!(
-            "{}, all GPUs together. Blue: the reference; orange: settings that were tried; green: the choice. A window is a line from its begin to its end.",
+            "{}, all GPUs together. Blue: the reference; orange: settings that were tried; dark: the choice. Grey: all of it, second by second. A window is a line from its begin to its end.",
             job.workload
         ),
         charts: vec![Chart {
-            title: "Power [W]".to_owned(),
+            title: TITLE.to_owned(),
             x: Ruler::from_zero("Time [s]"),
-            y: Ruler::from_zero("Power [W]"),
+            y: Ruler::from_zero(TITLE),
             lines,
             rules: found.collect(),
             wide: true,
             ..Chart::default()
         }],
     })
+}
+
+/// Means of a second: within an iteration power goes up and down by more than settings differ.
+fn of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let seconds = power.chunk_by(|a, b| a.0.floor() == b.0.floor());
+    seconds
+        .map(|second| {
+            let count = second.len() as f64;
+            let sum = |of: fn(&(f64, f64)) -> f64| second.iter().map(of).sum::<f64>();
+            (sum(|point| point.0) / count, sum(|point| point.1) / count)
+        })
+        .collect()
 }
 
 /// A line for each window; those that hold a choice follow each other and are one.

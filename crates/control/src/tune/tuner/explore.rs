@@ -12,11 +12,15 @@ use super::{MOST_MOVES, Stage, Task, Tuner, UNSTEADY};
 /// The reference window: everything is compared with it.
 const REFERENCE: (f64, f64) = (5.0, 7.0);
 /// The reference again.
-const RECHECK: (f64, f64) = (4.0, 6.0);
+pub(super) const RECHECK: (f64, f64) = (4.0, 6.0);
 /// Windows of settings that are tried: at least, at most.
 const TRY: (f64, f64) = (3.0, 4.0);
-/// Exploring takes no longer.
-const LONGEST: f64 = 38.0;
+/// A choice is found that soon after the load was steady, or after it changed,
+const FOUND_WITHIN: f64 = 57.0;
+/// but it gets this much time once it is steady.
+const LEAST: f64 = 35.0;
+/// What exploring may draw beyond the best setting, of the job's energy.
+const MOST_BEYOND_BEST: f64 = 0.021;
 /// How long a job may take to tell of its first progress.
 const FIRST_PROGRESS: f64 = 60.0;
 /// More noise than this between windows tells nothing.
@@ -24,7 +28,7 @@ const TOO_NOISY: f64 = 0.05;
 /// What an exploration costs, as a time: about 20 s of settings that are some 15 % slower.
 const USUAL_COST: f64 = 3.0;
 /// The length of a job of which nothing is known.
-const USUAL_JOB: f64 = 600.0;
+pub(super) const USUAL_JOB: f64 = 600.0;
 /// A remembered gain that is missed by more than this is not confirmed.
 const AS_REMEMBERED: f64 = 0.02;
 
@@ -48,6 +52,8 @@ impl Tuner {
         };
         self.actions.push(Action::Tell(Tuning::Exploring));
         self.load.steady_since.get_or_insert(from);
+        let begun = self.changed_at.take().unwrap_or(from);
+        self.load.due = (begun + FOUND_WITHIN).max(from + LEAST);
         self.accounted = self.watch.sum_at(from);
         self.stage = Stage::Measuring {
             place: self.reference(),
@@ -72,12 +78,9 @@ impl Tuner {
         match task {
             Task::Reference => {
                 self.load.reference = Some(window.clone());
-                self.explored_since = now;
+                self.window_took = 0.0;
             }
-            Task::Check if is_reference => {
-                self.load.replace_reference(&self.terms, &window);
-                return self.next(now);
-            }
+            Task::Check if is_reference => self.load.warm = Some(window.clone()),
             Task::Recheck => {
                 self.load.warm = Some(window);
                 self.load.rechecked = true;
@@ -121,6 +124,10 @@ impl Tuner {
             self.watch.learn(&power, rate.as_ref());
         }
         self.watch.forget_before(window.end.get() - UNSTEADY);
+        if purpose == Purpose::Explore {
+            let took = window.time().get() + self.terms.settle.get();
+            self.window_took = self.window_took.max(took);
+        }
         self.windows.push(window.clone());
         Some(window)
     }
@@ -143,7 +150,7 @@ impl Tuner {
         let job = self.job_time(now)?;
         let cost = USUAL_COST;
         let left = job.get() - now;
-        let is_short = cost > self.terms.budget.get() * job.get() || left < LONGEST / 2.0;
+        let is_short = cost > self.terms.budget.get() * job.get() || left < LEAST / 2.0;
         is_short.then_some(GaveUp::TooShort { time: job })
     }
 
@@ -177,14 +184,21 @@ impl Tuner {
         is
     }
 
-    /// Whether exploring has taken or cost enough.
+    /// Whether exploring costs enough.
     fn is_enough(&self, now: f64) -> Option<Cut> {
-        if now - self.explored_since > LONGEST {
-            return Some(Cut::Time);
-        }
         let job = self.job_time(now).map_or(USUAL_JOB, Seconds::get).max(now);
+        let beyond = self.load.cost_beyond_best(&self.terms, job).unwrap_or(0.0);
+        if beyond > MOST_BEYOND_BEST {
+            return Some(Cut::Energy);
+        }
         let share = self.load.cost_share(&Sum::default(), Seconds::new(job))?;
         (share > self.terms.budget).then_some(Cut::Budget)
+    }
+
+    /// Whether there is time for so many windows more.
+    fn has_time_for(&self, now: f64, windows: f64) -> bool {
+        let usual = self.terms.settle.get() + TRY.1;
+        now + windows * self.window_took.max(usual) <= self.load.due
     }
 
     /// The next place to try, or the end of it.
@@ -200,15 +214,34 @@ impl Tuner {
             self.say(now, Notice::Cut(cut));
             return self.conclude(now);
         }
-        match self.load.strategy().ask() {
-            Ask::Evaluate(place) if place < self.terms.space.places().len() => {
-                self.set(now, place, Task::Try);
-            }
-            _ => match self.load.next_check(&self.terms) {
-                Some(place) => self.set(now, place, Task::Check),
-                None => self.conclude(now),
-            },
+        let asked = match self.load.strategy().ask() {
+            Ask::Evaluate(place) if place < self.terms.space.places().len() => Some(place),
+            _ => None,
+        };
+        let check = match asked {
+            None => self.load.next_check(&self.terms),
+            _ => None,
+        };
+        let doubts = self.load.doubts_reference(&self.terms);
+        let wanted = asked.or(check);
+        // The last window is the reference's, where that matters.
+        if let Some(place) = wanted
+            && self.has_time_for(now, if doubts { 2.0 } else { 1.0 })
+        {
+            let task = if asked.is_some() {
+                Task::Try
+            } else {
+                Task::Check
+            };
+            return self.set(now, place, task);
         }
+        if doubts && self.has_time_for(now, 1.0) {
+            return self.set(now, self.reference(), Task::Check);
+        }
+        if wanted.is_some() {
+            self.say(now, Notice::Cut(Cut::Time));
+        }
+        self.conclude(now);
     }
 
     /// Takes the strategy's answer, if it is better than the reference.
@@ -223,7 +256,7 @@ impl Tuner {
                 (reference, None)
             }
         };
-        let gain = self.load.gain_at(&self.terms, place);
+        let gain = self.load.gain_near(&self.terms, place);
         let is_worth_it =
             gain.is_none_or(|gain| gain > self.load.nothing()) && place < self.terms.labels.len();
         let place = match is_worth_it {

@@ -6,12 +6,15 @@ use super::super::load::Load;
 use super::super::notice::Notice;
 use super::super::window::{Purpose, Window};
 use super::super::{Action, Remembered, Tuning};
+use super::explore::{RECHECK, USUAL_JOB};
 use super::{Holding, MOST_MOVES, Stage, Task, Tuner};
 
+/// What exploring and the reference of the warm chip may draw beyond the choice, of the job's energy.
+const MOST_WITH_RECHECK: f64 = 0.027;
 /// By then a chip has warmed up.
 const WARM: f64 = 120.0;
 /// Windows in which a choice is watched.
-const HOLD: (f64, f64) = (3.0, 3.0);
+const HOLD: (f64, f64) = (2.5, 2.5);
 /// A held load that is so far off, in so many windows one after the other, is another one.
 const CHANGED: f64 = 0.05;
 const WINDOWS_OFF: usize = 2;
@@ -63,7 +66,11 @@ impl Tuner {
                 rate: of_rate.map(Ratio::new),
                 power: Ratio::new(of_power),
             };
+            self.changed_at = Some(holding.off_since);
             return self.again(now, notice, None);
+        }
+        if holding.off == 0 {
+            next.off_since = holding.from;
         }
         if !is_off {
             self.load.hold(&window);
@@ -88,7 +95,17 @@ impl Tuner {
     fn is_time_to_recheck(&self, now: f64) -> bool {
         let found = self.load.found_at.unwrap_or(now);
         let left = self.job_time(now).map_or(WARM, |job| job.get() - now);
-        now - found >= WARM && left >= WARM / 2.0
+        now - found >= WARM && left >= WARM / 2.0 && self.has_energy_to_recheck(now)
+    }
+
+    /// Whether that keeps within what exploring may draw in all.
+    fn has_energy_to_recheck(&self, now: f64) -> bool {
+        let job = self.job_time(now).map_or(USUAL_JOB, Seconds::get).max(now);
+        let spent = self.load.cost_beyond_best(&self.terms, job);
+        let more = self.load.cost_at_reference(RECHECK.1 + 1.0, job);
+        spent
+            .zip(more)
+            .is_none_or(|(spent, more)| spent + more <= MOST_WITH_RECHECK)
     }
 
     /// Whether the first window at a choice speaks for another one.
@@ -97,7 +114,7 @@ impl Tuner {
             return false;
         }
         self.load.tell(&self.terms, window);
-        let gain = self.load.gain_at(&self.terms, place);
+        let gain = self.load.gain_near(&self.terms, place);
         let keeps = self.load.keeps_limits(&self.terms, place);
         let answer = self.load.strategy().answer();
         let better = match answer {
@@ -124,7 +141,7 @@ impl Tuner {
         self.say(now, notice);
         self.account(now);
         let phase = self.load.phase.clone();
-        let load = Load::new(&self.terms, phase, remembered);
+        let load = Load::new(&self.terms, phase, remembered, false);
         self.watch.forget_noise();
         let before = std::mem::replace(&mut self.load, load);
         self.past.push(before.tuned(&self.terms));

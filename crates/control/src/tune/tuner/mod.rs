@@ -29,7 +29,10 @@ pub struct Tuner {
     phase: (Option<String>, f64),
     /// Up to where the present load's sums are made.
     accounted: Option<Sum>,
-    explored_since: f64,
+    /// When the load changed that is looked at now.
+    changed_at: Option<f64>,
+    /// The longest window of this exploration, with its settling.
+    window_took: f64,
     looked: f64,
     said_no_progress: bool,
     windows: Vec<Window>,
@@ -89,6 +92,7 @@ struct Holding {
     from: f64,
     usual: Option<(f64, Option<f64>)>,
     off: usize,
+    off_since: f64,
 }
 
 /// Readings are looked at no more often.
@@ -114,12 +118,13 @@ impl Tuner {
             stage: Stage::New,
             place: None,
             asked: None,
-            load: Load::new(&terms, None, terms.remembered),
+            load: Load::new(&terms, None, terms.remembered, true),
             others: Vec::new(),
             past: Vec::new(),
             phase: (None, 0.0),
             accounted: None,
-            explored_since: 0.0,
+            changed_at: None,
+            window_took: 0.0,
             looked: f64::NEG_INFINITY,
             said_no_progress: false,
             windows: Vec::new(),
@@ -257,6 +262,7 @@ impl Tuner {
                     from,
                     usual: None,
                     off: 0,
+                    off_since: from,
                 })
             }
         };
@@ -311,6 +317,7 @@ impl Tuner {
     }
 
     fn progress(&mut self, now: f64, at: f64, total: f64) {
+        let stalled = self.watch.last_report().unwrap_or(now);
         if let Some(from) = self.watch.did(at, total) {
             self.say(now, Notice::WentBack { from, to: total });
             self.accounted = None;
@@ -318,6 +325,7 @@ impl Tuner {
         }
         if let Stage::Stalled(before) = &self.stage {
             let before = (**before).clone();
+            self.load.due += now - stalled;
             self.say(now, Notice::GoesOn);
             self.enter(now, before);
             self.restart_window(now + self.terms.settle.get());
@@ -386,7 +394,7 @@ impl Tuner {
         let known = self.others.iter().position(|load| load.phase == phase);
         let other = match known {
             Some(place) => self.others.remove(place),
-            None => Load::new(&self.terms, phase, None),
+            None => Load::new(&self.terms, phase, None, false),
         };
         let before = std::mem::replace(&mut self.load, other);
         self.others.push(before);
