@@ -117,7 +117,8 @@ fn a_clock_and_both_knobs_together_are_searched() {
         let time = 100.0 * (0.4 + 0.6 / reached);
         (time, time * (60.0 + dynamic(reached)))
     };
-    let regret = |space: &Space, point: &dyn Fn(usize) -> (f64, f64), chosen: usize| {
+    type Point<'a> = &'a dyn Fn(usize) -> (f64, f64);
+    let regret = |space: &Space, point: Point<'_>, chosen: usize| {
         let value = |place: usize| {
             let (time, energy) = point(place);
             time * energy
@@ -136,7 +137,7 @@ fn a_clock_and_both_knobs_together_are_searched() {
     let last = grid.len() - 1;
     let both = Space::new(vec![Knob::PowerCap, Knob::CoreClock], grid.clone(), last).unwrap();
     let on_grid = |place: usize| at(grid[place][0], grid[place][1]);
-    let cases: [(Space, &dyn Fn(usize) -> (f64, f64)); 2] = [(line, &on_line), (both, &on_grid)];
+    let cases: [(Space, Point<'_>); 2] = [(line, &on_line), (both, &on_grid)];
     for (space, point) in cases {
         let question = Objective::Edp.into();
         let mut strategy = StrategyName::Guided.start(space.clone(), &question, Terms::default());

@@ -146,7 +146,7 @@ pub fn recorded_curves(
     let time = column(&columns.time)?;
     let (EnergyColumn::Power(name) | EnergyColumn::Energy(name)) = &columns.energy;
     let energy = column(name)?;
-    let mut groups: Vec<(Vec<String>, BTreeMap<Place, Vec<Outcome>>)> = Vec::new();
+    let mut groups: Vec<(Vec<String>, Recorded)> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| format(error.to_string()))?;
         let cell = |index: usize| record.get(index).unwrap_or_default();
@@ -185,7 +185,7 @@ pub fn recorded_curves(
     if groups.is_empty() {
         return Err(ReplayError::Empty(file.to_owned()));
     }
-    let curve = |(values, places): (Vec<String>, BTreeMap<Place, Vec<Outcome>>)| {
+    let curve = |(values, places): (Vec<String>, Recorded)| {
         let group = columns.group.iter().cloned().zip(values).collect();
         let (places, records) = places
             .into_iter()
@@ -300,6 +300,9 @@ fn new_curve(
         records,
     })
 }
+
+/// What was recorded, by place.
+type Recorded = BTreeMap<Place, Vec<Outcome>>;
 
 /// Coordinates in order.
 #[derive(Clone, PartialEq)]
