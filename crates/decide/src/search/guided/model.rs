@@ -12,7 +12,7 @@ use super::residual::{Likeness, Residual};
 use crate::search::Space;
 
 /// Possible workloads.
-const WORKLOADS: usize = 8000;
+const WORKLOADS: usize = 6000;
 /// Those of them that are weighed in full: at most so many, fewer the more is measured, and none that explains
 /// it worse than the best by more than this (twice the logarithm of a likelihood).
 const KEPT: usize = 1000;
@@ -21,7 +21,7 @@ const WORSE: f64 = 60.0;
 /// Those that can come back when more is measured.
 const ALIVE: usize = 3000;
 /// Possible truths that a choice is judged by: so many values in all, but at least and at most so many truths.
-const VALUES: usize = 16_000;
+const VALUES: usize = 14_000;
 const TRUTHS: [usize; 2] = [300, 1500];
 
 /// Of the smooth residual around a possible workload, and how likely.
