@@ -104,6 +104,9 @@ fn welch_half_width(a: &Summary, b: &Summary) -> Option<f64> {
     }
     let part = |share: f64, count: usize| share.powi(2) / (count - 1) as f64;
     let degrees = variance.powi(2) / (part(of_a, a.count) + part(of_b, b.count));
+    if !(variance.is_finite() && degrees.is_finite()) {
+        return None;
+    }
     let quantile = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
     Some(quantile * libm::sqrt(variance))
 }
@@ -142,6 +145,9 @@ pub fn any_differs(groups: &[Vec<f64>]) -> Option<bool> {
         (count - summaries.len()) as f64,
     );
     let ratio = (between / freedom.0) / (within / freedom.1);
+    if !ratio.is_finite() {
+        return None;
+    }
     let above = FisherSnedecor::new(freedom.0, freedom.1).ok()?.sf(ratio);
     Some(above < 0.05)
 }
