@@ -423,11 +423,11 @@ fn forms_of_a_workload_are_refused_with_line_and_key() {
             "`dataset.1.name`: `imagenet` is there twice",
         ),
         (
-            of_mobilenet("host = \"0.4 ms\"", "host = \"-4 ms\""),
+            of_mobilenet("host = \"0.9 ms\"", "host = \"-4 ms\""),
             "`dataset.1.host`: -4 ms is not possible; allowed are 0 s to 86400 s",
         ),
         (
-            of_mobilenet("host = \"0.4 ms\"", "gpu = \"0.4 ms\""),
+            of_mobilenet("host = \"0.9 ms\"", "gpu = \"0.9 ms\""),
             "unknown key `gpu`; allowed is `name` or `host`",
         ),
         (
