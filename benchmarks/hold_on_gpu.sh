@@ -11,11 +11,13 @@
 #     NETWORKS='resnet50 mobilenet_v2 vgg19' benchmarks/hold_on_gpu.sh OUT
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-out=${1:-${OUT:-hold_on_gpu}}
+out=$(realpath -m "${1:-${OUT:-hold_on_gpu}}")
+# Commands are kept with the results: as anyone would type them in the repository.
+cd "$here"
 export SWEETSPOT_READ_ONLY=1
 sweetspot=${SWEETSPOT:-$here/target/release/sweetspot}
 [ -x "$sweetspot" ] || sweetspot=$here/target/carry/sweetspot
-workload=${WORKLOAD:-python3 $here/examples/pytorch/serve.py}
+workload=${WORKLOAD:-python3 examples/pytorch/serve.py}
 networks=${NETWORKS:-resnet50 mobilenet_v2 vgg16}
 batches=${BATCHES:-1,2,4,8,16,32,64,128,256}
 # Where the caps lie between the power of the smallest batch and that of the largest.
