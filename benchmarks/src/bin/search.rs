@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use sweetspot_benchmarks::OBJECTIVES;
 use sweetspot_decide::search::{Ask, Knob, Noise, Space, StrategyName, Terms, Told};
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::{Joules, Seconds};
@@ -15,12 +16,6 @@ const FITTED: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../data/published/power_capping_2022_fitted_curves.csv"
 ));
-const OBJECTIVES: [Objective; 4] = [
-    Objective::Energy,
-    Objective::Edp,
-    Objective::Eds(1.5),
-    Objective::Eds(2.0),
-];
 const NOISE: f64 = 0.01;
 
 /// Time and energy at every cap.

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use sweetspot_benchmarks::{BOARDS, NETWORKS};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::{Conduct, Sweep};
 use sweetspot_sim::{
@@ -11,15 +12,6 @@ use sweetspot_sim::{
 };
 use sweetspot_study::{Definition, Point, RunEnd, Study};
 
-const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
-const NETWORKS: [&str; 6] = [
-    "alexnet",
-    "vgg19",
-    "inception_v3",
-    "inception_v4",
-    "resnet50",
-    "resnet152",
-];
 const HOUR: f64 = 3600.0;
 
 fn main() -> Result<()> {

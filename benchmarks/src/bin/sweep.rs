@@ -6,17 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use sweetspot_benchmarks::NETWORKS;
 use sweetspot_session::{Conduct, Sweep};
 use sweetspot_study::{Definition, RunEnd, Store};
-
-const NETWORKS: [&str; 6] = [
-    "alexnet",
-    "vgg19",
-    "inception_v3",
-    "inception_v4",
-    "resnet50",
-    "resnet152",
-];
 
 fn main() -> Result<()> {
     stored_sweeps()?;

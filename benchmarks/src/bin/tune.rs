@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use anyhow::{Context, Result};
+use sweetspot_benchmarks::{BOARDS, NETWORKS, OBJECTIVES};
 use sweetspot_control::tune::TunedLoad;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Objective, Outcome, Question};
@@ -16,21 +17,6 @@ use sweetspot_session::{SimulatedJob, TuneKnob, TuneRequest, TunedJob, tune_simu
 use sweetspot_sim::{Variant, Workload, find_gpu, find_workload};
 use sweetspot_stats::Seed;
 
-const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
-const NETWORKS: [&str; 6] = [
-    "alexnet",
-    "vgg19",
-    "inception_v3",
-    "inception_v4",
-    "resnet50",
-    "resnet152",
-];
-const OBJECTIVES: [Objective; 4] = [
-    Objective::Energy,
-    Objective::Edp,
-    Objective::Eds(1.5),
-    Objective::Eds(2.0),
-];
 const JOB: Seconds = Seconds::new(600.0);
 
 fn main() -> Result<()> {

@@ -210,7 +210,7 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
     let command: Option<Vec<String>> = words.collect();
     let command =
         command.context("the command is no text (UTF-8), so that a study cannot keep it")?;
-    let variant = &args.variant;
+    let variant = &args.work.variant;
     let flags = Definition {
         folder: match command.is_empty() {
             true => None,
@@ -224,8 +224,8 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         mode: variant.mode().map(str::to_owned),
         conv_algorithm: variant.conv_algorithm.clone(),
         dataset: variant.dataset.clone(),
-        batch: args.batch,
-        items: args.items,
+        batch: args.work.batch,
+        items: args.work.items,
         power_cap: axis(&args.power_cap),
         core_clock: axis(&args.core_clock),
         memory_clock: axis(&args.memory_clock),

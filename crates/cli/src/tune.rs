@@ -48,10 +48,10 @@ fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
         gpus: args.simulate.clone(),
         node: None,
         network: args.network.clone().ok_or(SessionError::NoNetwork)?,
-        variant: args.variant.variant(),
-        items: args.items,
+        variant: args.work.variant.variant(),
+        items: args.work.items,
     };
-    let job = SimulatedJob::new(&setup, args.batch)?;
+    let job = SimulatedJob::new(&setup, args.work.batch)?;
     // What is chosen in virtual time says nothing about a real job.
     Ok(tune_simulated(request, &job, None, &mut Said)?)
 }

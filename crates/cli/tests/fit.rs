@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Output;
 
-use common::{sweetspot, text};
+use common::{sweetspot, text, words};
 use serde_json::Value;
 
 fn run(folder: &Path, args: &[&str]) -> Output {
@@ -81,14 +81,7 @@ fn there_and_back(gpu: &str, network: &[&str], axes: &[&str]) {
         assert!(number(&errors["time"]["mean"]) < 0.01, "{fit}");
         assert!(number(&errors["energy"]["mean"]) < 0.01, "{fit}");
     }
-    let twin = [
-        "--simulate",
-        "mine.toml",
-        "--network",
-        "mine.toml",
-        "--study",
-        "second",
-    ];
+    let twin = words("--simulate mine.toml --network mine.toml --study second");
     assert_agree(&original, &sweep(folder, &[&twin[..], axes].concat()));
 }
 
@@ -232,14 +225,7 @@ fn what_is_far_off_is_said() {
 fn refused_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let v100 = [
-        "--simulate",
-        "v100",
-        "--network",
-        "resnet50",
-        "--repeat",
-        "1",
-    ];
+    let v100 = words("--simulate v100 --network resnet50 --repeat 1");
     sweep(
         folder,
         &[&v100[..], &["--power-cap", "300", "--study", "one"]].concat(),
@@ -264,18 +250,9 @@ fn refused_in_one_sentence() {
         ]
         .concat(),
     );
-    let p100 = [
-        "--simulate",
-        "tesla_p100",
-        "--network",
-        "googlenet",
-        "--batch",
-        "16",
-        "--repeat",
-        "1",
-        "--core-clock",
-        "797,1328",
-    ];
+    let p100 = words(
+        "--simulate tesla_p100 --network googlenet --batch 16 --repeat 1 --core-clock 797,1328",
+    );
     let forms = ["--axis", "conv_algorithm=gemm,winograd", "--study", "forms"];
     sweep(folder, &[&p100[..], &forms].concat());
     for (args, expected) in [
@@ -314,16 +291,7 @@ fn refused_in_one_sentence() {
 fn the_profile_goes_where_it_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let args = [
-        "--simulate",
-        "v100",
-        "--network",
-        "resnet50",
-        "--repeat",
-        "1",
-        "--power-cap",
-        "150..300:50",
-    ];
+    let args = words("--simulate v100 --network resnet50 --repeat 1 --power-cap 150..300:50");
     sweep(folder, &[&args[..], &["--study", "some"]].concat());
     std::fs::write(folder.join("mine.toml"), "old").unwrap();
     run(folder, &["fit", "some", "--output", "mine.toml"]);

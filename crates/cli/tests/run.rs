@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use host::TestHost;
-use sweetspot_quantity::{Megahertz, Watts};
+use sweetspot_quantity::Megahertz;
 use sweetspot_sim_host::Host;
 
 fn text(bytes: &[u8]) -> String {
@@ -19,27 +19,15 @@ fn run(host: &TestHost, args: &[&str]) -> Output {
     host.sweetspot().arg("run").args(args).output().unwrap()
 }
 
-fn set_cap(host: &TestHost, watts: f64) {
-    let shared = Host::open(host.folder()).unwrap();
-    shared.gpus()[0]
-        .look(|gpu| gpu.set_power_cap(Watts::new(watts)))
-        .unwrap()
-        .unwrap();
-}
-
 fn cap(host: &TestHost) -> f64 {
     let shared = Host::open(host.folder()).unwrap();
     shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap()
 }
 
-fn writes(host: &TestHost) -> String {
-    std::fs::read_to_string(host.folder().join("writes.log")).unwrap_or_default()
-}
-
 #[test]
 fn the_writes_of_a_run_in_order() {
     let host = TestHost::new("v100:2");
-    set_cap(&host, 250.0);
+    host.set_cap(0, 250.0);
     let output = run(
         &host,
         &[
@@ -53,7 +41,7 @@ fn the_writes_of_a_run_in_order() {
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
     snapbox::assert_data_eq!(
-        writes(&host),
+        host.writes(),
         snapbox::file!["snapshots/run-writes.txt"].raw()
     );
     assert_eq!(cap(&host), 250.0);
@@ -148,7 +136,7 @@ fn wrong_input_is_refused_before_anything_is_written() {
         "cannot run /no/such/program",
     );
     assert_eq!(cap(&host), 300.0);
-    let caps: Vec<String> = writes(&host).lines().map(str::to_owned).collect();
+    let caps: Vec<String> = host.writes().lines().map(str::to_owned).collect();
     // Only the last of them got as far as a guard, which put things back.
     assert_eq!(
         caps,
@@ -202,10 +190,10 @@ fn the_devices_that_are_meant_are_set_and_no_others() {
         command.args(["run", "--power-cap", "200"]);
         device.map(|device| command.args(["--device", device]));
         visible.map(|visible| command.env("CUDA_VISIBLE_DEVICES", visible));
-        let before = writes(&host).len();
+        let before = host.writes().len();
         let output = command.args(["--", "true"]).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
-        let log = writes(&host)[before..].to_owned();
+        let log = host.writes()[before..].to_owned();
         let set = log.lines().filter(|line| line.contains("200000"));
         set.map(|line| line[..4].to_owned()).collect::<Vec<_>>()
     };
@@ -307,7 +295,7 @@ fn a_write_that_is_refused_leaves_nothing_to_restore() {
         "sweetspot: Tesla V100-SXM2-16GB: no permission to set power cap: it needs root\n"
     );
     assert_eq!(
-        writes(&host),
+        host.writes(),
         "gpu0 lock_core_clock 1200 1200 MHz\ngpu0 reset_core_clock\n"
     );
     let restore = host.sweetspot().arg("restore").output().unwrap();
@@ -369,7 +357,7 @@ fn application_clocks_come_back_as_they_were() {
     let output = run(&host, &["--core-clock", "1200MHz", "--", "true"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(
-        writes(&host),
+        host.writes(),
         "gpu0 application_clocks 877 1200 MHz\ngpu0 application_clocks 877 1005 MHz\n"
     );
     // A Pascal has no energy counter: it is not shown, and not as 0.
@@ -384,7 +372,7 @@ fn application_clocks_come_back_as_they_were() {
 #[test]
 fn a_guard_that_is_killed_is_replaced() {
     let host = TestHost::new("v100");
-    set_cap(&host, 240.0);
+    host.set_cap(0, 240.0);
     let client = running(&host, "200");
     kill("-9", &guard_of(&client));
     let output = client.wait_with_output().unwrap();
@@ -413,7 +401,7 @@ fn a_guard_that_is_killed_is_replaced() {
 #[test]
 fn what_guard_and_client_left_is_said_and_restored() {
     let host = TestHost::new("v100");
-    set_cap(&host, 240.0);
+    host.set_cap(0, 240.0);
     let mut client = running(&host, "200");
     // Both at once: the client is stopped, so that it cannot start another guard.
     let guard = guard_of(&client);
@@ -458,7 +446,7 @@ fn what_guard_and_client_left_is_said_and_restored() {
 #[test]
 fn a_signal_at_any_moment_of_the_start_gives_its_own_code_and_no_noise() {
     let host = TestHost::new("v100:2");
-    set_cap(&host, 240.0);
+    host.set_cap(0, 240.0);
     for milliseconds in (5..60).step_by(4) {
         let client = host
             .sweetspot()

@@ -7,6 +7,7 @@ pub mod hold;
 pub mod measure;
 pub mod published;
 
+mod csv_text;
 mod deviations;
 mod devices;
 mod doctor;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sweetspot_decide::search::Knob;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Megahertz, Watts};
 
@@ -135,6 +136,15 @@ impl Axis {
             "core-clock" | "core_clock" => Self::CoreClock,
             "memory-clock" | "memory_clock" => Self::MemoryClock,
             other => Self::Parameter(other.to_owned()),
+        }
+    }
+
+    /// What a search takes it for.
+    pub fn knob(&self) -> Knob {
+        match self {
+            Self::PowerCap => Knob::PowerCap,
+            Self::CoreClock => Knob::CoreClock,
+            _ => Knob::Level,
         }
     }
 

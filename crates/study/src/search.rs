@@ -165,7 +165,7 @@ impl Search {
 
 /// Every configuration as a place.
 fn space(plan: &Plan) -> Result<(Vec<Knob>, Space), SearchError> {
-    let mut knobs = knobs(&plan.axes);
+    let mut knobs: Vec<Knob> = plan.axes.iter().map(Axis::knob).collect();
     let mut places: Vec<Vec<f64>> = plan
         .configurations
         .iter()
@@ -184,15 +184,6 @@ fn space(plan: &Plan) -> Result<(Vec<Knob>, Space), SearchError> {
     };
     let space = space.map_err(|error| SearchError(error.to_string()))?;
     Ok((knobs, space))
-}
-
-fn knobs(axes: &[Axis]) -> Vec<Knob> {
-    let kind = |axis: &Axis| match axis {
-        Axis::PowerCap => Knob::PowerCap,
-        Axis::CoreClock => Knob::CoreClock,
-        _ => Knob::Level,
-    };
-    axes.iter().map(kind).collect()
 }
 
 fn place(plan: &Plan, configuration: &Configuration) -> Vec<f64> {

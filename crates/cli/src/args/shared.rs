@@ -54,6 +54,21 @@ pub struct VariantArgs {
     pub dataset: Option<String>,
 }
 
+/// What is done in simulated runs.
+#[derive(Debug, Args)]
+pub struct WorkArgs {
+    #[command(flatten)]
+    pub variant: VariantArgs,
+
+    /// Items in a batch [default: as in the study].
+    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
+    pub batch: Option<u64>,
+
+    /// Items in a run [default: as in the study].
+    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
+    pub items: Option<u64>,
+}
+
 impl VariantArgs {
     /// `train` or `infer`, where the user says.
     pub fn mode(&self) -> Option<&'static str> {

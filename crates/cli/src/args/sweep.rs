@@ -11,7 +11,7 @@ use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressPattern, Window};
 use sweetspot_study::{EnergyOf, Order};
 
-use super::shared::{ExportArgs, QuestionArgs, VariantArgs, positive_seconds, whole_number};
+use super::shared::{ExportArgs, QuestionArgs, WorkArgs, positive_seconds};
 
 /// Try every power cap, clock, batch size or number of GPUs, several times each, and say which is best.
 ///
@@ -145,15 +145,7 @@ pub struct SweepArgs {
     pub network: Option<String>,
 
     #[command(flatten)]
-    pub variant: VariantArgs,
-
-    /// Items in a batch [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
-    pub batch: Option<u64>,
-
-    /// Items in a run [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
-    pub items: Option<u64>,
+    pub work: WorkArgs,
 
     /// Runs computed at a time; changes no result [default: one for each core].
     #[arg(long, value_name = "N", help_heading = "Simulation")]

@@ -9,7 +9,7 @@ use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::TuneKnob;
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{QuestionArgs, VariantArgs, positive_seconds, whole_number};
+use super::shared::{QuestionArgs, WorkArgs, positive_seconds};
 use super::sweep::share;
 
 /// Find the best setting of a training while it runs, and hold it.
@@ -63,15 +63,7 @@ pub struct TuneArgs {
     pub network: Option<String>,
 
     #[command(flatten)]
-    pub variant: VariantArgs,
-
-    /// Items in a batch [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
-    pub batch: Option<u64>,
-
-    /// Items of a workload [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
-    pub items: Option<u64>,
+    pub work: WorkArgs,
 
     /// Seed of everything random.
     #[arg(

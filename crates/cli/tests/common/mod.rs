@@ -17,3 +17,9 @@ pub fn sweetspot(folder: &Path, args: &[&str]) -> Output {
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text is UTF-8")
 }
+
+/// A command line's words.
+#[allow(dead_code)]
+pub fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}

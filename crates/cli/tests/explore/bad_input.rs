@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::{sweetspot, text};
+use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{settings, sweep, words, writes};
+use crate::tools::{settings, sweep};
 
 /// One line that says these words, and nothing is left behind.
 fn refused(output: &Output, folder: &Path, words: &str) {
@@ -92,7 +92,7 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
     for (args, words) in cases {
         refused(&sweep(&host, folder.path(), args), folder.path(), words);
     }
-    assert_eq!(writes(&host), "");
+    assert_eq!(host.writes(), "");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use sweetspot_stats::Seed;
 
 use crate::common::text;
 use crate::host::TestHost;
-use crate::tools::{set_cap, settings, sweep};
+use crate::tools::{settings, sweep};
 
 const ARGS: [&str; 8] = [
     "--power-cap",
@@ -43,7 +43,7 @@ fn kept(study: &Path) -> Vec<(i64, f64)> {
 
 /// What ended the sweep, and whether it was under way.
 fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
-    set_cap(host, 250.0);
+    host.set_caps(250.0);
     let folder = tempfile::tempdir().unwrap();
     let study = folder.path().join("st");
     let seed = Seed::new(11).number(number);

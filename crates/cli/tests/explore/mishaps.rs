@@ -3,9 +3,9 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{sweetspot, text};
+use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{exported, on, set_cap, settings, sweep, words, writes};
+use crate::tools::{exported, on, settings, sweep};
 
 #[test]
 fn a_resume_keeps_to_read_only() {
@@ -17,7 +17,7 @@ fn a_resume_keeps_to_read_only() {
             .status
             .success()
     );
-    let before = writes(&host);
+    let before = host.writes();
     for (flags, value) in [(&["--read-only"][..], "0"), (&[][..], "1")] {
         let output = host
             .sweetspot()
@@ -29,7 +29,7 @@ fn a_resume_keeps_to_read_only() {
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains("read-only"));
     }
-    assert_eq!(writes(&host), before);
+    assert_eq!(host.writes(), before);
     let mixed = sweep(&host, folder.path(), &["--resume", "st", "--repeat", "50"]);
     assert!(
         text(&mixed.stderr).contains("cannot be used with"),
@@ -51,7 +51,8 @@ fn a_knob_of_the_reference_alone_is_freed_for_the_others() {
         "{}",
         text(&output.stdout)
     );
-    let locks: Vec<String> = writes(&host)
+    let locks: Vec<String> = host
+        .writes()
         .lines()
         .filter(|line| line.contains("core_clock"))
         .map(str::to_owned)
@@ -141,7 +142,7 @@ fn a_failed_reference_does_not_hide_the_rest() {
 #[test]
 fn a_cap_that_the_workload_changes_is_told_and_put_back() {
     let host = TestHost::new("v100");
-    set_cap(&host, 300.0);
+    host.set_caps(300.0);
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_sweetspot");
     // A run within the run sets another cap on the simulated host and is killed with its guard.

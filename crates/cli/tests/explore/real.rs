@@ -1,15 +1,13 @@
 //! A command under each configuration.
 
-use crate::common::text;
+use crate::common::{text, words};
 use crate::host::TestHost;
-use crate::tools::{
-    exported, is_running, number, on, set_cap, settings, sweep, words, workload, writes,
-};
+use crate::tools::{exported, is_running, number, on, settings, sweep, workload};
 
 #[test]
 fn a_lower_cap_saves_energy_and_everything_is_put_back() {
     let host = TestHost::new("v100");
-    set_cap(&host, 250.0);
+    host.set_caps(250.0);
     let folder = tempfile::tempdir().unwrap();
     let args = words("--power-cap 150,300 --repeat 2 --settle 200ms --study st --");
     let output = sweep(
@@ -52,7 +50,7 @@ fn a_lower_cap_saves_energy_and_everything_is_put_back() {
 #[test]
 fn the_writes_of_a_sweep_in_order() {
     let host = TestHost::new("v100:2");
-    set_cap(&host, 250.0);
+    host.set_caps(250.0);
     let folder = tempfile::tempdir().unwrap();
     let args = "--power-cap 160,200 --core-clock 1200 --gpus 1,2 --repeat 1 --settle 10ms --study st -- true";
     let args: Vec<&str> = args.split(' ').collect();
@@ -60,7 +58,7 @@ fn the_writes_of_a_sweep_in_order() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(settings(&host), [(250.0, false), (250.0, false)]);
     snapbox::assert_data_eq!(
-        writes(&host),
+        host.writes(),
         snapbox::file!["../snapshots/sweep-writes.txt"].raw()
     );
 }
@@ -133,7 +131,7 @@ fn each_gpu_can_have_a_cap_of_its_own() {
     let args = words("--power-cap 150/250,200 --gpus 2 --repeat 1 --settle 0 --study st -- true");
     let output = sweep(&host, folder.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let written = writes(&host);
+    let written = host.writes();
     let begin: Vec<&str> = written.lines().take(2).collect();
     assert_eq!(
         begin,
@@ -196,7 +194,7 @@ fn without_a_right_to_set_anything_parameters_can_be_swept() {
     let args = words("--read-only --axis batch=1,2 --repeat 1 --settle 0 --study st -- true");
     let output = sweep(&host, folder.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(writes(&host), "");
+    assert_eq!(host.writes(), "");
     let refused = sweep(
         &host,
         folder.path(),
@@ -218,7 +216,7 @@ fn the_setting_that_a_study_chose_is_run_and_measured() {
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
     let caps = |more: &[&str]| {
-        let before = writes(&host).lines().count();
+        let before = host.writes().lines().count();
         let args = [
             &["run", "--from", "st"],
             more,
@@ -231,7 +229,8 @@ fn the_setting_that_a_study_chose_is_run_and_measured() {
         let run = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
         let run: serde_json::Value = serde_json::from_str(&run).unwrap();
         let energy = number(&run["energy_j"]);
-        let written = writes(&host)
+        let written = host
+            .writes()
             .lines()
             .nth(before)
             .unwrap_or_default()

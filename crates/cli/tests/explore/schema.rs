@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::common::{sweetspot, text};
+use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{sweep, words, workload};
+use crate::tools::{sweep, workload};
 
 fn schema() -> jsonschema::Validator {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/study.schema.json");

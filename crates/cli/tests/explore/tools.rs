@@ -4,16 +4,10 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
-use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
-
-/// A command line's words.
-pub fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
-}
 
 /// `sweep` on a host, in a folder.
 pub fn sweep(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
@@ -36,14 +30,6 @@ pub fn exported(folder: &Path, study: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-pub fn set_cap(host: &TestHost, watts: f64) {
-    for gpu in Host::open(host.folder()).unwrap().gpus() {
-        gpu.look(|gpu| gpu.set_power_cap(Watts::new(watts)))
-            .unwrap()
-            .unwrap();
-    }
-}
-
 /// Caps and locks of every GPU.
 pub fn settings(host: &TestHost) -> Vec<(f64, bool)> {
     let shared = Host::open(host.folder()).unwrap();
@@ -53,10 +39,6 @@ pub fn settings(host: &TestHost) -> Vec<(f64, bool)> {
             .unwrap()
     })
     .collect()
-}
-
-pub fn writes(host: &TestHost) -> String {
-    std::fs::read_to_string(host.folder().join("writes.log")).unwrap_or_default()
 }
 
 /// The stand-in workload as words.

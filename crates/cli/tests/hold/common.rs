@@ -72,7 +72,3 @@ pub fn last_batch(document: &Value) -> f64 {
     let settings = document["settings"].as_array().unwrap();
     number(&settings[settings.len() - 1]["batch"])
 }
-
-pub fn writes(host: &TestHost) -> String {
-    std::fs::read_to_string(host.folder().join("writes.log")).unwrap_or_default()
-}

@@ -1,6 +1,6 @@
 //! Each knob holds its cap.
 
-use crate::common::{caps, hold, json, last_batch, number, said, serving, writes};
+use crate::common::{caps, hold, json, last_batch, number, said, serving};
 use crate::host::TestHost;
 
 #[test]
@@ -28,7 +28,7 @@ fn the_batch_size_alone_holds_the_cap_and_sets_nothing() {
     assert!((energy / items - number(&document["energy_per_item_j"])).abs() < 1e-9);
     let slices = document["over_time"].as_array().unwrap();
     assert!(slices.len() > 24 && slices.iter().any(|slice| number(&slice["batch"]) == 32.0));
-    assert_eq!(writes(&host), "");
+    assert_eq!(host.writes(), "");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn set_and_put_back(knob: &str) {
     let (document, output) = json(&host, &args, &serving("4", &[]));
     assert_ne!(output.status.code(), Some(125), "{}", said(&output));
     assert_eq!(document["restored"], true, "{document}");
-    let written = writes(&host);
+    let written = host.writes();
     assert!(!written.is_empty(), "{knob}: {}", said(&output));
     let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
     let set = shared.gpus()[0].look(|gpu| (gpu.power_cap().get(), gpu.core_lock()));

@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{sweetspot, text};
+use common::{sweetspot, text, words};
 use host::TestHost;
 use serde_json::Value;
-use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
@@ -53,6 +52,12 @@ fn tune(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// Flags that end in `--`, and the stand-in training for so many seconds.
+fn training<'a>(flags: &'a str, seconds: &'a str) -> Vec<&'a str> {
+    let program = [PROGRAM, "sim-workload", "--network", "resnet50"];
+    [&words(flags)[..], &program, &["--seconds", seconds]].concat()
+}
+
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
@@ -64,32 +69,15 @@ fn caps(host: &TestHost) -> Vec<f64> {
         .collect()
 }
 
-fn set_cap(host: &TestHost, watts: f64) {
-    for gpu in Host::open(host.folder()).unwrap().gpus() {
-        gpu.look(|gpu| gpu.set_power_cap(Watts::new(watts)))
-            .unwrap()
-            .unwrap();
-    }
-}
-
 #[test]
 fn a_training_is_tuned_on_every_gpu_and_everything_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let profile = gpu(folder.path(), &FOUR_CAPS);
     let host = TestHost::new(&format!("{}:2", profile.display()));
-    set_cap(&host, 155.0);
-    let args = "--objective energy --strategy exhaustive --export-json - --export-svg power.svg --";
-    let mut args: Vec<&str> = args.split(' ').collect();
-    args.extend([
-        PROGRAM,
-        "sim-workload",
-        "--network",
-        "resnet50",
-        "--ranks",
-        "2",
-        "--seconds",
-        "35",
-    ]);
+    host.set_caps(155.0);
+    let flags =
+        "--objective energy --strategy exhaustive --export-json - --export-svg power.svg --";
+    let args = [&training(flags, "35")[..], &["--ranks", "2"]].concat();
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document = json(&output);
@@ -168,20 +156,10 @@ fn a_python_program_on_the_link_is_told_and_may_end_early() {
 fn somebody_elses_cap_is_noticed_and_left() {
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::new("v100");
-    let args = [
-        "--export-json",
-        "-",
-        "--",
-        PROGRAM,
-        "sim-workload",
-        "--network",
-        "resnet50",
-        "--seconds",
-        "11",
-    ];
+    let args = training("--export-json - --", "11");
     let child = tune(&host, folder.path(), &args).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(5));
-    set_cap(&host, 222.0);
+    host.set_caps(222.0);
     std::thread::sleep(Duration::from_secs(4));
     let meanwhile = caps(&host);
     let output = child.wait_with_output().unwrap();
@@ -199,17 +177,8 @@ fn a_signal_to_the_tool_ends_the_job_and_puts_everything_back() {
     let folder = tempfile::tempdir().unwrap();
     let profile = gpu(folder.path(), &FOUR_CAPS);
     let host = TestHost::new(&profile.display().to_string());
-    set_cap(&host, 155.0);
-    let words = "--export-json tune.json --";
-    let mut args: Vec<&str> = words.split(' ').collect();
-    args.extend([
-        PROGRAM,
-        "sim-workload",
-        "--network",
-        "resnet50",
-        "--seconds",
-        "60",
-    ]);
+    host.set_caps(155.0);
+    let args = training("--export-json tune.json --", "60");
     let began = Instant::now();
     let child = tune(&host, folder.path(), &args).spawn().unwrap();
     // The reference is the default, which is another cap than was set.
@@ -237,17 +206,7 @@ fn a_clock_that_is_refused_in_the_middle_ends_in_a_word() {
     let denied = format!("{fault}\n\n[[fault]]\nkind = \"write-denied\"\nknob = \"core-clock\"");
     let profile = gpu(folder.path(), &[(fault, &denied)]);
     let host = TestHost::new(&profile.display().to_string());
-    let args = [
-        "--knob",
-        "core-clock",
-        "--",
-        PROGRAM,
-        "sim-workload",
-        "--network",
-        "resnet50",
-        "--seconds",
-        "11",
-    ];
+    let args = training("--knob core-clock --", "11");
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let out = text(&output.stdout);

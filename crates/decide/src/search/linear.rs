@@ -1,8 +1,8 @@
-//! Equal steps down each knob, one knob after the other.
+//! Equal steps down a knob.
 
+use super::by_line::Line;
 use super::ledger::Ledger;
-use super::{Answer, Ask, Done, Knob, Space, Strategy, Terms, Told};
-use crate::Question;
+use super::{Knob, Terms};
 
 /// Of Zeus' power limit optimiser (`power_limit_step`, 25 W).
 const WATTS: f64 = 25.0;
@@ -10,28 +10,26 @@ const WATTS: f64 = 25.0;
 const PARTS: f64 = 10.0;
 
 pub(super) struct Linear {
-    ledger: Ledger,
     repeats: usize,
     step: Option<f64>,
 }
 
 impl Linear {
-    pub(super) fn new(space: Space, question: &Question, terms: Terms) -> Self {
+    pub(super) fn new(terms: &Terms) -> Self {
         Self {
-            ledger: Ledger::new(space, question, terms.most),
             repeats: terms.repeats,
             step: terms.step,
         }
     }
 
     /// The places at equal steps from the highest, those nearest to them.
-    fn steps(&self, line: &[usize], knob: usize) -> Vec<usize> {
-        let space = &self.ledger.space;
-        let value = |place: usize| space.places()[place][knob];
+    fn steps(&self, ledger: &Ledger, line: &[usize], knob: usize) -> Vec<usize> {
+        let space = &ledger.space;
         let (Some(lowest), Some(highest)) = (line.first(), line.last()) else {
             return Vec::new();
         };
-        let range = value(*highest) - value(*lowest);
+        let highest = space.places()[*highest][knob];
+        let range = highest - space.places()[*lowest][knob];
         let step = match (self.step, space.knobs()[knob]) {
             // A level has no distance: each is tried.
             (_, Knob::Level) => return line.iter().rev().copied().collect(),
@@ -44,48 +42,16 @@ impl Linear {
             false => 0,
         };
         let mut places: Vec<usize> = (0..=count)
-            .filter_map(|number| {
-                let wanted = value(*highest) - step * number as f64;
-                let distance = |place: &usize| (value(*place) - wanted).abs();
-                line.iter()
-                    .min_by(|a, b| distance(a).total_cmp(&distance(b)))
-                    .copied()
-            })
+            .filter_map(|number| space.nearest(line, knob, highest - step * number as f64))
             .collect();
         places.dedup();
         places
     }
 }
 
-impl Strategy for Linear {
-    fn ask(&mut self) -> Ask {
-        if let Some(done) = self.ledger.end() {
-            return Ask::Done(done);
-        }
-        let reference = self.ledger.space.reference();
-        if !self.ledger.has(reference, self.repeats) {
-            return Ask::Evaluate(reference);
-        }
-        let mut best = reference;
-        for knob in 0..self.ledger.space.knobs().len() {
-            let steps = self.steps(&self.ledger.space.line(best, knob), knob);
-            let missing = steps
-                .iter()
-                .find(|place| !self.ledger.has(**place, self.repeats));
-            if let Some(place) = missing {
-                return Ask::Evaluate(*place);
-            }
-            let tried: Vec<usize> = steps.into_iter().chain([best]).collect();
-            best = self.ledger.best_of(&tried).unwrap_or(best);
-        }
-        Ask::Done(Done::Complete)
-    }
-
-    fn tell(&mut self, place: usize, told: Told) {
-        self.ledger.tell(place, told);
-    }
-
-    fn answer(&mut self) -> Option<Answer> {
-        self.ledger.answer()
+impl Line for Linear {
+    fn wants(&self, ledger: &Ledger, line: &[usize], knob: usize) -> Option<usize> {
+        let mut steps = self.steps(ledger, line, knob).into_iter();
+        steps.find(|place| !ledger.has(*place, self.repeats))
     }
 }

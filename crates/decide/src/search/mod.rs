@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod by_line;
 mod exhaustive;
 mod golden;
 mod guided;

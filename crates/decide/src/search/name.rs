@@ -3,6 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
+use super::by_line::ByLine;
 use super::exhaustive::Exhaustive;
 use super::golden::Golden;
 use super::guided::Guided;
@@ -31,8 +32,14 @@ impl StrategyName {
     pub fn start(self, space: Space, question: &Question, terms: Terms) -> Box<dyn Strategy> {
         match self {
             Self::Exhaustive => Box::new(Exhaustive::new(space, question, terms)),
-            Self::Linear => Box::new(Linear::new(space, question, terms)),
-            Self::Golden => Box::new(Golden::new(space, question, terms)),
+            Self::Linear => {
+                let search = Linear::new(&terms);
+                Box::new(ByLine::new(space, question, &terms, search))
+            }
+            Self::Golden => {
+                let search = Golden::new(&terms);
+                Box::new(ByLine::new(space, question, &terms, search))
+            }
             Self::Guided => Box::new(Guided::new(space, question, terms)),
         }
     }

@@ -103,6 +103,13 @@ impl Space {
         })
     }
 
+    /// Of the places of a line, the one nearest to a value of its knob.
+    pub(crate) fn nearest(&self, line: &[usize], knob: usize, value: f64) -> Option<usize> {
+        let distance = |place: &usize| (self.places[*place][knob] - value).abs();
+        let order = |a: &&usize, b: &&usize| distance(a).total_cmp(&distance(b));
+        line.iter().min_by(order).copied()
+    }
+
     /// The places that differ from one in a single knob, ascending in it; the place itself is among them.
     pub(crate) fn line(&self, through: usize, knob: usize) -> Vec<usize> {
         let fixed = &self.places[through];

@@ -7,6 +7,7 @@ use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_sim::Mode;
 
 use super::RowsError;
+use crate::csv_text::{CsvLine, CsvText};
 
 /// Runs of one configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,28 +105,18 @@ impl<'a> Table<'a> {
             file: file.to_owned(),
             reason,
         };
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .comment(Some(b'#'))
-            .from_reader(text.as_bytes());
-        let header = reader
-            .headers()
-            .map_err(|error| format(error.to_string()))?;
-        let columns: Vec<String> = header.iter().map(str::to_owned).collect();
-        let mut lines = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(|error| format(error.to_string()))?;
-            let filled = columns
+        let read = CsvText::read(text).map_err(format)?;
+        let columns = read.columns;
+        let filled = |line: CsvLine| Line {
+            number: line.number,
+            cells: columns
                 .iter()
-                .zip(&record)
-                .filter(|(_, cell)| !cell.is_empty());
-            lines.push(Line {
-                number: record.position().map_or(0, csv::Position::line),
-                cells: filled
-                    .map(|(column, cell)| (column.clone(), cell.to_owned()))
-                    .collect(),
-            });
-        }
+                .cloned()
+                .zip(line.cells)
+                .filter(|(_, cell)| !cell.is_empty())
+                .collect(),
+        };
+        let lines = read.lines.into_iter().map(filled).collect();
         let table = Self {
             file,
             columns,

@@ -105,6 +105,13 @@ pub trait Watch {
     fn tell(&mut self, note: &str);
 }
 
+/// Nobody looks.
+impl Watch for () {
+    fn tick(&mut self, _: Seconds, _: Option<Watts>, _: u64) {}
+    fn clear(&mut self) {}
+    fn tell(&mut self, _: &str) {}
+}
+
 /// How long the devices are watched at rest.
 const IDLE: Duration = Duration::from_secs(5);
 

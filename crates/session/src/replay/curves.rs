@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use sweetspot_decide::Outcome;
 use sweetspot_decide::search::{Earlier, Knob, Space};
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_study::{Axis, Point, Study};
+use sweetspot_study::{Point, Study};
 
 use super::ReplayError;
+use crate::csv_text::CsvText;
 
 /// A knob of a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,18 +119,13 @@ pub fn recorded_curves(
     text: &str,
     columns: &RecordColumns,
 ) -> Result<Vec<RecordedCurve>, ReplayError> {
-    let format = |reason: String| ReplayError::Format {
+    let CsvText {
+        columns: header,
+        lines,
+    } = CsvText::read(text).map_err(|reason| ReplayError::Format {
         file: file.to_owned(),
         reason,
-    };
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes());
-    let header = reader
-        .headers()
-        .map_err(|error| format(error.to_string()))?;
-    let header: Vec<String> = header.iter().map(str::to_owned).collect();
+    })?;
     let column = |name: &str| {
         let found = header.iter().position(|known| known == name);
         found.ok_or_else(|| ReplayError::Column {
@@ -147,15 +143,14 @@ pub fn recorded_curves(
     let (EnergyColumn::Power(name) | EnergyColumn::Energy(name)) = &columns.energy;
     let energy = column(name)?;
     let mut groups: Vec<(Vec<String>, Recorded)> = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| format(error.to_string()))?;
-        let cell = |index: usize| record.get(index).unwrap_or_default();
+    for line in &lines {
+        let cell = |index: usize| line.cells.get(index).map_or("", String::as_str);
         let number = |index: usize| {
             let value: Option<f64> = cell(index).parse().ok();
             let above_zero = |value: &f64| *value > 0.0 && value.is_finite();
             value.filter(above_zero).ok_or_else(|| ReplayError::Cell {
                 file: file.to_owned(),
-                line: record.position().map_or(0, csv::Position::line),
+                line: line.number,
                 column: header[index].clone(),
                 cell: cell(index).to_owned(),
             })
@@ -216,11 +211,7 @@ pub fn studied_curve(study: &Study) -> Result<RecordedCurve, ReplayError> {
         .iter()
         .map(|axis| RecordedKnob {
             name: axis.column().to_owned(),
-            kind: match axis {
-                Axis::PowerCap => Knob::PowerCap,
-                Axis::CoreClock => Knob::CoreClock,
-                _ => Knob::Level,
-            },
+            kind: axis.knob(),
         })
         .collect();
     let place = |point: &Point| -> Result<Vec<f64>, ReplayError> {

@@ -12,7 +12,7 @@ use sweetspot_device::{
 use sweetspot_guard::end_all;
 use sweetspot_link::Reader;
 use sweetspot_measure::Sampler;
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_quantity::Watts;
 use sweetspot_study::{
     Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, Task,
     samples_file, write_task,
@@ -24,7 +24,7 @@ use super::{Conduct, Follow, Progress};
 use crate::SessionError;
 use crate::lease::{Lease, noted};
 use crate::measure::{
-    Attention, ChildRun, MeasureRequest, OwnChildren, Starter, Surroundings, Watch, rest,
+    Attention, ChildRun, MeasureRequest, OwnChildren, Starter, Surroundings, rest,
 };
 
 /// How long a GPU may take to get cool.
@@ -280,7 +280,7 @@ impl Pump<'_, '_> {
     fn command(&mut self, request: &MeasureRequest) -> Result<ChildRun, SessionError> {
         let mut link = Reader::create()?;
         let clock: &dyn Clock = &MonotonicClock;
-        let mut watch = Quiet;
+        let mut watch = ();
         let sampler = self.sampler.clone();
         let mut around = Surroundings {
             request,
@@ -379,13 +379,4 @@ fn provisional(run: &ChildRun) -> RunResult {
         phases: Vec::new(),
         values: Default::default(),
     }
-}
-
-/// The bar tells enough.
-struct Quiet;
-
-impl Watch for Quiet {
-    fn tick(&mut self, _: Seconds, _: Option<Watts>, _: u64) {}
-    fn clear(&mut self) {}
-    fn tell(&mut self, _: &str) {}
 }

@@ -23,9 +23,7 @@ use super::{
 use crate::SessionError;
 use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select};
 use crate::lease::{GRACE, GuardProgram, Lease};
-use crate::measure::{
-    Attention, Machine, MeasureRequest, Said, Starter, Surroundings, Tail, Watch,
-};
+use crate::measure::{Attention, Machine, MeasureRequest, Said, Starter, Surroundings, Tail};
 
 /// How often the command is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -161,13 +159,13 @@ impl Pump<'_, '_> {
             keep_stdout: self.command.keep_stdout,
             ..MeasureRequest::of(self.command.command.clone())
         };
-        let mut quiet = Quiet;
+        let mut nobody = ();
         let around = Surroundings {
             request: &request,
             sampler: &sampler,
             clock: clock.as_ref(),
             attention: Attention::Noted(self.lease.flag()),
-            watch: &mut quiet,
+            watch: &mut nobody,
         };
         let link = Reader::create()?;
         let outlets = {
@@ -358,13 +356,4 @@ fn word(tuning: Tuning) -> Word {
         Tuning::Exploring => Word::Exploring,
         Tuning::Settled => Word::Settled,
     }
-}
-
-/// What happens is told by the tuner.
-struct Quiet;
-
-impl Watch for Quiet {
-    fn tick(&mut self, _: Seconds, _: Option<Watts>, _: u64) {}
-    fn clear(&mut self) {}
-    fn tell(&mut self, _: &str) {}
 }

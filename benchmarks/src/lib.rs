@@ -1,0 +1,22 @@
+//! What several benchmarks take.
+
+use sweetspot_decide::Objective;
+
+/// The boards of power_capping_2022.
+pub const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
+/// Its networks.
+pub const NETWORKS: [&str; 6] = [
+    "alexnet",
+    "vgg19",
+    "inception_v3",
+    "inception_v4",
+    "resnet50",
+    "resnet152",
+];
+/// What searches are tried for.
+pub const OBJECTIVES: [Objective; 4] = [
+    Objective::Energy,
+    Objective::Edp,
+    Objective::Eds(1.5),
+    Objective::Eds(2.0),
+];
