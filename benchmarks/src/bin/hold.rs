@@ -1,7 +1,8 @@
 //! How well a cap is held, in virtual time: `cargo run --release -p sweetspot-benchmarks --bin hold [PART]`.
 //!
-//! Parts: `jobs`, `caps`, `joint`, `sets`, `decision`; all of them where none is named.
+//! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `decision`; all of them where none is named.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -12,6 +13,7 @@ use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_session::hold::{Conditions, Held, Rig, Sensor};
 use sweetspot_session::published::batch_sizer_2021_jobs;
 use sweetspot_sim::Variant;
+use sweetspot_stats::Seed;
 
 const CLOCKS: [f64; 10] = [
     544.0, 632.0, 734.0, 835.0, 949.0, 1063.0, 1189.0, 1303.0, 1430.0, 1531.0,
@@ -55,6 +57,10 @@ fn main() -> Result<()> {
         let dense: Vec<u64> = (1..=256).collect();
         every_cap(Mode::Robust, &dense, 19)?;
     }
+    if is_asked("others") {
+        let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
+        others(seed.unwrap_or(1))?;
+    }
     if let Some("one") = part.as_deref() {
         return one();
     }
@@ -81,23 +87,24 @@ fn terms(mode: Mode, cap: Watts, sizes: &[u64]) -> Terms {
     Terms::of(mode, cap, sizes.to_vec(), knob)
 }
 
-/// NETWORK DATASET CAP MODE SENSOR: every change.
+/// GPU NETWORK CAP MODE SENSOR SIZES SEED: every change.
 fn one() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
-    let [network, dataset, cap, mode, sensor] = arguments.as_slice() else {
-        anyhow::bail!("NETWORK DATASET CAP MODE SENSOR");
+    let [gpu, network, cap, mode, sensor, sizes, seed] = arguments.as_slice() else {
+        anyhow::bail!("GPU NETWORK CAP MODE SENSOR SIZES SEED");
     };
-    let rig = rig(network, dataset)?;
+    let rig = Rig::new(gpu, network, &Variant::default())?;
+    let sizes: Vec<u64> = sizes.split(',').map(str::parse).collect::<Result<_, _>>()?;
     let of_name = |one: &&Mode| one.name() == mode;
     let mode = Mode::ALL.iter().find(of_name).context("a mode")?;
     let conditions = Conditions {
-        sensor: SENSORS[usize::from(sensor == "buffered")],
-        ..Conditions::steady(Seconds::new(900.0), 1)
+        sensor: SENSORS[usize::from(sensor == "Buffered")],
+        ..Conditions::steady(Seconds::new(600.0), seed.parse()?)
     };
-    for (size, fixed) in SIZES.iter().zip(fixed(&rig, &SIZES)?) {
+    for (size, fixed) in sizes.iter().zip(fixed(&rig, &sizes)?) {
         println!("{size:5}: {:7.1}/s {:6.2} W", fixed.rate, fixed.most);
     }
-    let held = rig.hold(terms(*mode, cap.parse()?, &SIZES), &conditions)?;
+    let held = rig.hold(terms(*mode, cap.parse()?, &sizes), &conditions)?;
     for (at, windows, setting) in held.changes.iter().take(60) {
         println!("{:8.2} s window {windows}: {setting:?}", at.get());
     }
@@ -146,7 +153,8 @@ fn fixed(rig: &Rig, sizes: &[u64]) -> Result<Vec<Fixed>> {
         let s = held.summary;
         Ok(Fixed {
             rate: s.items_per_s,
-            most: s.largest_mean.context("a mean")?.get(),
+            // A size that does not fit into memory keeps no cap.
+            most: s.largest_mean.map_or(f64::INFINITY, Watts::get),
         })
     };
     sizes.iter().map(alone).collect()
@@ -194,9 +202,14 @@ fn every_cap(mode: Mode, sizes: &[u64], step: usize) -> Result<()> {
             }
         }
     }
+    let what = format!("{mode}, {} sizes, caps in steps of {step} W", sizes.len());
+    print_worst(&what, &worst, begun);
+    Ok(())
+}
+
+fn print_worst(what: &str, worst: &Worst, begun: Instant) {
     println!(
-        "{mode}, {} sizes, caps in steps of {step} W: {} runs in {:.1} s, {} infeasible; settled within {} windows, {} later; changes in the last half {}; violation at most {:.2} %, {} at or over 1 %; throughput at least {:.1} % of the best fixed size, {} below 97 %; said more than once in {}",
-        sizes.len(),
+        "{what}: {} runs in {:.1} s, {} infeasible; settled within {} windows, {} later; changes in the last half {}; violation at most {:.2} %, {} at or over 1 %; throughput at least {:.1} % of the best fixed size, {} below 97 %; said more than once in {}",
         worst.runs,
         begun.elapsed().as_secs_f64(),
         worst.infeasible,
@@ -209,6 +222,71 @@ fn every_cap(mode: Mode, sizes: &[u64], step: usize) -> Result<()> {
         worst.short,
         worst.said,
     );
+}
+
+/// Other GPUs, with caps, sizes and sensors as chance has them.
+fn others(seed: u64) -> Result<()> {
+    const CAPS: u64 = 12;
+    let begun = Instant::now();
+    let mut worst = Worst {
+        rate: f64::INFINITY,
+        ..Worst::default()
+    };
+    let gpus: Vec<String> = sweetspot_sim::gpus()?
+        .into_iter()
+        .map(|gpu| gpu.0)
+        .collect();
+    let networks: BTreeSet<String> = sweetspot_sim::workloads()?
+        .into_iter()
+        .map(|workload| workload.name)
+        .collect();
+    for (gpu, network) in gpus
+        .iter()
+        .flat_map(|gpu| networks.iter().map(move |network| (gpu, network)))
+    {
+        let chance = Seed::new(seed).label(gpu).label(network);
+        let sizes = match chance.label("sizes").uniform() {
+            below if below < 0.5 => SIZES.to_vec(),
+            below if below < 0.75 => vec![1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64],
+            _ => vec![2, 5, 12, 30, 75],
+        };
+        let Ok(rig) = Rig::new(gpu, network, &Variant::default()) else {
+            continue;
+        };
+        let fixed = fixed(&rig, &sizes)?;
+        let powers = || {
+            fixed
+                .iter()
+                .map(|fixed| fixed.most)
+                .filter(|most| most.is_finite())
+        };
+        let (least, most) = (
+            powers().fold(f64::INFINITY, f64::min),
+            powers().fold(0.0, f64::max),
+        );
+        for number in 0..CAPS {
+            let chance = chance.number(number);
+            let cap = least + (most - least) * (1.1 * chance.label("cap").uniform() - 0.05);
+            let conditions = Conditions {
+                sensor: SENSORS[usize::from(chance.label("sensor").uniform() < 0.5)],
+                ..Conditions::steady(Seconds::new(600.0), number)
+            };
+            let terms = terms(Mode::Robust, Watts::new(cap), &sizes);
+            let held = rig.hold(terms, &conditions)?;
+            if let Some(found) = look(&mut worst, &held, &fixed, cap, Mode::Robust) {
+                println!(
+                    "  {gpu} {network} {cap:.1}W robust {:?} {} {number}: {found}",
+                    conditions.sensor,
+                    sizes
+                        .iter()
+                        .map(u64::to_string)
+                        .collect::<Vec<_>>()
+                        .join(","),
+                );
+            }
+        }
+    }
+    print_worst("robust, other GPUs", &worst, begun);
     Ok(())
 }
 
@@ -253,8 +331,10 @@ fn look(worst: &mut Worst, held: &Held, fixed: &[Fixed], cap: f64, mode: Mode) -
         worst.rate = worst.rate.min(rate);
         if rate < 0.97 {
             worst.short += 1;
+            let clear = |one: &&Fixed| one.rate == best && one.most <= CLEARLY * cap;
+            let drawn = fixed.iter().find(clear).map_or(0.0, |one| one.most);
             found.push(format!(
-                "{:.1} % of the best, at {:?}",
+                "{:.1} % of the best, which draws {drawn:.1} W, at {:?}",
                 100.0 * rate,
                 held.last
             ));

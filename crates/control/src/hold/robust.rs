@@ -9,7 +9,7 @@ use super::terms::Terms;
 use super::window::Observed;
 
 /// A step up is tried although the prediction is so much above the cap: it is a prediction.
-const DOUBT: f64 = 1.08;
+const DOUBT: f64 = 1.25;
 /// Below this, batches are not full and larger ones would not be either.
 const FULL: f64 = 0.9;
 
