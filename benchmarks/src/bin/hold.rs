@@ -275,7 +275,7 @@ fn others(seed: u64) -> Result<()> {
             let held = rig.hold(terms, &conditions)?;
             if let Some(found) = look(&mut worst, &held, &fixed, cap, Mode::Robust) {
                 println!(
-                    "  {gpu} {network} {cap:.1}W robust {:?} {} {number}: {found}",
+                    "  {gpu} {network} {cap:.4}W robust {:?} {} {number}: {found}",
                     conditions.sensor,
                     sizes
                         .iter()

@@ -58,6 +58,13 @@ pub enum Notice {
         /// The bound.
         bound: Seconds,
     },
+    /// More requests come than the best setting serves.
+    FallsBehind {
+        /// That come.
+        arrivals_per_s: f64,
+        /// That are served.
+        served_per_s: f64,
+    },
     /// The cap can be kept again, or the latency.
     FeasibleAgain,
     /// The program has not asked for its batch size.

@@ -7,7 +7,7 @@ use sweetspot_quantity::Seconds;
 
 use super::action::{Actions, Notice, Setting};
 use super::event::{BatchDone, Event, PowerReading};
-use super::joint::{self, Joint};
+use super::joint::Joint;
 use super::ladder::Bounds;
 use super::meter::Meter;
 use super::robust::{Robust, Verdict};
@@ -19,6 +19,10 @@ use notices::{Said, WAITING};
 /// Of fine samples, this much time after a change says already that the cap is broken, if by enough.
 const EARLY: f64 = 0.25;
 const CLEARLY: f64 = 1.02;
+/// After so many windows that keep the cap it can be kept again.
+const FEASIBLE: u32 = 3;
+/// Times are this exact.
+const TINY: f64 = 1e-6;
 
 /// Holds power under a cap with the most throughput; see the [module](super).
 #[derive(Clone, Debug)]
@@ -39,6 +43,11 @@ pub struct Holder {
     strangers: u32,
     /// Windows in a row that kept the cap.
     kept: u32,
+    /// Windows in a row at one setting.
+    held: u32,
+    /// Requests wait that came when less was served; and how many come in a second.
+    behind: bool,
+    arrivals: Option<f64>,
     last_reading: Option<f64>,
     asked: bool,
     said: Said,
@@ -61,8 +70,15 @@ enum Control {
         search: Search,
         over_levels: bool,
     },
-    Robust(Robust),
+    Robust {
+        ladder: Robust,
+        over_levels: bool,
+    },
     Joint(Joint),
+    /// The device holds its own cap: the highest level that is no higher, less so many where that is not enough.
+    OwnCap {
+        lower: usize,
+    },
 }
 
 impl Holder {
@@ -71,9 +87,22 @@ impl Holder {
         terms.check()?;
         let alpha = terms.alpha.get();
         let levels = terms.knob.levels();
-        let over_levels = matches!(terms.mode, Mode::Dvfs | Mode::StepUp);
-        let control = match terms.mode {
-            Mode::Robust => Control::Robust(Robust::new(&terms)),
+        let over_levels = terms.sets_device_alone();
+        let mut control = match terms.mode {
+            Mode::Robust => match &terms.knob {
+                DeviceKnob::None => Control::Robust {
+                    ladder: Robust::new(&terms),
+                    over_levels,
+                },
+                DeviceKnob::CoreClock(clocks) => Control::Robust {
+                    ladder: Robust::of_clocks(
+                        &terms,
+                        clocks.iter().map(|clock| clock.get()).collect(),
+                    ),
+                    over_levels,
+                },
+                DeviceKnob::PowerCap(_) => Control::OwnCap { lower: 0 },
+            },
             Mode::Joint => Control::Joint(Joint::new(&terms)),
             mode => Control::Search {
                 search: Search::new(
@@ -92,12 +121,16 @@ impl Holder {
             meter: Meter::new(terms.judged_over),
             at: Place {
                 batch: 0,
-                level: match &control {
+                level: match &mut control {
                     Control::Joint(joint) => joint.first_level(terms.cap.get()),
+                    Control::OwnCap { .. } => terms.own_cap(0),
                     _ if over_levels => 0,
                     _ => levels.saturating_sub(1),
                 },
             },
+            behind: false,
+            arrivals: None,
+            held: 0,
             control,
             terms,
             window: Window::new(),
@@ -120,9 +153,9 @@ impl Holder {
 
     /// What is to be set now.
     pub fn setting(&self) -> Setting {
-        let batch = match self.terms.mode {
-            Mode::Dvfs | Mode::StepUp => self.terms.fixed_batch,
-            _ => self.terms.batches[self.at.batch],
+        let batch = match self.terms.sets_device_alone() {
+            true => self.terms.fixed_batch,
+            false => self.terms.batches[self.at.batch],
         };
         let (mut core_clock, mut power_cap) = (None, None);
         if !self.device_refused {
@@ -213,7 +246,7 @@ impl Holder {
     fn begin_setting(&mut self, batch: bool, device: bool) {
         self.changed_at = self.now;
         self.device_moved = device;
-        self.window.clear();
+        self.window.begin();
         self.strangers = 0;
         self.in_force = None;
         if !batch && device {
@@ -252,6 +285,11 @@ impl Holder {
             };
             self.enforce(begin + settle.get());
         }
+        // A batch that began earlier warms up, or was made at another setting of the device.
+        let begun = self.now - batch.duration.get();
+        if self.in_force.is_some_and(|from| begun < from - TINY) {
+            return;
+        }
         self.window.add(batch);
         if self.broken_early() {
             self.broken();
@@ -276,8 +314,8 @@ impl Holder {
         let span = self.terms.judged_over.get();
         let broken = self.window.judge(&judged, cap, span);
         let at_once = match &self.control {
-            Control::Robust(_) | Control::Joint(_) => broken,
             Control::Search { search, .. } => search.decides_at_once(),
+            _ => broken,
         };
         if at_once {
             self.broken();
@@ -317,13 +355,25 @@ impl Holder {
         let bounds = self.bounds();
         let now = self.now;
         match &mut self.control {
-            Control::Robust(robust) => {
-                let verdict = robust.broken(self.at.batch, power, &bounds, now);
-                self.follow(verdict, power);
+            Control::Robust {
+                ladder,
+                over_levels,
+            } => {
+                let (at, over_levels) = (self.at, *over_levels);
+                let verdict = ladder.broken(at.rung(over_levels), power, &bounds, now);
+                self.follow(verdict.map(|rung| at.with_rung(rung, over_levels)), power);
             }
             Control::Joint(joint) => {
                 let verdict = joint.broken(self.at, power, &bounds, now);
-                self.follow_both(verdict, power);
+                self.follow(verdict, power);
+            }
+            Control::OwnCap { lower } => {
+                *lower += 1;
+                let level = self.terms.own_cap(*lower);
+                if level == self.at.level {
+                    self.infeasible(power);
+                }
+                self.at.level = level;
             }
             Control::Search { .. } => self.search(power),
         }
@@ -334,7 +384,7 @@ impl Holder {
         if self.window.batches < self.terms.window || !self.window.is_seen_through() {
             return;
         }
-        let Some(observed) = self.window.observed() else {
+        let Some(observed) = self.window.observed(self.terms.cap.get()) else {
             return;
         };
         self.windows += 1;
@@ -344,18 +394,31 @@ impl Holder {
 
     fn decide(&mut self, observed: &Observed) {
         let bounds = self.bounds();
-        let now = self.now;
+        let (now, before) = (self.now, self.at);
         match &mut self.control {
-            Control::Robust(robust) => {
-                let verdict = robust.window(self.at.batch, observed, &bounds, now);
-                self.follow(verdict, observed.power);
+            Control::Robust {
+                ladder,
+                over_levels,
+            } => {
+                let (at, over_levels) = (self.at, *over_levels);
+                let verdict = ladder.window(at.rung(over_levels), observed, &bounds, now);
+                self.follow(
+                    verdict.map(|rung| at.with_rung(rung, over_levels)),
+                    observed.power,
+                );
             }
             Control::Joint(joint) => {
                 let verdict = joint.window(self.at, observed, &bounds, now);
-                self.follow_both(verdict, observed.power);
+                self.follow(verdict, observed.power);
             }
+            Control::OwnCap { .. } => {}
             Control::Search { .. } => self.search(observed.power),
         }
+        self.held = match self.at == before {
+            true => self.held.saturating_add(1),
+            false => 0,
+        };
+        self.check_arrivals(observed.rate);
     }
 
     fn search(&mut self, power: f64) {
@@ -374,29 +437,28 @@ impl Holder {
         }
     }
 
-    fn follow(&mut self, verdict: Verdict, power: f64) {
+    /// `power` is what was drawn last, where nothing is known of the setting that is meant.
+    pub(super) fn follow(&mut self, verdict: Verdict<Place>, power: f64) {
+        let keeps = power <= self.terms.cap.get();
         match verdict {
             Verdict::At(next) => {
-                self.at.batch = next;
-                let keeps = power <= self.terms.cap.get();
+                self.at = next;
                 self.kept = if keeps {
                     self.kept.saturating_add(1)
                 } else {
                     0
                 };
-                if self.kept >= 3 && self.said.infeasible {
+                if self.kept >= FEASIBLE && self.said.infeasible {
                     self.said.infeasible = false;
                     self.say(Notice::FeasibleAgain);
                 }
             }
             Verdict::OverCap(least) => {
-                self.kept = 0;
-                self.at.batch = least;
-                self.infeasible(power);
+                (self.kept, self.at) = (0, least);
+                self.infeasible(self.control.power_at(least).unwrap_or(power));
             }
             Verdict::TooSlow(least) => {
-                self.kept = 0;
-                self.at.batch = least;
+                (self.kept, self.at) = (0, least);
                 if let Some(bound) = self.terms.latency_p99.filter(|_| !self.said.infeasible) {
                     self.said.infeasible = true;
                     let p99 = Seconds::new(self.window.p99());
@@ -405,14 +467,37 @@ impl Holder {
             }
         }
     }
+}
 
-    fn follow_both(&mut self, verdict: joint::Verdict, power: f64) {
-        let (place, of_batch) = match verdict {
-            joint::Verdict::At(place) => (place, Verdict::At(place.batch)),
-            joint::Verdict::OverCap(place) => (place, Verdict::OverCap(place.batch)),
-            joint::Verdict::TooSlow(place) => (place, Verdict::TooSlow(place.batch)),
-        };
-        self.at.level = place.level;
-        self.follow(of_batch, power);
+impl Place {
+    fn rung(self, over_levels: bool) -> usize {
+        if over_levels { self.level } else { self.batch }
+    }
+
+    fn with_rung(self, rung: usize, over_levels: bool) -> Self {
+        match over_levels {
+            true => Self {
+                level: rung,
+                ..self
+            },
+            false => Self {
+                batch: rung,
+                ..self
+            },
+        }
+    }
+}
+
+impl Control {
+    /// What a setting draws, as measured.
+    fn power_at(&self, place: Place) -> Option<f64> {
+        match self {
+            Self::Robust {
+                ladder,
+                over_levels,
+            } => ladder.power_at(place.rung(*over_levels)),
+            Self::Joint(joint) => joint.power_at(place),
+            Self::OwnCap { .. } | Self::Search { .. } => None,
+        }
     }
 }

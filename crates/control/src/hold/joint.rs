@@ -5,8 +5,8 @@
 //! larger batch at a lower level, and for energy a lower level. Each is tried once under one load and cap.
 
 use super::holder::Place;
-use super::ladder::{Bounds, Patience, Rung, breach, mark, record};
-use super::robust::Robust;
+use super::ladder::{Bounds, Failure, Patience, Rung, Shown, breach, learn, mark};
+use super::robust::{Robust, Verdict};
 use super::terms::{DeviceKnob, Goal, Terms};
 use super::window::Observed;
 
@@ -21,20 +21,12 @@ const BETTER: f64 = 1.003;
 
 /// Settings tried under one load and cap before it makes do with the best of them, and how many more each time
 /// that what failed may be tried again.
-const TRIALS: u32 = 10;
+const TRIALS: u32 = 9;
 const MORE_TRIALS: u32 = 2;
 /// And after a setting that was good has broken the cap.
 const AFTER_BREACH: u32 = 3;
 /// Levels of a larger batch that broke the cap before it is given up.
 const MOST_LEVELS: usize = 2;
-
-/// Where to go on, and whether nothing keeps the bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    At(Place),
-    OverCap(Place),
-    TooSlow(Place),
-}
 
 /// A grid of batch sizes and levels.
 #[derive(Clone, Debug)]
@@ -49,6 +41,8 @@ pub struct Joint {
     patience: Patience,
     /// The only level, where the device refuses others.
     frozen: Option<usize>,
+    /// The highest level that is used: a device's own cap is never above the one to hold.
+    highest: usize,
     /// Settings that may still be tried, and when there will be more.
     trials: u32,
     more_at: f64,
@@ -75,24 +69,25 @@ impl Joint {
                 expiry: 2.0 * terms.expiry.get(),
             },
             frozen: None,
+            highest: usize::MAX,
             trials: TRIALS,
             more_at: f64::INFINITY,
             lost: None,
         }
     }
 
-    /// The highest level that a holder may begin with: a device's own cap is never above the one to hold.
-    pub fn first_level(&self, cap: f64) -> usize {
-        let top = self.levels.len().saturating_sub(1);
-        match self.is_cap {
-            true => self.highest_cap(cap),
-            false => top,
-        }
+    /// The level to begin with.
+    pub fn first_level(&mut self, cap: f64) -> usize {
+        self.set_highest(cap);
+        self.highest
     }
 
-    fn highest_cap(&self, cap: f64) -> usize {
-        let above = self.levels.partition_point(|level| *level <= cap);
-        above.saturating_sub(1)
+    fn set_highest(&mut self, cap: f64) {
+        let fitting = match self.is_cap {
+            true => self.levels.partition_point(|level| *level <= cap),
+            false => self.levels.len(),
+        };
+        self.highest = fitting.saturating_sub(1);
     }
 
     pub fn bound(&mut self, rung: usize) {
@@ -112,21 +107,33 @@ impl Joint {
     }
 
     /// A whole window at a setting.
-    pub fn window(&mut self, at: Place, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
-        let observed = self.rows[at.level].relieved(observed, bounds);
-        let keeps = observed.keeps(bounds);
-        if !keeps {
+    pub fn window(
+        &mut self,
+        at: Place,
+        observed: &Observed,
+        bounds: &Bounds,
+        now: f64,
+    ) -> Verdict<Place> {
+        let observed = self.rows[at.level].relieved(observed);
+        if observed.power > bounds.cap {
             self.lose(at);
         }
-        if record(&mut self.rows, at.level, at.batch, &observed, bounds) {
+        self.rows[at.level].set_full(observed.is_full());
+        let place = (at.level, at.batch);
+        let (shown, another) = learn(
+            &mut self.rows,
+            place,
+            &observed,
+            bounds,
+            now,
+            &self.patience,
+        );
+        if another {
             self.trials = TRIALS;
         }
-        let rows = &mut self.rows;
-        mark(rows, at.level, at.batch, keeps, now, &self.patience);
-        self.rows[at.level].set_fill(observed.fill);
-        match keeps && self.rung(at).odd {
-            true => Verdict::At(at),
-            false => self.choose(at, bounds, now),
+        match shown {
+            Shown::Unsure => Verdict::At(at),
+            _ => self.choose(at, bounds, now),
         }
     }
 
@@ -140,12 +147,13 @@ impl Joint {
     }
 
     /// The cap was broken before the window was whole.
-    pub fn broken(&mut self, at: Place, power: f64, bounds: &Bounds, now: f64) -> Verdict {
+    pub fn broken(&mut self, at: Place, power: f64, bounds: &Bounds, now: f64) -> Verdict<Place> {
         self.lose(at);
         let rung = &mut self.rows[at.level].as_mut()[at.batch];
         let ratio = breach(rung, power, bounds);
         let rows = &mut self.rows;
-        mark(rows, at.level, at.batch, false, now, &self.patience);
+        let failure = Some(Failure::by(power, bounds));
+        mark(rows, (at.level, at.batch), failure, now, &self.patience);
         // The others may draw so many times more as well.
         let bounds = Bounds {
             cap: bounds.cap / ratio,
@@ -155,19 +163,21 @@ impl Joint {
     }
 
     /// Another cap, or another bound.
-    pub fn rebound(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict {
+    pub fn rebound(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict<Place> {
         for row in &mut self.rows {
             row.rejudge(bounds, now);
         }
         self.trials = TRIALS;
+        self.set_highest(bounds.cap);
+        let at = Place {
+            level: at.level.min(self.highest),
+            ..at
+        };
         self.choose(at, bounds, now)
     }
 
-    fn score(&self, rung: &Rung) -> f64 {
-        match self.goal {
-            Goal::Throughput => rung.rate,
-            Goal::EnergyPerItem => rung.rate / rung.mean.max(1e-9),
-        }
+    pub fn power_at(&self, at: Place) -> Option<f64> {
+        self.rows[at.level].power_at(at.batch)
     }
 
     fn rung(&self, at: Place) -> &Rung {
@@ -175,7 +185,10 @@ impl Joint {
     }
 
     fn is_free(&self, level: usize) -> bool {
-        self.frozen.is_none_or(|only| only == level)
+        match self.frozen {
+            Some(only) => level == only,
+            None => level <= self.highest,
+        }
     }
 
     fn good(&self, bounds: &Bounds) -> impl Iterator<Item = Place> + '_ {
@@ -188,11 +201,11 @@ impl Joint {
         })
     }
 
-    fn choose(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict {
+    fn choose(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict<Place> {
         let scored = self.good(bounds).map(|place| {
             // Where it is, is best among equals.
             let here = if place == at { BETTER } else { 1.0 };
-            (place, here * self.score(self.rung(place)))
+            (place, here * self.rung(place).score(self.goal))
         });
         let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else {
             return self.descend(at, bounds, now);
@@ -238,9 +251,9 @@ impl Joint {
         if self.goal == Goal::EnergyPerItem {
             return None;
         }
-        let goal = self.score(self.rung(best));
+        let goal = self.rung(best).score(self.goal);
         let candidates = self.good(bounds).filter_map(|from| {
-            let score = self.score(self.rung(from));
+            let score = self.rung(from).score(self.goal);
             if score < NEAR * goal {
                 return None;
             }
@@ -300,9 +313,27 @@ impl Joint {
         if rung.seen {
             return rung.is_good(bounds);
         }
-        let power = self.predict(place);
-        power.is_none_or(|power| power <= bounds.cap * doubt)
-            && self.rows[place.level].predicted_time_fits(place.batch, bounds)
+        let is_below = |predicted: Option<f64>, bound| predicted.is_none_or(|value| value <= bound);
+        is_below(self.predict(place), bounds.cap * doubt)
+            && is_below(self.predicted_time(place), bounds.latency)
+    }
+
+    /// As a level knows it that is near and has seen more; at a lower clock all takes longer.
+    fn predicted_time(&self, place: Place) -> Option<f64> {
+        self.nearest(place.level, |row| row.predicted_time(place.batch))
+            .map(|(level, time)| match self.is_cap {
+                true => time,
+                false => time * (self.levels[level] / self.levels[place.level]).max(1.0),
+            })
+    }
+
+    /// What the nearest level says that can say something.
+    fn nearest(&self, level: usize, of: impl Fn(&Robust) -> Option<f64>) -> Option<(usize, f64)> {
+        let say = |level: usize| of(self.rows.get(level)?).map(|value| (level, value));
+        (0..self.levels.len()).find_map(|away| {
+            let below = level.checked_sub(away).and_then(say);
+            below.or_else(|| say(level + away))
+        })
     }
 
     /// Power at a setting that was not tried.
@@ -329,8 +360,14 @@ impl Joint {
         };
         match pair {
             Some(((x0, y0), (x1, y1))) if x0 != x1 => Some(y0 + (y1 - y0) * (x - x0) / (x1 - x0)),
-            // Nothing is known of this batch size: as the next smaller one grew at this level.
-            _ => self.rows[place.level].predicted_power(place.batch),
+            // Nothing is known of this batch size: as the next smaller ones grew at a level near.
+            _ => {
+                let of = |row: &Robust| row.predicted_power(place.batch);
+                let (level, power) = self.nearest(place.level, of)?;
+                let clock = self.levels[level].powi(2);
+                let (_, floor) = self.floor((clock, power));
+                Some(floor + (power - floor) * x / clock)
+            }
         }
     }
 
@@ -341,7 +378,7 @@ impl Joint {
     }
 
     /// Nothing is known to keep the bounds: lower levels first, then smaller batches.
-    fn descend(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict {
+    fn descend(&mut self, at: Place, bounds: &Bounds, now: f64) -> Verdict<Place> {
         let at = Place {
             batch: at.batch.min(self.rows[at.level].fitting() - 1),
             ..at

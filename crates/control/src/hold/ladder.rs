@@ -1,13 +1,16 @@
 //! What is known of each setting of a ladder: measured, scaled when the load changes, predicted between.
 
-use super::window::Observed;
+use super::terms::Goal;
+use super::window::{Observed, SLIGHTLY};
 
 /// A loss of this much power or throughput against what was known is another load.
 const ANOTHER_LOAD: f64 = 0.03;
 /// Beyond what was seen, power may grow faster than the last step says.
 const STEEPER: f64 = 1.25;
-/// After so many failures of a rung under one load it is not tried again.
-const MOST_FAILURES: u8 = 4;
+/// Where windows scatter more than that, so many times their scatter.
+const SCATTERS: f64 = 4.0;
+/// A rung that fails again and again waits at most two to this times as long.
+const MOST_DOUBLINGS: u8 = 3;
 
 /// One setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,8 +19,15 @@ pub struct Rung {
     pub seen: bool,
     /// A whole window was seen of it; without, only its power is known.
     pub measured: bool,
-    /// Its last window was unlike those before: another load, or chance.
-    pub odd: bool,
+    /// By how much its last window differed from those before, in power and in throughput, if by much: another
+    /// load, or chance.
+    pub odd: Option<(f64, f64)>,
+    /// Its last window was too slow, which may have been chance.
+    pub slow: bool,
+    /// Its batches were not full: full ones are served faster, and draw more.
+    pub partial: bool,
+    /// How windows scatter about their mean, in parts of it.
+    pub scatter: f64,
     /// Its power was seen after that of the others, perhaps under another load.
     pub newer: bool,
     /// The highest judged mean.
@@ -55,22 +65,35 @@ impl Rung {
         self.power <= bounds.cap && self.p99 <= bounds.latency
     }
 
+    /// How good it is, by what is wanted.
+    pub fn score(&self, goal: Goal) -> f64 {
+        match goal {
+            Goal::Throughput => self.rate,
+            Goal::EnergyPerItem => self.rate / self.mean.max(1e-9),
+        }
+    }
+
     /// Measured, keeps its bounds, and does not wait.
     pub fn is_good(&self, bounds: &Bounds) -> bool {
         self.measured && !self.barred && self.keeps(bounds)
     }
 
-    /// Never tried, or its time to be tried again has come.
+    /// Never seen for a whole window, or its time to be tried again has come.
     pub fn is_untried(&self, now: f64) -> bool {
-        !self.seen || (self.barred && now >= self.retry_at)
+        match self.barred {
+            true => self.is_due(now),
+            false => !self.measured,
+        }
     }
 
-    /// As if it had not failed; of what was never seen for a whole window nothing is left.
+    /// It failed, and may be tried again.
+    pub fn is_due(&self, now: f64) -> bool {
+        self.barred && now >= self.retry_at
+    }
+
+    /// As if it had not failed.
     fn forgive(&mut self) {
-        match self.measured {
-            true => (self.barred, self.failures) = (false, 0),
-            false => *self = Self::default(),
-        }
+        (self.barred, self.failures) = (false, 0);
     }
 
     /// Against other bounds.
@@ -91,8 +114,17 @@ impl Rung {
         }
         let power = ratio(observed.mean, self.mean);
         let rate = ratio(observed.rate, self.rate);
-        let differs = |ratio: f64| (ratio - 1.0).abs() > ANOTHER_LOAD;
+        let most = ANOTHER_LOAD.max(SCATTERS * self.scatter);
+        let differs = |ratio: f64| (ratio - 1.0).abs() > most;
         (differs(power) || differs(rate)).then_some((power, rate))
+    }
+
+    fn scatters(&mut self, observed: &Observed) {
+        if self.measured {
+            let off = |now, before| f64::abs(ratio(now, before) - 1.0);
+            let off = off(observed.mean, self.mean).max(off(observed.rate, self.rate));
+            self.scatter += 0.2 * (off - self.scatter);
+        }
     }
 
     /// Throughput is told apart by half percents and is taken as a running mean. The highest power of a window
@@ -105,7 +137,7 @@ impl Rung {
             true => observed.power.max(0.9 * self.power + 0.1 * observed.power),
             false => observed.power,
         };
-        (self.seen, self.measured, self.odd) = (true, true, false);
+        (self.seen, self.measured, self.odd) = (true, true, None);
         self.p99 = observed.p99;
         self.duration = observed.duration;
     }
@@ -118,12 +150,15 @@ impl Rung {
         self.duration /= rate;
     }
 
-    /// A failure: tried again soon where it had been good for long, then ever more rarely.
-    fn fail(&mut self, now: f64, patience: &Patience) {
-        let wait = match (self.failures, self.good) {
-            (0, 2..) => patience.soon,
-            (failures, _) if failures >= MOST_FAILURES => f64::INFINITY,
-            (failures, _) => patience.expiry * 4f64.powi(i32::from(failures)),
+    /// A failure: tried again soon where it had been good for long and what was seen may be false, then ever more
+    /// rarely.
+    fn fail(&mut self, failure: Failure, now: f64, patience: &Patience) {
+        if self.good > 1 && now - self.retry_at > patience.expiry {
+            self.failures = 0;
+        }
+        let wait = match (self.failures, self.good, failure) {
+            (0, 2.., Failure::Clear) => patience.soon,
+            (failures, ..) => patience.expiry * f64::from(1_u32 << failures.min(MOST_DOUBLINGS)),
         };
         self.barred = true;
         self.failures = self.failures.saturating_add(1);
@@ -132,10 +167,54 @@ impl Rung {
     }
 }
 
-/// Records a window at rung `at` of row `row`. When a second window in a row is unlike what was known, the load
-/// has become another one: what is known of all other rungs is scaled with it, and failures that this makes
-/// good are forgotten. Whether it has.
-pub fn record<R: AsMut<[Rung]>>(
+/// What a window shows of its rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It keeps its bounds.
+    Keeps,
+    /// It does not.
+    Fails,
+    /// It may have been chance, or says nothing of other rungs: it is seen once more.
+    Unsure,
+}
+
+/// Learns from a window at rung `at` of row `row`; also whether the load has become another one.
+pub fn learn<R: AsMut<[Rung]>>(
+    rows: &mut [R],
+    (row, at): (usize, usize),
+    observed: &Observed,
+    bounds: &Bounds,
+    now: f64,
+    patience: &Patience,
+) -> (Shown, bool) {
+    let keeps = observed.keeps(bounds);
+    let rung = &mut rows[row].as_mut()[at];
+    // One slow batch among ten may be chance.
+    if !keeps && observed.power <= bounds.cap && !rung.slow {
+        rung.slow = true;
+        return (Shown::Unsure, false);
+    }
+    // Of batches that are not full nothing is learnt of other rungs.
+    let full = observed.is_full();
+    let mut another = false;
+    if full || !rung.measured {
+        another = record(rows, row, at, observed, bounds);
+        rows[row].as_mut()[at].partial = !full;
+    }
+    let failure = (!keeps).then(|| Failure::by(observed.power, bounds));
+    mark(rows, (row, at), failure, now, patience);
+    let shown = match keeps {
+        true if !full || rows[row].as_mut()[at].odd.is_some() => Shown::Unsure,
+        true => Shown::Keeps,
+        false => Shown::Fails,
+    };
+    (shown, another)
+}
+
+/// Records a window at rung `at` of row `row`. When a second window in a row is unlike what was known, and as the
+/// first was, the load has become another one: what is known of all other rungs is scaled with it, and failures
+/// that this makes good are forgotten. Whether it has.
+fn record<R: AsMut<[Rung]>>(
     rows: &mut [R],
     row: usize,
     at: usize,
@@ -143,12 +222,22 @@ pub fn record<R: AsMut<[Rung]>>(
     bounds: &Bounds,
 ) -> bool {
     let rung = &mut rows[row].as_mut()[at];
-    let Some((power, rate)) = rung.difference(observed) else {
+    if rung.partial {
+        rung.partial = false;
+        rung.take(observed, false);
+        return false;
+    }
+    let difference = rung.difference(observed);
+    rung.scatters(observed);
+    let Some((power, rate)) = difference else {
         rung.take(observed, true);
         return false;
     };
-    if !rung.odd {
-        rung.odd = true;
+    if !rung
+        .odd
+        .is_some_and(|before| is_alike(before, (power, rate)))
+    {
+        rung.odd = Some((power, rate));
         (rung.power, rung.p99) = (observed.power, observed.p99);
         return false;
     }
@@ -178,6 +267,14 @@ pub fn breach(rung: &mut Rung, power: f64, bounds: &Bounds) -> f64 {
     ratio
 }
 
+/// Two windows that differ from what was known in the same way.
+fn is_alike(one: (f64, f64), other: (f64, f64)) -> bool {
+    let near = |one: f64, other: f64| {
+        (one / other - 1.0).abs() <= 0.5 * (one - 1.0).abs().max(ANOTHER_LOAD)
+    };
+    near(one.0, other.0) && near(one.1, other.1)
+}
+
 fn ratio(now: f64, before: f64) -> f64 {
     match before > 0.0 && now > 0.0 {
         true => (now / before).clamp(0.2, 5.0),
@@ -185,28 +282,46 @@ fn ratio(now: f64, before: f64) -> f64 {
     }
 }
 
+/// How a rung failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// By so little that it is no false reading.
+    Slight,
+    /// By more.
+    Clear,
+}
+
+impl Failure {
+    pub fn by(power: f64, bounds: &Bounds) -> Self {
+        match power > bounds.cap && power <= bounds.cap * SLIGHTLY {
+            true => Self::Slight,
+            false => Self::Clear,
+        }
+    }
+}
+
 /// Marks that rung `at` of row `row` kept its bounds, or not; a failure puts off the trial of all that wait.
 pub fn mark<R: AsMut<[Rung]>>(
     rows: &mut [R],
-    row: usize,
-    at: usize,
-    keeps: bool,
+    (row, at): (usize, usize),
+    failure: Option<Failure>,
     now: f64,
     patience: &Patience,
 ) {
     let rung = &mut rows[row].as_mut()[at];
-    if keeps {
+    let Some(failure) = failure else {
         rung.good = rung.good.saturating_add(1);
+        rung.slow = false;
         // Where it stays for want of a better one, one good window is not enough.
         rung.barred &= now < rung.retry_at;
         return;
-    }
+    };
     for rung in rows.iter_mut().flat_map(|rungs| rungs.as_mut()) {
         if rung.barred {
             rung.retry_at = rung.retry_at.max(now + patience.expiry);
         }
     }
-    rows[row].as_mut()[at].fail(now, patience);
+    rows[row].as_mut()[at].fail(failure, now, patience);
 }
 
 /// How long something waits that failed.

@@ -104,16 +104,16 @@ impl Meter {
         self.count += 1;
         self.covered += to - from;
         self.energy += power * (to - from);
-        // The oldest goes when the others cover the span without it.
+        // The oldest goes when the others cover the span without it, and what lies before a gap in any case.
         while self.count > 1 {
             let second = self.samples[(self.first + 1) % KEPT];
-            if to - second.from < self.span - TINY {
+            let is_past = self.samples[self.first].to <= to - self.span + TINY;
+            if to - second.from < self.span - TINY && !is_past {
                 break;
             }
             self.drop_first();
         }
-        let is_whole = to - self.samples[self.first].from >= NEARLY * self.span;
-        is_whole.then(|| self.judge(to))
+        (self.covered >= NEARLY * self.span).then(|| self.judge(to))
     }
 
     fn judge(&self, to: f64) -> Judged {
@@ -174,6 +174,19 @@ mod tests {
         assert!(first.to >= 0.9 && (first.power - 100.0).abs() < 1e-9);
         let last = judged.last().expect("two seconds were covered");
         assert!((last.power - 200.0).abs() < 1e-6, "{last:?}");
+    }
+
+    #[test]
+    fn after_a_gap_a_mean_waits_for_a_whole_span() {
+        let mut meter = Meter::new(Seconds::new(1.0));
+        let mut push = |from: f64, power| meter.push(&reading(from, from + 0.02, power));
+        let before = (0..100).filter_map(|index| push(f64::from(index) * 0.02, 150.0));
+        assert!(before.last().is_some());
+        let after: Vec<Judged> = (0..60)
+            .filter_map(|index| push(30.0 + f64::from(index) * 0.02, 240.0 - f64::from(index)))
+            .collect();
+        let first = after.first().expect("a second was covered again");
+        assert!(first.to >= 30.97, "{first:?}");
     }
 
     #[test]

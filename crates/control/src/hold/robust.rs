@@ -1,63 +1,98 @@
-//! The batch sizer that keeps what it learns: `facts/tuning.md` lists the faults it is made against.
+//! The ladder that keeps what it learns: `facts/tuning.md` lists the faults it is made against. Its rungs are batch
+//! sizes, or levels of the device at one batch size.
 //!
 //! Up by steps that double while the prediction allows; down at once when the cap is broken; between a rung
 //! that fits and one that does not by halves. What failed is tried again rarely, and where the load or the
 //! cap has changed, at once.
 
-use super::ladder::{Bounds, Patience, Rung, breach, mark, predict, record};
-use super::terms::Terms;
+use super::ladder::{Bounds, Failure, Patience, Rung, Shown, breach, learn, mark, predict};
+use super::terms::{Goal, Terms};
 use super::window::Observed;
 
-/// A step up is tried although the prediction is so much above the cap: it is a prediction.
-const DOUBT: f64 = 1.25;
-/// Below this, batches are not full and larger ones would not be either.
-const FULL: f64 = 0.9;
+/// A step up is tried although the prediction is so much above the bound: it is a prediction.
+const DOUBT: f64 = 1.35;
+/// A step this large needs a prediction on the safe side.
+const FAR: f64 = 2.0;
 
 /// Where to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// With this rung.
-    At(usize),
-    /// With this rung, and no rung keeps the cap.
-    OverCap(usize),
-    /// With this rung, and no rung that keeps the cap keeps the latency.
-    TooSlow(usize),
+pub enum Verdict<Place = usize> {
+    /// Here.
+    At(Place),
+    /// Here, and nothing keeps the cap.
+    OverCap(Place),
+    /// Here, and nothing that keeps the cap keeps the latency.
+    TooSlow(Place),
 }
 
-/// A ladder of batch sizes.
+impl<Place> Verdict<Place> {
+    /// The same, of another kind of place.
+    pub fn map<Other>(self, of: impl FnOnce(Place) -> Other) -> Verdict<Other> {
+        match self {
+            Self::At(place) => Verdict::At(of(place)),
+            Self::OverCap(place) => Verdict::OverCap(of(place)),
+            Self::TooSlow(place) => Verdict::TooSlow(of(place)),
+        }
+    }
+}
+
+/// A ladder.
 #[derive(Clone, Debug)]
 pub struct Robust {
-    /// log2 of the batch sizes: power is near a straight line over it.
-    logs: Vec<f64>,
-    sizes: Vec<f64>,
+    /// Batch sizes or clocks.
+    values: Vec<f64>,
+    /// Power is near a straight line over this, and surely not above one over [`Robust::safe`].
+    usual: Vec<f64>,
+    safe: Vec<f64>,
     rungs: Vec<Rung>,
     /// Rungs that fit into memory.
     fitting: usize,
     stride: usize,
     saturation: f64,
+    goal: Goal,
     patience: Patience,
     /// Whether batches are full.
     full: bool,
-    /// More than is served arrives, so that latency is a matter of speed.
+    /// Requests wait that came when less was served: their latency is no fault of what is served now.
     behind: bool,
+    /// When a rung is tried that no prediction allows.
+    daring_at: Option<f64>,
 }
 
 impl Robust {
+    /// Of batch sizes.
     pub fn new(terms: &Terms) -> Self {
         let sizes: Vec<f64> = terms.batches.iter().map(|size| *size as f64).collect();
+        let usual = sizes.iter().map(|size| size.log2()).collect();
+        Self::over(terms, usual, sizes.clone(), sizes)
+    }
+
+    /// Of core clocks: power grows with their square, or as a cube where the voltage follows.
+    pub fn of_clocks(terms: &Terms, clocks: Vec<f64>) -> Self {
+        let to_the = |power: i32| clocks.iter().map(|clock| clock.powi(power)).collect();
         Self {
-            logs: sizes.iter().map(|size| size.log2()).collect(),
-            rungs: vec![Rung::default(); sizes.len()],
-            fitting: sizes.len(),
-            sizes,
+            stride: (clocks.len() / 16).max(1),
+            ..Self::over(terms, to_the(2), to_the(3), clocks.clone())
+        }
+    }
+
+    fn over(terms: &Terms, usual: Vec<f64>, safe: Vec<f64>, values: Vec<f64>) -> Self {
+        Self {
+            rungs: vec![Rung::default(); values.len()],
+            fitting: values.len(),
+            values,
+            usual,
+            safe,
             stride: 1,
             saturation: terms.saturation.get(),
+            goal: terms.goal,
             patience: Patience {
                 soon: terms.probe.get(),
                 expiry: terms.expiry.get(),
             },
             full: true,
             behind: false,
+            daring_at: None,
         }
     }
 
@@ -66,31 +101,35 @@ impl Robust {
         self.fitting = self.fitting.min(rung.max(1));
     }
 
-    /// More arrives than is served.
+    /// Whether requests wait that came when less was served.
     pub fn set_behind(&mut self, behind: bool) {
         self.behind = behind;
     }
 
     /// A whole window at a rung.
     pub fn window(&mut self, at: usize, observed: &Observed, bounds: &Bounds, now: f64) -> Verdict {
-        let observed = self.relieved(observed, bounds);
-        let keeps = observed.keeps(bounds);
+        let observed = self.relieved(observed);
+        self.full = observed.is_full();
         let rows = &mut [&mut self.rungs];
-        record(rows, 0, at, &observed, bounds);
-        mark(rows, 0, at, keeps, now, &self.patience);
-        self.set_fill(observed.fill);
-        match keeps {
-            // Unlike what was known: seen once more before anything is made of it.
-            true if self.rungs[at].odd => Verdict::At(at),
-            true => self.choose(at, bounds, now),
-            false => self.fall(at, bounds, now),
+        let (shown, _) = learn(rows, (0, at), &observed, bounds, now, &self.patience);
+        match shown {
+            Shown::Unsure => Verdict::At(at),
+            Shown::Keeps => self.choose(at, bounds, now),
+            Shown::Fails => self.fall(at, bounds, now),
         }
     }
 
     /// The cap was broken before the window was whole.
     pub fn broken(&mut self, at: usize, power: f64, bounds: &Bounds, now: f64) -> Verdict {
         let ratio = breach(&mut self.rungs[at], power, bounds);
-        mark(&mut [&mut self.rungs], 0, at, false, now, &self.patience);
+        let failure = Some(Failure::by(power, bounds));
+        mark(
+            &mut [&mut self.rungs],
+            (0, at),
+            failure,
+            now,
+            &self.patience,
+        );
         // The others may draw so many times more as well.
         let bounds = Bounds {
             cap: bounds.cap / ratio,
@@ -116,11 +155,12 @@ impl Robust {
         }
     }
 
-    /// When the queue grows, its length is no fault of the batch size: a larger one serves faster.
-    pub fn relieved(&self, observed: &Observed, bounds: &Bounds) -> Observed {
-        match self.behind && 2.0 * observed.duration <= bounds.latency {
+    /// Of requests that wait from before, the latency is what those will have that come from now on: they wait
+    /// for a batch, and go with the next.
+    pub fn relieved(&self, observed: &Observed) -> Observed {
+        match self.behind {
             true => Observed {
-                p99: observed.duration,
+                p99: observed.p99.min(2.0 * observed.duration),
                 ..*observed
             },
             false => *observed,
@@ -131,8 +171,8 @@ impl Robust {
         (0..self.fitting).filter(move |index| self.rungs[*index].is_good(&bounds))
     }
 
-    pub fn set_fill(&mut self, fill: f64) {
-        self.full = fill >= FULL;
+    pub fn set_full(&mut self, full: bool) {
+        self.full = full;
     }
 
     pub fn rungs(&self) -> &[Rung] {
@@ -145,14 +185,14 @@ impl Robust {
 
     /// The next size worth a try at another level: so many times as large, or the next.
     pub fn next_size(&self, at: usize, times: f64) -> Option<usize> {
-        let most = times * self.sizes[at];
-        let next = (at + 1..self.fitting).take_while(|index| self.sizes[*index] <= most);
+        let most = times * self.values[at];
+        let next = (at + 1..self.fitting).take_while(|index| self.values[*index] <= most);
         next.last()
             .or_else(|| Some(at + 1).filter(|next| *next < self.fitting))
     }
 
     pub fn predicted_power(&self, index: usize) -> Option<f64> {
-        predict(&self.rungs, |at| self.logs[at], index, |rung| rung.power)
+        predict(&self.rungs, |at| self.usual[at], index, |rung| rung.power)
     }
 
     /// As measured.
@@ -162,9 +202,8 @@ impl Robust {
             .map(|rung| rung.power)
     }
 
-    pub fn predicted_time_fits(&self, index: usize, bounds: &Bounds) -> bool {
-        let time = predict(&self.rungs, |at| self.sizes[at], index, |rung| rung.p99);
-        time.is_none_or(|time| time <= bounds.latency)
+    pub fn predicted_time(&self, index: usize) -> Option<f64> {
+        predict(&self.rungs, |at| self.values[at], index, |rung| rung.p99)
     }
 
     /// A larger size of this row, where one is worth a try.
@@ -188,55 +227,117 @@ impl Robust {
         let best = self.best(bounds).unwrap_or(at);
         // Between sizes that are alike it stays where it is.
         let stays = self.known_good(*bounds).any(|index| index == at)
-            && self.rungs[at].rate >= self.fastest(bounds) * (1.0 - 2.0 * self.saturation)
+            && self.score(at) >= self.highest_score(bounds) * (1.0 - 2.0 * self.saturation)
             && self.rungs[at].good > 1;
         Verdict::At(if stays { at } else { best })
     }
 
-    fn fastest(&self, bounds: &Bounds) -> f64 {
-        let rates = self.known_good(*bounds).map(|index| self.rungs[index].rate);
-        rates.fold(0.0, f64::max)
+    fn score(&self, index: usize) -> f64 {
+        self.rungs[index].score(self.goal)
     }
 
-    /// The smallest that is as fast as the fastest.
+    fn highest_score(&self, bounds: &Bounds) -> f64 {
+        let scores = self.known_good(*bounds).map(|index| self.score(index));
+        scores.fold(0.0, f64::max)
+    }
+
+    /// The smallest that is as good as the best.
     fn best(&self, bounds: &Bounds) -> Option<usize> {
-        let fastest = self.fastest(bounds);
+        let highest = self.highest_score(bounds);
         self.known_good(*bounds)
-            .find(|index| self.rungs[*index].rate >= fastest * (1.0 - self.saturation))
+            .find(|index| self.score(*index) >= highest * (1.0 - self.saturation))
     }
 
     /// The next rung above what is known to be good, where there is one worth trying.
     fn up(&mut self, top: usize, bounds: &Bounds, now: f64) -> Option<usize> {
-        if !self.full || self.is_saturated(top, bounds) {
+        if !self.full || self.is_saturated(top, bounds) || top + 1 >= self.fitting {
             return None;
         }
-        let closed = (top + 1..self.fitting).find(|index| {
+        let failed = |index: &usize| {
             let rung = &self.rungs[*index];
-            !rung.is_good(bounds) && !rung.is_untried(now)
-        });
-        let wanted = match closed {
+            rung.barred || rung.measured && !rung.keeps(bounds)
+        };
+        let next = match (top + 1..self.fitting).find(failed) {
             // What lies between is worth no more windows.
             Some(closed)
                 if self.growth(top, bounds).is_some_and(|growth| {
-                    growth * (self.logs[closed] - self.logs[top]) < self.saturation
+                    growth * (self.values[closed] / self.values[top]).log2() < self.saturation
                 }) =>
             {
                 return None;
             }
-            Some(closed) => top + (closed - top) / 2,
-            None => (top + self.stride).min(self.fitting - 1),
+            Some(closed) => self
+                .between(top, closed, bounds)
+                .or_else(|| self.again(closed, now)),
+            None => self.beyond(top, bounds),
         };
-        if wanted == top {
+        let next = next.or_else(|| self.dare(top + 1, now));
+        if next.is_some() {
+            self.stride = (self.stride * 2).min(self.rungs.len());
+        }
+        next
+    }
+
+    /// A rung that failed, where its time has come; the others wait for what comes of it.
+    fn again(&mut self, closed: usize, now: f64) -> Option<usize> {
+        if !self.rungs[closed].is_due(now) {
             return None;
         }
-        let fits = |index: &usize| self.predicted_fits(*index, bounds, 1.0);
-        let next = (top + 1..=wanted).rev().find(fits).or_else(|| {
-            let next = top + 1;
-            let may_fit = self.predicted_fits(next, bounds, DOUBT) || self.may_fit(next, bounds);
-            may_fit.then_some(next)
-        })?;
-        self.stride = (self.stride * 2).min(self.rungs.len());
-        Some(next)
+        let others = self.rungs.iter_mut().enumerate();
+        for (_, rung) in others.filter(|(index, rung)| *index != closed && rung.barred) {
+            rung.retry_at = rung.retry_at.max(now + self.patience.expiry);
+        }
+        Some(closed)
+    }
+
+    /// Half the way to a rung that failed.
+    fn between(&self, top: usize, closed: usize, bounds: &Bounds) -> Option<usize> {
+        let middle = top + (closed - top) / 2;
+        let fits = |index: &usize| {
+            self.is_below(self.predicted_power(*index), bounds.cap)
+                && self.is_below(self.predicted_time(*index), bounds.latency)
+        };
+        let next = (top + 1..=middle).rev().find(fits);
+        next.or_else(|| Some(top + 1).filter(|next| *next <= middle && self.may_fit(*next, bounds)))
+    }
+
+    /// Where nothing above has failed.
+    fn beyond(&self, top: usize, bounds: &Bounds) -> Option<usize> {
+        let fits = |index: &usize| {
+            let is_near = *index == top + 1 || self.values[*index] <= FAR * self.values[top];
+            self.is_below(self.predicted_power(*index), bounds.cap)
+                && (is_near || self.is_below(self.safe_power(*index), bounds.cap))
+                && self.is_below(self.predicted_time(*index), bounds.latency)
+        };
+        let most = (top + self.stride).min(self.fitting - 1);
+        let next = (top + 1..=most).rev().find(fits);
+        next.or_else(|| Some(top + 1).filter(|next| self.may_fit(*next, bounds)))
+    }
+
+    /// Predictions may be wrong.
+    fn may_fit(&self, index: usize, bounds: &Bounds) -> bool {
+        self.is_below(self.predicted_power(index), DOUBT * bounds.cap)
+            && self.is_below(self.predicted_time(index), DOUBT * bounds.latency)
+    }
+
+    fn is_below(&self, predicted: Option<f64>, bound: f64) -> bool {
+        predicted.is_none_or(|predicted| predicted <= bound)
+    }
+
+    fn safe_power(&self, index: usize) -> Option<f64> {
+        predict(&self.rungs, |at| self.safe[at], index, |rung| rung.power)
+    }
+
+    /// Now and then, whatever is predicted.
+    fn dare(&mut self, index: usize, now: f64) -> Option<usize> {
+        if self.rungs[index].barred || self.rungs[index].measured {
+            return None;
+        }
+        let at = *self.daring_at.get_or_insert(now + self.patience.expiry);
+        (now >= at).then(|| {
+            self.daring_at = None;
+            index
+        })
     }
 
     /// The last step gained so little that all above would gain no more.
@@ -245,35 +346,14 @@ impl Robust {
             .is_some_and(|growth| growth < self.saturation)
     }
 
-    /// Throughput gained by the last doubling up to a rung.
+    /// Gained by the last doubling up to a rung.
     fn growth(&self, top: usize, bounds: &Bounds) -> Option<f64> {
         let below = self
             .known_good(*bounds)
             .filter(|index| *index < top)
             .last()?;
-        let gain = self.rungs[top].rate / self.rungs[below].rate.max(1e-9) - 1.0;
-        Some(gain / (self.logs[top] - self.logs[below]))
-    }
-
-    fn predicted_fits(&self, index: usize, bounds: &Bounds, doubt: f64) -> bool {
-        let rung = &self.rungs[index];
-        if rung.barred {
-            // Its time to be tried again has come, whatever it drew then.
-            return true;
-        }
-        let power = self.predicted_power(index);
-        power.is_none_or(|power| power <= bounds.cap * doubt)
-            && self.predicted_time_fits(index, bounds)
-    }
-
-    /// Where power grows with the batch size rather than with its logarithm, the straight line over the
-    /// logarithm says too much of what lies below a size that broke the cap.
-    fn may_fit(&self, index: usize, bounds: &Bounds) -> bool {
-        let power = predict(&self.rungs, |at| self.sizes[at], index, |rung| rung.power);
-        let is_between = self.rungs[index + 1..].iter().any(|rung| rung.seen);
-        is_between
-            && power.is_some_and(|power| power <= bounds.cap)
-            && self.predicted_time_fits(index, bounds)
+        let gain = self.score(top) / self.score(below).max(1e-9) - 1.0;
+        Some(gain / (self.values[top] / self.values[below]).log2())
     }
 
     /// After a broken bound: the best of what is good, or half the way down.
@@ -284,7 +364,10 @@ impl Robust {
         }
         let unseen = |index: &usize| !self.rungs[*index].seen;
         let below = (0..at.min(self.fitting)).rev().filter(unseen);
-        let fits = |index: &usize| self.predicted_fits(*index, bounds, 1.0);
+        let fits = |index: &usize| {
+            self.is_below(self.predicted_power(*index), bounds.cap)
+                && self.is_below(self.predicted_time(*index), bounds.latency)
+        };
         let below: Vec<usize> = below.collect();
         let middle = at / 2;
         let next = below.iter().copied().find(fits);

@@ -69,6 +69,14 @@ impl Search {
         matches!(self.kind, Kind::Algorithm { cleared: false })
     }
 
+    /// With another cap what was too much may be no more; as printed nothing is forgotten.
+    pub fn begin_again(&mut self) {
+        if !self.decides_at_once() {
+            (self.least, self.most) = (1, self.largest);
+            self.ceiling = None;
+        }
+    }
+
     /// Nothing above this index, from 0, fits.
     pub fn bound(&mut self, index: usize) -> usize {
         self.largest = (index + 1).min(self.largest);

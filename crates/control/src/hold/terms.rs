@@ -12,7 +12,8 @@ pub enum Mode {
     Text,
     /// Algorithm 1 with its readings cleared and one decision for each window of batches.
     Windowed,
-    /// What is known of every batch size is kept, predicted from and corrected.
+    /// What is known of every batch size, or of every level of the device at one, is kept, predicted from and
+    /// corrected.
     Robust,
     /// Pseudo-binary search over core clocks at one batch size, as the paper's baseline does it.
     Dvfs,
@@ -180,6 +181,24 @@ impl Terms {
             patience: Seconds::new(10.0),
             sensor: PowerSensor::default(),
         }
+    }
+
+    /// Whether the batch size stays as it is.
+    pub fn sets_device_alone(&self) -> bool {
+        match self.mode {
+            Mode::Dvfs | Mode::StepUp => true,
+            Mode::Robust => self.knob != DeviceKnob::None,
+            _ => false,
+        }
+    }
+
+    /// The highest level of the device's own cap that is not above the cap, less so many.
+    pub(super) fn own_cap(&self, lower: usize) -> usize {
+        let DeviceKnob::PowerCap(levels) = &self.knob else {
+            return 0;
+        };
+        let fitting = levels.partition_point(|level| *level <= self.cap);
+        fitting.saturating_sub(1 + lower)
     }
 
     pub(super) fn check(&self) -> Result<(), TermsError> {

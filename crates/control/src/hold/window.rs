@@ -7,11 +7,13 @@ use super::meter::Judged;
 /// Latencies kept of a window: enough for the 99th of a hundred.
 const KEPT: usize = 128;
 
-/// Readings miss the highest mean by so much of it.
-const MISSED: f64 = 0.002;
-/// Batches longer than this make means go up and down, and more is missed.
-const LONG: f64 = 0.1;
-const MISSED_OF_LONG: f64 = 0.005;
+/// Below this, batches are not full and larger ones would not be either.
+const FULL: f64 = 0.9;
+
+/// Means this little above the cap are borne, if they are few.
+pub const SLIGHTLY: f64 = 1.005;
+/// So few: this part of those judged since the setting is in force.
+const FEW: f64 = 0.003;
 
 /// A window as it fills.
 #[derive(Clone, Debug)]
@@ -29,9 +31,18 @@ pub struct Window {
     sum: f64,
     /// The ends of the first and the last.
     ends: Option<(f64, f64)>,
-    /// Judged means above the cap: how many, and the end of the first.
+    /// Judged means clearly above the cap: how many, and the end of the first.
     over: u32,
     first_over: Option<f64>,
+    stay: Stay,
+}
+
+/// Judged means since the setting is in force, through all its windows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stay {
+    judged: u32,
+    /// Slightly above the cap.
+    slight: u32,
 }
 
 /// What a whole window showed.
@@ -52,6 +63,10 @@ pub struct Observed {
 }
 
 impl Observed {
+    pub fn is_full(&self) -> bool {
+        self.fill >= FULL
+    }
+
     pub fn keeps(&self, bounds: &Bounds) -> bool {
         self.power <= bounds.cap && self.p99 <= bounds.latency
     }
@@ -72,16 +87,27 @@ impl Window {
             ends: None,
             over: 0,
             first_over: None,
+            stay: Stay::default(),
         }
     }
 
+    /// The next window of the same setting.
     pub fn clear(&mut self) {
         // The latencies are overwritten as batches come.
-        let Self { latencies, .. } = *self;
+        let Self {
+            latencies, stay, ..
+        } = *self;
         *self = Self {
             latencies,
+            stay,
             ..Self::new()
         };
+    }
+
+    /// The first window of another setting.
+    pub fn begin(&mut self) {
+        self.stay = Stay::default();
+        self.clear();
     }
 
     pub fn add(&mut self, batch: &BatchDone) {
@@ -98,8 +124,8 @@ impl Window {
         self.longest = self.longest.max(duration);
     }
 
-    /// Counts a judged mean; whether the cap is broken for sure: twice without the highest sample, or in two
-    /// spans that share no time.
+    /// Counts a judged mean; whether the cap is broken for sure: clearly, twice without the highest sample or in
+    /// two spans that share no time; or slightly, and more than a few times.
     pub fn judge(&mut self, judged: &Judged, cap: f64, span: f64) -> bool {
         let Judged { power, trimmed, to } = *judged;
         if power > self.highest[0] {
@@ -110,9 +136,14 @@ impl Window {
         let (first, _) = self.ends.unwrap_or((to, to));
         self.ends = Some((first, to));
         self.judged = self.judged.saturating_add(1);
+        self.stay.judged = self.stay.judged.saturating_add(1);
         self.sum += power;
         if power <= cap {
             return false;
+        }
+        if power <= cap * SLIGHTLY {
+            self.stay.slight = self.stay.slight.saturating_add(1);
+            return f64::from(self.stay.slight) >= 2.0 + FEW * f64::from(self.stay.judged);
         }
         let first = *self.first_over.get_or_insert(to);
         if trimmed > cap {
@@ -125,6 +156,7 @@ impl Window {
     pub fn absolve(&mut self) {
         self.over = 0;
         self.first_over = None;
+        self.stay = Stay::default();
     }
 
     /// Where batches are long, a mean depends on how many of them it holds: the means of two are seen.
@@ -137,8 +169,9 @@ impl Window {
         self.judged > 0
     }
 
-    /// With few readings the highest counts; with many, one may be false.
-    pub fn observed(&self) -> Option<Observed> {
+    /// With few readings the highest counts; with many, one may be false. What is slightly above the cap and
+    /// was borne is at the cap.
+    pub fn observed(&self, cap: f64) -> Option<Observed> {
         if self.judged == 0 || self.batches == 0 {
             return None;
         }
@@ -146,13 +179,12 @@ impl Window {
             1 | 2 => self.highest[0],
             _ => self.highest[1],
         };
-        let missed = if self.longest > LONG {
-            MISSED_OF_LONG
-        } else {
-            MISSED
-        };
         Some(Observed {
-            power: power * (1.0 + missed),
+            power: if power <= cap * SLIGHTLY {
+                power.min(cap)
+            } else {
+                power
+            },
             mean: self.sum / f64::from(self.judged),
             rate: self.items as f64 / self.busy.max(1e-9),
             p99: self.p99(),

@@ -22,6 +22,12 @@ pub fn words(notice: &Notice) -> String {
             ms(*bound),
             ms(*p99)
         ),
+        Notice::FallsBehind {
+            arrivals_per_s,
+            served_per_s,
+        } => format!(
+            "{arrivals_per_s:.0} requests come in a second, and {served_per_s:.0} are the most that cap and latency allow: the queue grows; raise the cap or send fewer"
+        ),
         Notice::FeasibleAgain => "cap and latency can be kept again".to_owned(),
         Notice::NeverAsked { waited } => format!(
             "the program has not asked for its batch size in {waited:.0}: before each batch call size = sweetspot.batch_size(default=16), and after it sweetspot.batch(items=size, seconds=took) (docs/hold.md)"

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_control::hold::{DeviceKnob, Holder, Mode, Terms};
+use sweetspot_control::hold::{DeviceKnob, Holder, Terms};
 use sweetspot_device::{Amount, Clock, Descriptor, Device, MonotonicClock, SensorKind, Settings};
 use sweetspot_guard::{End, Ended, Message};
 use sweetspot_link::Reader;
@@ -197,7 +197,7 @@ fn terms(
     let nearest = request.batches.iter().copied();
     let nearest = nearest.min_by_key(|size| size.abs_diff(usual));
     terms.fixed_batch = request.fixed_batch.or(nearest).unwrap_or(usual);
-    if matches!(mode, Mode::Dvfs | Mode::StepUp) {
+    if terms.sets_device_alone() {
         terms.batches = vec![terms.fixed_batch];
     }
     terms.alpha = request.alpha.unwrap_or(terms.alpha);

@@ -89,8 +89,7 @@ impl HoldRequest {
     /// The mode of the knob, unless the user names one that fits it.
     pub(super) fn mode(&self) -> Result<Mode, SessionError> {
         let usual = match self.knob {
-            HoldKnob::Batch => Mode::Robust,
-            HoldKnob::CoreClock | HoldKnob::PowerCap => Mode::Dvfs,
+            HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => Mode::Robust,
             HoldKnob::Joint => Mode::Joint,
         };
         let Some(mode) = self.mode else {
@@ -98,7 +97,9 @@ impl HoldRequest {
         };
         let fits = match self.knob {
             HoldKnob::Batch => mode.is_batch_only(),
-            HoldKnob::CoreClock | HoldKnob::PowerCap => matches!(mode, Mode::Dvfs | Mode::StepUp),
+            HoldKnob::CoreClock | HoldKnob::PowerCap => {
+                matches!(mode, Mode::Robust | Mode::Dvfs | Mode::StepUp)
+            }
             HoldKnob::Joint => mode == Mode::Joint,
         };
         match fits {
@@ -134,7 +135,7 @@ impl HoldRequest {
             HoldKnob::Batch => return Ok(DeviceKnob::None),
             HoldKnob::CoreClock => clock(),
             HoldKnob::PowerCap => cap(),
-            HoldKnob::Joint => clock().or_else(cap),
+            HoldKnob::Joint => clock().or_else(cap).map(spread),
         };
         knob.filter(|knob| knob.levels() > 0)
             .ok_or_else(|| SessionError::Setting {
@@ -175,6 +176,23 @@ fn ascending<Q: Copy + PartialOrd>(levels: &[Q]) -> Vec<Q> {
     levels.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     levels.dedup_by(|a, b| a == b);
     levels
+}
+
+/// With two knobs there are many settings to try: levels that differ by a few parts of a hundred are enough.
+fn spread(knob: DeviceKnob) -> DeviceKnob {
+    const MOST: usize = 24;
+    fn some<Q: Copy>(levels: Vec<Q>) -> Vec<Q> {
+        let last = levels.len() - 1;
+        if last < MOST {
+            return levels;
+        }
+        (0..MOST).map(|n| levels[n * last / (MOST - 1)]).collect()
+    }
+    match knob {
+        DeviceKnob::CoreClock(levels) if !levels.is_empty() => DeviceKnob::CoreClock(some(levels)),
+        DeviceKnob::PowerCap(levels) if !levels.is_empty() => DeviceKnob::PowerCap(some(levels)),
+        knob => knob,
+    }
 }
 
 /// From the least to the most, both included.

@@ -17,6 +17,7 @@ pub(super) struct Said {
     pub ignores: bool,
     pub silent: bool,
     pub device_limit: bool,
+    pub falls_behind: bool,
 }
 
 impl Holder {

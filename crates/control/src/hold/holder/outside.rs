@@ -5,8 +5,9 @@ use sweetspot_quantity::Watts;
 
 use super::{Control, Holder};
 use crate::hold::action::Notice;
-use crate::hold::joint;
-use crate::hold::robust::Verdict;
+
+/// Windows at one setting after which it has come to rest.
+const LONG: u32 = 5;
 
 impl Holder {
     pub(super) fn cap(&mut self, cap: Watts) {
@@ -20,32 +21,59 @@ impl Holder {
         let bounds = self.bounds();
         let now = self.now;
         match &mut self.control {
-            Control::Robust(robust) => {
-                if let Verdict::At(next) = robust.rebound(self.at.batch, &bounds, now) {
-                    self.at.batch = next;
-                }
+            Control::Robust {
+                ladder,
+                over_levels,
+            } => {
+                let (at, over_levels) = (self.at, *over_levels);
+                let verdict = ladder.rebound(at.rung(over_levels), &bounds, now);
+                self.follow(verdict.map(|rung| at.with_rung(rung, over_levels)), 0.0);
             }
             Control::Joint(joint) => {
-                if let joint::Verdict::At(next) = joint.rebound(self.at, &bounds, now) {
-                    self.at = next;
-                }
+                let verdict = joint.rebound(self.at, &bounds, now);
+                self.follow(verdict, 0.0);
             }
-            Control::Search { .. } => {}
+            Control::OwnCap { lower } => {
+                *lower = 0;
+                self.at.level = self.terms.own_cap(0);
+            }
+            Control::Search { search, .. } => search.begin_again(),
         }
     }
 
+    /// Behind from the moment that more waits than two batches take, until no more waits than one takes: what
+    /// waits then came while the present setting was in force.
     pub(super) fn queue(&mut self, length: u64, arrivals_per_s: Option<f64>) {
-        let served = self.window.observed().map(|observed| observed.rate);
+        self.arrivals = arrivals_per_s;
         let batch = self.setting().batch;
-        let behind = match (arrivals_per_s, served) {
-            (Some(arrivals), Some(served)) => arrivals > 0.95 * served,
-            _ => length > 2 * batch,
+        let behind = match self.behind {
+            true => length > batch,
+            false => length > 2 * batch,
         };
-        let behind = behind && length > batch;
+        if self.behind && !behind {
+            self.window.clear();
+        }
+        self.behind = behind;
         match &mut self.control {
-            Control::Robust(robust) => robust.set_behind(behind),
+            Control::Robust { ladder, .. } => ladder.set_behind(behind),
             Control::Joint(joint) => joint.set_behind(behind),
-            Control::Search { .. } => {}
+            Control::OwnCap { .. } | Control::Search { .. } => {}
+        }
+    }
+
+    /// More comes than the setting serves that it has come to rest at.
+    pub(super) fn check_arrivals(&mut self, served: f64) {
+        let too_many = self.arrivals.filter(|arrivals| *arrivals > served);
+        match too_many.filter(|_| self.behind && self.held >= LONG) {
+            Some(arrivals_per_s) if !self.said.falls_behind => {
+                self.said.falls_behind = true;
+                self.say(Notice::FallsBehind {
+                    arrivals_per_s,
+                    served_per_s: served,
+                });
+            }
+            None if !self.behind => self.said.falls_behind = false,
+            _ => {}
         }
     }
 
@@ -60,8 +88,11 @@ impl Holder {
             self.say(Notice::OutOfMemory { size });
         }
         match &mut self.control {
-            Control::Robust(robust) => {
-                robust.bound(rung);
+            Control::Robust {
+                ladder,
+                over_levels: false,
+            } => {
+                ladder.bound(rung);
                 self.at.batch = self.at.batch.min(rung.saturating_sub(1));
             }
             Control::Joint(joint) => {
@@ -72,7 +103,7 @@ impl Holder {
                 search,
                 over_levels: false,
             } => self.at.batch = search.bound(rung.saturating_sub(1)),
-            Control::Search { .. } => {}
+            _ => {}
         }
     }
 
