@@ -121,8 +121,12 @@ impl Rung {
 
     fn scatters(&mut self, observed: &Observed) {
         if self.measured {
-            let off = |now, before| f64::abs(ratio(now, before) - 1.0);
-            let off = off(observed.mean, self.mean).max(off(observed.rate, self.rate));
+            // A window that was odd and is not confirmed was chance.
+            let (power, rate) = self.odd.unwrap_or_else(|| {
+                let power = ratio(observed.mean, self.mean);
+                (power, ratio(observed.rate, self.rate))
+            });
+            let off = (power - 1.0).abs().max((rate - 1.0).abs());
             self.scatter += 0.2 * (off - self.scatter);
         }
     }
@@ -227,9 +231,8 @@ fn record<R: AsMut<[Rung]>>(
         rung.take(observed, false);
         return false;
     }
-    let difference = rung.difference(observed);
-    rung.scatters(observed);
-    let Some((power, rate)) = difference else {
+    let Some((power, rate)) = rung.difference(observed) else {
+        rung.scatters(observed);
         rung.take(observed, true);
         return false;
     };
