@@ -18,6 +18,7 @@ use super::record::Record;
 use super::request::HoldRequest;
 use super::result::{HoldResult, HoldWatch};
 use super::socket::ControlSocket;
+use super::verdict::Kept;
 use crate::SessionError;
 use crate::lease::Lease;
 use crate::measure::Machine;
@@ -26,7 +27,7 @@ use crate::measure::Machine;
 const FILE_EVERY: Seconds = Seconds::new(0.1);
 /// A line on a terminal is renewed so often.
 const LIVE_EVERY: Seconds = Seconds::new(0.1);
-/// While batches go on, power is never the same for so long: a sensor that says so sticks.
+/// While batches go on, power is never the same for so long: a sensor without timestamps that says so sticks.
 const STUCK_AFTER: Seconds = Seconds::new(1.0);
 
 /// Windows without a change after which the program is told that the setting stays.
@@ -59,6 +60,12 @@ pub struct Pump<'a, 'b> {
     changed_in: u64,
     /// A cap that cannot be held, as was said.
     hopeless: Option<Watts>,
+    /// When the program asked first, and whether it was told that it reports nothing.
+    asked: Option<Seconds>,
+    is_mute_said: bool,
+    patience: Seconds,
+    /// The device is as it was before: what comes now is not of the hold.
+    is_given_back: bool,
 }
 
 /// What a hold is made of.
@@ -101,6 +108,10 @@ impl<'a, 'b> Pump<'a, 'b> {
             faults: 0,
             changed_in: 0,
             hopeless: None,
+            asked: None,
+            is_mute_said: false,
+            patience: terms.patience,
+            is_given_back: false,
         }
     }
 
@@ -135,7 +146,10 @@ impl<'a, 'b> Pump<'a, 'b> {
             self.read(now, read);
         }
         self.caps(now);
-        self.step(now, Event::Tick);
+        if !self.is_given_back {
+            self.step(now, Event::Tick);
+        }
+        self.check_reports(now);
         self.account.windows(self.holder.windows());
         if self.holder.windows() >= self.changed_in + QUIET {
             self.link.control().set_tuning(Tuning::Settled);
@@ -147,8 +161,35 @@ impl<'a, 'b> Pump<'a, 'b> {
         }
     }
 
+    /// A program that asks and reports no batch leaves nothing to go by.
+    fn check_reports(&mut self, now: Seconds) {
+        let is_mute =
+            self.served.is_none() && self.asked.is_some_and(|asked| now - asked >= self.patience);
+        if is_mute && !self.is_mute_said {
+            self.is_mute_said = true;
+            self.say(format!(
+                "the program asks for its batch size and has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
+                self.patience
+            ));
+        }
+    }
+
+    /// A signal has the guard put the device back at once: what the program does until it ends is not judged.
+    pub fn given_back(&mut self) {
+        if self.lease.is_some() && !self.is_given_back {
+            self.is_given_back = true;
+            self.say("the device is put back as it was; nothing is counted from now on".to_owned());
+        }
+    }
+
     fn hear(&mut self, at: Moment, event: Event, sampler: &Sampler) {
+        if self.is_given_back {
+            return;
+        }
         let time = at - self.begin;
+        if matches!(event, Event::Asked | Event::Batch(_)) {
+            self.asked.get_or_insert(time);
+        }
         if let Event::Batch(done) = &event {
             if self.served.is_none() {
                 self.account.begin(time - done.duration);
@@ -159,13 +200,14 @@ impl<'a, 'b> Pump<'a, 'b> {
             self.served = Some((first, at));
             self.account.batch(time, done);
             let latency = done.latency.unwrap_or(done.duration);
-            self.record.items(time, done.items, latency);
+            self.record.items(time, done.items, done.duration, latency);
         }
         self.step(time, event);
     }
 
     fn read(&mut self, now: Seconds, read: Read) {
         match read {
+            _ if self.is_given_back => {}
             Read::Power { reading, is_new } => {
                 if is_new {
                     self.last_new = now;
@@ -354,7 +396,7 @@ impl<'a, 'b> Pump<'a, 'b> {
             caps: self.record.caps,
             notes: self.record.notes,
             summary,
-            is_met: false,
+            kept: Kept::Unknown(String::new()),
             ended: Ended::Code(0),
             restored: true,
         }

@@ -18,18 +18,17 @@ use super::cap::CapFile;
 use super::energy::EnergyParts;
 use super::feed::{Feed, best_sensor};
 use super::pump::{Parts, Pump};
-use super::request::{HoldRequest, first_cap};
+use super::request::{HoldKnob, HoldRequest, first_cap};
 use super::result::{HoldResult, HoldWatch};
 use super::socket::ControlSocket;
+use super::verdict::verdict;
 use crate::SessionError;
 use crate::gpus::{Slices, all_gpus, open_nvml, select, visible};
-use crate::lease::{GRACE, GuardProgram, Lease, note_signals, noted};
+use crate::lease::{GRACE, GuardProgram, Lease, note_signals, noted, once_released};
 use crate::measure::{Launch, Machine, Outlets, Output, OwnChildren, Starter};
 
 /// Between two looks at everything.
 const LOOK: Duration = Duration::from_millis(10);
-/// A cap counts as kept where it is broken for less of the time.
-const KEPT: Ratio = Ratio::new(0.01);
 
 /// Runs the command and holds its device below the cap.
 pub fn hold(
@@ -62,7 +61,8 @@ pub fn hold(
         DeviceKnob::None => None,
         _ => {
             let devices = [device.clone()];
-            Some(Lease::take(&devices, guard, &mut |note| watch.tell(note))?)
+            let lease = Lease::take(&devices, guard, &mut |note| watch.tell(note));
+            Some(lease.map_err(|problem| of_privilege(problem, request.knob))?)
         }
     };
     let interrupted = match &lease {
@@ -101,7 +101,7 @@ pub fn hold(
     let (ended, at) = match (done, signal) {
         (Ok(end), None) => (end.ended, end.at),
         (_, Some(signal)) => (Ended::Signal(signal), clock.now()),
-        (Err(problem), None) => return Err(problem),
+        (Err(problem), None) => return Err(once_released(problem, &restored)),
     };
     let restored = restored?;
     let recorded = recorded?;
@@ -111,8 +111,19 @@ pub fn hold(
     held.run_time = at - begin;
     held.ended = ended;
     held.restored = restored;
-    held.is_met = is_met(&held);
+    held.kept = verdict(&held);
     Ok(held)
+}
+
+/// Whoever may not set a device may still hold it by the batch size.
+fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
+    let text = problem.to_string();
+    match text.contains("Permission denied") {
+        true => SessionError::Definition(format!(
+            "--knob {knob} sets the device, which needs root ({text}): use sudo, or --knob batch, which needs no privilege"
+        )),
+        false => problem,
+    }
 }
 
 /// A hold without it goes on: only `hold set` does not reach it.
@@ -268,6 +279,7 @@ fn through<'a, 'b>(
             return Ok(end);
         }
         if let Some(signal) = noted(interrupted) {
+            pump.given_back();
             if passed.replace(signal) != Some(signal)
                 && let Some(process) = &mut own
             {
@@ -311,20 +323,6 @@ fn pass_on(outlets: Option<Outlets>) {
         };
         let _ = std::thread::Builder::new().spawn(copy);
     }
-}
-
-/// Whether everything that was asked for was kept.
-fn is_met(held: &HoldResult) -> bool {
-    let cap = held
-        .summary
-        .violation_share
-        .is_some_and(|share| share < KEPT);
-    let latency = match (held.latency_bound, held.latency_p99) {
-        (Some(bound), Some(p99)) => p99 <= bound,
-        (Some(_), None) => false,
-        (None, _) => true,
-    };
-    cap && latency
 }
 
 /// A device's knob as settings.

@@ -16,12 +16,16 @@ pub(super) struct Said {
     pub never_asked: bool,
     pub ignores: bool,
     pub silent: bool,
-    pub device_limit: bool,
+    /// The device's own limit, and the cap that was to be held.
+    pub device_limit: Option<(Watts, Watts)>,
+    /// The smallest size that did not fit.
+    pub too_large: Option<u64>,
 }
 
 impl Holder {
     pub(super) fn infeasible(&mut self, power: f64) {
-        if !self.said.infeasible {
+        // Algorithm 1 as printed is at its smallest batch for an old reading, not for what it draws now.
+        if power > self.terms.cap.get() && !self.said.infeasible {
             self.said.infeasible = true;
             self.say(Notice::Infeasible {
                 power: Watts::new(power),
@@ -41,11 +45,22 @@ impl Holder {
 
     pub(super) fn limit(&mut self, enforced: Watts, throttled: bool) {
         let cap = self.terms.cap;
-        if throttled && enforced < cap && !self.said.device_limit {
-            self.said.device_limit = true;
+        // A load that comes and goes throttles again and again: that is nothing new.
+        let said = Some((enforced, cap));
+        if throttled && enforced < cap && self.said.device_limit != said {
+            self.said.device_limit = said;
             self.say(Notice::DeviceLimit { enforced, cap });
-        } else if !throttled {
-            self.said.device_limit = false;
+        }
+    }
+
+    /// Said only where the bound falls: a program may report the same size in a loop.
+    pub(super) fn does_not_fit(&mut self, size: u64, is_smallest: bool) {
+        if self.said.too_large.is_none_or(|before| size < before) {
+            self.said.too_large = Some(size);
+            self.say(match is_smallest {
+                true => Notice::NothingFits { size },
+                false => Notice::OutOfMemory { size },
+            });
         }
     }
 

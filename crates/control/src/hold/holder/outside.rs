@@ -53,11 +53,11 @@ impl Holder {
         let sizes = &self.terms.batches;
         let rung = sizes.partition_point(|batch| *batch < size);
         if rung == 0 {
-            let size = sizes[0];
+            let smallest = sizes[0];
             self.at.batch = 0;
-            self.say(Notice::NothingFits { size });
+            self.does_not_fit(smallest, true);
         } else {
-            self.say(Notice::OutOfMemory { size });
+            self.does_not_fit(size, false);
         }
         match &mut self.control {
             Control::Robust(robust) => {
