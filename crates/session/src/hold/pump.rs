@@ -1,8 +1,10 @@
 //! Everything that happens, told to the controller in order; everything that it asks for, done.
 
+mod says;
+
 use std::num::NonZeroU64;
 
-use sweetspot_control::hold::{Account, Actions, Event, Holder, Notice, Setting, Terms};
+use sweetspot_control::hold::{Account, Actions, Event, Holder, Setting, Terms};
 use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
 use sweetspot_guard::Ended;
 use sweetspot_link::{Reader, Tuning};
@@ -12,7 +14,6 @@ use sweetspot_quantity::{Seconds, Watts};
 use super::cap::{Below, CapFile};
 use super::feed::{Feed, Read};
 use super::heard::Heard;
-use super::notice;
 use super::real::{settings_of, words};
 use super::record::Record;
 use super::request::HoldRequest;
@@ -53,6 +54,8 @@ pub struct Pump<'a, 'b> {
     /// The end of the first batch and of the last.
     pub served: Option<(Moment, Moment)>,
     last_new: Seconds,
+    /// The last power that differed from the one before, since when, and whether that was said.
+    same: (Watts, Seconds, bool),
     file_at: Seconds,
     live_at: Seconds,
     faults: usize,
@@ -103,6 +106,7 @@ impl<'a, 'b> Pump<'a, 'b> {
             now: Seconds::ZERO,
             served: None,
             last_new: Seconds::ZERO,
+            same: (Watts::ZERO, Seconds::ZERO, false),
             file_at: Seconds::ZERO,
             live_at: Seconds::ZERO,
             faults: 0,
@@ -161,19 +165,6 @@ impl<'a, 'b> Pump<'a, 'b> {
         }
     }
 
-    /// A program that asks and reports no batch leaves nothing to go by.
-    fn check_reports(&mut self, now: Seconds) {
-        let is_mute =
-            self.served.is_none() && self.asked.is_some_and(|asked| now - asked >= self.patience);
-        if is_mute && !self.is_mute_said {
-            self.is_mute_said = true;
-            self.say(format!(
-                "the program asks for its batch size and has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
-                self.patience
-            ));
-        }
-    }
-
     /// A signal has the guard put the device back at once: what the program does until it ends is not judged.
     pub fn given_back(&mut self) {
         if self.lease.is_some() && !self.is_given_back {
@@ -218,6 +209,7 @@ impl<'a, 'b> Pump<'a, 'b> {
                 if works && now - self.last_new > STUCK_AFTER {
                     return;
                 }
+                self.check_use(now, reading.power, works);
                 self.record.power(&reading);
                 if self.served.is_some() {
                     self.account.power(&reading);
@@ -328,27 +320,6 @@ impl<'a, 'b> Pump<'a, 'b> {
             let actions = self.holder.step(self.now, Event::Refused(knob));
             self.act(actions);
         }
-    }
-
-    fn notice(&mut self, notice: &Notice) {
-        let cap = match notice {
-            Notice::CapBelowIdle { cap, .. } | Notice::Infeasible { cap, .. } => Some(*cap),
-            _ => None,
-        };
-        // Whatever else is wrong with a cap that nothing can keep, it was said.
-        if cap.is_some() && self.hopeless == cap {
-            return;
-        }
-        self.hopeless = cap.or(self.hopeless);
-        if *notice == Notice::FeasibleAgain {
-            self.hopeless = None;
-        }
-        self.say(notice::words(notice));
-    }
-
-    fn say(&mut self, note: String) {
-        self.watch.tell(&note);
-        self.record.notes.push((self.now, note));
     }
 
     /// Lets the device go.

@@ -1,6 +1,7 @@
 //! A holder in virtual time: the program, the GPU and its sensor are simulated, the holder is the real one.
 
 mod queue;
+mod sensor;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,6 +22,8 @@ use crate::virtual_time::{of_job, work_on};
 
 /// How finely power is seen.
 const BIN: f64 = 0.02;
+/// Bins of a sighting.
+const SIGHTING: u64 = 10;
 /// Batches differ by this much in their work, as their inputs do.
 const JITTER: f64 = 0.01;
 
@@ -199,6 +202,8 @@ struct Pump<'a> {
 struct Bin {
     number: u64,
     energy: f64,
+    /// Of those since the last sighting.
+    sum: f64,
 }
 
 impl<'a> Pump<'a> {
@@ -332,13 +337,15 @@ impl<'a> Pump<'a> {
         self.bin = Bin {
             number: self.bin.number + 1,
             energy: 0.0,
+            sum: self.bin.sum + power,
         };
         self.account.power(&reading(to - BIN, to, power));
         let number = self.bin.number;
-        if self.conditions.keep && number.is_multiple_of(10) {
+        if self.conditions.keep && number.is_multiple_of(SIGHTING) {
+            let sum = std::mem::take(&mut self.bin.sum);
             self.held.sightings.push(Sighting {
                 at: Seconds::new(to),
-                power: Watts::new(power),
+                power: Watts::new(sum / SIGHTING as f64),
                 batch: self.setting.batch,
                 core_clock: self.setting.core_clock,
             });
@@ -357,34 +364,6 @@ impl<'a> Pump<'a> {
             self.tell(Event::Tick);
         }
         self.tell_queue(Seconds::new(to));
-    }
-
-    fn average(&mut self, number: u64) {
-        const KEPT: usize = 50;
-        const LATE: usize = 5;
-        while self.bins.len() > KEPT + LATE {
-            self.bins.pop_front();
-        }
-        if !number.is_multiple_of(5) || self.silent || self.bins.len() < KEPT + LATE {
-            return;
-        }
-        let bins = self.bins.iter().take(KEPT);
-        let sum: f64 = bins.map(|(_, power)| power).sum();
-        let to = self.bins[KEPT - 1].0;
-        let power = self.spike.take().unwrap_or(sum / KEPT as f64);
-        self.tell(Event::Power(reading(to - KEPT as f64 * BIN, to, power)));
-    }
-
-    fn buffer(&mut self, number: u64) {
-        if !number.is_multiple_of(25) {
-            return;
-        }
-        while let Some((to, power)) = self.bins.pop_front() {
-            if !self.silent {
-                let power = self.spike.take().unwrap_or(power);
-                self.tell(Event::Power(reading(to - BIN, to, power)));
-            }
-        }
     }
 
     fn disturb(&mut self, what: Disturbance) {

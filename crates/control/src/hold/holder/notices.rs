@@ -96,3 +96,46 @@ impl Holder {
         next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::hold::{Event, Holder, Notice, Terms};
+    use sweetspot_quantity::{Seconds, Watts};
+
+    fn said(events: impl IntoIterator<Item = Event>) -> Vec<Notice> {
+        let terms = Terms::robust(Watts::new(400.0), vec![2, 4, 8]);
+        let mut holder = Holder::new(terms).unwrap();
+        let steps = (1..).zip(events);
+        let notices = steps.filter_map(|(number, event)| {
+            let now = Seconds::new(0.01 * f64::from(number));
+            holder.step(now, event).notice
+        });
+        notices.collect()
+    }
+
+    #[test]
+    fn a_size_that_does_not_fit_is_said_only_where_the_bound_falls() {
+        let loop_of = |size| std::iter::repeat_n(Event::OutOfMemory { size }, 100);
+        let all = loop_of(8).chain(loop_of(4)).chain(loop_of(8));
+        let notices = said(all.chain(loop_of(2)).chain(loop_of(1)));
+        assert_eq!(
+            notices,
+            [
+                Notice::OutOfMemory { size: 8 },
+                Notice::OutOfMemory { size: 4 },
+                Notice::NothingFits { size: 2 }
+            ]
+        );
+    }
+
+    #[test]
+    fn a_device_that_throttles_now_and_then_is_said_to_once() {
+        let limit = |watts: f64, throttled| Event::Limit {
+            enforced: Watts::new(watts),
+            throttled,
+        };
+        let bursts = |watts: f64| (0..40).map(move |number| limit(watts, number % 2 == 0));
+        let notices = said(bursts(300.0).chain(bursts(250.0)));
+        assert_eq!(notices.len(), 2, "{notices:?}");
+    }
+}
