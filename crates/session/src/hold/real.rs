@@ -118,9 +118,9 @@ pub fn hold(
 /// Whoever may not set a device may still hold it by the batch size.
 fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
     let text = problem.to_string();
-    match text.contains("Permission denied") {
+    match text.contains("Permission denied") || text.contains("no permission") {
         true => SessionError::Definition(format!(
-            "--knob {knob} sets the device, which needs root ({text}): use sudo, or --knob batch, which needs no privilege"
+            "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
         )),
         false => problem,
     }
@@ -228,7 +228,8 @@ fn through<'a, 'b>(
     interrupted: &AtomicUsize,
     mut look: impl FnMut(&mut Pump<'a, 'b>) -> Result<(), SessionError>,
 ) -> Result<End, SessionError> {
-    pump.set_first()?;
+    pump.set_first()
+        .map_err(|problem| of_privilege(problem, request.knob))?;
     let mut environment = vec![(
         sweetspot_link::ENV.to_owned(),
         pump.link.folder().to_string_lossy().into_owned(),

@@ -70,7 +70,10 @@ fn places() -> Vec<PathBuf> {
         return vec![host.join(format!("hold-{user}"))];
     }
     let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let run = run.filter(|run| run.is_dir());
+    real_places(user, run.filter(|run| run.is_dir()))
+}
+
+fn real_places(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
     let usual = Path::new("/run/user").join(user.to_string());
     let own = format!("sweetspot-hold-{user}");
     let mut places: Vec<PathBuf> = run
@@ -295,4 +298,18 @@ fn ask(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
     BufReader::new((&stream).take(1024)).read_line(&mut line)?;
     // Another user's hold may say anything.
     Ok(line.trim().replace(char::is_control, " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_of_another_environment_is_looked_for() {
+        let run = PathBuf::from("/run/user/7");
+        let (with, without) = (real_places(7, Some(run)), real_places(7, None));
+        // Where each begins a new one is among the places of the other.
+        assert!(without.contains(&with[0]) && with.contains(&without[0]));
+        assert_ne!(with[0], without[0]);
+    }
 }
