@@ -18,8 +18,8 @@ pub(super) struct Said {
     pub silent: bool,
     /// The device's own limit, and the cap that was to be held.
     pub device_limit: Option<(Watts, Watts)>,
-    /// The smallest size that did not fit.
-    pub too_large: Option<u64>,
+    /// The place of the smallest size that did not fit.
+    pub too_large: Option<usize>,
 }
 
 impl Holder {
@@ -54,12 +54,13 @@ impl Holder {
     }
 
     /// Said only where the bound falls: a program may report the same size in a loop.
-    pub(super) fn does_not_fit(&mut self, size: u64, is_smallest: bool) {
-        if self.said.too_large.is_none_or(|before| size < before) {
-            self.said.too_large = Some(size);
-            self.say(match is_smallest {
-                true => Notice::NothingFits { size },
-                false => Notice::OutOfMemory { size },
+    pub(super) fn does_not_fit(&mut self, size: u64, rung: usize) {
+        if self.said.too_large.is_none_or(|before| rung < before) {
+            self.said.too_large = Some(rung);
+            let smallest = self.terms.batches[0];
+            self.say(match rung {
+                0 => Notice::NothingFits { size: smallest },
+                _ => Notice::OutOfMemory { size },
             });
         }
     }
@@ -115,8 +116,11 @@ mod tests {
 
     #[test]
     fn a_size_that_does_not_fit_is_said_only_where_the_bound_falls() {
-        let loop_of = |size| std::iter::repeat_n(Event::OutOfMemory { size }, 100);
-        let all = loop_of(8).chain(loop_of(4)).chain(loop_of(8));
+        let loop_of = |size| std::iter::repeat_n(Event::OutOfMemory { size }, 50);
+        let all = loop_of(8)
+            .chain(loop_of(7))
+            .chain(loop_of(4))
+            .chain(loop_of(8));
         let notices = said(all.chain(loop_of(2)).chain(loop_of(1)));
         assert_eq!(
             notices,

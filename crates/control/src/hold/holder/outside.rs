@@ -53,12 +53,9 @@ impl Holder {
         let sizes = &self.terms.batches;
         let rung = sizes.partition_point(|batch| *batch < size);
         if rung == 0 {
-            let smallest = sizes[0];
             self.at.batch = 0;
-            self.does_not_fit(smallest, true);
-        } else {
-            self.does_not_fit(size, false);
         }
+        self.does_not_fit(size, rung);
         match &mut self.control {
             Control::Robust(robust) => {
                 robust.bound(rung);
