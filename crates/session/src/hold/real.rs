@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_control::hold::{DeviceKnob, Holder, Mode, Terms};
 use sweetspot_device::{Amount, Clock, Descriptor, Device, MonotonicClock, SensorKind, Settings};
-use sweetspot_guard::{End, Ended, Message};
+use sweetspot_guard::{End, Ended, GuardError, Message};
 use sweetspot_link::Reader;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Watts};
@@ -23,7 +23,7 @@ use super::result::{HoldResult, HoldWatch};
 use super::socket::ControlSocket;
 use super::verdict::verdict;
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, open_nvml, select, visible};
+use crate::gpus::{Slices, all_gpus, guard_folder, open_nvml, select, visible};
 use crate::lease::{GRACE, GuardProgram, Lease, note_signals, noted, once_released};
 use crate::measure::{Launch, Machine, Outlets, Output, OwnChildren, Starter};
 
@@ -117,7 +117,13 @@ pub fn hold(
 
 /// Whoever may not set a device may still hold it by the batch size.
 fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
-    let text = problem.to_string();
+    let text = match &problem {
+        // A guard that could not even make its socket has changed nothing.
+        SessionError::Guard(GuardError::Gone(why)) => {
+            format!("{}: {why}", guard_folder().display())
+        }
+        other => other.to_string(),
+    };
     match text.contains("Permission denied") || text.contains("no permission") {
         true => SessionError::Definition(format!(
             "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
