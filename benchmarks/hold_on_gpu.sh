@@ -8,7 +8,7 @@
 #
 # The program is a variable, so that the script runs on a simulated host as well:
 #   sweetspot simulate --gpu nvidia_h200 -- env WORKLOAD='sweetspot sim-workload --infer --serve' \
-#     NETWORKS='resnet50 mobilenet_v2 vgg19' benchmarks/hold_on_gpu.sh OUT
+#     NETWORKS='resnet50 mobilenet_v2 googlenet' benchmarks/hold_on_gpu.sh OUT
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$(realpath -m "${1:-${OUT:-hold_on_gpu}}")

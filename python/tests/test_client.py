@@ -115,6 +115,20 @@ class Client(unittest.TestCase):
         self.assertEqual(times, sorted(times))
         self.assertEqual((header["closed"], header["lost"], header["rank"]), (1, 0, 0xFFFFFFFF))
 
+    def test_a_size_that_did_not_fit_is_not_given_again(self):
+        control(self.folder, batch=48)
+        out = self.run_program(
+            """
+            s.out_of_memory(batch="many")
+            sizes = [s.batch_size()]
+            for batch in (48, 24, 1):
+                s.out_of_memory(batch)
+                sizes.append(s.batch_size())
+            print(*sizes)
+            """
+        )
+        self.assertEqual(out, "48 24 12 1")
+
     def test_a_serving_program_asks_and_tells(self):
         control(self.folder, batch=48)
         out = self.run_program(

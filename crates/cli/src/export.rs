@@ -18,7 +18,7 @@ use crate::args::{ExportArgs, TextExportArgs};
 
 /// A place for a document. It is tried before the work starts, so that a bad path is told at once, and a
 /// file takes its name only when it is whole, so that an old one is never lost to half a new one.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Document {
     path: PathBuf,
     target: Target,
@@ -28,8 +28,8 @@ pub struct Document {
 enum Target {
     Stdout,
     /// Something that is there and no plain file: a pipe, a device.
-    Special,
-    /// The file itself, where the path is a link to one.
+    Special(PathBuf),
+    /// The file itself, by its folder's own name, however the path is spelt.
     File(PathBuf),
 }
 
@@ -40,7 +40,7 @@ impl Document {
         } else if path.is_dir() {
             bail!("cannot write {}: it is a folder", path.display());
         } else if path.exists() && !path.is_file() {
-            Target::Special
+            Target::Special(path.canonicalize().unwrap_or_else(|_| path.to_owned()))
         } else {
             let file = match path.canonicalize() {
                 Ok(file) => file,
@@ -58,7 +58,7 @@ impl Document {
             beside(&file)
                 .map_err(|error| plain(&error))
                 .with_context(|| cannot_write(path))?;
-            Target::File(file)
+            Target::File(in_its_folder(file))
         };
         Ok(Self {
             path: path.to_owned(),
@@ -77,13 +77,20 @@ impl Document {
     pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let written = match &self.target {
             Target::Stdout => return print_bytes(bytes),
-            Target::Special => File::options()
+            Target::Special(_) => File::options()
                 .write(true)
                 .open(&self.path)
                 .and_then(|mut file| file.write_all(bytes)),
             Target::File(path) => replace(path, bytes),
         };
         written.with_context(|| cannot_write(&self.path))
+    }
+}
+
+/// Two names of one place are the same document.
+impl PartialEq for Document {
+    fn eq(&self, other: &Self) -> bool {
+        self.target == other.target
     }
 }
 
@@ -278,6 +285,18 @@ pub fn refuse_twins(all: &[&Document]) -> Result<()> {
     }
 }
 
+/// The same file by its folder's own name: it need not be there yet.
+fn in_its_folder(file: PathBuf) -> PathBuf {
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    match (folder.canonicalize(), file.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => file,
+    }
+}
+
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
@@ -331,4 +350,29 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .root_cause()
         .downcast_ref::<io::Error>()
         .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_by_two_names_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = folder.path().join("same.x");
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let open = |path: &Path| Document::open(path).unwrap();
+        for other in [
+            folder.path().join("./same.x"),
+            inner.join("../same.x"),
+            plain.clone(),
+        ] {
+            let all = [&open(&plain), &open(&other)];
+            let problem = refuse_twins(&all).unwrap_err().to_string();
+            assert!(problem.contains("two documents cannot go to"), "{problem}");
+        }
+        let other = folder.path().join("other.x");
+        assert!(refuse_twins(&[&open(&plain), &open(&other)]).is_ok());
+    }
 }

@@ -1,6 +1,5 @@
 //! `sweetspot hold` and `sweetspot hold set`.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,13 +11,14 @@ use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, held_figure, held_json, held_text, latency_text, setting_text};
 use sweetspot_session::SessionError;
 use sweetspot_session::hold::{
-    HoldKnob, HoldRequest, HoldResult, HoldWatch, Live, hold, set_cap, usual_batches,
+    HoldKnob, HoldRequest, HoldResult, HoldWatch, Live, SetError, hold, set_cap, usual_batches,
 };
 
 use crate::NOT_MET;
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
+use crate::live_line::LiveLine;
 use crate::measure::not_measured;
 use crate::run::{guard_program, read_only};
 
@@ -27,8 +27,17 @@ const PATIENCE: Seconds = Seconds::new(60.0);
 
 pub fn run(args: HoldArgs) -> Result<ExitCode> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
-        print(&format!("{}\n", set_cap(cap, pid)?))?;
-        return Ok(ExitCode::SUCCESS);
+        return match set_cap(cap, pid) {
+            Ok(answer) => {
+                print(&format!("{answer}\n"))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(problem @ SetError::NoAnswer { .. }) => {
+                eprintln!("sweetspot: {problem}");
+                Ok(ExitCode::from(NOT_MET))
+            }
+            Err(problem) => Err(problem.into()),
+        };
     }
     let documents = Documents::open(&args)?;
     let request = request(args, documents.on_stdout());
@@ -134,7 +143,9 @@ impl Documents {
         Ok(match held.ended {
             Ended::Signal(signal) => by_signal(signal),
             Ended::Code(code) if code != 0 => passed_on(code),
-            Ended::Code(_) if held.is_met && held.restored && is_written => ExitCode::SUCCESS,
+            Ended::Code(_) if held.kept.is_met() != Some(false) && held.restored && is_written => {
+                ExitCode::SUCCESS
+            }
             Ended::Code(_) => ExitCode::from(NOT_MET),
         })
     }
@@ -142,8 +153,7 @@ impl Documents {
 
 /// One line on the terminal that tells how it goes.
 struct Line {
-    on_terminal: bool,
-    shown: bool,
+    line: LiveLine,
     next: Seconds,
 }
 
@@ -153,8 +163,7 @@ const EVERY: Seconds = Seconds::new(0.2);
 impl Line {
     fn new() -> Self {
         Self {
-            on_terminal: std::io::stderr().is_terminal(),
-            shown: false,
+            line: LiveLine::new(),
             next: Seconds::ZERO,
         }
     }
@@ -162,7 +171,7 @@ impl Line {
 
 impl HoldWatch for Line {
     fn tick(&mut self, live: &Live) {
-        if !self.on_terminal || live.elapsed < self.next {
+        if !self.line.is_wanted() || live.elapsed < self.next {
             return;
         }
         self.next = live.elapsed + EVERY;
@@ -171,28 +180,22 @@ impl HoldWatch for Line {
             .map_or_else(|| "-".to_owned(), |power| format!("{:.0}", power.get()));
         let rate = live.items_per_s.map(|rate| format!("  {rate:.0} items/s"));
         let p99 = live.p99.map(|p99| format!("  p99 {}", latency_text(p99)));
-        // What the command prints then begins at the begin of the line.
-        let _ = write!(
-            std::io::stderr(),
-            "\r\x1b[K{:.1} s  {power} of {:.0} W  {}{}{}\r",
+        let text = format!(
+            "{:.1} s  {power} of {:.0} W  {}{}{}",
             live.elapsed.get(),
             live.cap.get(),
             setting_text(&live.setting),
             rate.unwrap_or_default(),
             p99.unwrap_or_default(),
         );
-        self.shown = true;
+        self.line.show(&text);
     }
 
     fn clear(&mut self) {
-        if self.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-            self.shown = false;
-        }
+        self.line.clear();
     }
 
     fn tell(&mut self, note: &str) {
-        self.clear();
-        eprintln!("sweetspot: {note}");
+        self.line.tell(note);
     }
 }

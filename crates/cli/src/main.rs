@@ -7,6 +7,7 @@ mod compare;
 mod export;
 mod fit;
 mod hold;
+mod live_line;
 mod measure;
 mod network;
 mod progress;

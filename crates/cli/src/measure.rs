@@ -1,6 +1,5 @@
 //! `sweetspot measure`.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +16,7 @@ use crate::NOT_MET;
 use crate::args::{MeasureArgs, TextExportArgs};
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
+use crate::live_line::LiveLine;
 
 pub fn run(args: MeasureArgs) -> Result<ExitCode> {
     let documents = Documents::open(&args.export, &args.export_samples)?;
@@ -178,8 +178,7 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
 
 /// One line on the terminal that tells how it goes.
 pub struct Line {
-    on_terminal: bool,
-    shown: bool,
+    line: LiveLine,
     energy: Joules,
     last: Seconds,
     begun: Seconds,
@@ -188,8 +187,7 @@ pub struct Line {
 impl Line {
     pub fn new() -> Self {
         Self {
-            on_terminal: std::io::stderr().is_terminal(),
-            shown: false,
+            line: LiveLine::new(),
             energy: Joules::ZERO,
             last: Seconds::ZERO,
             begun: Seconds::ZERO,
@@ -209,7 +207,7 @@ impl Watch for Line {
             self.energy += power * (elapsed - self.last);
         }
         self.last = elapsed;
-        if !self.on_terminal || elapsed - self.begun < EVERY {
+        if !self.line.is_wanted() || elapsed - self.begun < EVERY {
             return;
         }
         self.begun = elapsed;
@@ -218,24 +216,15 @@ impl Watch for Line {
             0 => String::new(),
             items => format!("  {items} items"),
         };
-        // What the command prints then begins at the begin of the line.
-        let _ = write!(
-            std::io::stderr(),
-            "\r\x1b[K{elapsed:.1}  {power}  about {:.0}{items}\r",
-            self.energy
-        );
-        self.shown = true;
+        let text = format!("{elapsed:.1}  {power}  about {:.0}{items}", self.energy);
+        self.line.show(&text);
     }
 
     fn clear(&mut self) {
-        if self.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-            self.shown = false;
-        }
+        self.line.clear();
     }
 
     fn tell(&mut self, note: &str) {
-        self.clear();
-        eprintln!("sweetspot: {note}");
+        self.line.tell(note);
     }
 }

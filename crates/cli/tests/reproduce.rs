@@ -280,6 +280,25 @@ fn the_jobs_of_batch_sizer_2021_are_held() {
     }
 }
 
+/// The paper's own sentences, of its algorithm as it was meant: what does not come out is said so.
+#[test]
+fn what_batch_sizer_2021_says_is_judged_by_the_values() {
+    let (_, document) = json("batch-sizer-2021", 1);
+    let conclusions = document["conclusions"].as_array().unwrap();
+    let holds = |words: &str| {
+        let mut found = conclusions.iter();
+        let has = |one: &&Value| one["conclusion"].as_str().unwrap().contains(words);
+        let one = found.find(has).unwrap_or_else(|| panic!("{words}"));
+        one["holds"].as_bool().unwrap()
+    };
+    assert!(holds("(windowed) beats DVFS in most jobs"));
+    assert!(!holds("(windowed) gains up to 29 %"));
+    assert!(!holds("(windowed) gains most in job 19"));
+    assert!(!holds("(windowed) loses at most 8 %"));
+    assert!(holds("MobileNet throughput gains much"));
+    assert!(!holds("next to nothing on ImageNet"));
+}
+
 #[test]
 fn a_name_that_is_none_is_refused_with_those_that_are() {
     let folder = folder();

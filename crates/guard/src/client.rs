@@ -32,6 +32,9 @@ pub enum GuardError {
     /// It is gone.
     #[error("the guard is gone ({0}); `sweetspot restore` puts back what it may have left changed")]
     Gone(String),
+    /// It is gone, and another did its work.
+    #[error("the guard is gone ({0}); another has put everything back")]
+    Replaced(String),
 }
 
 /// What a guard tells without being asked, or in answer to an interruption.

@@ -23,7 +23,7 @@ enum { SWSP_HEADER = 256, SWSP_SLOT = 128, SWSP_SLOTS = 256, SWSP_RECORD = 32, S
 typedef struct {
     unsigned char *map;      /* the ring; NULL where there is no link */
     const uint64_t *control; /* the tool's words, behind a header of eight */
-    uint64_t capacity, next, limit, lost, asked;
+    uint64_t capacity, next, limit, lost, asked, too_large;
     uint32_t names;
 } sweetspot_link;
 
@@ -136,9 +136,10 @@ static inline void sweetspot_phase_between(sweetspot_link *l, const char *name, 
     swsp_record(l, 5, swsp_name(l, name), begin, end);
 }
 /* The batch size that the tool wants next, or the default: ask before each batch. The tool hears that the program
- * asks, once for each size. */
+ * asks, once for each size. A size that did not fit is not given again, even before the tool has heard of it. */
 static inline uint64_t sweetspot_batch_size(sweetspot_link *l, uint64_t otherwise) {
     uint64_t size = l->control ? __atomic_load_n(&l->control[8], __ATOMIC_ACQUIRE) : 0;
+    if (l->too_large && size >= l->too_large) size = l->too_large > 1 ? l->too_large / 2 : 1;
     if (size && size != l->asked) sweetspot_value(l, "batch_size", (double)(l->asked = size));
     return size ? size : otherwise;
 }
@@ -153,7 +154,10 @@ static inline void sweetspot_queue(sweetspot_link *l, uint64_t length, double ar
     sweetspot_value(l, "queue_length", (double)length), sweetspot_value(l, "arrivals_per_s", arrivals_per_s);
 }
 /* There is no memory for a batch of this size. */
-static inline void sweetspot_out_of_memory(sweetspot_link *l, uint64_t batch) { sweetspot_value(l, "out_of_memory", (double)batch); }
+static inline void sweetspot_out_of_memory(sweetspot_link *l, uint64_t batch) {
+    if (batch && (!l->too_large || batch < l->too_large)) l->too_large = batch;
+    sweetspot_value(l, "out_of_memory", (double)batch);
+}
 static inline void sweetspot_close(sweetspot_link *l) {
     if (!l->map) return;
     swsp_put(l, 144, 1);

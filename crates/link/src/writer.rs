@@ -40,6 +40,8 @@ pub struct Writer {
     lost: Cell<u64>,
     /// The batch size that was last told to have been asked for.
     asked: Cell<u64>,
+    /// The smallest size that was told not to fit; 0 where none was.
+    too_large: Cell<u64>,
     names: RefCell<HashMap<Box<str>, u32, BuildHasherDefault<Fnv>>>,
     // The header names the thread, and the ring ends with it.
     not_send: PhantomData<*const ()>,
@@ -88,6 +90,7 @@ impl Writer {
             limit: Cell::new(u64::from(capacity)),
             lost: Cell::new(0),
             asked: Cell::new(0),
+            too_large: Cell::new(0),
             names: RefCell::new(HashMap::from_iter([(OTHER_NAMES.into(), 0)])),
             not_send: PhantomData,
         })
@@ -126,9 +129,13 @@ impl Writer {
     }
 
     /// The batch size that the tool wants next, where it wants one. The tool hears that the program asks,
-    /// once for each size.
+    /// once for each size. A size that did not fit is not given again, even before the tool has heard of it.
     pub fn batch_size(&self) -> Option<NonZeroU64> {
-        let size = NonZeroU64::new(word(&self.control, BATCH_SIZE))?;
+        let mut size = NonZeroU64::new(word(&self.control, BATCH_SIZE))?;
+        let too_large = self.too_large.get();
+        if too_large != 0 && size.get() >= too_large {
+            size = NonZeroU64::new(too_large / 2).unwrap_or(NonZeroU64::MIN);
+        }
         if self.asked.replace(size.get()) != size.get() {
             self.value(value::BATCH_SIZE, size.get() as f64);
         }
@@ -158,6 +165,10 @@ impl Writer {
 
     /// There is no memory for a batch of this size.
     pub fn out_of_memory(&self, batch: u64) {
+        let before = self.too_large.get();
+        if batch > 0 && (before == 0 || batch < before) {
+            self.too_large.set(batch);
+        }
         self.value(value::OUT_OF_MEMORY, batch as f64);
     }
 

@@ -186,6 +186,28 @@ fn a_serving_program_tells_of_its_batches_and_queue() {
 }
 
 #[test]
+fn a_size_that_did_not_fit_is_not_given_again_before_the_tool_hears_of_it() {
+    let parent = folder();
+    let reader = Reader::create_in(parent.path()).unwrap();
+    let writer = Writer::open(reader.folder()).unwrap();
+    let asked = |size: u64| {
+        reader.control().set_batch_size(NonZeroU64::new(size));
+        writer.batch_size().map(NonZeroU64::get)
+    };
+    assert_eq!(asked(64), Some(64));
+    writer.out_of_memory(64);
+    assert_eq!(
+        (asked(64), asked(128), asked(48)),
+        (Some(32), Some(32), Some(48))
+    );
+    writer.out_of_memory(32);
+    writer.out_of_memory(64);
+    assert_eq!((asked(64), asked(8)), (Some(16), Some(8)));
+    writer.out_of_memory(1);
+    assert_eq!((asked(64), asked(1)), (Some(1), Some(1)));
+}
+
+#[test]
 fn a_folder_has_one_tool_and_is_private() {
     let parent = folder();
     let first = Reader::create_in(parent.path()).unwrap();

@@ -40,6 +40,7 @@ pub fn held_text(held: &HoldResult) -> String {
     } else {
         parts.push(rows(held).terminal());
     }
+    parts.push(held.kept.to_string());
     parts.join("\n\n") + "\n"
 }
 

@@ -83,7 +83,8 @@ pub fn held_json(held: &HoldResult) -> Value {
         "latency_bound_s",
         held.latency_bound.map(|time| json!(time.get())),
     );
-    put("met", Some(json!(held.is_met)));
+    put("met", held.kept.is_met().map(|met| json!(met)));
+    put("met_reason", Some(json!(held.kept.reason())));
     put("restored", Some(json!(held.restored)));
     match held.ended {
         Ended::Code(code) => put("exit_code", Some(json!(code))),

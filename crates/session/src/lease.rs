@@ -122,6 +122,16 @@ impl<'a> Lease<'a> {
     }
 }
 
+/// What is said of a guard that is gone, once it is known what became of the devices.
+pub fn once_released(problem: SessionError, restored: &Result<bool, SessionError>) -> SessionError {
+    match problem {
+        SessionError::Guard(GuardError::Gone(why)) if matches!(restored, Ok(true)) => {
+            GuardError::Replaced(why).into()
+        }
+        other => other,
+    }
+}
+
 /// The signal that was noted, if one was.
 pub fn noted(flag: &AtomicUsize) -> Option<i32> {
     let signal = flag.load(Ordering::Acquire) as i32;

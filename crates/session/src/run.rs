@@ -12,7 +12,7 @@ use sweetspot_study::{Configuration, environment, fill};
 
 use crate::SessionError;
 use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
-use crate::lease::{GRACE, GuardProgram, Lease, note_signals};
+use crate::lease::{GRACE, GuardProgram, Lease, note_signals, once_released};
 use crate::measure::{
     Attention, MeasureRequest, Measurement, OwnChildren, Recording, Watch, measure_on,
 };
@@ -228,7 +228,7 @@ fn at_settings<T>(
     match (signal, done) {
         (None, Ok(done)) => Ok((Ok(done), restored?)),
         (Some(signal), _) => Ok((Err(signal), restored?)),
-        (None, Err(error)) => Err(error),
+        (None, Err(error)) => Err(once_released(error, &restored)),
     }
 }
 

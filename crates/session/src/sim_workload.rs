@@ -1,9 +1,11 @@
 //! `sim-workload`: a stand-in training or serving program, in real time, on a simulated host.
 
 mod arrivals;
+mod requests;
 mod serve;
 
 pub use arrivals::{Arrivals, BadArrivals};
+pub(crate) use requests::Requests;
 pub use serve::Serving;
 
 use std::io::Write;

@@ -3,6 +3,7 @@
 
 use sweetspot_control::hold::{DeviceKnob, Mode, Notice, Terms};
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
+use sweetspot_session::Arrivals;
 use sweetspot_session::hold::{Conditions, Disturbance, Held, Rig, Sensor};
 use sweetspot_sim::Variant;
 
@@ -333,4 +334,38 @@ fn the_same_seed_gives_the_same_run() {
     let rig = rig("googlenet", "caltech");
     let once = || run(&rig, robust(120.0), 100.0, Sensor::Buffered);
     assert_eq!(once(), once());
+}
+
+fn served(arrivals: &str, terms: Terms, time: f64) -> Held {
+    let conditions = Conditions {
+        sensor: Sensor::Buffered,
+        arrivals: Some(arrivals.parse::<Arrivals>().unwrap()),
+        ..Conditions::steady(Seconds::new(time), 4)
+    };
+    let rig = rig("resnet50", "imagenet");
+    rig.hold(terms, &conditions).unwrap()
+}
+
+#[test]
+fn requests_fill_batches_and_wait_for_them() {
+    let one = |size| Terms::robust(Watts::new(1000.0), vec![size]);
+    let held = served("poisson:40", one(16), 100.0);
+    let rate = held.summary.items_per_s;
+    assert!((rate / 40.0 - 1.0).abs() < 0.1, "{rate}");
+    let p99 = held.latency_p99(Seconds::ZERO).unwrap().get();
+    let alone = served("poisson:1", one(16), 100.0);
+    let alone = alone.latency_p99(Seconds::ZERO).unwrap().get();
+    assert!(p99 > alone, "{p99} s with a queue, {alone} s without");
+    let items = held.latencies.iter().map(|(_, _, items)| items);
+    assert!(items.clone().all(|items| (1..=16).contains(items)));
+    assert!(items.clone().any(|items| *items < 16) && items.clone().any(|items| *items > 1));
+    // More than it can serve: what waits grows, and every batch is full.
+    let flooded = served("bursts:5000,9000,4s", one(4), 20.0);
+    let mut after_the_first = flooded.latencies.iter().skip(1);
+    assert!(after_the_first.all(|(_, _, items)| *items == 4));
+    let late = flooded.latency_p99(Seconds::new(15.0)).unwrap();
+    assert!(late > Seconds::new(5.0), "{late:?}");
+    // Nobody comes before the end.
+    let over = served("poisson:0.001", one(4), 20.0);
+    assert_eq!(over.summary.items, 0);
 }

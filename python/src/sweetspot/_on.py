@@ -153,7 +153,11 @@ def queue(length, arrivals_per_second=None):
 
 
 def out_of_memory(batch):
-    """There is no memory for a batch of this size: the tool will ask for smaller ones."""
+    """There is no memory for a batch of this size: the next one asked for is smaller."""
+    try:
+        _ring.too_large(int(batch))
+    except Exception:
+        pass
     value("out_of_memory", batch)
 
 
@@ -167,6 +171,9 @@ def batch_size(default=None):
     words = _ring._control or _ring.control()
     size = 0 if words is None else words[8]
     if size:
+        # A size that did not fit is not given again, even before the tool has heard of it.
+        if size >= _ring.fits_below:
+            size = max(1, _ring.fits_below // 2)
         ring = _local.ring
         # The tool hears that the program asks, once for each size.
         if size != ring.asked:

@@ -32,6 +32,14 @@ _index = {}
 _control = None
 _failed = False
 _complained = False
+# The smallest batch that did not fit, of all threads: they share the device.
+fits_below = 1 << 64
+
+
+def too_large(batch):
+    global fits_below
+    if 0 < batch < fits_below:
+        fits_below = batch
 
 
 def complain(what):

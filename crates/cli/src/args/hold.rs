@@ -29,7 +29,7 @@ pub struct HoldArgs {
 
     /// The power to stay below, judged by means of a second: 150W, or `device` for the limit that the device enforces,
     /// whoever sets it.
-    #[arg(long, value_name = "WATTS|device", value_parser = below)]
+    #[arg(long, value_name = "WATTS|device", value_parser = below, allow_hyphen_values = true)]
     pub below: Option<Below>,
 
     /// A file that somebody else writes the cap to (150W); looked at ten times a second.
@@ -42,7 +42,7 @@ pub struct HoldArgs {
     pub knob: KnobName,
 
     /// The longest that 99 of 100 items may take, waiting included: 20ms.
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = latency, allow_hyphen_values = true)]
     pub latency_p99: Option<Seconds>,
 
     /// The batch sizes to choose from, ascending [default: 1,2,4,8,16,32,64,128,256].
@@ -69,7 +69,7 @@ pub struct HoldArgs {
     )]
     pub mode: Option<ModeName>,
 
-    /// The batch size where only the device is set (--knob core-clock or power-cap) [default: 16].
+    /// The batch size where only the device is set (--knob core-clock or power-cap) [default: the allowed size nearest to 16].
     #[arg(long, value_name = "N", value_parser = super::shared::whole_number, help_heading = "Control")]
     pub fixed_batch: Option<u64>,
 
@@ -82,19 +82,19 @@ pub struct HoldArgs {
     pub window: Option<u32>,
 
     /// After a change nothing is judged for so long [default: 100ms].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
+    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub settle: Option<Seconds>,
 
-    /// What broke the cap is tried again after so long [default: 300s].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
+    /// What broke the cap is tried again after so long, and then ever more rarely [default: 300s].
+    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub expiry: Option<Seconds>,
 
-    /// How often it is looked whether more has become possible [default: 30s].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
+    /// A size that had been good and broke the cap once is tried again after so long [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub probe: Option<Seconds>,
 
     /// A program that has not asked for its batch size after so long is told of [default: 60s].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, help_heading = "Control")]
+    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub patience: Option<Seconds>,
 
     /// The power sensor to go by: buffer (the driver's samples), instant, average (of a second) [default: the finest
@@ -131,9 +131,9 @@ pub enum HoldCommand {
     /// Give a running hold of yours another cap.
     Set {
         /// The power to stay below from now on: 140W.
-        #[arg(value_name = "WATTS", value_parser = cap)]
+        #[arg(value_name = "WATTS", value_parser = cap, allow_hyphen_values = true)]
         cap: Watts,
-        /// The process id of the hold, where several run.
+        /// The process id of the hold, where several run; root reaches those of others with it.
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
     },
@@ -192,6 +192,14 @@ fn batches(text: &str) -> Result<Batches, String> {
 fn below(text: &str) -> Result<Below, String> {
     text.parse()
         .map_err(|problem: sweetspot_session::hold::BadCap| format!("{problem}, or `device`"))
+}
+
+/// A bare number would be seconds, and latencies are thought of in milliseconds.
+fn latency(text: &str) -> Result<Seconds, String> {
+    match text.trim().parse::<f64>() {
+        Ok(_) => Err(format!("say {0}ms or {0}s", text.trim())),
+        Err(_) => positive_seconds(text),
+    }
 }
 
 fn cap(text: &str) -> Result<Watts, String> {

@@ -35,6 +35,31 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
             &["--below", "300W", "--latency-p99", "0ms"],
             "must be more than zero",
         ),
+        (
+            &["--below", "300W", "--latency-p99", "20"],
+            "say 20ms or 20s",
+        ),
+        (&["--below", "-5W"], "`-5W` is no power to hold"),
+        (&["--below", "300W", "--settle", "-1s"], "more than zero"),
+        (
+            &["--below", "300W", "--mode", "text", "--latency-p99", "9ms"],
+            "--mode text knows no --latency-p99",
+        ),
+        (
+            &[
+                "--below",
+                "300W",
+                "--mode",
+                "windowed",
+                "--objective",
+                "energy-per-item",
+            ],
+            "knows no --objective energy-per-item",
+        ),
+        (
+            &["--below", "300W", "--fixed-batch", "4"],
+            "--knob batch chooses the batch size",
+        ),
         (&["--below", "300W", "--alpha", "2"], "at most 1"),
         (
             &["--below", "300W", "--knob", "core-clock", "--read-only"],

@@ -133,3 +133,28 @@ fn the_devices_own_limit_is_followed_whoever_sets_it() {
     let limit = shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap();
     assert_eq!(limit, 250.0, "it is somebody else's, and stays");
 }
+
+#[test]
+fn a_hold_that_is_stopped_takes_its_cap_later() {
+    let host = TestHost::new("nvidia_h200");
+    let running = begin(&host, &["--below", "600W"], &["--", "sleep", "8"]);
+    after(1.0);
+    let signal = |name: &str| {
+        let pid = running.id().to_string();
+        let sent = std::process::Command::new("kill")
+            .args([name, &pid])
+            .status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    let stopped = set(&host, &["250W"]);
+    signal("-CONT");
+    let text = said(&stopped);
+    assert_eq!(stopped.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("no answer yet: it will take the cap"),
+        "{text}"
+    );
+    let document = document(&running.wait_with_output().unwrap());
+    assert_eq!(caps(&document), [600.0, 250.0], "{document}");
+}

@@ -9,3 +9,4 @@ mod common;
 mod kills;
 mod knobs;
 mod mishaps;
+mod rim;

@@ -28,7 +28,6 @@ pub struct Account {
     now: f64,
     items: u64,
     batches: u64,
-    sizes: u64,
     energy: f64,
     last_to: Option<f64>,
     last_mean: Option<f64>,
@@ -83,7 +82,7 @@ pub struct Summary {
     pub settle_time: Option<Seconds>,
     /// The same in windows.
     pub settle_windows: Option<u64>,
-    /// Items that a batch had room for, on average.
+    /// Items of a batch that ran, on average.
     pub average_batch: Option<f64>,
 }
 
@@ -98,7 +97,6 @@ impl Account {
             now: 0.0,
             items: 0,
             batches: 0,
-            sizes: 0,
             energy: 0.0,
             last_to: None,
             last_mean: None,
@@ -126,9 +124,8 @@ impl Account {
     /// A batch was done.
     pub fn batch(&mut self, now: Seconds, batch: &BatchDone) {
         self.at(now.get());
-        self.items += batch.items;
+        self.items = self.items.saturating_add(batch.items);
         self.batches += 1;
-        self.sizes += batch.size;
     }
 
     /// Another cap holds.
@@ -204,7 +201,9 @@ impl Account {
             self.fine_over += u64::from(power > self.cap.get());
         }
         if let Some(mean) = self.meter.push(reading) {
-            let length = self.last_mean.map_or(0.0, |last| mean.to - last);
+            // After a gap in the readings a mean speaks for its own span and not for the gap.
+            let since = self.last_mean.map_or(0.0, |last| mean.to - last);
+            let length = since.min(self.span.get());
             self.last_mean = Some(mean.to);
             let is_over = mean.power > self.cap.get();
             let begins = mean.to - self.span.get();
@@ -269,7 +268,7 @@ impl Account {
             changes: self.changes,
             settle_time: self.settled.map(|(time, _)| Seconds::new(time)),
             settle_windows: self.settled.map(|(_, windows)| windows),
-            average_batch: (self.batches > 0).then(|| self.sizes as f64 / self.batches as f64),
+            average_batch: (self.batches > 0).then(|| items / self.batches as f64),
         }
     }
 
@@ -281,5 +280,58 @@ impl Account {
             counted >= wanted
         })?;
         (self.fine_count > 0).then(|| Watts::new(bin as f64 + 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> Account {
+        let mut account = Account::new(Watts::new(200.0), Seconds::new(1.0));
+        account.begin(Seconds::ZERO);
+        account.windows(QUIET);
+        account
+    }
+
+    fn read(account: &mut Account, from: f64, to: f64, power: f64) {
+        let (from, to) = (Seconds::new(from), Seconds::new(to));
+        account.power(&PowerReading {
+            from,
+            to,
+            power: Watts::new(power),
+        });
+    }
+
+    #[test]
+    fn a_mean_after_a_gap_does_not_stand_for_the_gap() {
+        let mut account = account();
+        let fine = |account: &mut Account, from: f64, count: u32, power: f64| {
+            for index in 0..count {
+                let from = from + f64::from(index) * 0.02;
+                read(account, from, from + 0.02, power);
+            }
+        };
+        fine(&mut account, 0.0, 3000, 150.0);
+        // Nothing for 30 s, then two high samples, then as before.
+        fine(&mut account, 90.0, 2, 400.0);
+        fine(&mut account, 90.04, 3000, 150.0);
+        let share = account.summary().violation_share.unwrap();
+        assert!(share < Ratio::new(0.02), "{share:?}");
+    }
+
+    #[test]
+    fn the_average_batch_is_of_items_that_ran() {
+        let mut account = account();
+        for items in [2, 4] {
+            let done = BatchDone {
+                size: 4096,
+                items,
+                duration: Seconds::new(0.01),
+                latency: None,
+            };
+            account.batch(Seconds::new(1.0), &done);
+        }
+        assert_eq!(account.summary().average_batch, Some(3.0));
     }
 }

@@ -28,11 +28,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Read {
-    /// Power; `is_new` where the value differs from the last one.
+    /// Power; `is_new` where the sensor told it anew.
     Power {
         /// When and how much.
         reading: PowerReading,
-        /// A sensor that sticks repeats its value for ever.
+        /// A sensor without timestamps that sticks repeats its value for ever.
         is_new: bool,
     },
     /// What the device enforces, and whether its power is why it is no faster.
@@ -180,7 +180,9 @@ impl Reader {
     }
 
     fn tell(&mut self, at: Moment, span: Seconds, power: Watts) {
-        let is_new = self.last.is_none_or(|(_, last)| last != power);
+        // The driver's samples have times of their own: the same power again is no silence.
+        let is_new = self.sensor == SensorKind::BufferedPower
+            || self.last.is_none_or(|(_, last)| last != power);
         self.last = Some((at, power));
         let to = at - self.begin;
         let reading = PowerReading {

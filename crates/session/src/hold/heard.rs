@@ -1,6 +1,6 @@
 //! What a serving program says on its link, as events of a controller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sweetspot_control::hold::{BatchDone, Event};
 use sweetspot_device::Moment;
@@ -18,7 +18,15 @@ struct Speaker {
     told: Option<Moment>,
     queue: Option<u64>,
     arrivals: Option<f64>,
+    /// What it told of the batch under way was no number that can be.
+    is_spoilt: bool,
 }
+
+/// No batch takes longer, and none has more items: whoever says so has miscounted.
+const LONGEST: f64 = 1e6;
+const MOST_ITEMS: u64 = 1 << 40;
+/// Batches in a row with fewer items than asked for, where nobody tells of a queue, which are no accident.
+const SHORT_FOR: u32 = 50;
 
 /// Listens to a link.
 #[derive(Default)]
@@ -28,8 +36,13 @@ pub struct Heard {
     asked: Option<u64>,
     /// Records that did not fit into the link.
     pub lost: u64,
-    /// What is wrong with the link, in words.
+    /// What is wrong with the link, or with what was said on it, in words.
     pub faults: Vec<String>,
+    /// The reports that were left out and named.
+    named: HashSet<Box<str>>,
+    /// Batches in a row that had fewer items than asked for, and the most that one had.
+    short: (u32, u64),
+    is_queue_told: bool,
 }
 
 impl Heard {
@@ -57,13 +70,22 @@ impl Heard {
     fn record(&mut self, ring: u32, at: Moment, mark: Mark, events: &mut Vec<(Moment, Event)>) {
         let speaker = self.speakers.entry(ring).or_default();
         match mark {
+            Mark::Items(items) if items > MOST_ITEMS => {
+                speaker.is_spoilt = false;
+                (speaker.time, speaker.latency) = (None, None);
+                self.leave_out("items", items as f64);
+            }
             Mark::Items(items) => {
                 let since = speaker.told.replace(at).map(|before| at - before);
                 // A program that tells no times works from one report to the next.
-                let (Some(duration), true) = (speaker.time.take().or(since), items > 0) else {
+                let latency = speaker.latency.take();
+                let duration = speaker.time.take().or(since);
+                if std::mem::take(&mut speaker.is_spoilt) || items == 0 {
+                    return;
+                }
+                let Some(duration) = duration else {
                     return;
                 };
-                let latency = speaker.latency.take();
                 // A program that never asks is told so; what it does says nothing of any setting.
                 let Some(asked) = speaker.asked.or(self.asked) else {
                     return;
@@ -76,8 +98,13 @@ impl Heard {
                     latency,
                 };
                 events.push((at, Event::Batch(done)));
+                self.compare(asked, items);
             }
-            Mark::Value { name, value: real } if real.is_finite() && real >= 0.0 => {
+            Mark::Value { name, value: real } if !can_be(&name, real) => {
+                speaker.is_spoilt |= matches!(&*name, value::BATCH_TIME | value::LATENCY);
+                self.leave_out(&name, real);
+            }
+            Mark::Value { name, value: real } => {
                 match &*name {
                     value::BATCH_SIZE => {
                         speaker.asked = Some(real as u64);
@@ -97,10 +124,35 @@ impl Heard {
                     _ => return,
                 }
                 if matches!(&*name, value::QUEUE_LENGTH | value::ARRIVALS) {
+                    self.is_queue_told = true;
                     events.push((at, self.queue()));
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Said once by name.
+    fn leave_out(&mut self, name: &str, real: f64) {
+        if self.named.insert(name.into()) {
+            self.faults.push(format!(
+                "the program reported {real:e} as its {name}, which cannot be: such reports are left out"
+            ));
+        }
+    }
+
+    /// Where nobody tells of a queue, batches that are never full are the program's own choice.
+    fn compare(&mut self, asked: u64, items: u64) {
+        if self.is_queue_told || items >= asked {
+            self.short = (0, 0);
+            return;
+        }
+        self.short = (self.short.0 + 1, self.short.1.max(items));
+        if self.short.0 == SHORT_FOR && self.named.insert("short".into()) {
+            self.faults.push(format!(
+                "the program was asked for batches of {asked} and did none of more than {} in {SHORT_FOR}: use what sweetspot.batch_size() returns for each batch, or tell sweetspot.queue(length=0) where no more requests wait",
+                self.short.1
+            ));
         }
     }
 
@@ -113,6 +165,18 @@ impl Heard {
             arrivals_per_s: known.then(|| arrivals.sum()),
         }
     }
+}
+
+/// Whether a report is a number that can be; values of other names are nobody's here.
+fn can_be(name: &str, real: f64) -> bool {
+    let most = match name {
+        value::BATCH_TIME | value::LATENCY => LONGEST,
+        value::BATCH_SIZE | value::QUEUE_LENGTH | value::OUT_OF_MEMORY | value::ARRIVALS => {
+            MOST_ITEMS as f64
+        }
+        _ => return true,
+    };
+    (0.0..=most).contains(&real)
 }
 
 #[cfg(test)]
@@ -167,6 +231,7 @@ mod tests {
             Event::OutOfMemory { size: 64 },
         ];
         assert_eq!(events(&mut heard, &mut reader), expected);
+        assert_eq!(heard.faults.len(), 1, "{:?}", heard.faults);
         // More than was asked for: it takes what it likes.
         writer.batch(64, Duration::from_millis(5));
         let told = events(&mut heard, &mut reader);
@@ -174,5 +239,55 @@ mod tests {
             told[..],
             [Event::Batch(BatchDone { size: 64, .. })]
         ));
+    }
+    #[test]
+    fn reports_that_cannot_be_are_left_out_and_named_once() {
+        let mut reader = Reader::create().unwrap();
+        let writer = Writer::open(reader.folder()).unwrap();
+        let mut heard = Heard::default();
+        reader
+            .control()
+            .set_batch_size(std::num::NonZeroU64::new(16));
+        writer.batch_size();
+        for time in [1e300, f64::NAN, f64::INFINITY, -1.0] {
+            writer.value(value::BATCH_TIME, time);
+            writer.progress(16);
+        }
+        writer.value(value::LATENCY, 1e300);
+        writer.batch(16, Duration::from_millis(5));
+        writer.value(value::BATCH_TIME, 0.005);
+        writer.progress(1 << 63);
+        writer.value("accuracy", f64::NAN);
+        assert_eq!(events(&mut heard, &mut reader), [Event::Asked]);
+        let named: Vec<&str> = heard.faults.iter().map(String::as_str).collect();
+        assert_eq!(named.len(), 3, "{named:?}");
+        assert!(named[0].contains("1e300 as its batch_s"), "{named:?}");
+        assert!(named[1].contains("latency_s"), "{named:?}");
+        assert!(named[2].contains("as its items"), "{named:?}");
+        writer.batch(16, Duration::from_millis(5));
+        assert_eq!(events(&mut heard, &mut reader).len(), 1);
+    }
+
+    #[test]
+    fn batches_that_are_never_full_are_told_of_once_unless_a_queue_is_told() {
+        for queue in [false, true] {
+            let mut reader = Reader::create().unwrap();
+            let writer = Writer::open(reader.folder()).unwrap();
+            let mut heard = Heard::default();
+            reader
+                .control()
+                .set_batch_size(std::num::NonZeroU64::new(16));
+            writer.batch_size();
+            for _ in 0..3 * SHORT_FOR {
+                if queue {
+                    writer.queue(0);
+                }
+                writer.batch(2, Duration::from_millis(5));
+            }
+            events(&mut heard, &mut reader);
+            let told = heard.faults.iter();
+            let told = told.filter(|one| one.contains("none of more than 2"));
+            assert_eq!(told.count(), usize::from(!queue), "{:?}", heard.faults);
+        }
     }
 }

@@ -12,6 +12,7 @@ mod request;
 mod result;
 mod simulated;
 mod socket;
+mod verdict;
 
 pub use cap::{BadCap, Below, parse_cap};
 pub use real::hold;
@@ -19,3 +20,4 @@ pub use request::{HoldKnob, HoldRequest, usual_batches};
 pub use result::{HeldEnergy, HoldResult, HoldWatch, Live, Slice};
 pub use simulated::{Conditions, Disturbance, Held, Rig, Sensor, Sighting};
 pub use socket::{SetError, set_cap};
+pub use verdict::Kept;

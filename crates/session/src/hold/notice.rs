@@ -36,7 +36,7 @@ pub fn words(notice: &Notice) -> String {
             "the program was asked for batches of {asked} and does batches of {used}: use what sweetspot.batch_size() returns for each batch"
         ),
         Notice::SensorStopped { silent } => format!(
-            "the power sensor has told nothing new for {silent:.0}: the setting stays as it is until it does"
+            "the power sensor has told nothing new for {silent:.0}: the setting stays as it is until it does; does the program use this GPU (--device)?"
         ),
         Notice::SensorBack => "the power sensor tells again".to_owned(),
         Notice::OutOfMemory { size } => format!(

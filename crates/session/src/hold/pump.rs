@@ -1,8 +1,10 @@
 //! Everything that happens, told to the controller in order; everything that it asks for, done.
 
+mod says;
+
 use std::num::NonZeroU64;
 
-use sweetspot_control::hold::{Account, Actions, Event, Holder, Notice, Setting, Terms};
+use sweetspot_control::hold::{Account, Actions, Event, Holder, Setting, Terms};
 use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
 use sweetspot_guard::Ended;
 use sweetspot_link::{Reader, Tuning};
@@ -12,12 +14,12 @@ use sweetspot_quantity::{Seconds, Watts};
 use super::cap::{Below, CapFile};
 use super::feed::{Feed, Read};
 use super::heard::Heard;
-use super::notice;
 use super::real::{settings_of, words};
 use super::record::Record;
 use super::request::HoldRequest;
 use super::result::{HoldResult, HoldWatch};
 use super::socket::ControlSocket;
+use super::verdict::Kept;
 use crate::SessionError;
 use crate::lease::Lease;
 use crate::measure::Machine;
@@ -26,7 +28,7 @@ use crate::measure::Machine;
 const FILE_EVERY: Seconds = Seconds::new(0.1);
 /// A line on a terminal is renewed so often.
 const LIVE_EVERY: Seconds = Seconds::new(0.1);
-/// While batches go on, power is never the same for so long: a sensor that says so sticks.
+/// While batches go on, power is never the same for so long: a sensor without timestamps that says so sticks.
 const STUCK_AFTER: Seconds = Seconds::new(1.0);
 
 /// Windows without a change after which the program is told that the setting stays.
@@ -52,6 +54,8 @@ pub struct Pump<'a, 'b> {
     /// The end of the first batch and of the last.
     pub served: Option<(Moment, Moment)>,
     last_new: Seconds,
+    /// The last power that differed from the one before, since when, and whether that was said.
+    same: (Watts, Seconds, bool),
     file_at: Seconds,
     live_at: Seconds,
     faults: usize,
@@ -59,6 +63,12 @@ pub struct Pump<'a, 'b> {
     changed_in: u64,
     /// A cap that cannot be held, as was said.
     hopeless: Option<Watts>,
+    /// When the program asked first, and whether it was told that it reports nothing.
+    asked: Option<Seconds>,
+    is_mute_said: bool,
+    patience: Seconds,
+    /// The device is as it was before: what comes now is not of the hold.
+    is_given_back: bool,
 }
 
 /// What a hold is made of.
@@ -96,11 +106,16 @@ impl<'a, 'b> Pump<'a, 'b> {
             now: Seconds::ZERO,
             served: None,
             last_new: Seconds::ZERO,
+            same: (Watts::ZERO, Seconds::ZERO, false),
             file_at: Seconds::ZERO,
             live_at: Seconds::ZERO,
             faults: 0,
             changed_in: 0,
             hopeless: None,
+            asked: None,
+            is_mute_said: false,
+            patience: terms.patience,
+            is_given_back: false,
         }
     }
 
@@ -135,7 +150,10 @@ impl<'a, 'b> Pump<'a, 'b> {
             self.read(now, read);
         }
         self.caps(now);
-        self.step(now, Event::Tick);
+        if !self.is_given_back {
+            self.step(now, Event::Tick);
+        }
+        self.check_reports(now);
         self.account.windows(self.holder.windows());
         if self.holder.windows() >= self.changed_in + QUIET {
             self.link.control().set_tuning(Tuning::Settled);
@@ -147,8 +165,22 @@ impl<'a, 'b> Pump<'a, 'b> {
         }
     }
 
+    /// A signal has the guard put the device back at once: what the program does until it ends is not judged.
+    pub fn given_back(&mut self) {
+        if self.lease.is_some() && !self.is_given_back {
+            self.is_given_back = true;
+            self.say("the device is put back as it was; nothing is counted from now on".to_owned());
+        }
+    }
+
     fn hear(&mut self, at: Moment, event: Event, sampler: &Sampler) {
+        if self.is_given_back {
+            return;
+        }
         let time = at - self.begin;
+        if matches!(event, Event::Asked | Event::Batch(_)) {
+            self.asked.get_or_insert(time);
+        }
         if let Event::Batch(done) = &event {
             if self.served.is_none() {
                 self.account.begin(time - done.duration);
@@ -159,13 +191,14 @@ impl<'a, 'b> Pump<'a, 'b> {
             self.served = Some((first, at));
             self.account.batch(time, done);
             let latency = done.latency.unwrap_or(done.duration);
-            self.record.items(time, done.items, latency);
+            self.record.items(time, done.items, done.duration, latency);
         }
         self.step(time, event);
     }
 
     fn read(&mut self, now: Seconds, read: Read) {
         match read {
+            _ if self.is_given_back => {}
             Read::Power { reading, is_new } => {
                 if is_new {
                     self.last_new = now;
@@ -176,6 +209,7 @@ impl<'a, 'b> Pump<'a, 'b> {
                 if works && now - self.last_new > STUCK_AFTER {
                     return;
                 }
+                self.check_use(now, reading.power, works);
                 self.record.power(&reading);
                 if self.served.is_some() {
                     self.account.power(&reading);
@@ -288,27 +322,6 @@ impl<'a, 'b> Pump<'a, 'b> {
         }
     }
 
-    fn notice(&mut self, notice: &Notice) {
-        let cap = match notice {
-            Notice::CapBelowIdle { cap, .. } | Notice::Infeasible { cap, .. } => Some(*cap),
-            _ => None,
-        };
-        // Whatever else is wrong with a cap that nothing can keep, it was said.
-        if cap.is_some() && self.hopeless == cap {
-            return;
-        }
-        self.hopeless = cap.or(self.hopeless);
-        if *notice == Notice::FeasibleAgain {
-            self.hopeless = None;
-        }
-        self.say(notice::words(notice));
-    }
-
-    fn say(&mut self, note: String) {
-        self.watch.tell(&note);
-        self.record.notes.push((self.now, note));
-    }
-
     /// Lets the device go.
     pub fn release(&mut self) -> Result<bool, SessionError> {
         self.watch.clear();
@@ -354,7 +367,7 @@ impl<'a, 'b> Pump<'a, 'b> {
             caps: self.record.caps,
             notes: self.record.notes,
             summary,
-            is_met: false,
+            kept: Kept::Unknown(String::new()),
             ended: Ended::Code(0),
             restored: true,
         }

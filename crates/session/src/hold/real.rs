@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_control::hold::{DeviceKnob, Holder, Terms};
 use sweetspot_device::{Amount, Clock, Descriptor, Device, MonotonicClock, SensorKind, Settings};
-use sweetspot_guard::{End, Ended, Message};
+use sweetspot_guard::{End, Ended, GuardError, Message};
 use sweetspot_link::Reader;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Watts};
@@ -18,18 +18,17 @@ use super::cap::CapFile;
 use super::energy::EnergyParts;
 use super::feed::{Feed, best_sensor};
 use super::pump::{Parts, Pump};
-use super::request::{HoldRequest, first_cap};
+use super::request::{HoldKnob, HoldRequest, first_cap};
 use super::result::{HoldResult, HoldWatch};
 use super::socket::ControlSocket;
+use super::verdict::verdict;
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, open_nvml, select, visible};
-use crate::lease::{GRACE, GuardProgram, Lease, note_signals, noted};
+use crate::gpus::{Slices, all_gpus, guard_folder, open_nvml, select, visible};
+use crate::lease::{GRACE, GuardProgram, Lease, note_signals, noted, once_released};
 use crate::measure::{Launch, Machine, Outlets, Output, OwnChildren, Starter};
 
 /// Between two looks at everything.
 const LOOK: Duration = Duration::from_millis(10);
-/// A cap counts as kept where it is broken for less of the time.
-const KEPT: Ratio = Ratio::new(0.01);
 
 /// Runs the command and holds its device below the cap.
 pub fn hold(
@@ -62,7 +61,8 @@ pub fn hold(
         DeviceKnob::None => None,
         _ => {
             let devices = [device.clone()];
-            Some(Lease::take(&devices, guard, &mut |note| watch.tell(note))?)
+            let lease = Lease::take(&devices, guard, &mut |note| watch.tell(note));
+            Some(lease.map_err(|problem| of_privilege(problem, request.knob))?)
         }
     };
     let interrupted = match &lease {
@@ -101,7 +101,7 @@ pub fn hold(
     let (ended, at) = match (done, signal) {
         (Ok(end), None) => (end.ended, end.at),
         (_, Some(signal)) => (Ended::Signal(signal), clock.now()),
-        (Err(problem), None) => return Err(problem),
+        (Err(problem), None) => return Err(once_released(problem, &restored)),
     };
     let restored = restored?;
     let recorded = recorded?;
@@ -111,8 +111,25 @@ pub fn hold(
     held.run_time = at - begin;
     held.ended = ended;
     held.restored = restored;
-    held.is_met = is_met(&held);
+    held.kept = verdict(&held);
     Ok(held)
+}
+
+/// Whoever may not set a device may still hold it by the batch size.
+fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
+    let text = match &problem {
+        // A guard that could not even make its socket has changed nothing.
+        SessionError::Guard(GuardError::Gone(why)) => {
+            format!("{}: {why}", guard_folder().display())
+        }
+        other => other.to_string(),
+    };
+    match text.contains("Permission denied") || text.contains("no permission") {
+        true => SessionError::Definition(format!(
+            "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
+        )),
+        false => problem,
+    }
 }
 
 /// A hold without it goes on: only `hold set` does not reach it.
@@ -217,7 +234,8 @@ fn through<'a, 'b>(
     interrupted: &AtomicUsize,
     mut look: impl FnMut(&mut Pump<'a, 'b>) -> Result<(), SessionError>,
 ) -> Result<End, SessionError> {
-    pump.set_first()?;
+    pump.set_first()
+        .map_err(|problem| of_privilege(problem, request.knob))?;
     let mut environment = vec![(
         sweetspot_link::ENV.to_owned(),
         pump.link.folder().to_string_lossy().into_owned(),
@@ -268,6 +286,7 @@ fn through<'a, 'b>(
             return Ok(end);
         }
         if let Some(signal) = noted(interrupted) {
+            pump.given_back();
             if passed.replace(signal) != Some(signal)
                 && let Some(process) = &mut own
             {
@@ -311,20 +330,6 @@ fn pass_on(outlets: Option<Outlets>) {
         };
         let _ = std::thread::Builder::new().spawn(copy);
     }
-}
-
-/// Whether everything that was asked for was kept.
-fn is_met(held: &HoldResult) -> bool {
-    let cap = held
-        .summary
-        .violation_share
-        .is_some_and(|share| share < KEPT);
-    let latency = match (held.latency_bound, held.latency_p99) {
-        (Some(bound), Some(p99)) => p99 <= bound,
-        (Some(_), None) => false,
-        (None, _) => true,
-    };
-    cap && latency
 }
 
 /// A device's knob as settings.

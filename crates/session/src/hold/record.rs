@@ -33,9 +33,9 @@ pub struct Record {
     pub notes: Vec<(Seconds, String)>,
     recent_items: VecDeque<(f64, u64)>,
     recent_power: VecDeque<PowerReading>,
-    /// End, latency, items.
+    /// End, latency, items of late.
     latencies: VecDeque<(f64, f64, u64)>,
-    /// All of them, of the whole run.
+    /// Begin of the batch, latency, items: of the whole run.
     pub all_latencies: Vec<(f32, f32, u32)>,
 }
 
@@ -96,9 +96,10 @@ impl Record {
         &mut self.buckets[place]
     }
 
-    pub fn items(&mut self, at: Seconds, items: u64, latency: Seconds) {
+    pub fn items(&mut self, at: Seconds, items: u64, duration: Seconds, latency: Seconds) {
         let at = at.get();
-        self.bucket(at).items += items;
+        let bucket = self.bucket(at);
+        bucket.items = bucket.items.saturating_add(items);
         self.recent_items.push_back((at, items));
         self.latencies.push_back((at, latency.get(), items));
         if self.all_latencies.len() >= MOST_LATENCIES {
@@ -109,7 +110,7 @@ impl Record {
             });
         }
         let kept = (
-            at as f32,
+            (at - duration.get()) as f32,
             latency.get() as f32,
             items.min(u32::MAX.into()) as u32,
         );
@@ -164,7 +165,7 @@ impl Record {
         }
     }
 
-    /// 99 of 100 items that ended from this time on took no longer.
+    /// 99 of 100 items whose batch began from this time on took no longer.
     pub fn p99_from(&self, from: Seconds) -> Option<Seconds> {
         let all = self.all_latencies.iter();
         let later = all.filter(|(at, ..)| f64::from(*at) >= from.get());
@@ -239,7 +240,7 @@ mod tests {
                 to,
                 power,
             });
-            record.items(to, 10, Seconds::new(0.01));
+            record.items(to, 10, Seconds::new(0.01), Seconds::new(0.01));
         }
         let slices = record.over_time();
         assert!(slices.len() <= MOST_SLICES, "{}", slices.len());
@@ -258,11 +259,13 @@ mod tests {
         for index in 0..100_u32 {
             let slow = index == 50;
             let latency = Seconds::new(if slow { 0.5 } else { 0.01 });
-            record.items(Seconds::new(f64::from(index)), 1, latency);
+            record.items(Seconds::new(f64::from(index)), 1, Seconds::ZERO, latency);
         }
         assert_eq!(record.p99_from(Seconds::ZERO).unwrap().get() as f32, 0.01);
-        record.items(Seconds::new(100.0), 8, Seconds::new(0.5));
+        record.items(Seconds::new(100.0), 8, Seconds::new(0.5), Seconds::new(0.5));
         assert_eq!(record.p99_from(Seconds::ZERO).unwrap().get() as f32, 0.5);
+        // It began before.
+        assert_eq!(record.p99_from(Seconds::new(99.9)), None);
         assert_eq!(percentile99(Vec::new()), None);
     }
 }

@@ -147,9 +147,28 @@ impl HoldRequest {
             })
     }
 
-    /// Whether the knob is the power cap, and the cap to hold the device's own.
+    /// What cannot be done together is refused before anything starts.
     pub(super) fn check(&self) -> Result<(), SessionError> {
         let refuse = |text: &str| Err(SessionError::Definition(text.to_owned()));
+        let refuse_mode = |mode: Mode, what: &str| {
+            Err(SessionError::Definition(format!(
+                "--mode {mode} knows no {what}, as in the paper: leave one of them away"
+            )))
+        };
+        if let Some(mode @ (Mode::Paper | Mode::Text | Mode::Windowed)) = self.mode {
+            if self.latency_p99.is_some() {
+                return refuse_mode(mode, "--latency-p99");
+            }
+            if self.goal == Goal::EnergyPerItem {
+                return refuse_mode(mode, "--objective energy-per-item");
+            }
+        }
+        if self.fixed_batch.is_some() && matches!(self.knob, HoldKnob::Batch | HoldKnob::Joint) {
+            return Err(SessionError::Definition(format!(
+                "--fixed-batch is for --knob core-clock and power-cap, and --knob {} chooses the batch size: give the sizes with --batches",
+                self.knob
+            )));
+        }
         if self.knob != HoldKnob::Batch && self.read_only {
             return Err(SessionError::Definition(format!(
                 "read-only: --knob {} sets the device, which --read-only or SWEETSPOT_READ_ONLY forbids: use --knob batch",

@@ -7,6 +7,7 @@ use sweetspot_measure::Method;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::request::HoldKnob;
+use super::verdict::Kept;
 use crate::measure::Machine;
 
 /// A hold from its begin to its end.
@@ -36,7 +37,7 @@ pub struct HoldResult {
     pub energy: Option<HeldEnergy>,
     /// Items a second after settling.
     pub settled_items_per_s: Option<f64>,
-    /// 99 of 100 items took no longer, after settling where that came.
+    /// 99 of 100 items took no longer, of batches that began after settling where that came.
     pub latency_p99: Option<Seconds>,
     /// What was set and when, the first included.
     pub settings: Vec<(Seconds, Setting)>,
@@ -47,7 +48,7 @@ pub struct HoldResult {
     /// What was to be known, and when.
     pub notes: Vec<(Seconds, String)>,
     /// Whether cap and latency were kept as asked.
-    pub is_met: bool,
+    pub kept: Kept,
     /// How the command ended, or the signal that ended the hold.
     pub ended: Ended,
     /// Whether every device is as before.

@@ -1,5 +1,8 @@
 //! A holder in virtual time: the program, the GPU and its sensor are simulated, the holder is the real one.
 
+mod queue;
+mod sensor;
+
 use std::collections::{HashMap, VecDeque};
 
 use sweetspot_control::hold::{
@@ -12,11 +15,15 @@ use sweetspot_sim::{
 };
 use sweetspot_stats::Seed;
 
+use super::record::percentile99;
 use crate::SessionError;
+use crate::sim_workload::{Arrivals, Requests};
 use crate::virtual_time::{of_job, work_on};
 
 /// How finely power is seen.
 const BIN: f64 = 0.02;
+/// Bins of a sighting.
+const SIGHTING: u64 = 10;
 /// Batches differ by this much in their work, as their inputs do.
 const JITTER: f64 = 0.01;
 
@@ -51,6 +58,8 @@ pub struct Conditions {
     pub seed: u64,
     /// How power is read.
     pub sensor: Sensor,
+    /// How requests come; the next is there whenever the last is answered where nothing is said.
+    pub arrivals: Option<Arrivals>,
     /// What happens meanwhile, by its time.
     pub script: Vec<(Seconds, Disturbance)>,
     /// Whether power and settings over time are kept.
@@ -64,6 +73,7 @@ impl Conditions {
             time,
             seed,
             sensor: Sensor::Averaged,
+            arrivals: None,
             script: Vec::new(),
             keep: false,
         }
@@ -98,6 +108,17 @@ pub struct Held {
     pub last: Setting,
     /// Over time, where kept.
     pub sightings: Vec<Sighting>,
+    /// Of each batch its end, its longest latency and its items.
+    pub latencies: Vec<(Seconds, Seconds, u64)>,
+}
+
+impl Held {
+    /// 99 of 100 items that were done from then on took no longer, waiting included.
+    pub fn latency_p99(&self, from: Seconds) -> Option<Seconds> {
+        let later = self.latencies.iter().filter(|(at, ..)| *at >= from);
+        let weighted = later.map(|(_, latency, items)| (latency.get(), *items as f64));
+        percentile99(weighted.collect()).map(Seconds::new)
+    }
 }
 
 /// A simulated GPU and a workload on it.
@@ -172,6 +193,7 @@ struct Pump<'a> {
     spike: Option<f64>,
     silent: bool,
     script: VecDeque<(f64, Disturbance)>,
+    requests: Option<Requests>,
     held: Held,
 }
 
@@ -180,6 +202,8 @@ struct Pump<'a> {
 struct Bin {
     number: u64,
     energy: f64,
+    /// Of those since the last sighting.
+    sum: f64,
 }
 
 impl<'a> Pump<'a> {
@@ -209,6 +233,11 @@ impl<'a> Pump<'a> {
             spike: None,
             silent: false,
             script: script.into(),
+            requests: match &conditions.arrivals {
+                Some(arrivals) => Requests::of(arrivals, conditions.seed)
+                    .map_err(|problem| SessionError::Definition(problem.to_string()))?,
+                None => None,
+            },
             held: Held {
                 summary: Summary::default(),
                 notices: Vec::new(),
@@ -216,6 +245,7 @@ impl<'a> Pump<'a> {
                 windows: 0,
                 last: setting,
                 sightings: Vec::new(),
+                latencies: Vec::new(),
             },
             holder,
             setting,
@@ -226,24 +256,38 @@ impl<'a> Pump<'a> {
         let end = self.conditions.time.get();
         let mut number = 0;
         while self.now < end {
-            let size = self.setting.batch;
-            if !self.prepare(size)? {
-                self.tell(Event::OutOfMemory { size });
-                if self.setting.batch >= size {
+            if !self.await_request(end) {
+                break;
+            }
+            let wanted = self.setting.batch;
+            let items = match &self.requests {
+                Some(requests) => wanted.min(requests.waiting()),
+                None => wanted,
+            };
+            if !self.prepare(items)? {
+                self.tell(Event::OutOfMemory { size: items });
+                if self.setting.batch >= wanted {
                     break;
                 }
                 continue;
             }
-            let begun = self.now;
-            self.go_through(size, number);
-            number += 1;
-            let done = BatchDone {
-                size,
-                items: size,
-                duration: Seconds::new(self.now - begun),
-                latency: None,
+            let begun = Seconds::new(self.now);
+            let oldest = match &mut self.requests {
+                Some(requests) => requests.take(items).first().copied(),
+                None => None,
             };
-            self.account.batch(Seconds::new(self.now), &done);
+            self.go_through(items, number);
+            number += 1;
+            let now = Seconds::new(self.now);
+            let done = BatchDone {
+                size: wanted,
+                items,
+                duration: now - begun,
+                latency: oldest.map(|came| now - came),
+            };
+            let latency = done.latency.unwrap_or(done.duration);
+            self.held.latencies.push((now, latency, items));
+            self.account.batch(now, &done);
             self.tell(Event::Batch(done));
         }
         self.held.summary = self.account.summary();
@@ -266,22 +310,23 @@ impl<'a> Pump<'a> {
         let jitter = 1.0 + JITTER * off;
         let phases = self.iterations.get(&size).cloned().flatten();
         for phase in phases.unwrap_or_default() {
-            let load = scaled(&phase.load, jitter, self.heavier);
-            let mut left = Ratio::new(1.0);
-            while left > Ratio::ZERO {
-                let next = (self.bin.number + 1) as f64 * BIN;
-                let at_most = Seconds::new((next - self.now).max(1e-9));
-                let state = &mut self.state;
-                let step = self
-                    .rig
-                    .chip
-                    .step(state, &self.limits, &load, left, at_most);
-                left -= step.done;
-                self.now += step.time.get();
-                self.bin.energy += step.power.get() * step.time.get();
-                if self.now >= next - 1e-9 {
-                    self.end_bin();
-                }
+            self.pass(&scaled(&phase.load, jitter, self.heavier));
+        }
+    }
+
+    /// Goes on until the load is done.
+    fn pass(&mut self, load: &Load) {
+        let mut left = Ratio::new(1.0);
+        while left > Ratio::ZERO {
+            let next = (self.bin.number + 1) as f64 * BIN;
+            let at_most = Seconds::new((next - self.now).max(1e-9));
+            let state = &mut self.state;
+            let step = self.rig.chip.step(state, &self.limits, load, left, at_most);
+            left -= step.done;
+            self.now += step.time.get();
+            self.bin.energy += step.power.get() * step.time.get();
+            if self.now >= next - 1e-9 {
+                self.end_bin();
             }
         }
     }
@@ -292,13 +337,15 @@ impl<'a> Pump<'a> {
         self.bin = Bin {
             number: self.bin.number + 1,
             energy: 0.0,
+            sum: self.bin.sum + power,
         };
         self.account.power(&reading(to - BIN, to, power));
         let number = self.bin.number;
-        if self.conditions.keep && number.is_multiple_of(10) {
+        if self.conditions.keep && number.is_multiple_of(SIGHTING) {
+            let sum = std::mem::take(&mut self.bin.sum);
             self.held.sightings.push(Sighting {
                 at: Seconds::new(to),
-                power: Watts::new(power),
+                power: Watts::new(sum / SIGHTING as f64),
                 batch: self.setting.batch,
                 core_clock: self.setting.core_clock,
             });
@@ -316,34 +363,7 @@ impl<'a> Pump<'a> {
         if number.is_multiple_of(5) {
             self.tell(Event::Tick);
         }
-    }
-
-    fn average(&mut self, number: u64) {
-        const KEPT: usize = 50;
-        const LATE: usize = 5;
-        while self.bins.len() > KEPT + LATE {
-            self.bins.pop_front();
-        }
-        if !number.is_multiple_of(5) || self.silent || self.bins.len() < KEPT + LATE {
-            return;
-        }
-        let bins = self.bins.iter().take(KEPT);
-        let sum: f64 = bins.map(|(_, power)| power).sum();
-        let to = self.bins[KEPT - 1].0;
-        let power = self.spike.take().unwrap_or(sum / KEPT as f64);
-        self.tell(Event::Power(reading(to - KEPT as f64 * BIN, to, power)));
-    }
-
-    fn buffer(&mut self, number: u64) {
-        if !number.is_multiple_of(25) {
-            return;
-        }
-        while let Some((to, power)) = self.bins.pop_front() {
-            if !self.silent {
-                let power = self.spike.take().unwrap_or(power);
-                self.tell(Event::Power(reading(to - BIN, to, power)));
-            }
-        }
+        self.tell_queue(Seconds::new(to));
     }
 
     fn disturb(&mut self, what: Disturbance) {

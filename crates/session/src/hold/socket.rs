@@ -1,6 +1,7 @@
 //! The control socket of a running hold: its owner changes the cap through it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,14 @@ pub enum SetError {
     /// Several.
     #[error("several holds are running (pid {0}): name one with --pid")]
     Several(String),
+    /// It is stopped, or very busy.
+    #[error(
+        "the hold with pid {pid} has given no answer yet: it will take the cap when it runs again"
+    )]
+    NoAnswer {
+        /// Which.
+        pid: u32,
+    },
     /// It did not take it.
     #[error("the hold with pid {pid} did not take it: {reason}")]
     Refused {
@@ -53,13 +62,51 @@ const SUFFIX: &str = ".socket";
 const WITHIN: Duration = Duration::from_secs(2);
 const LONGEST: u64 = 256;
 
-/// Where the sockets of one user's holds are: a folder for the user alone.
-fn folder() -> std::io::Result<PathBuf> {
-    let folder = match (simulated_host(), std::env::var_os("XDG_RUNTIME_DIR")) {
-        (Some(host), _) => host.join(format!("hold-{}", geteuid().as_raw())),
-        (None, Some(run)) if Path::new(&run).is_dir() => Path::new(&run).join("sweetspot-hold"),
-        _ => std::env::temp_dir().join(format!("sweetspot-hold-{}", geteuid().as_raw())),
+/// Where a user's holds may have their sockets, the place of a new one first: another shell may have another
+/// environment.
+fn places() -> Vec<PathBuf> {
+    let user = geteuid().as_raw();
+    if let Some(host) = simulated_host() {
+        return vec![host.join(format!("hold-{user}"))];
+    }
+    let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    real_places(user, run.filter(|run| run.is_dir()))
+}
+
+fn real_places(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
+    let usual = Path::new("/run/user").join(user.to_string());
+    let own = format!("sweetspot-hold-{user}");
+    let mut places: Vec<PathBuf> = run
+        .map(|run| run.join("sweetspot-hold"))
+        .into_iter()
+        .collect();
+    places.push(std::env::temp_dir().join(&own));
+    places.push(usual.join("sweetspot-hold"));
+    places.push(Path::new("/tmp").join(own));
+    places
+}
+
+/// Where those of all users may be, for root.
+fn places_of_all() -> Vec<PathBuf> {
+    let inside = |folder: &Path, is_one: fn(&str) -> bool| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let named = entries.filter(move |one| is_one(&one.file_name().to_string_lossy()));
+        named.map(|one| one.path()).collect::<Vec<_>>()
     };
+    if let Some(host) = simulated_host() {
+        return inside(&host, |name| name.starts_with(PREFIX));
+    }
+    let of_users = inside(Path::new("/run/user"), |_| true).into_iter();
+    let mut places: Vec<PathBuf> = of_users.map(|run| run.join("sweetspot-hold")).collect();
+    for folder in [std::env::temp_dir(), PathBuf::from("/tmp")] {
+        places.extend(inside(&folder, |name| name.starts_with("sweetspot-hold-")));
+    }
+    places
+}
+
+/// A folder for the user alone.
+fn folder() -> std::io::Result<PathBuf> {
+    let folder = places().swap_remove(0);
     match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -171,11 +218,13 @@ fn converse(mut stream: UnixStream, wishes: &Sender<Wish>) -> std::io::Result<()
     }
 }
 
-/// The holds that run and listen; what was left by those that were killed is removed.
+/// The holds that run and listen; what was left by the caller's own that were killed is removed.
 fn running(folder: &Path) -> Vec<(u32, UnixStream)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
+    let is_own = std::fs::symlink_metadata(folder)
+        .is_ok_and(|about| about.is_dir() && about.uid() == geteuid().as_raw());
     let mut running = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -185,19 +234,31 @@ fn running(folder: &Path) -> Vec<(u32, UnixStream)> {
         let Some(pid) = pid else { continue };
         match UnixStream::connect(entry.path()) {
             Ok(stream) => running.push((pid, stream)),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Err(error) if is_own && error.kind() == std::io::ErrorKind::ConnectionRefused => {
                 let _ = std::fs::remove_file(entry.path());
             }
             Err(_) => {}
         }
     }
-    running.sort_by_key(|(pid, _)| *pid);
     running
+}
+
+/// Those of the caller; with a pid and as root, those of others as well.
+fn all_running(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
+    let mut places = places();
+    if pid.is_some() && geteuid().is_root() {
+        places.extend(places_of_all());
+    }
+    let real = places.iter().filter_map(|place| place.canonicalize().ok());
+    let places: BTreeSet<PathBuf> = real.collect();
+    let mut all: Vec<_> = places.iter().flat_map(|place| running(place)).collect();
+    all.sort_by_key(|(pid, _)| *pid);
+    all
 }
 
 /// Gives a running hold another cap; its answer, in words.
 pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetError> {
-    let mut running = folder().map_or_else(|_| Vec::new(), |folder| running(&folder));
+    let mut running = all_running(pid);
     let names = running
         .iter()
         .map(|(pid, _)| pid.to_string())
@@ -219,7 +280,10 @@ pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetError> {
     };
     let (pid, stream) = running.swap_remove(place);
     let refused = |reason: String| SetError::Refused { pid, reason };
-    let answer = ask(stream, cap).map_err(|problem| refused(problem.to_string()))?;
+    let answer = ask(stream, cap).map_err(|problem| match problem.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => SetError::NoAnswer { pid },
+        _ => refused(problem.to_string()),
+    })?;
     match answer.split_once(": ") {
         Some(("ok", text)) => Ok(text.to_owned()),
         Some(("refused", text)) => Err(refused(text.to_owned())),
@@ -232,5 +296,20 @@ fn ask(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
     writeln!(stream, "set {}W", cap.get())?;
     let mut line = String::new();
     BufReader::new((&stream).take(1024)).read_line(&mut line)?;
-    Ok(line.trim().to_owned())
+    // Another user's hold may say anything.
+    Ok(line.trim().replace(char::is_control, " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_of_another_environment_is_looked_for() {
+        let run = PathBuf::from("/run/user/7");
+        let (with, without) = (real_places(7, Some(run)), real_places(7, None));
+        // Where each begins a new one is among the places of the other.
+        assert!(without.contains(&with[0]) && with.contains(&without[0]));
+        assert_ne!(with[0], without[0]);
+    }
 }

@@ -199,9 +199,14 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
             format!("{:+.1} to {:+.1} % from 256 to 512", beyond.0, beyond.1),
         ),
         Conclusion::new(
-            "for MobileNet the batch size gains much on Caltech and little on ImageNet",
-            caltech - 1.0 > 3.0 * (imagenet - 1.0),
-            format!("{caltech:.1} times on Caltech, {imagenet:.1} times on ImageNet"),
+            "for MobileNet throughput gains much from the batch size on Caltech",
+            caltech > 2.0,
+            format!("{caltech:.2} times from 1 to 256"),
+        ),
+        Conclusion::new(
+            "for MobileNet it gains next to nothing on ImageNet",
+            imagenet < 1.05,
+            format!("{imagenet:.2} times from 1 to 256"),
         ),
     ]
     .into_iter()
@@ -209,52 +214,11 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
     .collect()
 }
 
-/// What figure 5 says, and what is asked beyond it.
+/// What figure 5 says, of the paper's algorithm as it was meant and of the default here; and what is asked beyond it.
 fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
-    let gains: Vec<(f64, u64)> = jobs
-        .iter()
-        .filter_map(|job| Some((100.0 * job.gain(Mode::Robust)?, job.job)))
-        .collect();
-    let by_gain = |a: &&(f64, u64), b: &&(f64, u64)| a.0.total_cmp(&b.0);
-    let most = gains.iter().max_by(by_gain).copied().unwrap_or_default();
-    let least = gains.iter().min_by(by_gain).copied().unwrap_or_default();
-    let ahead = gains.iter().filter(|(gain, _)| *gain > 0.0).count();
-    let of_job = |number| gains.iter().find(|(_, job)| *job == number);
-    let told = |number| of_job(number).map_or(f64::NAN, |(gain, _)| *gain);
     let (over, behind) = shortfalls(jobs);
-    vec![
-        Conclusion::new(
-            "BatchSizer beats DVFS in most jobs, by up to 29 %",
-            2 * ahead > gains.len() && (20.0..=38.0).contains(&most.0),
-            format!(
-                "in {ahead} of {} jobs, by up to {:.1} %",
-                gains.len(),
-                most.0
-            ),
-        ),
-        Conclusion::new(
-            "it gains most in job 19, to whole per cent",
-            told(19).round() >= most.0.round(),
-            format!(
-                "{:+.1} % in job {}, {:+.1} % in job 19",
-                most.0,
-                most.1,
-                told(19)
-            ),
-        ),
-        Conclusion::new(
-            "it loses at most 8 %",
-            least.0 >= -8.0,
-            format!("{:+.1} % in job {}", least.0, least.1),
-        ),
-        Conclusion::new(
-            "it loses most in job 5",
-            least.1 == 5,
-            format!(
-                "{:+.1} % in job 5: its host leaves the GPU so little to do that 84 W do not bind the mean of a second",
-                told(5)
-            ),
-        ),
+    let figure_5 = [Mode::Windowed, Mode::Robust].map(|mode| about_mode(jobs, mode));
+    let beyond = vec![
         Conclusion::new(
             "robust keeps every cap 99 % of the time",
             over.is_empty(),
@@ -264,6 +228,65 @@ fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
             "no other mode of batch sizes that does is faster than robust by over 1 %, and joint is as fast as the faster of robust and DVFS, within 1 %",
             behind.is_empty(),
             among("behind", &behind),
+        ),
+    ];
+    figure_5.into_iter().flatten().chain(beyond).collect()
+}
+
+/// The sentences about figure 5: a value counts as the printed one where it is printed the same.
+fn about_mode(jobs: &[JobResult], mode: Mode) -> Vec<Conclusion> {
+    let gains: Vec<(f64, u64)> = jobs
+        .iter()
+        .filter_map(|job| Some((100.0 * job.gain(mode)?, job.job)))
+        .collect();
+    let by_gain = |a: &&(f64, u64), b: &&(f64, u64)| a.0.total_cmp(&b.0);
+    let most = gains.iter().max_by(by_gain).copied().unwrap_or_default();
+    let least = gains.iter().min_by(by_gain).copied().unwrap_or_default();
+    let ahead = gains.iter().filter(|(gain, _)| *gain > 0.0).count();
+    let of_job = |number| gains.iter().find(|(_, job)| *job == number);
+    let told = |number| of_job(number).map_or(f64::NAN, |(gain, _)| *gain);
+    let over = over_the_cap(jobs, mode);
+    let cost = match over.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; {}",
+            among("over the cap for 1 % of the time or longer", &over)
+        ),
+    };
+    let name = match mode {
+        Mode::Windowed => "BatchSizer as it was meant (windowed)",
+        _ => "the robust one here",
+    };
+    let here = |(gain, job): (f64, u64)| format!("{gain:+.2} % in job {job}");
+    vec![
+        Conclusion::new(
+            &format!("{name} beats DVFS in most jobs"),
+            2 * ahead > gains.len(),
+            format!("in {ahead} of {} jobs{cost}", gains.len()),
+        ),
+        Conclusion::new(
+            &format!("{name} gains up to 29 %"),
+            most.0.round() == 29.0,
+            here(most),
+        ),
+        Conclusion::new(
+            &format!("{name} gains most in job 19"),
+            most.1 == 19,
+            format!("{}, {}", here(most), here((told(19), 19))),
+        ),
+        Conclusion::new(
+            &format!("{name} loses at most 8 %"),
+            least.0 >= -8.0,
+            here(least),
+        ),
+        Conclusion::new(
+            &format!("{name} loses most in job 5"),
+            least.1 == 5,
+            format!(
+                "{}, {}: there the host leaves the GPU so little to do that 84 W do not bind the mean of a second",
+                here(least),
+                here((told(5), 5))
+            ),
         ),
     ]
 }
@@ -275,16 +298,23 @@ fn among(what: &str, jobs: &[u64]) -> String {
     }
 }
 
+/// The share of time in which a mode is over the cap.
+fn share(job: &JobResult, mode: Mode) -> f64 {
+    let share = job
+        .of(mode)
+        .and_then(|result| result.summary.violation_share);
+    share.map_or(0.0, |share| share.get())
+}
+
+/// Jobs in which a mode is over the cap for 1 % of the time.
+fn over_the_cap(jobs: &[JobResult], mode: Mode) -> Vec<u64> {
+    let over = jobs.iter().filter(|job| share(job, mode) >= 0.01);
+    over.map(|job| job.job).collect()
+}
+
 /// Jobs in which robust is over the cap for 1 % of the time, and those in which another mode is ahead.
 fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
-    let share = |job: &JobResult, mode| {
-        let share = job
-            .of(mode)
-            .and_then(|result| result.summary.violation_share);
-        share.map_or(0.0, |share| share.get())
-    };
     let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
-    let over = jobs.iter().filter(|job| share(job, Mode::Robust) >= 0.01);
     let behind = jobs.iter().filter(|job| {
         let robust = speed(job, Mode::Robust);
         let others = [Mode::Paper, Mode::Text, Mode::Windowed];
@@ -293,6 +323,6 @@ fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
         let either = robust.max(speed(job, Mode::Dvfs));
         robust < 0.99 * fastest || speed(job, Mode::Joint) < 0.99 * either
     });
-    let numbers = |job: &JobResult| job.job;
-    (over.map(numbers).collect(), behind.map(numbers).collect())
+    let behind = behind.map(|job| job.job).collect();
+    (over_the_cap(jobs, Mode::Robust), behind)
 }

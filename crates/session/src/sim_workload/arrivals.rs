@@ -1,5 +1,6 @@
 //! When requests come to a stand-in server.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sweetspot_quantity::{Seconds, parse_bare};
@@ -48,6 +49,9 @@ pub enum BadArrivals {
         /// What the system says.
         problem: String,
     },
+    /// Nothing in it.
+    #[error("{} has no time in it: give seconds from the start, one on each line", .0.display())]
+    Empty(PathBuf),
     /// A line that is no time.
     #[error(
         "{} line {line}: `{text}` is not a time: give seconds from the start, one on each line, in order",
@@ -63,6 +67,10 @@ pub enum BadArrivals {
     },
 }
 
+/// No longer trace is taken: some million arrivals.
+const LONGEST_TRACE: u64 = 64 << 20;
+/// Nobody waits longer for a request.
+const LATEST: f64 = 1e8;
 /// No host serves more requests a second one by one.
 const MOST: f64 = 1e6;
 
@@ -163,10 +171,18 @@ impl Iterator for Stream {
 }
 
 fn read(file: &Path) -> Result<Vec<f64>, BadArrivals> {
-    let text = std::fs::read_to_string(file).map_err(|problem| BadArrivals::File {
+    let failed = |problem: String| BadArrivals::File {
         file: file.to_owned(),
-        problem: problem.to_string(),
-    })?;
+        problem,
+    };
+    let mut text = String::new();
+    // A device or a pipe may have no end.
+    std::fs::File::open(file)
+        .and_then(|file| file.take(LONGEST_TRACE + 1).read_to_string(&mut text))
+        .map_err(|problem| failed(problem.to_string()))?;
+    if text.len() as u64 > LONGEST_TRACE {
+        return Err(failed("it is longer than 64 MiB".to_owned()));
+    }
     let mut times: Vec<f64> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -175,16 +191,19 @@ fn read(file: &Path) -> Result<Vec<f64>, BadArrivals> {
         }
         let last = times.last().copied().unwrap_or(0.0);
         let time = line.parse::<f64>().ok();
-        match time.filter(|time| time.is_finite() && *time >= last) {
+        match time.filter(|time| (last..=LATEST).contains(time)) {
             Some(time) => times.push(time),
             None => {
                 return Err(BadArrivals::Line {
                     file: file.to_owned(),
                     line: index + 1,
-                    text: line.to_owned(),
+                    text: line.chars().take(40).collect(),
                 });
             }
         }
+    }
+    if times.is_empty() {
+        return Err(BadArrivals::Empty(file.to_owned()));
     }
     Ok(times)
 }
@@ -245,8 +264,19 @@ mod tests {
         assert_eq!(times, [0.5, 0.5, 2.0]);
         std::fs::write(&folder, "1\n0.5\n").unwrap();
         let problem = Stream::of(&arrivals, Seed::new(1)).err().unwrap();
-        std::fs::remove_file(folder).unwrap();
         let problem = problem.to_string();
         assert!(problem.contains("line 2: `0.5` is not a time"), "{problem}");
+        for (text, why) in [
+            ("1\n1e300\n", "line 2: `1e300` is not a time"),
+            ("# nobody\n", "has no time in it"),
+        ] {
+            std::fs::write(&folder, text).unwrap();
+            let problem = Stream::of(&arrivals, Seed::new(1)).err().unwrap();
+            assert!(problem.to_string().contains(why), "{problem}");
+        }
+        std::fs::remove_file(folder).unwrap();
+        let endless = Arrivals::Trace(PathBuf::from("/dev/zero"));
+        let problem = Stream::of(&endless, Seed::new(1)).err().unwrap();
+        assert!(problem.to_string().contains("64 MiB"), "{problem}");
     }
 }

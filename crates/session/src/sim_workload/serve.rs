@@ -1,6 +1,6 @@
 //! A stand-in server: it asks for its batch size before each batch and tells how each went.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use sweetspot_link::Writer;
 use sweetspot_quantity::{Bytes, Joules, Seconds};
 use sweetspot_sim::{Job, JobError, Order, Phase, Variation, Work, Workload};
 use sweetspot_sim_host::{Host, SharedGpu};
-use sweetspot_stats::Seed;
 
-use super::arrivals::{Arrivals, Stream};
+use super::arrivals::Arrivals;
+use super::requests::Requests;
 use super::{Amount, Finished, Rank, SimWorkloadRequest, Teller, nanos, out_of_memory};
 use crate::SessionError;
 use crate::virtual_time::{of_job, work_on};
@@ -26,10 +26,6 @@ pub struct Serving {
 
 /// Batches that are granted together last about so long, as a program has some queued on its GPU.
 const AHEAD: Seconds = Seconds::new(0.04);
-/// What waits and comes is told so often.
-const TELL_QUEUE: Seconds = Seconds::new(0.05);
-/// Arrivals of this time give their rate.
-const RATE_OVER: f64 = 1.0;
 
 /// Serves until the amount is done, or no more requests come.
 pub fn serve(
@@ -40,7 +36,7 @@ pub fn serve(
 ) -> Result<Finished, SessionError> {
     let workload = super::workload_of(host, gpu, request)?;
     let work = work_on(&workload, gpu.name(), gpu.profile())?;
-    let stream = Stream::of(&serving.arrivals, Seed::new(serving.seed).label("arrivals"))
+    let requests = Requests::of(&serving.arrivals, serving.seed)
         .map_err(|problem| SessionError::Definition(problem.to_string()))?;
     // One item must fit; what a batch takes comes with it.
     let first = SimWorkloadRequest {
@@ -84,9 +80,9 @@ pub fn serve(
             _ => None,
         },
     };
-    let end = match stream {
+    let end = match requests {
         None => server.closed(&until, &mut teller)?,
-        Some(stream) => server.open(stream, &until, &mut teller)?,
+        Some(requests) => server.open(requests, &until, &mut teller)?,
     };
     Ok(Finished {
         items: server.items,
@@ -249,60 +245,39 @@ impl Server<'_> {
     /// Requests come by themselves and wait.
     fn open(
         &mut self,
-        stream: Stream,
+        mut requests: Requests,
         until: &Until,
         teller: &mut Teller<'_, impl Write>,
     ) -> Result<u64, SessionError> {
         let begun = self.begun;
-        let mut stream = stream.map(|at| begun + (at.get() * 1e9) as u64).peekable();
-        let mut queue = VecDeque::new();
-        let mut recent = VecDeque::new();
         let mut now = begun;
-        let mut told = begun;
         loop {
             now = now.max(self.rank.show()?.0);
             if self.is_over(now, until) {
                 return Ok(now);
             }
-            while let Some(at) = stream.next_if(|at| *at <= now) {
-                queue.push_back(at);
-                recent.push_back(at);
+            let since = nanos(now - begun);
+            requests.come(since);
+            if let (Some(queue), Some(link)) = (requests.queue(since), &self.link) {
+                link.queue(queue.length);
+                link.arrivals(queue.arrivals_per_s);
             }
-            if nanos(now - told) >= TELL_QUEUE {
-                told = now;
-                self.tell_queue(&mut recent, queue.len(), now);
-            }
-            if queue.is_empty() {
-                let Some(next) = stream.peek() else {
+            if requests.waiting() == 0 {
+                let Some(next) = requests.next() else {
                     return Ok(now);
                 };
-                let wait = Duration::from_nanos(next.saturating_sub(now).max(50_000));
-                std::thread::sleep(wait.min(Duration::from_millis(20)));
+                let wait = (next - since).get().clamp(50e-6, 0.02);
+                std::thread::sleep(Duration::from_secs_f64(wait));
                 continue;
             }
-            let size = self.size(queue.len() as u64)?;
+            let size = self.size(requests.waiting())?;
             let (at, each) = self.work(size, 1)?;
             now = at;
-            let taken = queue.drain(..(size as usize).min(queue.len()));
-            let latencies: Vec<f64> = taken
-                .map(|came| nanos(at.saturating_sub(came)).get())
-                .collect();
+            let done = nanos(at.saturating_sub(begun));
+            let taken = requests.take(size).into_iter();
+            let latencies: Vec<f64> = taken.map(|came| (done - came).get().max(0.0)).collect();
             self.tell(size, each, &latencies);
             teller.tell(self.iterations, self.items)?;
-        }
-    }
-
-    fn tell_queue(&self, recent: &mut VecDeque<u64>, waiting: usize, now: u64) {
-        let over = RATE_OVER.min(nanos(now - self.begun).get()).max(0.05);
-        while recent
-            .front()
-            .is_some_and(|at| nanos(now - *at).get() > over)
-        {
-            recent.pop_front();
-        }
-        if let Some(link) = &self.link {
-            link.queue(waiting as u64);
-            link.arrivals(recent.len() as f64 / over);
         }
     }
 

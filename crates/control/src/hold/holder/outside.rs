@@ -81,12 +81,9 @@ impl Holder {
         let sizes = &self.terms.batches;
         let rung = sizes.partition_point(|batch| *batch < size);
         if rung == 0 {
-            let size = sizes[0];
             self.at.batch = 0;
-            self.say(Notice::NothingFits { size });
-        } else {
-            self.say(Notice::OutOfMemory { size });
         }
+        self.does_not_fit(size, rung);
         match &mut self.control {
             Control::Robust {
                 ladder,
