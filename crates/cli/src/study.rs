@@ -38,9 +38,10 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
             question,
             export,
         } => {
-            let question = question.question()?;
+            question.question()?;
             let documents = StudyDocuments::open(&export)?;
             let store = Store::open(&self::folder(&study))?;
+            let question = question.question_of(&store.outline()?.definition)?;
             let study = store.study(energy_of)?;
             if documents.is_empty() {
                 print(&study_text(&study, &question))?;

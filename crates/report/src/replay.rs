@@ -1,11 +1,12 @@
 //! Strategies side by side: for people, as JSON, as CSV and as a figure.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::search::{Done, StrategyName};
+use sweetspot_decide::search::StrategyName;
 use sweetspot_session::{Replay, ReplayedCurve};
 
 use crate::figure::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
 use crate::table::Rows;
+use crate::words::ended;
 
 /// Curves that are shown one by one.
 const SHOWN: usize = 40;
@@ -202,15 +203,6 @@ fn curve_json(curve: &ReplayedCurve) -> Value {
 fn known(object: &mut Map<String, Value>, name: &str, value: Option<f64>) {
     if let Some(value) = value {
         object.insert(name.to_owned(), value.into());
-    }
-}
-
-const fn ended(done: Done) -> &'static str {
-    match done {
-        Done::Complete => "complete",
-        Done::Sure => "sure",
-        Done::Spent => "spent",
-        Done::ReferenceFailed => "reference-failed",
     }
 }
 
