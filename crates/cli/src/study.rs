@@ -73,9 +73,14 @@ pub fn folder(study: &Path) -> PathBuf {
     if study.is_file()
         && let Some(parent) = study.parent()
     {
-        return match parent == Path::new("") {
+        let parent = match parent == Path::new("") {
             true => PathBuf::from("."),
             false => parent.to_owned(),
+        };
+        // What is in no study is named as it was given.
+        return match is_study(&parent) {
+            true => parent,
+            false => study.to_owned(),
         };
     }
     let below = Path::new("studies").join(study);

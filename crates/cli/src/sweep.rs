@@ -74,6 +74,7 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &StudyDocuments) -> Result<Ex
         true => None,
         false => Some(create(args, sweep)?),
     };
+    tell_lessons(args, sweep);
     let done = conduct(args, sweep, store.as_mut(), documents);
     // A study without a run is none.
     if let Some(store) = store
@@ -280,6 +281,22 @@ fn kept_objective(args: &SweepArgs) -> Option<Objective> {
         |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
     let objective = args.question.objective;
     objective.filter(|objective| args.strategy.is_some() || !is_priced(objective))
+}
+
+/// What the search learns from. Of studies that happen to be here, most teach nothing; of those that were named
+/// it is said why.
+fn tell_lessons(args: &SweepArgs, sweep: &Sweep) {
+    let lessons = &sweep.lessons;
+    for (study, why) in &lessons.damaged {
+        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+    }
+    for (study, why) in lessons.unused.iter().filter(|_| !args.prior.is_empty()) {
+        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+    }
+    let search = sweep.outline.plan.search.iter();
+    for earlier in search.flat_map(|search| &search.earlier) {
+        eprintln!("sweetspot: the search learns from {}", earlier.name);
+    }
 }
 
 /// The studies that a guided search may learn from: those that are named, else all that are here.

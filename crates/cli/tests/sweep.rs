@@ -612,3 +612,43 @@ fn a_limit_on_what_nobody_reports_is_not_met() {
     let told = text(&output.stdout);
     assert!(told.contains("Nothing to recommend"), "{told}");
 }
+
+#[test]
+fn what_a_search_learns_from_is_said() {
+    let folder = folder();
+    let place = folder.path();
+    let other = [
+        "sweep",
+        "--simulate",
+        "quadro_rtx_6000",
+        "--network",
+        "resnet50",
+    ];
+    let few = ["--power-cap", "150,200", "--repeat", "1"];
+    sweetspot(place, &[&other[..], &few, &["--study", "other"]].concat());
+    let caps = ["--repeat", "1", "--study", "own"];
+    sweetspot(place, &[&SWEEP[..], &caps].concat());
+    let prior = [
+        "--strategy",
+        "guided",
+        "--no-study",
+        "--prior",
+        "other,own,own",
+    ];
+    let output = sweetspot(place, &[&SWEEP[..], &prior].concat());
+    let err = text(&output.stderr);
+    assert!(
+        err.contains("learns nothing from") && err.contains("another GPU"),
+        "{err}"
+    );
+    assert_eq!(err.matches("the search learns from").count(), 1, "{err}");
+    std::fs::create_dir_all(place.join("studies/broken")).unwrap();
+    std::fs::write(place.join("studies/broken/study.db"), "no database").unwrap();
+    let output = sweetspot(place, &[&SWEEP[..], &prior[..3]].concat());
+    let err = text(&output.stderr);
+    assert!(err.contains("studies/broken"), "{err}");
+    // A copy without its samples goes on all the same.
+    std::fs::remove_dir_all(place.join("own/samples")).unwrap();
+    let output = sweetspot(place, &["sweep", "--resume", "own"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
