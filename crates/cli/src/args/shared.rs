@@ -121,7 +121,7 @@ pub fn positive_seconds(text: &str) -> Result<Seconds, String> {
 #[derive(Debug, Args)]
 pub struct QuestionArgs {
     /// What the recommendation is for: energy, time, power, edp, ed2p, eds:K, gain-minus-loss,
-    /// energy-per-item, items-per-joule, throughput, cost, carbon [default: what a study was made for, else edp].
+    /// energy-per-item, items-per-joule, throughput, cost, carbon [default: edp, or what the study was made for].
     #[arg(long, value_name = "OBJ", help_heading = "Answer")]
     pub objective: Option<Objective>,
 
