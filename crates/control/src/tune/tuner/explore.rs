@@ -7,10 +7,12 @@ use super::super::load::Sum;
 use super::super::notice::{Cut, GaveUp, Notice};
 use super::super::window::{Purpose, Window};
 use super::super::{Action, JobLength, Remembered, Tuning, progress_is_for};
-use super::{MOST_MOVES, Stage, Task, Tuner, UNSTEADY};
+use super::{MOST_MOVES, RECOVERY, Stage, Task, Tuner, UNSTEADY};
 
 /// The reference window: everything is compared with it.
 const REFERENCE: (f64, f64) = (5.0, 7.0);
+/// So many times that is a load that is noisy indeed.
+const MUCH_LONGER: f64 = 1.5;
 /// The reference again.
 pub(super) const RECHECK: (f64, f64) = (4.0, 6.0);
 /// Windows of settings that are tried: at least, at most.
@@ -86,8 +88,10 @@ impl Tuner {
                 self.load.reference = Some(window.clone());
                 self.window_took = 0.0;
                 // Noise that takes longer windows takes more time in all.
-                let longer = window.time().get() / REFERENCE.1 - 1.0;
-                self.load.due += FOUND_WITHIN * longer.max(0.0);
+                let longer = window.time().get() / REFERENCE.1;
+                if longer > MUCH_LONGER {
+                    self.load.due += FOUND_WITHIN * (longer - 1.0);
+                }
             }
             Task::Check if is_reference => self.load.warm = Some(window.clone()),
             Task::Recheck => {
@@ -251,8 +255,9 @@ impl Tuner {
         let doubts = self.load.doubts_reference(&self.terms);
         let wanted = asked.or(check);
         // The last window is the reference's, where that matters.
+        let for_reference = if doubts { RECOVERY } else { 0.0 };
         if let Some(place) = wanted
-            && self.has_time_for(now, if doubts { 2.0 } else { 1.0 })
+            && self.has_time_for(now + for_reference, if doubts { 2.0 } else { 1.0 })
         {
             let task = if asked.is_some() {
                 Task::Try
@@ -261,7 +266,7 @@ impl Tuner {
             };
             return self.set(now, place, task);
         }
-        if doubts && self.has_time_for(now, 1.0) {
+        if doubts && self.has_time_for(now + RECOVERY, 1.0) {
             return self.set(now, self.reference(), Task::Check);
         }
         if wanted.is_some() {
