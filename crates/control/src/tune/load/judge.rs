@@ -14,8 +14,9 @@ const NEAR: f64 = 0.08;
 const LEAST_DIFFERENCE: f64 = 0.01;
 /// A gain that nobody would notice.
 const NOTHING: f64 = 0.003;
-/// A gain counts if it is more than so many standard deviations.
-const SURELY: f64 = 0.7;
+/// A gain counts if it is more than so much of the noise: a small one that is missed costs as much as one that
+/// is none.
+const SURELY: f64 = 0.3;
 
 impl Load {
     /// The reference by all of its windows.
