@@ -85,8 +85,8 @@ impl Bar {
         let outline = progress.outline.clone();
         let study = Study::new(outline.subject, outline.plan, progress.points.to_vec());
         let comparison = study.comparison(&self.question.tariff);
-        let (objective, limits) = (self.question.objective, &self.question.limits);
-        if let Ok(choice) = comparison.choose(objective, limits) {
+        let objective = self.question.objective;
+        if let Ok(choice) = study.choose(&comparison, &self.question) {
             let configuration = &study.points[choice.candidate].configuration;
             self.best = format!(
                 "best {} {}",

@@ -12,6 +12,7 @@ use sweetspot_session::{
 };
 use sweetspot_study::{Store, Study};
 
+use crate::NOT_MET;
 use crate::args::ReplayArgs;
 use crate::export::{TextDocuments, print};
 use crate::report::write_figures;
@@ -49,7 +50,8 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         || replay_markdown(&replays),
     )?;
     write_figures(&args.figures, &replay_figures(&replays, &objective))?;
-    Ok(ExitCode::SUCCESS)
+    let met = replays.iter().all(|replay| replay.judged() > 0);
+    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
 }
 
 fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {

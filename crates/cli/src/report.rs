@@ -13,9 +13,11 @@ use crate::args::{FigureArgs, ReportArgs};
 use crate::export::{Document, StudyDocuments, print, timelines};
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let question = args.question.question()?;
+    args.question.question()?;
     let documents = StudyDocuments::open(&args.export)?;
     let store = Store::open(&crate::study::folder(&args.study))?;
+    let outline = store.outline()?;
+    let question = args.question.question_of(&outline.definition)?;
     let study = store.study(args.energy_of)?;
     let view = View::new(&study, &question);
     let grouped = match &args.by {
@@ -38,7 +40,6 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     if let Some(unknown) = args.run.iter().find(|run| !known.contains(run)) {
         bail!("the study has no run {unknown}: `sweetspot study show` lists them");
     }
-    let outline = store.outline()?;
     let draws = documents.has_page() || args.figures.export_figures.is_some();
     let timelines = match draws {
         true => timelines(&store, &view, &args.run),

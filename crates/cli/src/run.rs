@@ -47,12 +47,13 @@ pub fn run(args: RunArgs) -> Result<ExitCode> {
 
 /// The configuration that a study chose.
 fn chosen(study: &Path, args: &RunArgs) -> Result<Configuration> {
-    let question = args.question.question()?;
     let folder = crate::study::folder(study);
-    let study = Store::open(&folder)?.study(None)?;
+    let store = Store::open(&folder)?;
+    let question = args.question.question_of(&store.outline()?.definition)?;
+    let study = store.study(None)?;
     let comparison = study.comparison(&question.tariff);
-    let choice = comparison
-        .choose(question.objective, &question.limits)
+    let choice = study
+        .choose(&comparison, &question)
         .with_context(|| format!("the study in {} chooses nothing", folder.display()))?;
     // A study that finds nothing better chooses the default, which then needs nothing to be set.
     let point = match choice.reference_is_as_good() {

@@ -38,9 +38,10 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
             question,
             export,
         } => {
-            let question = question.question()?;
+            question.question()?;
             let documents = StudyDocuments::open(&export)?;
             let store = Store::open(&self::folder(&study))?;
+            let question = question.question_of(&store.outline()?.definition)?;
             let study = store.study(energy_of)?;
             if documents.is_empty() {
                 print(&study_text(&study, &question))?;
@@ -72,9 +73,14 @@ pub fn folder(study: &Path) -> PathBuf {
     if study.is_file()
         && let Some(parent) = study.parent()
     {
-        return match parent == Path::new("") {
+        let parent = match parent == Path::new("") {
             true => PathBuf::from("."),
             false => parent.to_owned(),
+        };
+        // What is in no study is named as it was given.
+        return match is_study(&parent) {
+            true => parent,
+            false => study.to_owned(),
         };
     }
     let below = Path::new("studies").join(study);

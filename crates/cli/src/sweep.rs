@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
-use sweetspot_decide::NoChoice;
 use sweetspot_decide::search::StrategyName;
+use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
 use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
@@ -74,6 +74,7 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &StudyDocuments) -> Result<Ex
         true => None,
         false => Some(create(args, sweep)?),
     };
+    tell_lessons(args, sweep);
     let done = conduct(args, sweep, store.as_mut(), documents);
     // A study without a run is none.
     if let Some(store) = store
@@ -129,7 +130,7 @@ fn conduct(
         guard: &guard_program()?,
         show_output: args.show_output,
     };
-    let question = args.question.question()?;
+    let question = args.question.question_of(&sweep.outline.definition)?;
     let mut bar = Bar::new(question.clone());
     let study = sweep.run(store.as_deref_mut(), &conduct, &mut bar);
     bar.end();
@@ -153,8 +154,12 @@ fn conduct(
         }
     }
     let comparison = study.comparison(&question.tariff);
-    let choice = comparison.choose(question.objective, &question.limits);
-    let met = all_went_well(&study) && !matches!(choice, Err(NoChoice::OutsideLimits { .. }));
+    let choice = study.choose(&comparison, &question);
+    let unmet = matches!(
+        choice,
+        Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
+    );
+    let met = all_went_well(&study) && !unmet;
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
 }
 
@@ -237,9 +242,9 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         at_most: args.at_most,
         order: args.order,
         strategy: args.strategy.map(|strategy| strategy.to_string()),
-        objective: args.strategy.map(|_| args.question.objective.to_string()),
-        limit: args.strategy.map(|_| {
-            let limits = args.question.limit.iter();
+        objective: kept_objective(args).map(|objective| objective.to_string()),
+        limit: args.question.limits().map(|limits| {
+            let limits = limits.iter();
             limits.map(ToString::to_string).collect()
         }),
         evaluations: args.evaluations,
@@ -268,6 +273,30 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         });
     }
     Ok(definition)
+}
+
+/// What the study is made for. Prices are not kept, so that a later question names them, and the objective too.
+fn kept_objective(args: &SweepArgs) -> Option<Objective> {
+    let is_priced =
+        |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
+    let objective = args.question.objective;
+    objective.filter(|objective| args.strategy.is_some() || !is_priced(objective))
+}
+
+/// What the search learns from. Of studies that happen to be here, most teach nothing; of those that were named
+/// it is said why.
+fn tell_lessons(args: &SweepArgs, sweep: &Sweep) {
+    let lessons = &sweep.lessons;
+    for (study, why) in &lessons.damaged {
+        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+    }
+    for (study, why) in lessons.unused.iter().filter(|_| !args.prior.is_empty()) {
+        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+    }
+    let search = sweep.outline.plan.search.iter();
+    for earlier in search.flat_map(|search| &search.earlier) {
+        eprintln!("sweetspot: the search learns from {}", earlier.name);
+    }
 }
 
 /// The studies that a guided search may learn from: those that are named, else all that are here.

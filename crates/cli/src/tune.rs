@@ -87,7 +87,7 @@ fn code(job: &TunedJob, request: &TuneRequest) -> ExitCode {
     match job.ended {
         Some(Ended::Signal(signal)) => by_signal(signal),
         Some(Ended::Code(code)) if code != 0 => passed_on(code),
-        _ if !job.restored || job.is_outside_limits() || unheard => ExitCode::from(NOT_MET),
+        _ if !job.restored || !job.is_settled() || unheard => ExitCode::from(NOT_MET),
         _ => ExitCode::SUCCESS,
     }
 }

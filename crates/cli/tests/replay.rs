@@ -251,3 +251,31 @@ fn measured_curves_are_searched_well() {
         }
     }
 }
+
+#[test]
+fn curves_that_cannot_be_judged_are_said_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = "gpu,cap,time,power\na,300,10,200\na,200,11,150\nb,300,10,200\nc,300,10,200\nc,200,10,200\n";
+    std::fs::write(folder.path().join("caps.csv"), rows).unwrap();
+    let args = "replay --curves caps.csv --knob cap --time time --power power --group gpu";
+    let args: Vec<&str> = args.split(' ').collect();
+    let told = text(&sweetspot(folder.path(), &args).stdout);
+    assert!(
+        told.contains("b: one point, so that there is nothing to search."),
+        "{told}"
+    );
+    assert!(told.contains("c: all points are equal"), "{told}");
+    let limit = ["--limit", "time<=-50%", "--export-json", "-"];
+    let output = sweetspot(folder.path(), &[&args[..], &limit].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["summary"]["curves_judged"], 0);
+    assert!(document["summary"].get("within_1pct").is_none());
+    let note = document["notes"][0].as_str().unwrap();
+    assert!(note.contains("left out of the shares"), "{note}");
+    let reference = ["--reference", "201"];
+    let no_group = &args[..args.len() - 2];
+    let output = sweetspot(folder.path(), &[no_group, &reference].concat());
+    let err = text(&output.stderr);
+    assert!(err.contains("the curve of all rows"), "{err}");
+}

@@ -5,7 +5,7 @@ mod scene;
 use proptest::prelude::*;
 use scene::{Scene, curve, terms};
 use sweetspot_control::tune::{
-    Action, Cut, Event, GaveUp, JobLength, Notice, Purpose, Remembered, Tuner,
+    Action, Cut, Event, GaveUp, JobLength, Notice, Purpose, Remembered, Share, Tuned, Tuner,
 };
 use sweetspot_decide::{Objective, Question};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
@@ -219,6 +219,7 @@ fn what_an_earlier_run_chose_is_confirmed_or_not() {
     good.remembered = Some(Remembered {
         place: best,
         gain: truth,
+        expected_regret: Some(0.002),
     });
     let mut scene = Scene::new(good, curve());
     scene.run(40.0);
@@ -228,7 +229,11 @@ fn what_an_earlier_run_chose_is_confirmed_or_not() {
     )));
     assert_eq!(scene.sets, [0, best]);
     let mut bad = terms(Objective::Edp.into());
-    bad.remembered = Some(Remembered { place: 10, gain });
+    bad.remembered = Some(Remembered {
+        place: 10,
+        gain,
+        expected_regret: None,
+    });
     let mut scene = Scene::new(bad, curve());
     scene.run(100.0);
     assert!(said(&scene, |notice| matches!(
@@ -299,6 +304,157 @@ fn a_choice_is_looked_for_again_after_so_long() {
     scene.run(200.0);
     assert!(said(&scene, |notice| *notice == Notice::TimeToLookAgain));
     assert!(scene.finish().loads.len() >= 2);
+}
+
+/// What the tuned job took against the same items at the reference, true to the scene.
+fn saved(scene: &Scene, parts: &[(f64, (f64, f64))]) -> (f64, f64) {
+    let time: f64 = parts.iter().map(|(items, (rate, _))| items / rate).sum();
+    let energy: f64 = parts
+        .iter()
+        .map(|(items, (rate, power))| items * power / rate)
+        .sum();
+    (1.0 - scene.energy / energy, scene.now / time - 1.0)
+}
+
+#[test]
+fn what_is_done_before_a_change_is_noticed_is_valued_as_the_new_load() {
+    let mut held = 0;
+    for seed in 0..10 {
+        let mut scene = Scene::new(terms(Objective::Edp.into()), curve());
+        scene.seed = seed;
+        scene.run(150.3 + 0.4 * seed as f64);
+        let before = scene.items;
+        let faster: Vec<(f64, f64)> = curve()
+            .into_iter()
+            .map(|(rate, power)| (rate * 7.0, 0.7 * power))
+            .collect();
+        scene.places = faster.clone();
+        scene.run(45.0);
+        let after = scene.items - before;
+        let (energy, time) = saved(&scene, &[(before, curve()[0]), (after, faster[0])]);
+        let whole = scene.finish().whole.unwrap();
+        let holds = |share: Share, truth: f64| {
+            // Valued as the old load, it would be off by ten points.
+            assert!(
+                (share.value.get() - truth).abs() < 0.03,
+                "{truth} {share:?}"
+            );
+            share.low.get() <= truth && truth <= share.high.get()
+        };
+        held += u32::from(holds(whole.energy_saved, energy));
+        held += u32::from(holds(whole.time_lost, time));
+    }
+    assert!(held >= 17, "{held} of 20");
+}
+
+#[test]
+fn a_mean_below_the_lowest_cap_is_no_proof_that_it_does_not_bind() {
+    let mut terms = terms(Objective::Energy.into());
+    // Pauses between peaks: the mean is low, and the cap cuts the peaks.
+    terms.lowest_cap = Some(Watts::new(150.0));
+    let pauses = curve().into_iter().map(|(rate, power)| (rate, 0.5 * power));
+    let mut scene = Scene::new(terms, pauses.collect());
+    scene.run(100.0);
+    let tuned = scene.finish();
+    assert_eq!(tuned.gave_up, None);
+    assert_ne!(tuned.loads[0].choice, Some(0));
+}
+
+#[test]
+fn limits_that_nothing_keeps_to_leave_the_reference_and_are_said() {
+    let question = Question {
+        limits: vec!["time<=-20%".parse().unwrap()],
+        ..Objective::Edp.into()
+    };
+    let mut scene = Scene::new(terms(question), curve());
+    scene.run(120.0);
+    assert!(said(&scene, |notice| *notice == Notice::OutsideLimits));
+    assert!(!said(&scene, |notice| matches!(
+        notice,
+        Notice::Holds {
+            nothing_better: true,
+            ..
+        }
+    )));
+    let tuned = scene.finish();
+    assert!(tuned.loads[0].outside_limits);
+    assert_eq!(tuned.loads[0].choice, Some(0));
+}
+
+#[test]
+fn a_limit_that_the_reference_breaks_is_kept_to_at_a_loss() {
+    let question = Question {
+        limits: vec!["average_power<=200W".parse().unwrap()],
+        ..Objective::Time.into()
+    };
+    let mut scene = Scene::new(terms(question), curve());
+    scene.run(120.0);
+    let tuned = scene.finish();
+    let choice = tuned.loads[0].choice.unwrap();
+    assert!(!tuned.loads[0].outside_limits);
+    assert!(curve()[choice].1 <= 200.0, "{choice}");
+}
+
+#[test]
+fn a_choice_that_somebody_else_overrode_is_reported_until_then() {
+    let mut scene = Scene::new(terms(Objective::Edp.into()), curve());
+    scene.run(120.0);
+    let choice = *scene.sets.last().unwrap();
+    scene.tell(Event::Changed("the cap is 150 W now".to_owned()));
+    // The other's cap saves as well, which is not ours to claim.
+    scene.places = vec![(100.0, 50.0); 11];
+    scene.run(200.0);
+    let tuned = scene.finish();
+    assert_eq!(tuned.last_choice().unwrap().choice, Some(choice));
+    let at = tuned.gave_up_at.unwrap();
+    assert!((at.get() - 120.0).abs() < 1.0, "{at}");
+    let saved = tuned.energy_saved.unwrap().get();
+    assert!(saved < 120.0 * 280.0 * 0.4, "{saved}");
+}
+
+#[test]
+fn a_job_that_ends_in_a_second_look_keeps_its_choice() {
+    let mut terms = terms(Objective::Edp.into());
+    terms.retune_every = Some(Seconds::new(30.0));
+    let mut scene = Scene::new(terms, curve());
+    while !said(&scene, |notice| *notice == Notice::TimeToLookAgain) {
+        scene.run(1.0);
+    }
+    let tuned = scene.finish();
+    assert!(!tuned.ended_early);
+    assert_eq!(tuned.loads.last().unwrap().choice, None);
+    assert!(tuned.last_choice().unwrap().choice.is_some());
+}
+
+#[test]
+fn counts_in_whole_steps_take_longer_windows_and_are_tuned_all_the_same() {
+    let told = |step: f64, every: f64| {
+        let mut scene = Scene::new(terms(Objective::Energy.into()), curve());
+        (scene.step, scene.every) = (step, every);
+        scene.run(300.0);
+        scene.finish()
+    };
+    let length = |tuned: &Tuned| {
+        let tried = tuned.windows.iter();
+        let tried = tried.filter(|window| window.purpose == Purpose::Explore);
+        let lengths: Vec<f64> = tried.map(|window| window.time().get()).collect();
+        lengths.iter().sum::<f64>() / lengths.len() as f64
+    };
+    let (fine, coarse) = (told(0.0, 0.1), told(64.0, 1.0));
+    assert_eq!(coarse.gave_up, None);
+    assert!(length(&coarse) > 1.5 * length(&fine));
+    for window in &coarse.windows {
+        let noise = window.noise.time;
+        assert!(
+            window.purpose == Purpose::Hold || noise < 0.031,
+            "{window:?}"
+        );
+    }
+    let energy = |tuned: &Tuned| {
+        let (rate, power) = curve()[tuned.loads[0].choice.unwrap()];
+        power / rate
+    };
+    assert!(energy(&coarse) / energy(&fine) < 1.03);
 }
 
 fn event() -> impl Strategy<Value = Event> {

@@ -87,6 +87,17 @@ impl Comparison {
     /// The best candidate within the limits, or why there is none. Of equals, the one with less time, then
     /// less energy, then the first.
     pub fn choose(&self, objective: Objective, limits: &[Limit]) -> Result<Choice, NoChoice> {
+        self.choose_as(objective, limits, None)
+    }
+
+    /// The same with a candidate that something else holds for the best, such as a search: it is the choice
+    /// if it keeps to the limits.
+    pub fn choose_as(
+        &self,
+        objective: Objective,
+        limits: &[Limit],
+        preferred: Option<usize>,
+    ) -> Result<Choice, NoChoice> {
         self.check(objective, limits)?;
         let mut excluded = Vec::new();
         let mut kept: Vec<(usize, Judged)> = Vec::new();
@@ -96,7 +107,10 @@ impl Comparison {
                 Err(why) => excluded.push(Excluded { candidate, why }),
             }
         }
-        let Some(chosen) = self.pick(&kept, objective) else {
+        let preferred = kept
+            .iter()
+            .position(|(candidate, _)| Some(*candidate) == preferred);
+        let Some(chosen) = preferred.or_else(|| self.pick(&kept, objective)) else {
             return Err(NoChoice::of(objective, excluded));
         };
         let (candidate, judged) = kept.swap_remove(chosen);

@@ -19,6 +19,15 @@ pub struct Journal {
     folder: PathBuf,
 }
 
+fn advice(problem: &io::Error) -> &'static str {
+    match problem.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; settings can be changed by root, or by the owner of that folder: use sudo, or --read-only where nothing is to be set"
+        }
+        _ => "",
+    }
+}
+
 /// Why a journal could not be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
@@ -31,7 +40,7 @@ pub enum JournalError {
         owner: String,
     },
     /// The disk.
-    #[error("the journal in {folder}: {problem}")]
+    #[error("the journal in {folder}: {problem}{}", advice(problem))]
     Disk {
         /// Where.
         folder: PathBuf,

@@ -199,10 +199,15 @@ fn ahead(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
 
 fn behind(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
     let size = size(margin, view, objective);
+    // A search may hold another one for the best than the one whose runs came out best.
+    let side = match margin.by < 0.0 {
+        true => "ahead",
+        false => "behind",
+    };
     match margin.standing {
-        Standing::Better => format!("{size} behind, significantly"),
-        Standing::Same | Standing::Worse => format!("{size} behind, no significant difference"),
-        Standing::Unknown => format!("{size} behind, for one run each"),
+        Standing::Better | Standing::Worse => format!("{size} {side}, significantly"),
+        Standing::Same => format!("{size} {side}, no significant difference"),
+        Standing::Unknown => format!("{size} {side}, for one run each"),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
 
-use sweetspot_decide::search::Answer;
 use sweetspot_decide::{Choice, Objective, Outcome, Question};
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
@@ -87,14 +86,16 @@ pub fn label(objective: Objective) -> String {
 pub fn recommendation(study: &Study, question: &Question) -> String {
     let objective = question.objective;
     let comparison = study.comparison(&question.tariff);
-    let choice = match comparison.choose(objective, &question.limits) {
+    let choice = match study.choose(&comparison, question) {
         Ok(choice) => choice,
         Err(reason) => return format!("Nothing to recommend: {reason}."),
     };
     let varied = study.varied();
     let default = setting(&varied, &study.reference);
-    let searched = searched(study, question);
-    let candidate = searched.map_or(choice.candidate, |answer| answer.place);
+    let candidate = choice.candidate;
+    let searched = study
+        .searched_for(question)
+        .filter(|answer| answer.place == candidate);
     let point = &study.points[candidate];
     let is_reference = point.configuration == study.reference.configuration;
     if is_reference || choice.reference_is_as_good() == Some(true) {
@@ -130,16 +131,6 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
         text += &format!(" {caveat}");
     }
     text
-}
-
-/// The answer of a search for the same, where its setting was run.
-fn searched(study: &Study, question: &Question) -> Option<Answer> {
-    let search = study.plan.search.as_ref()?;
-    let limits: Vec<String> = question.limits.iter().map(ToString::to_string).collect();
-    let same = search.objective == question.objective.to_string() && search.limits == limits;
-    let answer = study.searched().filter(|_| same)?;
-    let point = study.points.get(answer.place)?;
-    point.outcome().map(|_| answer)
 }
 
 /// What is to be known about a choice.

@@ -6,6 +6,8 @@ use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Configuration, Point, Study};
 
+use crate::words::ended;
+
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,
     Objective::Time,
@@ -25,7 +27,11 @@ pub fn study_json(study: &Study, question: &Question) -> Value {
     let best: Map<String, Value> = objectives
         .iter()
         .filter_map(|objective| {
-            let choice = comparison.choose(*objective, &question.limits).ok()?;
+            let question = Question {
+                objective: *objective,
+                ..question.clone()
+            };
+            let choice = study.choose(&comparison, &question).ok()?;
             let mut chosen = Map::new();
             chosen.insert("point".into(), json!(choice.candidate));
             if !choice.tied_with.is_empty() {
@@ -44,7 +50,7 @@ pub fn study_json(study: &Study, question: &Question) -> Value {
         .collect();
     let of_reference = comparison.reference();
     let reference = point_json(&study.reference, of_reference, &comparison, &objectives);
-    json!({
+    let mut object = json!({
         "schema": "sweetspot.study/1",
         "study": study.name(),
         "energy_of": study.energy_of().to_string(),
@@ -59,7 +65,38 @@ pub fn study_json(study: &Study, question: &Question) -> Value {
         "points": points,
         "best": best,
         "pareto": comparison.pareto(&Aim::TIME_AND_ENERGY),
-    })
+    });
+    if let Some(search) = search(study) {
+        object["search"] = search;
+    }
+    object
+}
+
+/// What a strategy came to, where one decided what was run: for its own objective and limits.
+fn search(study: &Study) -> Option<Value> {
+    let search = study.plan.search.as_ref()?;
+    let searched = study.searched()?;
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    put("strategy", json!(search.strategy));
+    put("objective", json!(search.objective));
+    put("limits", json!(search.limits));
+    put("evaluations", json!(searched.evaluations));
+    let learns = search.earlier.iter().map(|earlier| json!(earlier.name));
+    put("learns_from", learns.collect());
+    if let Some(done) = searched.done {
+        put("ended", json!(ended(done)));
+    }
+    if let Some(answer) = searched.answer {
+        if let Some(point) = study.points.get(answer.place) {
+            put("point", json!(answer.place));
+            put("choice", settings(&point.configuration));
+        }
+        if let Some(regret) = answer.expected_regret {
+            put("expected_regret", json!(regret));
+        }
+    }
+    Some(Value::Object(object))
 }
 
 fn objectives(own: Objective) -> Vec<Objective> {

@@ -1,11 +1,12 @@
 //! Strategies side by side: for people, as JSON, as CSV and as a figure.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::search::{Done, StrategyName};
+use sweetspot_decide::search::StrategyName;
 use sweetspot_session::{Replay, ReplayedCurve};
 
 use crate::figure::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
 use crate::table::Rows;
+use crate::words::ended;
 
 /// Curves that are shown one by one.
 const SHOWN: usize = 40;
@@ -22,6 +23,10 @@ pub fn replay_markdown(replays: &[Replay]) -> String {
 
 fn parts(replays: &[Replay], draw: fn(&Rows) -> String) -> Vec<String> {
     let mut parts = vec![draw(&strategies(replays))];
+    let notes = notes(replays);
+    if !notes.is_empty() {
+        parts.push(notes.join("\n"));
+    }
     parts.push("Mean regret after each evaluation, had it not stopped:".to_owned());
     parts.push(draw(&by_evaluations(replays)));
     if let [replay] = replays
@@ -47,13 +52,58 @@ fn strategies(replays: &[Replay]) -> Rows {
             replay.strategy.to_string(),
             format!("{}", replay.evaluations_median()),
             replay.evaluations_most().to_string(),
-            percent(Some(replay.within(0.01)), 1),
-            percent(Some(replay.within(0.02)), 1),
+            percent(within(replay, 0.01), 1),
+            percent(within(replay, 0.02), 1),
             percent(replay.regret_mean(), 2),
             percent(replay.gain_share_mean(), 1),
         ]);
     }
     rows
+}
+
+/// Unknown where no curve can be judged.
+fn within(replay: &Replay, regret: f64) -> Option<f64> {
+    (replay.judged() > 0).then(|| replay.within(regret))
+}
+
+/// What of the record cannot be searched, or not judged; it is the same for every strategy.
+fn notes(replays: &[Replay]) -> Vec<String> {
+    let Some(replay) = replays.first() else {
+        return Vec::new();
+    };
+    let of = |is: &dyn Fn(&ReplayedCurve) -> bool, what: &str| {
+        let found: Vec<String> = replay
+            .curves
+            .iter()
+            .filter(|curve| is(curve))
+            .map(name)
+            .collect();
+        let which = match found.as_slice() {
+            [] => return None,
+            [one] => one.clone(),
+            [first, ..] => format!(
+                "{} of {} curves, the first {first}",
+                found.len(),
+                replay.curves.len()
+            ),
+        };
+        Some(format!("{which}: {what}."))
+    };
+    let notes = [
+        of(
+            &|curve| curve.optimum.is_none(),
+            "no recorded point keeps to every limit; left out of the shares",
+        ),
+        of(
+            &|curve| curve.points == 1,
+            "one point, so that there is nothing to search",
+        ),
+        of(
+            &|curve| curve.all_equal,
+            "all points are equal, so that every choice is right",
+        ),
+    ];
+    notes.into_iter().flatten().collect()
 }
 
 fn by_evaluations(replays: &[Replay]) -> Rows {
@@ -133,6 +183,10 @@ pub fn replay_json(replays: &[Replay], objective: &str) -> Value {
     let mut document = of_strategy(main);
     document.insert("schema".to_owned(), "sweetspot.replay/1".into());
     document.insert("objective".to_owned(), objective.into());
+    let notes = notes(replays);
+    if !notes.is_empty() {
+        document.insert("notes".to_owned(), notes.into());
+    }
     if replays.len() > 1 {
         let all = replays
             .iter()
@@ -152,8 +206,9 @@ fn of_strategy(replay: &Replay) -> Map<String, Value> {
         "evaluations_most".to_owned(),
         replay.evaluations_most().into(),
     );
-    summary.insert("within_1pct".to_owned(), replay.within(0.01).into());
-    summary.insert("within_2pct".to_owned(), replay.within(0.02).into());
+    summary.insert("curves_judged".to_owned(), replay.judged().into());
+    known(&mut summary, "within_1pct", within(replay, 0.01));
+    known(&mut summary, "within_2pct", within(replay, 0.02));
     known(&mut summary, "regret_mean", replay.regret_mean());
     known(&mut summary, "gain_share_mean", replay.gain_share_mean());
     summary.insert(
@@ -202,15 +257,6 @@ fn curve_json(curve: &ReplayedCurve) -> Value {
 fn known(object: &mut Map<String, Value>, name: &str, value: Option<f64>) {
     if let Some(value) = value {
         object.insert(name.to_owned(), value.into());
-    }
-}
-
-const fn ended(done: Done) -> &'static str {
-    match done {
-        Done::Complete => "complete",
-        Done::Sure => "sure",
-        Done::Spent => "spent",
-        Done::ReferenceFailed => "reference-failed",
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `tune` came to, for people.
 
 use sweetspot_control::tune::{
-    Cost, Purpose, Share, TunedLoad, WAYS_TO_TELL_PROGRESS, Window, needs_progress,
+    Cost, GaveUp, Purpose, Share, TunedLoad, WAYS_TO_TELL_PROGRESS, Window, progress_is_for,
 };
 use sweetspot_session::TunedJob;
 
@@ -138,10 +138,14 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
     let after = load.steady_since.map_or(String::new(), |since| {
         format!(", {:.0} after the load was steady", found - since)
     });
+    let until = held_until(job, load);
     lines.push(match choice == job.reference {
+        true if load.outside_limits => format!(
+            "Choice: {label}, the reference: no setting that was tried keeps within the limits{after}."
+        ),
         true => format!("Choice: {label}, the reference: nothing that was tried is better{after}."),
         false => format!(
-            "Choice: {label}{after}, after {} windows.",
+            "Choice: {label}{after}, after {} windows{until}.",
             load.evaluations
         ),
     });
@@ -172,6 +176,18 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Where somebody else ended it.
+fn held_until(job: &TunedJob, load: &TunedLoad) -> String {
+    let is_last = job
+        .tuned
+        .last_choice()
+        .is_some_and(|last| last.found_at == load.found_at);
+    match (&job.tuned.gave_up, job.tuned.gave_up_at) {
+        (Some(GaveUp::Changed(_)), Some(at)) if is_last => format!(", held until {at:.0}"),
+        _ => String::new(),
+    }
 }
 
 /// A share as a signed percentage with its interval.
@@ -219,15 +235,28 @@ fn ending(job: &TunedJob) -> String {
         done += &format!(" for {items:.0} items");
     }
     done.push('.');
-    match &job.tuned.gave_up {
-        Some(why) => format!("Not tuned: {why}.\n{done}"),
-        None if job.items.is_none() && needs_progress(&job.question) => format!(
-            "Not tuned: no progress was heard of, and the objective {} needs it: {WAYS_TO_TELL_PROGRESS}.\n{done}",
-            job.question.objective
+    let is_found = |load: &TunedLoad| load.choice.is_some() && load.found_at.is_some();
+    let was_tuned = job.tuned.loads.iter().any(is_found);
+    let looked_again = job.tuned.loads.last().is_some_and(|load| !is_found(load));
+    let needed = progress_is_for(&job.question).filter(|_| job.items.is_none());
+    match (&job.tuned.gave_up, needed) {
+        (Some(why), _) if was_tuned => {
+            let at = job.tuned.gave_up_at.unwrap_or(job.time);
+            format!("Given up after {at:.0}: {why}.\n{done}")
+        }
+        (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
+        (None, Some(needed)) => format!(
+            "Not tuned: no progress was heard of, and {needed} needs it: {WAYS_TO_TELL_PROGRESS}.\n{done}"
         ),
-        None if job.tuned.ended_early => format!(
+        (None, None) if job.tuned.ended_early && was_tuned => format!(
+            "The job ended before a setting was found for its last load: it needs about a minute of steady work.\n{done}"
+        ),
+        (None, None) if job.tuned.ended_early => format!(
             "The job ended before a setting was found: it needs about a minute of steady work.\n{done}"
         ),
-        None => done,
+        (None, None) if looked_again => {
+            format!("The job ended while its choice was looked for again.\n{done}")
+        }
+        (None, None) => done,
     }
 }

@@ -29,11 +29,17 @@ pub fn tuning_json(job: &TunedJob) -> Value {
     if let Some(why) = &job.tuned.gave_up {
         put("reason", json!(why.to_string()));
     }
+    if let Some(at) = job.tuned.gave_up_at {
+        put("gave_up_at_s", json!(at.get()));
+    }
+    if job.is_outside_limits() {
+        put("outside_limits", json!(true));
+    }
     put("reference", settings(&job.settings[job.reference]));
     if let Some(choice) = job.choice() {
         put("choice", settings(&job.settings[choice]));
     }
-    let last = job.tuned.loads.last();
+    let last = job.tuned.last_choice().or(job.tuned.loads.last());
     if let Some(load) = last {
         if let Some(regret) = load.expected_regret {
             put("expected_regret", json!(regret));

@@ -25,7 +25,7 @@ impl<'a> View<'a> {
     /// Works everything out.
     pub fn new(study: &'a Study, question: &'a Question) -> Self {
         let comparison = study.comparison(&question.tariff);
-        let choice = comparison.choose(question.objective, &question.limits);
+        let choice = study.choose(&comparison, question);
         let reference = &study.reference.configuration;
         Self {
             varied: study.varied(),

@@ -56,6 +56,14 @@ pub enum SessionError {
         /// On the axis.
         gpus: Vec<u64>,
     },
+    /// Something that cannot be judged.
+    #[error("{flag}: {problem}")]
+    Question {
+        /// As it is given.
+        flag: String,
+        /// Why.
+        problem: String,
+    },
     /// A real command on a simulated GPU.
     #[error(
         "--simulate runs in virtual time and cannot run a command: give --network NAME in place of `-- CMD`"

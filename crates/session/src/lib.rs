@@ -56,7 +56,7 @@ pub use sim_workload::{
     Amount, Arrivals, BadArrivals, Finished, Serving, SimWorkloadRequest, sim_workload,
 };
 pub use simulated_host::{HostParts, SimulatedHost};
-pub use sweep::{Conduct, Estimate, Follow, Progress, Sweep, all_went_well, sweep};
+pub use sweep::{Conduct, Estimate, Follow, Lessons, Progress, Sweep, all_went_well, sweep};
 pub use tune::{
     ChoiceError, ChoiceStore, FollowTuning, SimulatedJob, TuneKnob, TuneKnobError, TuneRequest,
     TunedCommand, TunedJob, tune, tune_simulated,

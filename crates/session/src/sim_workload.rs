@@ -93,6 +93,8 @@ pub fn sim_workload(
     let mut teller = Teller {
         out,
         begun: Instant::now(),
+        done: (Instant::now(), 0),
+        last: (Instant::now(), 0),
         told: 0,
         link: Writer::from_env()?,
         reported: 0,
@@ -253,6 +255,9 @@ fn out_of_memory(gpu: &SharedGpu, batch: u64, need: Bytes, free: Bytes) -> JobEr
 struct Teller<'a, W> {
     out: &'a mut W,
     begun: Instant,
+    /// When so many items were done, at the last look and when something was told last.
+    done: (Instant, u64),
+    last: (Instant, u64),
     told: u64,
     link: Option<Writer>,
     reported: u64,
@@ -270,12 +275,18 @@ impl<W: Write> Teller<'_, W> {
 
     fn tell(&mut self, iterations: u64, items: u64) -> Result<(), SessionError> {
         self.report(items);
+        if items > self.done.1 {
+            self.done = (Instant::now(), items);
+        }
         let seconds = self.begun.elapsed().as_secs();
-        if seconds <= self.told {
+        if seconds <= self.told || self.done.1 == self.last.1 {
             return Ok(());
         }
         self.told = seconds;
-        let rate = items as f64 / self.begun.elapsed().as_secs_f64();
+        // The present rate, as training programs print it: a mean since the start would hide every change.
+        let before = std::mem::replace(&mut self.last, self.done);
+        let took = self.done.0.duration_since(before.0).as_secs_f64();
+        let rate = (self.done.1 - before.1) as f64 / took;
         writeln!(
             self.out,
             "step {iterations}: {items} items, images/sec: {rate:.1}"

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use sweetspot_decide::{Limit, Objective};
 use sweetspot_quantity::{Celsius, Ratio, Seconds};
 
 use crate::{EnergyOf, Order, Until};
@@ -81,10 +82,10 @@ pub struct Definition {
     /// What decides which configurations are run, where not all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// What the strategy looks for.
+    /// What the study is made for: what a strategy looks for, and what is recommended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
-    /// What the strategy's choice must keep to.
+    /// What its choice must keep to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Vec<String>>,
     /// Runs at most, with a strategy.
@@ -289,6 +290,16 @@ impl Definition {
         }
         if self.strategy.is_none() && (self.evaluations.is_some() || self.prior.is_some()) {
             return bad("evaluations and prior: they belong to a strategy, so give one");
+        }
+        if let Some(text) = &self.objective
+            && let Err(problem) = text.parse::<Objective>()
+        {
+            return bad(&format!("objective: {problem}"));
+        }
+        for text in self.limit.iter().flatten() {
+            if let Err(problem) = text.parse::<Limit>() {
+                return bad(&format!("limit: {problem}"));
+            }
         }
         if self.warmup.is_some_and(|warmup| warmup > 1_000) {
             return bad("warmup: 1000 runs at most");

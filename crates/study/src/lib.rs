@@ -25,7 +25,7 @@ pub use run::{
     RunResult, Status,
 };
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
-pub use search::{EarlierStudy, Search, SearchError};
+pub use search::{EarlierStudy, Search, SearchError, Searched};
 pub use store::{
     Info, Outline, SCHEMA, Store, StoreError, is_study, merge, read_plan_file, samples_file,
     write_task, write_whole,

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::Answer;
-use sweetspot_decide::{Candidate, Comparison, Outcome, Tariff};
+use sweetspot_decide::{Candidate, Choice, Comparison, NoChoice, Outcome, Question, Tariff};
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_stats::Summary;
 
 use crate::{
     Axis, Configuration, EnergyOf, Enforced, Failure, PhaseResult, Plan, RunEnd, RunRecord,
-    RunResult, Status, Task,
+    RunResult, Searched, Status, Task,
 };
 
 /// A configuration and its runs.
@@ -68,7 +68,11 @@ impl Point {
 
     /// How it fares.
     pub fn status(&self) -> Status {
-        self.failure().map_or(Status::Ok, |failure| failure.status)
+        match self.failure() {
+            Some(failure) => failure.status,
+            None if self.runs.is_empty() => Status::NotRun,
+            None => Status::Ok,
+        }
     }
 
     /// Caps that were in force only in part, one for each device.
@@ -273,13 +277,31 @@ impl Study {
         }
     }
 
-    /// What a search, where one decided what was run, holds for the best.
-    pub fn searched(&self) -> Option<Answer> {
+    /// How far a search has come, where one decided what was run.
+    pub fn searched(&self) -> Option<Searched> {
         let mut points = self.points.clone();
         if self.plan.reference >= points.len() {
             points.push(self.reference.clone());
         }
-        self.plan.search.as_ref()?.answer(&self.plan, &points)
+        self.plan.search.as_ref()?.standing(&self.plan, &points)
+    }
+
+    /// What a search for this very question holds for the best, where its setting was run.
+    pub fn searched_for(&self, question: &Question) -> Option<Answer> {
+        let own = self.plan.search.as_ref()?.question().ok()?;
+        if own.objective != question.objective || own.limits != question.limits {
+            return None;
+        }
+        let answer = self.searched()?.answer?;
+        let point = self.points.get(answer.place)?;
+        point.outcome().map(|_| answer)
+    }
+
+    /// The best point for a question, or why there is none: what a search for it answers, else what the means
+    /// of the runs say.
+    pub fn choose(&self, comparison: &Comparison, question: &Question) -> Result<Choice, NoChoice> {
+        let preferred = self.searched_for(question).map(|answer| answer.place);
+        comparison.choose_as(question.objective, &question.limits, preferred)
     }
 
     /// Runs that were made.

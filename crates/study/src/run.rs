@@ -148,6 +148,8 @@ pub enum Status {
     Timeout,
     /// The device's memory was too small.
     OutOfMemory,
+    /// No run was made of it, for nobody asked for one or the study is not done.
+    NotRun,
 }
 
 impl std::fmt::Display for Status {
@@ -157,6 +159,7 @@ impl std::fmt::Display for Status {
             Self::Failed => "failed",
             Self::Timeout => "timeout",
             Self::OutOfMemory => "out-of-memory",
+            Self::NotRun => "not-run",
         })
     }
 }
@@ -175,7 +178,7 @@ impl std::str::FromStr for Status {
 /// A run that did not end well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Never [`Status::Ok`].
+    /// Neither [`Status::Ok`] nor [`Status::NotRun`].
     pub status: Status,
     /// In words.
     pub reason: String,

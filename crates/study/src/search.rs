@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::{
-    Answer, Ask, Earlier, Knob, Prior, Space, SpaceError, Strategy, StrategyName, Terms, Told,
+    Answer, Ask, Done, Earlier, Knob, Prior, Space, SpaceError, Strategy, StrategyName, Terms, Told,
 };
 use sweetspot_decide::{Objective, Outcome, Question, Tariff};
 use sweetspot_quantity::{Joules, Seconds};
@@ -40,6 +40,17 @@ pub struct EarlierStudy {
     pub reference: usize,
     /// GPUs of a run.
     pub gpus: u64,
+}
+
+/// How far a search has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Searched {
+    /// Runs that were made for it.
+    pub evaluations: usize,
+    /// What it holds for the best, where anything was run well.
+    pub answer: Option<Answer>,
+    /// Why it is over, where it is.
+    pub done: Option<Done>,
 }
 
 /// A search that cannot be begun.
@@ -92,14 +103,35 @@ impl Search {
         })
     }
 
-    /// The index of the configuration that it holds for the best, and the regret that it expects; nothing
-    /// where nothing was run.
-    pub fn answer(&self, plan: &Plan, points: &[Point]) -> Option<Answer> {
+    /// How far it has come.
+    pub(crate) fn standing(&self, plan: &Plan, points: &[Point]) -> Option<Searched> {
         let (mut strategy, runs) = self.told(plan, points)?;
-        if runs == 0 {
-            return None;
-        }
-        strategy.answer()
+        let failed = points.iter().filter(|point| point.failure().is_some());
+        Some(Searched {
+            evaluations: runs + failed.count(),
+            answer: strategy.answer().filter(|_| runs > 0),
+            done: match strategy.ask() {
+                Ask::Done(done) => Some(done),
+                Ask::Evaluate(_) => None,
+            },
+        })
+    }
+
+    /// What it looks for.
+    pub fn question(&self) -> Result<Question, SearchError> {
+        let fault = |text: String| SearchError(text);
+        let limits = self.limits.iter().map(|limit| {
+            let parsed = limit.parse();
+            parsed.map_err(|error| fault(format!("limit: {error}")))
+        });
+        Ok(Question {
+            objective: self
+                .objective
+                .parse()
+                .map_err(|error| fault(format!("objective: {error}")))?,
+            limits: limits.collect::<Result<_, _>>()?,
+            tariff: Tariff::NONE,
+        })
     }
 
     fn told(&self, plan: &Plan, points: &[Point]) -> Option<(Box<dyn Strategy>, usize)> {
@@ -125,24 +157,13 @@ impl Search {
             .strategy
             .parse()
             .map_err(|error| fault(format!("strategy: {error}")))?;
-        let objective = self
-            .objective
-            .parse()
-            .map_err(|error| fault(format!("objective: {error}")))?;
+        let question = self.question()?;
+        let objective = question.objective;
         if matches!(objective, Objective::Cost | Objective::Carbon) {
             return Err(fault(format!(
                 "a strategy does not search for {objective}, for its prices may change later: make the study for energy or eds:K, or without a strategy"
             )));
         }
-        let limits = self.limits.iter().map(|limit| {
-            let parsed = limit.parse();
-            parsed.map_err(|error| fault(format!("limit: {error}")))
-        });
-        let question = Question {
-            objective,
-            limits: limits.collect::<Result<_, _>>()?,
-            tariff: Tariff::NONE,
-        };
         let (knobs, space) = space(plan)?;
         let earlier: Vec<Earlier> = self
             .earlier

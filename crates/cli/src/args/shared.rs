@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
-use sweetspot_decide::{CarbonIntensity, Hour, Limit, Objective, Price, Question, Tariff};
+use sweetspot_decide::{
+    CarbonIntensity, Hour, Limit, LimitError, Objective, Price, Question, Tariff,
+};
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
+use sweetspot_study::Definition;
 
 /// The documents of a study.
 #[derive(Debug, Args)]
@@ -118,19 +121,14 @@ pub fn positive_seconds(text: &str) -> Result<Seconds, String> {
 #[derive(Debug, Args)]
 pub struct QuestionArgs {
     /// What the recommendation is for: energy, time, power, edp, ed2p, eds:K, gain-minus-loss,
-    /// energy-per-item, items-per-joule, throughput, cost, carbon.
-    #[arg(
-        long,
-        value_name = "OBJ",
-        default_value = "edp",
-        help_heading = "Answer"
-    )]
-    pub objective: Objective,
+    /// energy-per-item, items-per-joule, throughput, cost, carbon [default: edp, or what the study was made for].
+    #[arg(long, value_name = "OBJ", help_heading = "Answer")]
+    pub objective: Option<Objective>,
 
     /// What must hold: time<=+5%, average_power<=200W, accuracy>=0.75; a percentage with a sign is of the
-    /// reference. Can be given several times.
-    #[arg(long, value_name = "LIMIT", help_heading = "Answer")]
-    pub limit: Vec<Limit>,
+    /// reference. Can be given several times; `none` drops those that a study was made with.
+    #[arg(long, value_name = "LIMIT", value_parser = limit, help_heading = "Answer")]
+    pub limit: Vec<Option<Limit>>,
 
     /// For the objective cost: the price of a kWh.
     #[arg(
@@ -180,7 +178,40 @@ pub struct QuestionArgs {
     pub start: Option<Hour>,
 }
 
+fn limit(text: &str) -> Result<Option<Limit>, String> {
+    match text {
+        "none" => Ok(None),
+        text => text
+            .parse()
+            .map(Some)
+            .map_err(|error: LimitError| error.to_string()),
+    }
+}
+
 impl QuestionArgs {
+    /// The limits that are given, where any are.
+    pub fn limits(&self) -> Option<Vec<Limit>> {
+        let given = self.limit.iter().flatten().cloned().collect();
+        (!self.limit.is_empty()).then_some(given)
+    }
+
+    /// What is asked of a study: what it was made for, unless something else is given.
+    pub fn question_of(&self, definition: &Definition) -> Result<Question> {
+        let mut question = self.question()?;
+        if self.objective.is_none()
+            && let Some(objective) = &definition.objective
+        {
+            question.objective = objective.parse().context("the study's objective")?;
+        }
+        if self.limit.is_empty() {
+            let limits = definition.limit.iter().flatten();
+            question.limits = limits
+                .map(|limit| limit.parse().context("the study's limit"))
+                .collect::<Result<_>>()?;
+        }
+        Ok(question)
+    }
+
     pub fn question(&self) -> Result<Question> {
         let price = match (self.price_per_kwh, self.price_per_gpu_hour) {
             (None, None) => None,
@@ -198,8 +229,8 @@ impl QuestionArgs {
             (carbon, _) => carbon.clone(),
         };
         Ok(Question {
-            objective: self.objective,
-            limits: self.limit.clone(),
+            objective: self.objective.unwrap_or(Objective::Edp),
+            limits: self.limits().unwrap_or_default(),
             tariff: Tariff { price, carbon },
         })
     }

@@ -46,7 +46,8 @@ pub struct TuneArgs {
     #[arg(long)]
     pub fresh: bool,
 
-    /// A pattern that finds progress in the command's output, as for `measure`.
+    /// A pattern that finds progress in the command's output, as for `measure`: a running total, or the present
+    /// rate (a mean since the start follows a new setting too late).
     #[arg(long, value_name = "REGEX")]
     pub progress: Option<ProgressPattern>,
 

@@ -63,8 +63,14 @@ pub struct TunedLoad {
     pub cost: Option<Cost>,
     /// Of the reference window and of settings that were tried, beyond the same items at the choice.
     pub cost_against_choice: Option<Cost>,
+    /// Whether it is the load before, looked at again.
+    pub is_again: bool,
+    /// Whether no setting that was tried keeps within the limits.
+    pub outside_limits: bool,
     /// Time, energy and items since it was steady.
     pub(super) total: Sum,
+    /// The same before that, at the reference: it cost what it would have cost.
+    pub(super) waited: Sum,
     /// What the reference takes for an item.
     pub(super) reference: Option<(Seconds, Joules, Noise)>,
 }
@@ -80,12 +86,30 @@ pub struct Tuned {
     pub notices: Vec<(Seconds, Notice)>,
     /// Why nothing more was tried, where so.
     pub gave_up: Option<GaveUp>,
+    /// When that was.
+    pub gave_up_at: Option<Seconds>,
     /// Whether the job ended while settings were tried.
     pub ended_early: bool,
     /// All loads since they were steady, exploring included, against their references.
     pub whole: Option<Claim>,
     /// Energy saved in all.
     pub energy_saved: Option<Joules>,
+}
+
+impl Tuned {
+    /// The load whose choice was held last: the last one, or the one before where it was looked at again and
+    /// the job ended first.
+    pub fn last_choice(&self) -> Option<&TunedLoad> {
+        for load in self.loads.iter().rev() {
+            if load.choice.is_some() && load.found_at.is_some() {
+                return Some(load);
+            }
+            if !load.is_again {
+                return None;
+            }
+        }
+        None
+    }
 }
 
 /// 95 % of a normal distribution, and somewhat for a spread that is itself estimated.
@@ -130,6 +154,8 @@ impl Claim {
                 continue;
             };
             sum.add(&load.total);
+            sum.add(&load.waited);
+            reference.add(&load.waited);
             let (time, energy) = (
                 time.get() * load.total.items,
                 energy.get() * load.total.items,

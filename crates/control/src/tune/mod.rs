@@ -8,11 +8,13 @@
 //! It promises to ask only for places of its space, one at a time, to end every search, and to fight nobody
 //! over a setting. It has no clock, thread or device of its own.
 
+mod change;
 mod claim;
 mod drift;
 mod load;
 mod noise;
 mod notice;
+mod question;
 mod series;
 mod tuner;
 mod watch;
@@ -20,11 +22,12 @@ mod window;
 
 pub use claim::{Claim, Cost, Share, Tuned, TunedLoad};
 pub use notice::{Cut, GaveUp, Notice, WAYS_TO_TELL_PROGRESS};
+pub use question::{cannot_answer, needs_progress, progress_is_for};
 pub use tuner::Tuner;
 pub use window::{Purpose, Window};
 
+use sweetspot_decide::Question;
 use sweetspot_decide::search::{Space, StrategyName};
-use sweetspot_decide::{Limit, Objective, Question, Value};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 /// What a tuner works by.
@@ -75,6 +78,8 @@ pub struct Remembered {
     pub place: usize,
     /// By how much its objective was better than the reference's, as a fraction.
     pub gain: f64,
+    /// By how much it was expected to be worse than the true best.
+    pub expected_regret: Option<f64>,
 }
 
 /// What happens to a job. Times count from its start; a reading may be told some time after its own.
@@ -133,10 +138,4 @@ pub enum Tuning {
     Exploring,
     /// It holds one.
     Settled,
-}
-
-/// Whether a question can be answered by power alone, without knowing what a job has done.
-pub fn needs_progress(question: &Question) -> bool {
-    let of_power = |limit: &Limit| *limit.value() == Value::AveragePower;
-    question.objective != Objective::Power || !question.limits.iter().all(of_power)
 }

@@ -22,7 +22,8 @@ const MOST_WINDOWS: usize = 50;
 impl Spread {
     pub(super) fn see(&mut self, growth: &Growth) {
         let count = growth.parts.len();
-        if count < 2 || growth.rate <= 0.0 {
+        // Parts of a stepped count show its steps, not the load.
+        if count < 2 || growth.rate <= 0.0 || growth.by_steps.is_some() {
             return;
         }
         let mean = growth.parts.iter().sum::<f64>() / count as f64;
@@ -76,6 +77,7 @@ mod tests {
                 rate: 100.0,
                 parts: vec![98.0, 102.0, 98.0, 102.0],
                 part: 1.0,
+                by_steps: None,
             });
         }
         let second = spread.over(1.0);

@@ -8,7 +8,12 @@ use sweetspot_quantity::{Ratio, Seconds, Watts};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// The job has not told of any progress.
-    NoProgress(Seconds),
+    NoProgress {
+        /// For so long.
+        waited: Seconds,
+        /// What needs it.
+        is_for: String,
+    },
     /// Progress stopped coming.
     Stalled(Seconds),
     /// It came again.
@@ -73,7 +78,7 @@ pub enum Cut {
 /// Why a tuner leaves a job at the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GaveUp {
-    /// The devices draw less than the lowest cap.
+    /// The devices draw less than the lowest cap, and setting it changes nothing.
     CapDoesNotBind {
         /// What they draw.
         power: Watts,
@@ -98,7 +103,7 @@ impl Display for GaveUp {
         match self {
             Self::CapDoesNotBind { power, lowest } => write!(
                 f,
-                "the cap does not bind: the job draws {power:.0}, and the lowest cap is {lowest:.0}; --knob core-clock can save here"
+                "the cap does not bind: the job draws {power:.0}, and the lowest cap of {lowest:.0} changes nothing; --knob core-clock can save here"
             ),
             Self::TooShort { time } => write!(
                 f,
@@ -118,9 +123,9 @@ impl Display for GaveUp {
 impl Display for Notice {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoProgress(waited) => write!(
+            Self::NoProgress { waited, is_for } => write!(
                 f,
-                "no progress was heard of in {waited:.0}, and the objective needs it: {WAYS_TO_TELL_PROGRESS}"
+                "no progress was heard of in {waited:.0}, and {is_for} needs it: {WAYS_TO_TELL_PROGRESS}"
             ),
             Self::Stalled(time) => write!(
                 f,
@@ -173,7 +178,7 @@ impl Display for Notice {
             } => write!(f, "nothing is better than the reference: {label} is held"),
             Self::Holds { label, .. } => write!(f, "{label} is held"),
             Self::OutsideLimits => {
-                f.write_str("no setting that was tried keeps within the limits")
+                f.write_str("no setting that was tried keeps within the limits: the reference is held")
             }
             Self::GaveUp(why) => why.fmt(f),
         }

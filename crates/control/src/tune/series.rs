@@ -21,10 +21,18 @@ pub(super) struct Growth {
     pub(super) parts: Vec<f64>,
     /// How long such a part is, on average.
     pub(super) part: f64,
+    /// Standard deviation of the rate that comes of counting in whole steps, where that is how it was told.
+    pub(super) by_steps: Option<f64>,
 }
 
 /// Parts of a span are at least this long: shorter ones tell more of the sensor than of the load.
 const PART: f64 = 1.0;
+/// Times that differ by no more, as a share, are a clock's.
+const BY_CLOCK: f64 = 0.1;
+/// So many totals tell whether it is one.
+const LATEST: usize = 60;
+/// Smaller steps, as a share of what is told at a time, are lost in other noise.
+const COARSE: f64 = 0.05;
 /// Totals that follow each other so closely are one.
 const TOGETHER: f64 = 0.005;
 
@@ -112,11 +120,47 @@ impl Series {
         Some(Growth {
             from: a.0,
             to: b.0,
+            // Errors of a count do not add up as those of a rate do; they are spread evenly, and so are the
+            // times: both by the root of 12.
+            by_steps: step(self.points.range(end.saturating_sub(LATEST)..end))
+                .map(|step| step / ((b.0 - a.0) * (points.len() as f64).sqrt())),
             rate: slope(&points),
             part: covered / parts.len().max(1) as f64,
             parts,
         })
     }
+}
+
+/// The steps in which a total counts, where it is told by the clock: it is then off by up to one step each time.
+fn step<'a>(points: impl Iterator<Item = &'a (f64, f64)> + Clone) -> Option<f64> {
+    let pairs = || {
+        let next = points.clone().skip(1);
+        let pairs = points.clone().zip(next);
+        pairs.map(|(a, b)| (b.0 - a.0, b.1 - a.1))
+    };
+    let (count, time, more) = pairs().fold((0.0, 0.0, 0.0), |(count, time, more), pair| {
+        (count + 1.0, time + pair.0, more + pair.1)
+    });
+    let (time, more) = (time / count, more / count);
+    let by_clock = pairs().all(|pair| (pair.0 / time - 1.0).abs() < BY_CLOCK);
+    let is_even = pairs().all(|pair| (pair.1 - more).abs() < 1e-6 * more);
+    if !by_clock || is_even {
+        return None;
+    }
+    let least = 1e-3 * more;
+    let step = pairs().fold(0.0, |step, pair| common(step, pair.1, least));
+    (step > COARSE * more).then_some(step)
+}
+
+/// What divides both, but for less than so much.
+fn common(a: f64, b: f64, least: f64) -> f64 {
+    let (mut a, mut b) = (a.max(b), a.min(b));
+    while b > least {
+        let rest = a % b;
+        // A remainder that is all but the whole is none.
+        (a, b) = (b, if b - rest < least { 0.0 } else { rest });
+    }
+    a
 }
 
 /// By least squares: several processes that report one after the other make steps, which a line through the
@@ -153,6 +197,24 @@ mod tests {
         assert_eq!((growth.parts.len(), growth.part), (4, 1.0));
         assert!(steady().growth(9.5, 20.0).is_none());
         assert!(steady().growth(6.0, 2.0).is_none());
+    }
+
+    #[test]
+    fn whole_steps_told_by_the_clock_are_known_as_such() {
+        let told = |every: f64, step: f64| {
+            let mut series = Series::default();
+            for tick in 0..12 {
+                let at = f64::from(tick) * every;
+                series.push(at, (at * 100.0 / step).floor() * step);
+            }
+            series.growth(0.0, 100.0).unwrap()
+        };
+        let stepped = told(1.0, 64.0);
+        let sure = stepped.by_steps.unwrap() / stepped.rate;
+        assert!((0.01..0.03).contains(&sure), "{sure}");
+        assert!((stepped.rate - 100.0).abs() < 3.0, "{}", stepped.rate);
+        assert_eq!(told(1.0, 1.0).by_steps, None);
+        assert_eq!(steady().growth(2.0, 6.0).unwrap().by_steps, None);
     }
 
     #[test]

@@ -31,9 +31,10 @@ impl Watch {
         self.energy.push(at, total);
     }
 
-    /// Says what the count was where it went back.
+    /// Says what the count was where it went back. The same count again is no progress.
     pub(super) fn did(&mut self, at: f64, count: f64) -> Option<f64> {
-        if !count.is_finite() {
+        let is_same = count == self.count && self.items.last().is_some();
+        if !count.is_finite() || is_same {
             return None;
         }
         let was = std::mem::replace(&mut self.count, count);
@@ -140,7 +141,10 @@ impl Watch {
             return None;
         }
         let noise = self.noise(&power, rate.as_ref());
-        let is_enough = noise.time.max(noise.energy) <= TARGET || length >= longest;
+        let worst = noise.time.max(noise.energy);
+        let is_enough = worst <= TARGET
+            || length >= longest && (worst <= COARSE || purpose == Purpose::Hold)
+            || length >= MOST_LONGER * longest;
         is_enough.then(|| {
             let window = Window {
                 purpose,
@@ -161,7 +165,8 @@ impl Watch {
         let of_power = BY_SLOPE * of_power.over(power.to - power.from);
         let of_rate = rate.map_or(0.0, |rate| {
             of_rate.see(rate);
-            BY_SLOPE * of_rate.over(rate.to - rate.from)
+            let by_steps = rate.by_steps.unwrap_or(0.0) / rate.rate;
+            (BY_SLOPE * of_rate.over(rate.to - rate.from)).hypot(by_steps)
         });
         Noise {
             time: of_rate,
@@ -187,3 +192,6 @@ impl Watch {
 const BY_SLOPE: f64 = 1.095;
 /// Good enough to tell settings apart.
 const TARGET: f64 = 0.005;
+/// Not good enough: a window goes on, up to so many times its length.
+const COARSE: f64 = 0.03;
+const MOST_LONGER: f64 = 5.0;

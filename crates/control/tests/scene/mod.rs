@@ -49,10 +49,14 @@ pub struct Scene {
     tuner: Tuner,
     pub places: Vec<(f64, f64)>,
     place: usize,
-    now: f64,
-    energy: f64,
+    pub now: f64,
+    pub energy: f64,
     pub items: f64,
     pub noise: f64,
+    /// Items are told in whole steps of so many.
+    pub step: f64,
+    /// And so often.
+    pub every: f64,
     pub seed: u64,
     pub stalled: bool,
     pub refused: Vec<usize>,
@@ -72,6 +76,8 @@ impl Scene {
             energy: 0.0,
             items: 0.0,
             noise: 0.01,
+            step: 0.0,
+            every: STEP,
             seed: 0,
             stalled: false,
             refused: Vec::new(),
@@ -104,8 +110,14 @@ impl Scene {
             self.tell(Event::Energy { at, total });
             if !self.stalled {
                 self.items += rate * STEP * vary("rate");
-                let total = self.items;
-                self.tell(Event::Progress { at, total });
+                let total = match self.step > 0.0 {
+                    true => (self.items / self.step).floor() * self.step,
+                    false => self.items,
+                };
+                let ticks = (self.every / STEP).round() as u64;
+                if ((self.now / STEP).round() as u64).is_multiple_of(ticks) {
+                    self.tell(Event::Progress { at, total });
+                }
             }
             self.tell(Event::Tick);
         }

@@ -51,14 +51,19 @@ pub struct RecordedCurve {
     pub records: Vec<Vec<Outcome>>,
 }
 
+/// What tells a curve from the others, in words.
+fn name(group: &[(String, String)]) -> String {
+    let values: Vec<&str> = group.iter().map(|(_, value)| value.as_str()).collect();
+    match values.is_empty() {
+        true => "of all rows".to_owned(),
+        false => values.join(" "),
+    }
+}
+
 impl RecordedCurve {
     /// In words.
     pub fn name(&self) -> String {
-        let values: Vec<&str> = self.group.iter().map(|(_, value)| value.as_str()).collect();
-        match values.is_empty() {
-            true => "of all rows".to_owned(),
-            false => values.join(" "),
-        }
+        name(&self.group)
     }
 
     /// The values of the knobs at a place.
@@ -270,11 +275,7 @@ fn new_curve(
             .rposition(|place| place.first() == Some(&value)),
     };
     let there: Vec<String> = places.iter().map(|place| place[0].to_string()).collect();
-    let name = group
-        .iter()
-        .map(|(_, value)| value.as_str())
-        .collect::<Vec<_>>();
-    let curve = name.join(" ");
+    let curve = name(&group);
     let Some(reference_place) = wanted else {
         return Err(ReplayError::Reference {
             curve,

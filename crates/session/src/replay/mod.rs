@@ -66,6 +66,8 @@ pub struct ReplayedCurve {
     pub choice: Option<Vec<(String, f64)>>,
     /// The best setting of the record; none where nothing keeps to the limits.
     pub optimum: Option<Vec<(String, f64)>>,
+    /// Whether all points have the same value.
+    pub all_equal: bool,
     /// Of the choice against the optimum, as a share of the optimum's value.
     pub regret: Option<f64>,
     /// Of what the optimum gains over the reference; unknown where it gains nothing.
@@ -93,10 +95,16 @@ impl Replay {
         all.max().unwrap_or(0)
     }
 
-    /// The share of curves with no more regret than this.
+    /// Curves with an optimum: something in them keeps to the limits.
+    pub fn judged(&self) -> usize {
+        let judged = |curve: &&ReplayedCurve| curve.optimum.is_some();
+        self.curves.iter().filter(judged).count()
+    }
+
+    /// The share of those curves with no more regret than this.
     pub fn within(&self, regret: f64) -> f64 {
         let good = |curve: &&ReplayedCurve| curve.regret.is_some_and(|own| own <= regret);
-        self.curves.iter().filter(good).count() as f64 / self.curves.len().max(1) as f64
+        self.curves.iter().filter(good).count() as f64 / self.judged().max(1) as f64
     }
 
     /// Of those curves that have one.
@@ -285,6 +293,7 @@ fn on_curve(
         done: stopping.done,
         choice: stopping.choice.map(|place| curve.setting(place)),
         optimum: truth.optimum.map(|place| curve.setting(place)),
+        all_equal: truth.all_equal(),
         regret: truth.regret(stopping.choice),
         gain_share,
         regrets: endless
@@ -379,6 +388,14 @@ impl Truth {
             objective: question.objective,
             optimum: best.map(|(index, _)| index),
             values,
+        })
+    }
+
+    fn all_equal(&self) -> bool {
+        let values: Option<Vec<f64>> = self.values.iter().copied().collect();
+        values.is_some_and(|values| {
+            let same = |value: &f64| (value - values[0]).abs() <= 1e-9 * values[0].abs();
+            values.len() > 1 && values.iter().all(same)
         })
     }
 

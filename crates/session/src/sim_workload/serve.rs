@@ -48,6 +48,8 @@ pub fn serve(
     let mut teller = Teller {
         out,
         begun: Instant::now(),
+        done: (Instant::now(), 0),
+        last: (Instant::now(), 0),
         told: 0,
         link: None,
         reported: 0,

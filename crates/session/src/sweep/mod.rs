@@ -15,7 +15,7 @@ use sweetspot_device::KnobDescriptor;
 use sweetspot_quantity::Seconds;
 use sweetspot_study::{
     Definition, EarlierStudy, EnergyOf, Outline, Plan, Point, RunRecord, Search, Status, Store,
-    Study, Subject, Task,
+    StoreError, Study, Subject, Task,
 };
 
 use crate::SessionError;
@@ -27,7 +27,18 @@ use simulated::Simulated;
 pub struct Sweep {
     /// What it is.
     pub outline: Outline,
+    /// What became of the studies that its search may learn from.
+    pub lessons: Lessons,
     stage: Stage,
+}
+
+/// Earlier studies that a search was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lessons {
+    /// Those that teach nothing here: the folder, and why.
+    pub unused: Vec<(String, String)>,
+    /// Those that cannot be read: the folder, and why.
+    pub damaged: Vec<(String, String)>,
 }
 
 /// Where runs are made.
@@ -145,6 +156,7 @@ impl Sweep {
         }
         Ok(Self {
             outline: outline.clone(),
+            lessons: Lessons::default(),
             stage: now.stage,
         })
     }
@@ -261,12 +273,13 @@ fn outline(
     subject: Subject,
     mut plan: Plan,
     fingerprint: Option<u64>,
-) -> Result<Outline, SessionError> {
+) -> Result<(Outline, Lessons), SessionError> {
     plan.until = definition.until();
     plan.order = definition.order.unwrap_or_default();
-    plan.search = search(definition, &subject, &plan)?;
+    let (search, lessons) = search(definition, &subject, &plan)?;
+    plan.search = search;
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Ok(Outline {
+    let outline = Outline {
         definition: definition.clone(),
         subject,
         plan,
@@ -278,7 +291,8 @@ fn outline(
             .into_owned(),
         merged: false,
         created_unix_s: since.ok().map(|since| since.as_secs_f64()),
-    })
+    };
+    Ok((outline, lessons))
 }
 
 /// What decides which configurations are run, where a strategy is asked for.
@@ -286,42 +300,73 @@ fn search(
     definition: &Definition,
     subject: &Subject,
     plan: &Plan,
-) -> Result<Option<Search>, SessionError> {
+) -> Result<(Option<Search>, Lessons), SessionError> {
     let Some(strategy) = &definition.strategy else {
-        return Ok(None);
+        return Ok((None, Lessons::default()));
     };
+    let (earlier, lessons) = earlier(definition, subject, plan);
     let search = Search {
         strategy: strategy.clone(),
         objective: definition.objective.clone().unwrap_or("edp".to_owned()),
         limits: definition.limit.clone().unwrap_or_default(),
         most: definition.evaluations,
-        earlier: earlier(definition, subject, plan),
+        earlier,
     };
     let checked = search.check(plan);
     checked.map_err(|error| SessionError::Definition(error.to_string()))?;
-    Ok(Some(search))
+    Ok((Some(search), lessons))
 }
 
 /// More earlier studies teach little more.
 const MOST_LESSONS: usize = 6;
 
-/// What studies of the same GPU over the same axes found, the newest first. A study that cannot be read
-/// teaches nothing.
-fn earlier(definition: &Definition, subject: &Subject, plan: &Plan) -> Vec<EarlierStudy> {
-    let folders = definition.prior.iter().flatten().map(std::path::Path::new);
-    let mut studies: Vec<(f64, EarlierStudy)> = folders
-        .filter_map(|folder| {
-            let store = Store::open(folder).ok()?;
-            let created = store.outline().ok()?.created_unix_s.unwrap_or(0.0);
-            let study = store.study(Some(subject.energy_of)).ok()?;
-            let same = study.device().name == subject.devices.first()?.name;
-            let lesson = EarlierStudy::of(&study, &plan.axes).filter(|_| same)?;
-            Some((created, lesson))
-        })
-        .collect();
+/// What studies of the same GPU over the same axes found, the newest first; the same study counts once.
+fn earlier(
+    definition: &Definition,
+    subject: &Subject,
+    plan: &Plan,
+) -> (Vec<EarlierStudy>, Lessons) {
+    let mut folders: Vec<&String> = definition.prior.iter().flatten().collect();
+    folders.sort();
+    folders.dedup();
+    let mut studies: Vec<(f64, EarlierStudy)> = Vec::new();
+    let mut lessons = Lessons::default();
+    for folder in folders {
+        let read = || {
+            let store = Store::open(std::path::Path::new(folder))?;
+            let created = store.outline()?.created_unix_s.unwrap_or(0.0);
+            Ok::<_, StoreError>((created, store.study(Some(subject.energy_of))?))
+        };
+        match read() {
+            Err(problem) => lessons.damaged.push((folder.clone(), problem.to_string())),
+            Ok((created, study)) => match lesson(&study, subject, plan) {
+                Ok(lesson) => studies.push((created, lesson)),
+                Err(why) => lessons.unused.push((folder.clone(), why)),
+            },
+        }
+    }
     studies.sort_by(|a, b| b.0.total_cmp(&a.0));
     let newest = studies.into_iter().map(|(_, study)| study);
-    newest.take(MOST_LESSONS).collect()
+    (newest.take(MOST_LESSONS).collect(), lessons)
+}
+
+/// What a study teaches about a plan, or why nothing.
+fn lesson(study: &Study, subject: &Subject, plan: &Plan) -> Result<EarlierStudy, String> {
+    let (own, name) = (study.device(), subject.devices.first());
+    if name.is_none_or(|device| device.name != own.name) {
+        return Err(format!("it is of another GPU, {}", own.name));
+    }
+    if study.plan.axes != plan.axes {
+        let axes: Vec<String> = study
+            .plan
+            .axes
+            .iter()
+            .map(|axis| axis.name().to_owned())
+            .collect();
+        return Err(format!("it varies something else: {}", axes.join(", ")));
+    }
+    let lesson = EarlierStudy::of(study, &plan.axes);
+    lesson.ok_or_else(|| "fewer than two of its configurations have time and energy".to_owned())
 }
 
 /// `quadro_rtx_6000:8`, as the user would write it.

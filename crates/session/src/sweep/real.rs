@@ -105,8 +105,10 @@ impl Real {
                 ..WorkloadInfo::default()
             },
         };
+        let (outline, lessons) = outline(definition, subject, plan, None)?;
         Ok(Sweep {
-            outline: outline(definition, subject, plan, None)?,
+            outline,
+            lessons,
             stage: Stage::Real(Box::new(real)),
         })
     }

@@ -106,8 +106,10 @@ impl Simulated {
             device_name: device_name(&names),
             workload,
         };
+        let (outline, lessons) = outline(definition, subject, plan, Some(fingerprint))?;
         Ok(Sweep {
-            outline: outline(definition, subject, plan, Some(fingerprint))?,
+            outline,
+            lessons,
             stage: Stage::Simulated(simulated),
         })
     }

@@ -25,6 +25,9 @@ pub struct Choice {
     pub settings: Settings,
     /// By how much its objective was better than the reference's, as a fraction.
     pub gain: f64,
+    /// By how much it was expected to be worse than the true best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_regret: Option<f64>,
     /// Of the whole job.
     pub time_s: f64,
 }

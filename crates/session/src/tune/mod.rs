@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
-use sweetspot_control::tune::{Remembered, Terms, Tuned};
+use sweetspot_control::tune::{GaveUp, Remembered, Terms, Tuned, cannot_answer};
 use sweetspot_decide::Question;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
@@ -141,14 +141,18 @@ pub struct TunedJob {
 impl TunedJob {
     /// What is held at the end, where something was chosen.
     pub fn choice(&self) -> Option<usize> {
-        self.tuned.loads.last()?.choice
+        let last = self.tuned.last_choice().or(self.tuned.loads.last());
+        last?.choice
     }
 
     /// Whether no setting kept within the limits.
     pub fn is_outside_limits(&self) -> bool {
-        use sweetspot_control::tune::Notice;
-        let mut notices = self.tuned.notices.iter();
-        notices.any(|(_, notice)| *notice == Notice::OutsideLimits)
+        self.tuned.loads.iter().any(|load| load.outside_limits)
+    }
+
+    /// Whether a setting was found and held to the end of the job, the reference where nothing is better.
+    pub fn is_settled(&self) -> bool {
+        self.tuned.gave_up.is_none() && !self.tuned.ended_early && !self.is_outside_limits()
     }
 }
 
@@ -172,6 +176,7 @@ pub fn tune(
     guard: GuardProgram<'_>,
     follow: &mut dyn FollowTuning,
 ) -> Result<TunedJob, SessionError> {
+    check(&request.question)?;
     real::tune(request, command, store, guard, follow)
 }
 
@@ -182,7 +187,16 @@ pub fn tune_simulated(
     store: Option<&ChoiceStore>,
     follow: &mut dyn FollowTuning,
 ) -> Result<TunedJob, SessionError> {
+    check(&request.question)?;
     simulated::tune(request, job, store, follow)
+}
+
+/// Whether windows of a running job can answer a question.
+fn check(question: &Question) -> Result<(), SessionError> {
+    match cannot_answer(question) {
+        Some((flag, problem)) => Err(SessionError::Question { flag, problem }),
+        None => Ok(()),
+    }
 }
 
 /// From a change of the setting to readings of the new one alone: clocks settle in 0.2 s, sensors are 0.1 s
@@ -220,6 +234,7 @@ fn terms(
             Some(Remembered {
                 place: places.find(&choice.settings)?,
                 gain: choice.gain,
+                expected_regret: choice.expected_regret,
             })
         }),
         lowest_cap: places.lowest_cap.map(|cap| cap * count as f64),
@@ -265,7 +280,7 @@ fn recall(
     }
 }
 
-/// Keeps what a job's last load chose, if it was sure of it.
+/// Keeps what a job's last load chose, if it was sure of it; somebody else's cap later does not change that.
 fn remember(
     store: Option<&ChoiceStore>,
     print: &Fingerprint,
@@ -273,15 +288,18 @@ fn remember(
     follow: &mut dyn FollowTuning,
 ) {
     let Some(store) = store else { return };
-    if job.tuned.ended_early || job.tuned.gave_up.is_some() {
+    if !matches!(job.tuned.gave_up, None | Some(GaveUp::Changed(_))) {
         return;
     }
-    let last = job.tuned.loads.last();
-    let chosen = last.and_then(|load| Some((load.choice?, load.gain?)));
-    let Some((place, gain)) = chosen else { return };
+    let last = job.tuned.last_choice().filter(|load| !load.outside_limits);
+    let chosen = last.and_then(|load| Some((load.choice?, load.gain?, load.expected_regret)));
+    let Some((place, gain, expected_regret)) = chosen else {
+        return;
+    };
     let choice = Choice {
         settings: job.settings[place],
         gain,
+        expected_regret,
         time_s: job.time.get(),
     };
     if let Err(problem) = store.remember(print, &choice) {

@@ -21,7 +21,7 @@ use super::{
     terms,
 };
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select};
+use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
 use crate::lease::{GRACE, GuardProgram, Lease};
 use crate::measure::{Attention, Machine, MeasureRequest, Said, Starter, Surroundings, Tail};
 
@@ -157,6 +157,11 @@ impl Pump<'_, '_> {
         let request = MeasureRequest {
             progress: self.command.progress.clone(),
             keep_stdout: self.command.keep_stdout,
+            // The command is to work on those GPUs that are tuned.
+            environment: match self.command.device {
+                Some(_) => visible(self.gpus).to_vec(),
+                None => Vec::new(),
+            },
             ..MeasureRequest::of(self.command.command.clone())
         };
         let mut nobody = ();
@@ -273,6 +278,8 @@ impl Pump<'_, '_> {
         }
         match self.bring_to(place) {
             Ok(()) => Some(Event::Applied(place)),
+            // Between the look above and the answer a signal may have come.
+            Err(GuardError::Refused(_)) if self.lease.interrupted().is_some() => None,
             Err(GuardError::Refused(why)) => Some(Event::Refused { place, why }),
             Err(error) => {
                 self.failure = Some(error);

@@ -93,7 +93,13 @@ impl Store {
     /// Opens a study to go on with it; nobody else may be at it.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
         let mut store = Self::take(folder)?;
-        tidy(&folder.join(SAMPLES));
+        let samples = folder.join(SAMPLES);
+        tidy(&samples);
+        // A copy of a study may have been made without them.
+        std::fs::create_dir_all(&samples).map_err(|problem| StoreError::Folder {
+            folder: samples.clone(),
+            problem,
+        })?;
         if !folder.join(PLAN).exists() {
             tasks::write_plan_file(folder, &store.outline()?)?;
         }

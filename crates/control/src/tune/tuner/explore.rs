@@ -6,11 +6,13 @@ use sweetspot_quantity::{Ratio, Seconds};
 use super::super::load::Sum;
 use super::super::notice::{Cut, GaveUp, Notice};
 use super::super::window::{Purpose, Window};
-use super::super::{Action, JobLength, Remembered, Tuning};
-use super::{MOST_MOVES, Stage, Task, Tuner, UNSTEADY};
+use super::super::{Action, JobLength, Remembered, Tuning, progress_is_for};
+use super::{MOST_MOVES, RECOVERY, Stage, Task, Tuner, UNSTEADY};
 
 /// The reference window: everything is compared with it.
 const REFERENCE: (f64, f64) = (5.0, 7.0);
+/// So many times that is a load that is noisy indeed.
+const MUCH_LONGER: f64 = 1.5;
 /// The reference again.
 pub(super) const RECHECK: (f64, f64) = (4.0, 6.0);
 /// Windows of settings that are tried: at least, at most.
@@ -38,7 +40,13 @@ impl Tuner {
         if nothing_heard {
             if now > FIRST_PROGRESS && !self.said_no_progress {
                 self.said_no_progress = true;
-                self.say(now, Notice::NoProgress(Seconds::new(now)));
+                self.say(
+                    now,
+                    Notice::NoProgress {
+                        waited: Seconds::new(now),
+                        is_for: progress_is_for(&self.terms.question).unwrap_or_default(),
+                    },
+                );
             }
             return;
         }
@@ -54,7 +62,7 @@ impl Tuner {
         self.load.steady_since.get_or_insert(from);
         let begun = self.changed_at.take().unwrap_or(from);
         self.load.due = (begun + FOUND_WITHIN).max(from + LEAST);
-        self.accounted = self.watch.sum_at(from);
+        self.account(from);
         self.stage = Stage::Measuring {
             place: self.reference(),
             task: Task::Reference,
@@ -79,28 +87,44 @@ impl Tuner {
             Task::Reference => {
                 self.load.reference = Some(window.clone());
                 self.window_took = 0.0;
+                // Noise that takes longer windows takes more time in all.
+                let longer = window.time().get() / REFERENCE.1;
+                if longer > MUCH_LONGER {
+                    self.load.due += FOUND_WITHIN * (longer - 1.0);
+                }
             }
             Task::Check if is_reference => self.load.warm = Some(window.clone()),
             Task::Recheck => {
+                self.load.see_reference(&window);
                 self.load.warm = Some(window);
                 self.load.rechecked = true;
-                let choice = self.load.choice.unwrap_or(place);
-                return self.set(now, choice, Task::Hold);
+                return self.after_recheck(now, place);
             }
             _ => {}
         }
         self.load.tell(&self.terms, &window);
-        if task == Task::Reference
-            && let Some(why) = self.why_not(now, &window)
+        if task == Task::Reference {
+            if let Some(why) = self.why_not(now, &window) {
+                return self.give_up(now, why);
+            }
+            if let Some(place) = self.place_to_probe(&window) {
+                return self.set(now, place, Task::Probe);
+            }
+        }
+        if task == Task::Probe
+            && !self.load.differs(&self.terms, place)
+            && let Some((reference, lowest)) =
+                self.load.reference.as_ref().zip(self.terms.lowest_cap)
         {
-            return self.give_up(now, why);
+            let power = reference.power;
+            return self.give_up(now, GaveUp::CapDoesNotBind { power, lowest });
         }
         if let Some(remembered) = self.load.remembered
             && task == Task::Try
         {
             self.load.remembered = None;
             if self.is_as_remembered(now, remembered, &window) {
-                self.load.choose(place, None);
+                self.load.choose(place, remembered.expected_regret);
                 // A strategy that has seen so little knows nothing better.
                 self.load.moves = MOST_MOVES;
                 return self.set(now, place, Task::Hold);
@@ -134,15 +158,6 @@ impl Tuner {
 
     /// Why exploring is not worth its while, now that the reference is known.
     fn why_not(&self, now: f64, reference: &Window) -> Option<GaveUp> {
-        let lowest = self.terms.lowest_cap;
-        if let Some(lowest) = lowest
-            && reference.power <= lowest
-        {
-            return Some(GaveUp::CapDoesNotBind {
-                power: reference.power,
-                lowest,
-            });
-        }
         let noise = reference.noise.time.max(reference.noise.energy);
         if noise > TOO_NOISY {
             return Some(GaveUp::TooNoisy(Ratio::new(noise)));
@@ -152,6 +167,20 @@ impl Tuner {
         let left = job.get() - now;
         let is_short = cost > self.terms.budget.get() * job.get() || left < LEAST / 2.0;
         is_short.then_some(GaveUp::TooShort { time: job })
+    }
+
+    /// The place of the lowest cap, where the job draws less on average: only a look tells whether it binds.
+    fn place_to_probe(&self, reference: &Window) -> Option<usize> {
+        let is_below = reference.power <= self.terms.lowest_cap?;
+        self.lowest_place().filter(|_| is_below)
+    }
+
+    /// The place with the lowest of every knob, where that is not the reference.
+    fn lowest_place(&self) -> Option<usize> {
+        let places = self.terms.space.places();
+        let sum = |place: usize| places[place].iter().sum::<f64>();
+        let lowest = (0..places.len()).min_by(|a, b| sum(*a).total_cmp(&sum(*b)));
+        lowest.filter(|place| *place != self.reference())
     }
 
     /// How long the job takes at the reference, where that can be told.
@@ -172,7 +201,8 @@ impl Tuner {
         let gain = self.load.gain(&self.terms, window);
         let noise = 2.0 * (window.noise.time + window.noise.energy);
         let is = gain.is_some_and(|gain| {
-            gain > self.load.nothing() && gain >= before.gain - AS_REMEMBERED.max(noise)
+            gain > self.load.least_gain(&self.terms, before.place)
+                && gain >= before.gain - AS_REMEMBERED.max(noise)
         }) && self.load.keeps_limits(&self.terms, before.place);
         self.say(
             now,
@@ -225,8 +255,9 @@ impl Tuner {
         let doubts = self.load.doubts_reference(&self.terms);
         let wanted = asked.or(check);
         // The last window is the reference's, where that matters.
+        let for_reference = if doubts { RECOVERY } else { 0.0 };
         if let Some(place) = wanted
-            && self.has_time_for(now, if doubts { 2.0 } else { 1.0 })
+            && self.has_time_for(now + for_reference, if doubts { 2.0 } else { 1.0 })
         {
             let task = if asked.is_some() {
                 Task::Try
@@ -235,7 +266,7 @@ impl Tuner {
             };
             return self.set(now, place, task);
         }
-        if doubts && self.has_time_for(now, 1.0) {
+        if doubts && self.has_time_for(now + RECOVERY, 1.0) {
             return self.set(now, self.reference(), Task::Check);
         }
         if wanted.is_some() {
@@ -244,26 +275,50 @@ impl Tuner {
         self.conclude(now);
     }
 
-    /// Takes the strategy's answer, if it is better than the reference.
+    /// Takes the strategy's answer, if it keeps within the limits and is better than the reference.
     pub(super) fn conclude(&mut self, now: f64) {
-        let reference = self.reference();
-        let (place, regret) = match self.load.strategy().answer() {
-            Some(answer) => (answer.place, answer.expected_regret),
-            None => {
-                if !self.terms.question.limits.is_empty() {
-                    self.say(now, Notice::OutsideLimits);
-                }
-                (reference, None)
-            }
-        };
-        let gain = self.load.gain_near(&self.terms, place);
-        let is_worth_it =
-            gain.is_none_or(|gain| gain > self.load.nothing()) && place < self.terms.labels.len();
-        let place = match is_worth_it {
-            true => place,
-            false => reference,
-        };
-        self.load.choose(place, regret);
+        let answer = self.load.strategy().answer();
+        let answer = answer.filter(|answer| answer.place < self.terms.labels.len());
+        let verdict = self
+            .load
+            .verdict(&self.terms, answer.map(|answer| answer.place));
+        if verdict.is_none()
+            && let Some(lowest) = self.lowest_place()
+            && !self.load.is_tried(lowest)
+        {
+            return self.set(now, lowest, Task::Check);
+        }
+        self.take(
+            now,
+            verdict,
+            answer.and_then(|answer| answer.expected_regret),
+        );
+    }
+
+    /// Holds what was decided on: the reference where nothing keeps within the limits.
+    pub(super) fn take(&mut self, now: f64, verdict: Option<usize>, regret: Option<f64>) {
+        if verdict.is_none() && !self.load.outside_limits {
+            self.say(now, Notice::OutsideLimits);
+        }
+        self.load.outside_limits = verdict.is_none();
+        let place = verdict.unwrap_or(self.reference());
+        self.load
+            .choose(place, regret.filter(|_| verdict.is_some()));
         self.set(now, place, Task::Hold);
+    }
+
+    /// Goes on with the choice, unless it is no better than the reference on a warm chip.
+    fn after_recheck(&mut self, now: f64, reference: usize) {
+        let choice = self.load.choice.unwrap_or(reference);
+        let gain = self.load.gain_at(&self.terms, choice);
+        let least = self.load.least_gain(&self.terms, choice);
+        let is_better = gain.is_none_or(|gain| gain > least)
+            && (choice == reference || self.load.differs(&self.terms, choice));
+        if is_better || !self.load.keeps_limits(&self.terms, reference) {
+            return self.set(now, choice, Task::Hold);
+        }
+        self.load.is_told = false;
+        self.load.moves = MOST_MOVES;
+        self.take(now, Some(reference), self.load.expected_regret());
     }
 }

@@ -2,12 +2,13 @@
 
 use sweetspot_quantity::{Ratio, Seconds};
 
+use super::super::change::changed_at;
 use super::super::load::Load;
 use super::super::notice::Notice;
 use super::super::window::{Purpose, Window};
 use super::super::{Action, Remembered, Tuning};
 use super::explore::{RECHECK, USUAL_JOB};
-use super::{Holding, MOST_MOVES, Stage, Task, Tuner};
+use super::{Holding, MOST_MOVES, RECOVERY, Stage, Task, Tuner};
 
 /// What exploring and the reference of the warm chip may draw beyond the choice, of the job's energy.
 const MOST_WITH_RECHECK: f64 = 0.027;
@@ -40,7 +41,7 @@ impl Tuner {
                     return;
                 }
                 self.load.is_told = true;
-                let nothing_better = place == self.reference();
+                let nothing_better = place == self.reference() && !self.load.outside_limits;
                 let label = self.label(place);
                 self.say(
                     now,
@@ -60,17 +61,18 @@ impl Tuner {
         let of_rate = rate.zip(usual.1).map(|(now, usual)| off(now, usual));
         let is_off = of_power.abs() > CHANGED.max(4.0 * window.noise.energy)
             || of_rate.is_some_and(|off| off.abs() > CHANGED.max(4.0 * window.noise.time));
-        next.off = if is_off { holding.off + 1 } else { 0 };
-        if next.off >= WINDOWS_OFF {
+        match is_off {
+            true => next.off.push(window.clone()),
+            false => next.off.clear(),
+        }
+        if next.off.len() >= WINDOWS_OFF {
             let notice = Notice::LoadChanged {
                 rate: of_rate.map(Ratio::new),
                 power: Ratio::new(of_power),
             };
-            self.changed_at = Some(holding.off_since);
-            return self.again(now, notice, None);
-        }
-        if holding.off == 0 {
-            next.off_since = holding.from;
+            let since = changed_at(usual, &next.off[0], &window);
+            self.changed_at = Some(since);
+            return self.again(now, since, notice, None);
         }
         if !is_off {
             self.load.hold(&window);
@@ -83,8 +85,12 @@ impl Tuner {
         let every = self.terms.retune_every.map(Seconds::get);
         if every.is_some_and(|every| now - holding.since >= every) {
             let gain = self.load.gain_at(&self.terms, place);
-            let remembered = gain.map(|gain| Remembered { place, gain });
-            return self.again(now, Notice::TimeToLookAgain, remembered);
+            let remembered = gain.map(|gain| Remembered {
+                place,
+                gain,
+                expected_regret: self.load.expected_regret(),
+            });
+            return self.again(now, now, Notice::TimeToLookAgain, remembered);
         }
         if !self.load.rechecked && place != self.reference() && self.is_time_to_recheck(now) {
             self.set(now, self.reference(), Task::Recheck);
@@ -102,7 +108,7 @@ impl Tuner {
     fn has_energy_to_recheck(&self, now: f64) -> bool {
         let job = self.job_time(now).map_or(USUAL_JOB, Seconds::get).max(now);
         let spent = self.load.cost_beyond_best(&self.terms, job);
-        let more = self.load.cost_at_reference(RECHECK.1 + 1.0, job);
+        let more = self.load.cost_at_reference(RECHECK.1 + 1.0 + RECOVERY, job);
         spent
             .zip(more)
             .is_none_or(|(spent, more)| spent + more <= MOST_WITH_RECHECK)
@@ -114,36 +120,35 @@ impl Tuner {
             return false;
         }
         self.load.tell(&self.terms, window);
-        let gain = self.load.gain_near(&self.terms, place);
-        let keeps = self.load.keeps_limits(&self.terms, place);
         let answer = self.load.strategy().answer();
-        let better = match answer {
-            _ if gain.is_some_and(|gain| gain <= self.load.nothing()) => self.reference(),
-            Some(answer) if answer.place < self.terms.labels.len() => answer.place,
-            None if !keeps => self.reference(),
-            _ => place,
-        };
-        if let Some(answer) = answer.filter(|answer| answer.place == place) {
-            self.load.choose(place, answer.expected_regret);
-        }
-        if better == place {
+        let answer = answer.filter(|answer| answer.place < self.terms.labels.len());
+        let wanted = answer.map_or(place, |answer| answer.place);
+        let verdict = self.load.verdict(&self.terms, Some(wanted));
+        let regret = answer.and_then(|answer| answer.expected_regret);
+        if verdict == Some(place) {
+            self.load.choose(place, regret);
             return false;
         }
         self.load.moves += 1;
-        self.load
-            .choose(better, answer.and_then(|answer| answer.expected_regret));
-        self.set(now, better, Task::Hold);
+        self.take(now, verdict, regret);
         true
     }
 
-    /// Begins again, at the reference.
-    pub(super) fn again(&mut self, now: f64, notice: Notice, remembered: Option<Remembered>) {
+    /// Begins again, at the reference, with a load that has been there since a time.
+    pub(super) fn again(
+        &mut self,
+        now: f64,
+        since: f64,
+        notice: Notice,
+        remembered: Option<Remembered>,
+    ) {
+        let is_again = notice == Notice::TimeToLookAgain;
         self.say(now, notice);
-        self.account(now);
         let phase = self.load.phase.clone();
-        let load = Load::new(&self.terms, phase, remembered, false);
+        let mut load = Load::new(&self.terms, phase, remembered, false);
+        load.is_again = is_again;
         self.watch.forget_noise();
-        let before = std::mem::replace(&mut self.load, load);
+        let before = self.change_load(now, since, load);
         self.past.push(before.tuned(&self.terms));
         self.set(now, self.reference(), Task::Reference);
     }

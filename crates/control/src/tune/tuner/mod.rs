@@ -37,7 +37,7 @@ pub struct Tuner {
     said_no_progress: bool,
     windows: Vec<Window>,
     notices: Vec<(Seconds, Notice)>,
-    gave_up: Option<GaveUp>,
+    gave_up: Option<(Seconds, GaveUp)>,
     ended: bool,
     actions: Vec<Action>,
 }
@@ -65,6 +65,8 @@ enum Stage {
 enum Task {
     /// The reference, for the first time.
     Reference,
+    /// The lowest cap, where the mean draw is below it: peaks may reach it all the same.
+    Probe,
     /// A setting that the strategy or an earlier run wants tried.
     Try,
     /// A neighbour of the answer, or the reference again, before the answer is taken.
@@ -80,7 +82,7 @@ impl Task {
         match self {
             Self::Reference | Self::Recheck => Purpose::Reference,
             Self::Check if is_reference => Purpose::Reference,
-            Self::Try | Self::Check => Purpose::Explore,
+            Self::Probe | Self::Try | Self::Check => Purpose::Explore,
             Self::Hold => Purpose::Hold,
         }
     }
@@ -91,12 +93,15 @@ struct Holding {
     since: f64,
     from: f64,
     usual: Option<(f64, Option<f64>)>,
-    off: usize,
-    off_since: f64,
+    /// The windows that were off, one after the other, until now.
+    off: Vec<Window>,
 }
 
 /// Readings are looked at no more often.
 const LOOK: f64 = 0.05;
+/// A clock falls at once and rises slowly, by a time constant of up to half a second: what everything is
+/// compared with waits for it.
+const RECOVERY: f64 = 2.0;
 /// A load that is not steady by then is taken as it is.
 const UNSTEADY: f64 = 60.0;
 /// Progress that is not heard of for so long has stalled; so many times the usual gap, where that is more.
@@ -170,20 +175,23 @@ impl Tuner {
 
     /// What it came to.
     pub fn finish(mut self) -> Tuned {
-        let ended_early = self.gave_up.is_none() && self.load.choice.is_none();
         let mut loads = std::mem::take(&mut self.past);
         loads.extend(self.others.iter().map(|load| load.tuned(&self.terms)));
         loads.push(self.load.tuned(&self.terms));
         let whole = Claim::of_all(&loads);
-        Tuned {
+        let gave_up_at = self.gave_up.as_ref().map(|(at, _)| *at);
+        let mut tuned = Tuned {
             whole: whole.map(|(claim, _)| claim),
             energy_saved: whole.map(|(_, saved)| saved),
             loads,
             windows: self.windows,
             notices: self.notices,
-            gave_up: self.gave_up,
-            ended_early,
-        }
+            gave_up: self.gave_up.map(|(_, why)| why),
+            gave_up_at,
+            ended_early: false,
+        };
+        tuned.ended_early = tuned.gave_up.is_none() && tuned.last_choice().is_none();
+        tuned
     }
 
     fn reference(&self) -> usize {
@@ -202,14 +210,16 @@ impl Tuner {
     /// Adds what was spent since the last time to what the present stage spends on.
     fn account(&mut self, now: f64) {
         let on = match &self.stage {
-            Stage::Waiting { .. } | Stage::New => None,
-            Stage::Setting(_, Task::Reference) => Some(Spent::Reference),
+            Stage::New => None,
+            Stage::Waiting { .. } | Stage::Setting(_, Task::Reference) => Some(Spent::Waiting),
             Stage::Measuring {
                 task: Task::Reference,
                 ..
             } => Some(Spent::Reference),
             Stage::Setting(..) | Stage::Measuring { .. } => Some(Spent::Exploring),
             Stage::Holding(_) => Some(Spent::Holding),
+            // What somebody else's setting comes to is not ours to claim.
+            Stage::Resting if matches!(self.gave_up, Some((_, GaveUp::Changed(_)))) => None,
             Stage::Resting => Some(Spent::Reference),
             Stage::Stalled(_) => None,
         };
@@ -218,6 +228,19 @@ impl Tuner {
             self.load.spend(on, &reached.less(&before));
         }
         self.accounted = reached;
+    }
+
+    /// Goes over to another load, which has been there since a time that has passed: what was spent since is
+    /// its own, and would have cost what its own reference says.
+    fn change_load(&mut self, now: f64, since: f64, other: Load) -> Load {
+        self.account(since.min(now));
+        let before = std::mem::replace(&mut self.load, other);
+        let reached = self.watch.sum_at(now);
+        if let (Some(from), Some(reached)) = (self.accounted, reached) {
+            self.load.spend(Spent::Holding, &reached.less(&from));
+        }
+        self.accounted = reached;
+        before
     }
 
     fn enter(&mut self, now: f64, stage: Stage) {
@@ -242,9 +265,11 @@ impl Tuner {
 
     fn applied(&mut self, now: f64, place: usize) {
         self.asked = self.asked.filter(|asked| *asked != place);
-        self.place = Some(place);
+        let before = self.place.replace(place);
+        let rises = place == self.reference() && before.is_some_and(|before| before != place);
+        let recovery = if rises { RECOVERY } else { 0.0 };
         if matches!(self.stage, Stage::Setting(asked, _) if asked == place) {
-            self.set_already(now, place, now + self.terms.settle.get());
+            self.set_already(now, place, now + self.terms.settle.get() + recovery);
         }
     }
 
@@ -254,15 +279,16 @@ impl Tuner {
         };
         let next = match task {
             Task::Reference => Stage::Waiting { since: from },
-            Task::Try | Task::Check | Task::Recheck => Stage::Measuring { place, task, from },
+            Task::Probe | Task::Try | Task::Check | Task::Recheck => {
+                Stage::Measuring { place, task, from }
+            }
             Task::Hold => {
                 self.load.found_at.get_or_insert(now);
                 Stage::Holding(Holding {
                     since: now,
                     from,
                     usual: None,
-                    off: 0,
-                    off_since: from,
+                    off: Vec::new(),
                 })
             }
         };
@@ -305,8 +331,8 @@ impl Tuner {
         }
         self.say(now, Notice::GaveUp(why.clone()));
         let is_ours = !matches!(why, GaveUp::Changed(_));
-        self.gave_up = Some(why);
         self.enter(now, Stage::Resting);
+        self.gave_up = Some((Seconds::new(now), why));
         if is_ours {
             self.load.choose(self.reference(), None);
             if self.place != Some(self.reference()) || self.asked.is_some() {
@@ -317,13 +343,15 @@ impl Tuner {
     }
 
     fn progress(&mut self, now: f64, at: f64, total: f64) {
-        let stalled = self.watch.last_report().unwrap_or(now);
+        let before = self.watch.last_report();
+        let stalled = before.unwrap_or(now);
         if let Some(from) = self.watch.did(at, total) {
             self.say(now, Notice::WentBack { from, to: total });
             self.accounted = None;
             self.restart_window(now);
         }
-        if let Stage::Stalled(before) = &self.stage {
+        let goes_on = self.watch.last_report() != before;
+        if goes_on && let Stage::Stalled(before) = &self.stage {
             let before = (**before).clone();
             self.load.due += now - stalled;
             self.say(now, Notice::GoesOn);
@@ -389,14 +417,14 @@ impl Tuner {
             self.load.phase = phase;
             return false;
         }
+        let since = *since;
         self.say(now, Notice::OtherPhase(phase.clone()));
-        self.account(now);
         let known = self.others.iter().position(|load| load.phase == phase);
         let other = match known {
             Some(place) => self.others.remove(place),
             None => Load::new(&self.terms, phase, None, false),
         };
-        let before = std::mem::replace(&mut self.load, other);
+        let before = self.change_load(now, since, other);
         self.others.push(before);
         match (self.load.choice, self.load.reference.is_some()) {
             (Some(choice), _) => self.set(now, choice, Task::Hold),

@@ -1,0 +1,104 @@
+//! What can be asked of a job that runs: windows of some seconds know rates, not totals.
+
+use sweetspot_decide::{Basis, Limit, Objective, Outcome, Question, Value};
+use sweetspot_quantity::{Joules, Seconds};
+
+/// What of a question needs to know what a job has done, in words; nothing where power alone answers it.
+pub fn progress_is_for(question: &Question) -> Option<String> {
+    if question.objective != Objective::Power {
+        return Some(format!("the objective {}", question.objective));
+    }
+    let by_power = |limit: &&Limit| matches!(limit.value(), Value::AveragePower | Value::Gpus);
+    let limit = question.limits.iter().find(|limit| !by_power(limit))?;
+    Some(format!("the limit {limit}"))
+}
+
+/// Whether a question cannot be answered by power alone.
+pub fn needs_progress(question: &Question) -> bool {
+    progress_is_for(question).is_some()
+}
+
+/// Why a question cannot be answered while a job runs, where so: the flag and the reason.
+pub fn cannot_answer(question: &Question) -> Option<(String, String)> {
+    let outcome = Outcome {
+        items: Some(1.0),
+        ..Outcome::new(Seconds::new(1.0), Joules::new(1.0))
+    };
+    let basis = Basis {
+        reference: Some(&outcome),
+        tariff: &question.tariff,
+    };
+    if let Err(reason) = question.objective.value(&outcome, basis) {
+        let flag = format!("--objective {}", question.objective);
+        return Some((flag, reason.to_string()));
+    }
+    question.limits.iter().find_map(|limit| {
+        let reason = match limit.value() {
+            Value::Reported(name) => format!(
+                "{name} is not measured while a job is tuned; a study can be held to it (`sweetspot sweep`)"
+            ),
+            Value::Items => "a job does its items at every setting".to_owned(),
+            value @ (Value::Time | Value::Energy | Value::DeviceTime) if !limit.is_relative() => {
+                format!(
+                    "tuning sees windows of some seconds and not the whole {value} of the job: write it as a percentage of the reference, such as {value}<=+5%"
+                )
+            }
+            _ => return None,
+        };
+        Some((format!("--limit {limit}"), reason))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sweetspot_decide::{Price, Tariff};
+
+    use super::*;
+
+    fn question(objective: &str, limits: &[&str]) -> Question {
+        Question {
+            objective: objective.parse().unwrap(),
+            limits: limits.iter().map(|limit| limit.parse().unwrap()).collect(),
+            tariff: Tariff::NONE,
+        }
+    }
+
+    #[test]
+    fn what_windows_cannot_judge_is_named() {
+        for limit in ["accuracy>=0.7", "time<=100s", "energy<=1J", "items>=5"] {
+            let (flag, _) = cannot_answer(&question("energy", &[limit])).unwrap();
+            assert!(flag.starts_with("--limit "), "{flag}");
+        }
+        for limit in [
+            "time<=+5%",
+            "energy<=-10%",
+            "average_power<=200W",
+            "items_per_s>=300",
+        ] {
+            assert_eq!(cannot_answer(&question("energy", &[limit])), None);
+        }
+        let (flag, why) = cannot_answer(&question("cost", &[])).unwrap();
+        assert_eq!(flag, "--objective cost");
+        assert!(!why.is_empty());
+        let priced = Question {
+            tariff: Tariff {
+                price: Some(Price::new(0.3, 0.0, "EUR".to_owned()).unwrap()),
+                carbon: None,
+            },
+            ..question("cost", &[])
+        };
+        assert_eq!(cannot_answer(&priced), None);
+    }
+
+    #[test]
+    fn progress_is_needed_by_something() {
+        assert_eq!(
+            progress_is_for(&question("power", &["average_power<=200W"])),
+            None
+        );
+        let by =
+            |objective, limits: &[&str]| progress_is_for(&question(objective, limits)).unwrap();
+        assert_eq!(by("power", &["time<=+5%"]), "the limit time<=+5%");
+        assert_eq!(by("edp", &["time<=+5%"]), "the objective edp");
+    }
+}
