@@ -103,6 +103,54 @@ fn guided_needs_few_evaluations_and_is_right() {
     assert!(good * 100 >= all * 97, "{good} of {all} within 1 %");
 }
 
+/// A GPU whose voltage falls to 58 % (an H200's does): below the knee a cap costs time steeply, and the least
+/// energy lies in a sharp bend.
+#[test]
+fn a_sharp_bend_is_not_missed() {
+    let caps = caps(200, 700, 5);
+    let voltage = |clock: f64| 0.58 + 0.42 / 0.4 * (clock - 0.6_f64).max(0.0);
+    let (mut good, mut all, mut claimed, mut lost) = (0, 0, 0.0, 0.0);
+    for (full, bound) in [(460.0, 0.8), (490.0, 0.9), (600.0, 0.95), (640.0, 0.9)] {
+        let truth = |cap: f64| {
+            let still = 165.0;
+            let power = |clock: f64| still + (full - still) * clock * voltage(clock).powi(2);
+            let mut clock = 1.0;
+            while power(clock) > cap {
+                clock -= 0.001;
+            }
+            let time = 100.0 * (1.0 - bound + bound / clock);
+            (time, time * power(clock))
+        };
+        let least = caps
+            .iter()
+            .map(|cap| truth(*cap).1)
+            .fold(f64::INFINITY, f64::min);
+        for seed in 0..5 {
+            let space = Space::along(Knob::PowerCap, &caps).unwrap();
+            let terms = Terms {
+                seed,
+                ..Terms::default()
+            };
+            let question = Objective::Energy.into();
+            let mut strategy = StrategyName::Guided.start(space, &question, terms);
+            to_the_end(&mut *strategy, |place, count| {
+                let draw = Seed::new(seed).number(full as u64).number(count as u64);
+                let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
+                let (time, energy) = truth(caps[place]);
+                Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
+            });
+            let answer = strategy.answer().unwrap();
+            let regret = truth(caps[answer.place]).1 / least - 1.0;
+            all += 1;
+            good += usize::from(regret <= 0.01);
+            lost += regret;
+            claimed += answer.expected_regret.unwrap();
+        }
+    }
+    assert!(good * 10 >= all * 8, "{good} of {all} within 1 %");
+    assert!(lost <= 4.0 * claimed, "claimed {claimed}, lost {lost}");
+}
+
 #[test]
 fn a_clock_and_both_knobs_together_are_searched() {
     let clocks: Vec<f64> = (50..=150).map(|step| 10.0 * f64::from(step)).collect();

@@ -20,6 +20,10 @@ const KEPT_TIMES_MEASURED: usize = 8000;
 const WORSE: f64 = 60.0;
 /// Those that can come back when more is measured.
 const ALIVE: usize = 3000;
+/// So many of the best are divided after each measurement, each into so many.
+const DIVIDED: usize = 80;
+const PARTS: usize = 8;
+const ROUNDS: usize = 8;
 /// Possible truths that a choice is judged by: so many values in all, but at least and at most so many truths.
 const VALUES: usize = 14_000;
 const TRUTHS: [usize; 2] = [300, 1500];
@@ -29,7 +33,7 @@ const SMOOTH: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
 /// Of what differs from place to place in a record, and how likely.
 const ROUGH: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
 /// How many times as noisy evaluations are as is usual, and how likely.
-const NOISIER: [(f64, f64); 4] = [(0.5, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
+const NOISIER: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
 /// How many times as noisy evaluations are as was told with them, and how likely.
 const NOISIER_THAN_TOLD: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
 /// Each of the smooth ones with each of the rough ones.
@@ -64,6 +68,8 @@ pub(super) struct Model {
     /// Logarithms of what each workload and each residual is trusted with.
     trust: (Vec<f64>, [f64; RESIDUALS]),
     evaluations: Evaluations,
+    /// How often the best were divided.
+    rounds: usize,
     view: View,
 }
 
@@ -91,6 +97,7 @@ impl Model {
             alive: (0..WORKLOADS).collect(),
             trust: prior.weights(power, WORKLOADS, usual(evaluations)),
             evaluations,
+            rounds: 0,
             view,
         }
     }
@@ -123,6 +130,11 @@ impl Model {
         if self.view.active != active {
             self.view = View::new(space, active.to_vec(), self.view.seed);
         }
+        let rounds = measured.len().saturating_sub(1).min(ROUNDS);
+        while self.rounds < rounds {
+            self.refine(space, measured);
+            self.rounds += 1;
+        }
         let (families, kept) = self.families(space, measured);
         let belief = Belief::new(&families, measured, active.len());
         let mut truths = belief.truths(&self.view.normals)?;
@@ -142,18 +154,27 @@ impl Model {
         Some(truths.into_iter().map(|truth| truth.values).collect())
     }
 
-    /// A family for each residual, all around the same workloads, and the numbers of these.
-    fn families(&mut self, space: &Space, measured: &[Measured]) -> (Vec<Family>, Vec<usize>) {
+    /// Looks closer at what explains the measurements best: the workloads at hand are a thin sample, and the
+    /// best of them would be trusted for want of others.
+    fn refine(&mut self, space: &Space, measured: &[Measured]) {
+        let order = self.order(space, measured);
+        for (_, number) in order.into_iter().take(DIVIDED) {
+            let new = self.workloads.divide(space, number, PARTS);
+            let trust = self.trust.0[number] - libm::log(PARTS as f64);
+            self.trust.0[number] = trust;
+            self.trust.0.extend(new.clone().map(|_| trust));
+            self.alive.extend(new);
+        }
+    }
+
+    /// The workloads by how well they explain the measurements.
+    fn order(&mut self, space: &Space, measured: &[Measured]) -> Vec<(f64, usize)> {
         let View {
             active, likeness, ..
         } = &self.view;
         for point in measured {
             self.workloads.look(space, active[point.place]);
         }
-        let columns: Vec<&[Pair]> = measured
-            .iter()
-            .filter_map(|point| self.workloads.column(active[point.place]))
-            .collect();
         let middle = Residual {
             smooth: SMOOTH[1].0,
             rough: match self.evaluations {
@@ -161,14 +182,27 @@ impl Model {
                 _ => 0.0,
             },
         };
-        let order = nearest(
+        nearest(
             &middle.covariance(likeness),
             measured,
             active.len(),
-            &columns,
+            &self.columns(measured),
             &self.trust.0,
             &self.alive,
-        );
+        )
+    }
+
+    /// All workloads at each measurement.
+    fn columns(&self, measured: &[Measured]) -> Vec<&[Pair]> {
+        let places = measured.iter().map(|point| self.view.active[point.place]);
+        places
+            .filter_map(|place| self.workloads.column(place))
+            .collect()
+    }
+
+    /// A family for each residual, all around the same workloads, and the numbers of these.
+    fn families(&mut self, space: &Space, measured: &[Measured]) -> (Vec<Family>, Vec<usize>) {
+        let order = self.order(space, measured);
         let worst = order.first().map_or(0.0, |(best, _)| best + WORSE);
         let kept: Vec<usize> = order
             .iter()
@@ -183,6 +217,7 @@ impl Model {
                 .map(|(_, number)| *number)
                 .collect();
         }
+        let columns = self.columns(measured);
         let row = |number: &usize| columns.iter().map(|column| column[*number]).collect();
         let rows: Rc<[Vec<Pair>]> = kept.iter().map(row).collect();
         let mut families = Vec::with_capacity(RESIDUALS);
@@ -197,7 +232,7 @@ impl Model {
                 families.push(Family {
                     weights: weights.collect(),
                     at_measured: Rc::clone(&rows),
-                    covariance: Residual { smooth, rough }.covariance(likeness),
+                    covariance: Residual { smooth, rough }.covariance(&self.view.likeness),
                     noise,
                 });
             }
