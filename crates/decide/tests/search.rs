@@ -229,6 +229,85 @@ fn a_second_axis_of_levels_is_searched() {
     assert!(value(chosen) < 1.02 * best, "{chosen:?} after {asked:?}");
 }
 
+/// Batch sizes that draw from 140 to 640 W under caps from 200 to 700 W: what is seen at one says little about
+/// the shape at another.
+fn batches() -> (Vec<Vec<f64>>, impl Fn(&[f64]) -> (f64, f64)) {
+    let places = caps(200, 700, 10)
+        .into_iter()
+        .flat_map(|cap| [1.0, 8.0, 64.0, 256.0].map(|batch| vec![cap, batch]))
+        .collect();
+    let at = |place: &[f64]| {
+        let (full, bound, slowness) = match place[1] as u32 {
+            1 => (140.0, 0.3, 30.0),
+            8 => (300.0, 0.5, 5.0),
+            64 => (480.0, 0.6, 1.4),
+            _ => (640.0, 0.7, 1.0),
+        };
+        let (time, energy) = capped(place[0], full, bound);
+        (slowness * time, slowness * energy)
+    };
+    (places, at)
+}
+
+#[test]
+fn no_level_is_dismissed_for_a_bad_cap() {
+    let (places, at) = batches();
+    for objective in [Objective::Energy, Objective::Edp] {
+        let value = |place: &[f64]| {
+            let (time, energy) = at(place);
+            objective
+                .value(&outcome(time, energy), &outcome(1.0, 1.0))
+                .unwrap()
+        };
+        let least = places.iter().map(|place| value(place));
+        let least = least.fold(f64::INFINITY, f64::min);
+        for seed in 0..3 {
+            let knobs = vec![Knob::PowerCap, Knob::Level];
+            let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
+            let terms = Terms {
+                seed,
+                ..Terms::default()
+            };
+            let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
+            let (asked, _) = to_the_end(&mut *strategy, |place, _| {
+                let (time, energy) = at(&places[place]);
+                Told::measured(outcome(time, energy))
+            });
+            let chosen = &places[strategy.answer().unwrap().place];
+            let lost = value(chosen) / least - 1.0;
+            assert!(
+                lost < 0.05,
+                "{objective}: {lost} at {chosen:?} after {asked:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_level_that_fails_twice_is_left_alone() {
+    let (places, at) = batches();
+    let knobs = vec![Knob::PowerCap, Knob::Level];
+    let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
+    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
+    for (place, values) in places.iter().enumerate() {
+        if values[1] == 256.0 && values[0] < 300.0 {
+            strategy.tell(place, Told::Impossible);
+        }
+    }
+    let (asked, _) = to_the_end(&mut *strategy, |place, _| match places[place][1] < 256.0 {
+        true => {
+            let (time, energy) = at(&places[place]);
+            Told::measured(outcome(time, energy))
+        }
+        false => Told::Failed,
+    });
+    let failed = asked.iter().filter(|place| places[**place][1] == 256.0);
+    assert!(failed.count() <= 2 && asked.len() <= 16, "{asked:?}");
+    let answer = strategy.answer().unwrap();
+    assert_eq!(places[answer.place][1], 64.0);
+    assert!(answer.expected_regret.unwrap() < 0.1, "{answer:?}");
+}
+
 #[test]
 fn limits_are_kept_to() {
     let caps = caps(100, 300, 10);
@@ -246,6 +325,20 @@ fn limits_are_kept_to() {
         let chosen = caps[strategy.answer().unwrap().place];
         let time = |cap: f64| capped(cap, 290.0, 0.3).0;
         assert!(time(chosen) <= 1.05 * time(300.0), "{name} chose {chosen}");
+    }
+}
+
+#[test]
+fn a_step_between_neighbours_is_one_to_the_next() {
+    for step in [1e-300, 0.5, 10.0] {
+        let space = Space::along(Knob::PowerCap, &caps(100, 300, 10)).unwrap();
+        let terms = Terms {
+            step: Some(step),
+            ..Terms::default()
+        };
+        let mut strategy = StrategyName::Linear.start(space, &Objective::Edp.into(), terms);
+        let (asked, _) = to_the_end(&mut *strategy, |_, _| Told::measured(outcome(1.0, 1.0)));
+        assert_eq!(asked, (0..=20).rev().collect::<Vec<_>>(), "{step}");
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Family {
 }
 
 /// What was measured at a place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
     /// Among those that are looked at.
     pub(super) place: usize,

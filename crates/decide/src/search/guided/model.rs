@@ -126,9 +126,10 @@ impl Model {
         space: &Space,
         active: &[usize],
         measured: &[Measured],
+        count: usize,
     ) -> Option<Vec<Vec<f64>>> {
-        if self.view.active != active {
-            self.view = View::new(space, active.to_vec(), self.view.seed);
+        if self.view.active != active || self.view.normals.len() != count {
+            self.view = View::new(space, active.to_vec(), count, self.view.seed);
         }
         let rounds = measured.len().saturating_sub(1).min(ROUNDS);
         while self.rounds < rounds {
@@ -241,6 +242,11 @@ impl Model {
     }
 }
 
+/// How many possible truths a choice among so many places is judged by.
+pub(super) fn count_of_truths(places: usize) -> usize {
+    (VALUES / places.max(1)).clamp(TRUTHS[0], TRUTHS[1])
+}
+
 /// How likely each residual is.
 fn usual(evaluations: Evaluations) -> [f64; RESIDUALS] {
     let scales = evaluations.scales();
@@ -249,8 +255,7 @@ fn usual(evaluations: Evaluations) -> [f64; RESIDUALS] {
 
 impl View {
     /// At some places, with the draws that truths are made of.
-    pub(super) fn new(space: &Space, active: Vec<usize>, seed: Seed) -> Self {
-        let count = (VALUES / active.len().max(1)).clamp(TRUTHS[0], TRUTHS[1]);
+    fn new(space: &Space, active: Vec<usize>, count: usize, seed: Seed) -> Self {
         let row = |number: usize| {
             let seed = seed.number(number as u64);
             let pairs = 0..2 * active.len();
@@ -262,6 +267,11 @@ impl View {
             normals: (0..count).map(row).collect(),
             ..Self::without_draws(space, active, seed)
         }
+    }
+
+    /// At no place yet.
+    pub(super) fn empty(space: &Space, seed: Seed) -> Self {
+        Self::without_draws(space, Vec::new(), seed)
     }
 
     fn without_draws(space: &Space, active: Vec<usize>, seed: Seed) -> Self {

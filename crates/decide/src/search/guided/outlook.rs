@@ -15,6 +15,8 @@ pub(super) struct Outlook {
     values: Vec<f64>,
     means: Vec<f64>,
     variances: Vec<f64>,
+    /// By place: what must be tried before it can be chosen.
+    untried: Vec<Option<usize>>,
 }
 
 /// What breaks a limit is this much worse than the reference.
@@ -29,6 +31,7 @@ impl Outlook {
         question: &Question,
         limits: &[&Limit],
         shut: &[bool],
+        untried: Vec<Option<usize>>,
     ) -> Option<Self> {
         let places = truths.first()?.len() / 2;
         let mut values = Vec::with_capacity(truths.len() * places);
@@ -67,6 +70,7 @@ impl Outlook {
             values,
             means,
             variances,
+            untried,
         })
     }
 
@@ -77,7 +81,13 @@ impl Outlook {
     /// The place with the least expected value.
     pub(super) fn best(&self) -> usize {
         let order = |a: &usize, b: &usize| self.means[*a].total_cmp(&self.means[*b]);
-        (0..self.places).min_by(order).unwrap_or(0)
+        let tried = (0..self.places).filter(|place| self.untried[*place].is_none());
+        tried.min_by(order).unwrap_or(0)
+    }
+
+    /// By how much a place is expected to be worse than another, as a share of that.
+    pub(super) fn worse_by(&self, place: usize, than: usize) -> f64 {
+        (self.means[place] - self.means[than]) / self.size(self.means[than])
     }
 
     /// By how much a place is worse than the best of each truth, as a share of that.
@@ -123,9 +133,10 @@ impl Outlook {
             }
             let after = truths.iter().zip(&errors).map(|(truth, error)| {
                 let told = truth[place] + error * size - mean;
-                let means = self.means.iter().zip(&slopes);
+                let means = self.means.iter().zip(&slopes).zip(&self.untried);
                 means
-                    .map(|(mean, slope)| mean + slope * told)
+                    .filter(|(_, untried)| untried.is_none() || **untried == self.untried[place])
+                    .map(|((mean, slope), _)| mean + slope * told)
                     .fold(f64::INFINITY, f64::min)
             });
             (now - after.sum::<f64>() / count) / self.size(now)
