@@ -329,6 +329,28 @@ fn limits_are_kept_to() {
 }
 
 #[test]
+fn near_a_limit_only_what_can_change_the_answer_is_repeated() {
+    let caps = caps(100, 300, 5);
+    let question = Question {
+        limits: vec!["time<=+5%".parse().unwrap()],
+        ..Objective::Energy.into()
+    };
+    for (number, bound) in [0.3, 0.5, 0.7].into_iter().enumerate() {
+        let space = Space::along(Knob::PowerCap, &caps).unwrap();
+        let mut strategy = StrategyName::Guided.start(space, &question, Terms::default());
+        let (asked, done) = to_the_end(&mut *strategy, |place, count| {
+            let draw = Seed::new(5).number(number as u64).number(count as u64);
+            let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
+            let (time, energy) = capped(caps[place], 290.0, bound);
+            Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
+        });
+        let most = (0..caps.len()).map(|cap| asked.iter().filter(|place| **place == cap).count());
+        assert!(most.max().unwrap() <= 4, "{asked:?}");
+        assert_eq!(done, Done::Sure, "{asked:?}");
+    }
+}
+
+#[test]
 fn a_step_between_neighbours_is_one_to_the_next() {
     for step in [1e-300, 0.5, 10.0] {
         let space = Space::along(Knob::PowerCap, &caps(100, 300, 10)).unwrap();

@@ -59,6 +59,8 @@ struct Advice {
     risk: f64,
     /// What to evaluate for the most gain.
     next: Option<usize>,
+    /// Whether limits leave a risk that no evaluation lessens.
+    is_at_limit: bool,
     /// Whether a place beside the choice is much worse.
     is_steep: bool,
 }
@@ -107,14 +109,12 @@ impl Guided {
     }
 
     fn is_sure(&self, advice: &Advice) -> bool {
-        self.ledger.evaluations() >= FEWEST
-            && advice.regret < self.terms.enough
-            && advice.risk
-                < if self.terms.recorded {
-                    RISK_OF_RECORD
-                } else {
-                    RISK
-                }
+        let risk = match self.terms.recorded {
+            true => RISK_OF_RECORD,
+            false => RISK,
+        };
+        let is_good = advice.regret < self.terms.enough && advice.risk < risk;
+        self.ledger.evaluations() >= FEWEST && (is_good || advice.is_at_limit)
     }
 
     /// The middle of a wide gap between measurements at the choice: near a steep side the best lies in a sharp
@@ -202,14 +202,19 @@ impl Guided {
         )?;
         let best = outlook.best();
         let noise = noise_of(question, of_reference, usual)?;
-        let gains = outlook.gains(noise, self.seed().label("gain"));
+        let seed = self.seed().label("gain");
+        let gains = match modelled.is_empty() {
+            true => outlook.gains(noise, seed),
+            false => outlook.gains_within_limits(truths, usual, seed),
+        };
         let is_measured = |index: usize| measured.iter().any(|point| point.place == index);
         let most = |of: &[f64], open: &dyn Fn(usize) -> bool| {
             let open = (0..active.len()).filter(|index| prospects.is_open[*index] && open(*index));
             open.max_by(|a, b| of[*a].total_cmp(&of[*b]))
         };
         let mut next = most(&gains, &|index| !self.terms.recorded || !is_measured(index));
-        if next.is_some_and(|next| gains[next] < CHECK) {
+        let gain = next.map_or(0.0, |next| gains[next]);
+        if gain < CHECK {
             let beside = |index: usize| {
                 !is_measured(index) && space.is_near(active[index], active[best], BESIDE)
             };
@@ -223,6 +228,7 @@ impl Guided {
             regret: regrets.iter().sum::<f64>() / count,
             risk: poor as f64 / count,
             next: next.map(|index| active[index]),
+            is_at_limit: !modelled.is_empty() && gain < CHECK,
             is_steep: (0..active.len()).any(|index| {
                 space.is_near(active[index], active[best], BESIDE)
                     && outlook.worse_by(index, best) > STEEP

@@ -145,6 +145,70 @@ impl Outlook {
     }
 }
 
+/// By how much the expected value of the choice falls when a place is evaluated once more, where limits count:
+/// what is told is time and energy, not whether a limit is kept.
+impl Outlook {
+    pub(super) fn gains_within_limits(
+        &self,
+        truths: &[Vec<f64>],
+        noise: Noise,
+        seed: Seed,
+    ) -> Vec<f64> {
+        let count = truths.len() as f64;
+        let normals = |label: &str| -> Vec<f64> {
+            let seed = seed.label(label);
+            (0..truths.len())
+                .map(|number| seed.number(number as u64).normal())
+                .collect()
+        };
+        let errors = [normals("time"), normals("energy")];
+        let now = self.means[self.best()];
+        let mut slopes = vec![[0.0; 2]; self.places];
+        let gain = |place: usize| {
+            let columns = [place, self.places + place];
+            let means = columns.map(|c| truths.iter().map(|truth| truth[c]).sum::<f64>() / count);
+            let apart =
+                |truth: &[f64]| [truth[columns[0]] - means[0], truth[columns[1]] - means[1]];
+            let (mut a, mut b, mut c) = (noise.time.powi(2), 0.0, noise.energy.powi(2));
+            for truth in truths {
+                let [time, energy] = apart(truth);
+                a += time * time / count;
+                b += time * energy / count;
+                c += energy * energy / count;
+            }
+            let determinant = a * c - b * b;
+            if determinant <= f64::MIN_POSITIVE {
+                return 0.0;
+            }
+            slopes.fill([0.0; 2]);
+            for (truth, values) in truths.iter().zip(self.values.chunks_exact(self.places)) {
+                let [time, energy] = apart(truth);
+                let along = [
+                    (c * time - b * energy) / determinant / count,
+                    (a * energy - b * time) / determinant / count,
+                ];
+                for (slope, (value, mean)) in slopes.iter_mut().zip(values.iter().zip(&self.means))
+                {
+                    slope[0] += along[0] * (value - mean);
+                    slope[1] += along[1] * (value - mean);
+                }
+            }
+            let after = truths.iter().enumerate().map(|(number, truth)| {
+                let [time, energy] = apart(truth);
+                let time = time + noise.time * errors[0][number];
+                let energy = energy + noise.energy * errors[1][number];
+                let places = self.means.iter().zip(&slopes).zip(&self.untried);
+                places
+                    .filter(|(_, untried)| untried.is_none() || **untried == self.untried[place])
+                    .map(|((mean, slope), _)| mean + slope[0] * time + slope[1] * energy)
+                    .fold(f64::INFINITY, f64::min)
+            });
+            (now - after.sum::<f64>() / count) / self.size(now)
+        };
+        (0..self.places).map(gain).collect()
+    }
+}
+
 /// The noise of an objective's value, as a share, from those of time and energy.
 pub(super) fn noise_of(question: &Question, outcome: &Outcome, noise: Noise) -> Option<f64> {
     const STEP: f64 = 0.01;
