@@ -285,7 +285,7 @@ impl Voltage {
 /// The point of this number in a sequence that fills the unit cube evenly (Roberts' additive recurrence).
 fn even(number: usize) -> Draw {
     // The root of x^11 = x + 1.
-    const ROOT: f64 = 1.068_297_188_920_8412;
+    const ROOT: f64 = 1.068_297_188_920_841_2;
     let mut step = 1.0;
     std::array::from_fn(|_| {
         step /= ROOT;
