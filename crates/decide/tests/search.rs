@@ -231,30 +231,29 @@ fn a_second_axis_of_levels_is_searched() {
 
 /// Batch sizes that draw from 140 to 640 W under caps from 200 to 700 W: what is seen at one says little about
 /// the shape at another.
-fn batches() -> (Vec<Vec<f64>>, impl Fn(&[f64]) -> (f64, f64)) {
-    let places = caps(200, 700, 10)
-        .into_iter()
-        .flat_map(|cap| [1.0, 8.0, 64.0, 256.0].map(|batch| vec![cap, batch]))
-        .collect();
-    let at = |place: &[f64]| {
-        let (full, bound, slowness) = match place[1] as u32 {
-            1 => (140.0, 0.3, 30.0),
-            8 => (300.0, 0.5, 5.0),
-            64 => (480.0, 0.6, 1.4),
-            _ => (640.0, 0.7, 1.0),
-        };
-        let (time, energy) = capped(place[0], full, bound);
-        (slowness * time, slowness * energy)
+fn batches() -> Vec<Vec<f64>> {
+    let caps = caps(200, 700, 10).into_iter();
+    caps.flat_map(|cap| [1.0, 8.0, 64.0, 256.0].map(|batch| vec![cap, batch]))
+        .collect()
+}
+
+fn at_batch(place: &[f64]) -> (f64, f64) {
+    let (full, bound, slowness) = match place[1] as u32 {
+        1 => (140.0, 0.3, 30.0),
+        8 => (300.0, 0.5, 5.0),
+        64 => (480.0, 0.6, 1.4),
+        _ => (640.0, 0.7, 1.0),
     };
-    (places, at)
+    let (time, energy) = capped(place[0], full, bound);
+    (slowness * time, slowness * energy)
 }
 
 #[test]
 fn no_level_is_dismissed_for_a_bad_cap() {
-    let (places, at) = batches();
+    let places = batches();
     for objective in [Objective::Energy, Objective::Edp] {
         let value = |place: &[f64]| {
-            let (time, energy) = at(place);
+            let (time, energy) = at_batch(place);
             objective
                 .value(&outcome(time, energy), &outcome(1.0, 1.0))
                 .unwrap()
@@ -270,7 +269,7 @@ fn no_level_is_dismissed_for_a_bad_cap() {
             };
             let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
             let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-                let (time, energy) = at(&places[place]);
+                let (time, energy) = at_batch(&places[place]);
                 Told::measured(outcome(time, energy))
             });
             let chosen = &places[strategy.answer().unwrap().place];
@@ -285,7 +284,7 @@ fn no_level_is_dismissed_for_a_bad_cap() {
 
 #[test]
 fn a_level_that_fails_twice_is_left_alone() {
-    let (places, at) = batches();
+    let places = batches();
     let knobs = vec![Knob::PowerCap, Knob::Level];
     let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
     let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
@@ -296,7 +295,7 @@ fn a_level_that_fails_twice_is_left_alone() {
     }
     let (asked, _) = to_the_end(&mut *strategy, |place, _| match places[place][1] < 256.0 {
         true => {
-            let (time, energy) = at(&places[place]);
+            let (time, energy) = at_batch(&places[place]);
             Told::measured(outcome(time, energy))
         }
         false => Told::Failed,

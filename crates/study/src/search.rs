@@ -283,3 +283,24 @@ impl EarlierStudy {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_as_large_as_one_that_had_too_little_memory_is_not_tried() {
+        let of = |batch: u64, gpus: u64| {
+            let one = Configuration {
+                gpus,
+                ..Configuration::default()
+            };
+            one.with_batch(batch)
+        };
+        let failed = of(128, 1);
+        let is_out = |own: &Configuration| is_as_large(own, &[&failed]);
+        assert!(is_out(&of(128, 1)) && is_out(&of(256, 1)));
+        assert!(!is_out(&of(64, 1)) && !is_out(&of(128, 2)));
+        assert!(!is_as_large(&of(128, 1), &[]));
+    }
+}

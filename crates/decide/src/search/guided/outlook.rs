@@ -143,11 +143,8 @@ impl Outlook {
         };
         (0..self.places).map(gain).collect()
     }
-}
 
-/// By how much the expected value of the choice falls when a place is evaluated once more, where limits count:
-/// what is told is time and energy, not whether a limit is kept.
-impl Outlook {
+    /// The same where limits count: what is told is time and energy, not whether a limit is kept.
     pub(super) fn gains_within_limits(
         &self,
         truths: &[Vec<f64>],
