@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use sweetspot_decide::search::{Ask, Knob, Space, StrategyName, Terms, Told};
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_device::Settings;
-use sweetspot_quantity::{Quantity, Seconds, Watts};
+use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::SimulatedJob;
 use sweetspot_sim::{GpuProfile, gpus, workloads};
 use sweetspot_stats::Seed;
