@@ -103,6 +103,54 @@ fn guided_needs_few_evaluations_and_is_right() {
     assert!(good * 100 >= all * 97, "{good} of {all} within 1 %");
 }
 
+/// A GPU whose voltage falls to 58 % (an H200's does): below the knee a cap costs time steeply, and the least
+/// energy lies in a sharp bend.
+#[test]
+fn a_sharp_bend_is_not_missed() {
+    let caps = caps(200, 700, 5);
+    let voltage = |clock: f64| 0.58 + 0.42 / 0.4 * (clock - 0.6_f64).max(0.0);
+    let (mut good, mut all, mut claimed, mut lost) = (0, 0, 0.0, 0.0);
+    for (full, bound) in [(460.0, 0.8), (490.0, 0.9), (600.0, 0.95), (640.0, 0.9)] {
+        let truth = |cap: f64| {
+            let still = 165.0;
+            let power = |clock: f64| still + (full - still) * clock * voltage(clock).powi(2);
+            let mut clock = 1.0;
+            while power(clock) > cap {
+                clock -= 0.001;
+            }
+            let time = 100.0 * (1.0 - bound + bound / clock);
+            (time, time * power(clock))
+        };
+        let least = caps
+            .iter()
+            .map(|cap| truth(*cap).1)
+            .fold(f64::INFINITY, f64::min);
+        for seed in 0..5 {
+            let space = Space::along(Knob::PowerCap, &caps).unwrap();
+            let terms = Terms {
+                seed,
+                ..Terms::default()
+            };
+            let question = Objective::Energy.into();
+            let mut strategy = StrategyName::Guided.start(space, &question, terms);
+            to_the_end(&mut *strategy, |place, count| {
+                let draw = Seed::new(seed).number(full as u64).number(count as u64);
+                let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
+                let (time, energy) = truth(caps[place]);
+                Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
+            });
+            let answer = strategy.answer().unwrap();
+            let regret = truth(caps[answer.place]).1 / least - 1.0;
+            all += 1;
+            good += usize::from(regret <= 0.01);
+            lost += regret;
+            claimed += answer.expected_regret.unwrap();
+        }
+    }
+    assert!(good * 10 >= all * 8, "{good} of {all} within 1 %");
+    assert!(lost <= 4.0 * claimed, "claimed {claimed}, lost {lost}");
+}
+
 #[test]
 fn a_clock_and_both_knobs_together_are_searched() {
     let clocks: Vec<f64> = (50..=150).map(|step| 10.0 * f64::from(step)).collect();
@@ -181,6 +229,84 @@ fn a_second_axis_of_levels_is_searched() {
     assert!(value(chosen) < 1.02 * best, "{chosen:?} after {asked:?}");
 }
 
+/// Batch sizes that draw from 140 to 640 W under caps from 200 to 700 W: what is seen at one says little about
+/// the shape at another.
+fn batches() -> Vec<Vec<f64>> {
+    let caps = caps(200, 700, 10).into_iter();
+    caps.flat_map(|cap| [1.0, 8.0, 64.0, 256.0].map(|batch| vec![cap, batch]))
+        .collect()
+}
+
+fn at_batch(place: &[f64]) -> (f64, f64) {
+    let (full, bound, slowness) = match place[1] as u32 {
+        1 => (140.0, 0.3, 30.0),
+        8 => (300.0, 0.5, 5.0),
+        64 => (480.0, 0.6, 1.4),
+        _ => (640.0, 0.7, 1.0),
+    };
+    let (time, energy) = capped(place[0], full, bound);
+    (slowness * time, slowness * energy)
+}
+
+#[test]
+fn no_level_is_dismissed_for_a_bad_cap() {
+    let places = batches();
+    for objective in [Objective::Energy, Objective::Edp] {
+        let value = |place: &[f64]| {
+            let (time, energy) = at_batch(place);
+            objective
+                .value(&outcome(time, energy), &outcome(1.0, 1.0))
+                .unwrap()
+        };
+        let least = places.iter().map(|place| value(place));
+        let least = least.fold(f64::INFINITY, f64::min);
+        for seed in 0..3 {
+            let knobs = vec![Knob::PowerCap, Knob::Level];
+            let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
+            let terms = Terms {
+                seed,
+                ..Terms::default()
+            };
+            let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
+            let (asked, _) = to_the_end(&mut *strategy, |place, _| {
+                let (time, energy) = at_batch(&places[place]);
+                Told::measured(outcome(time, energy))
+            });
+            let chosen = &places[strategy.answer().unwrap().place];
+            let lost = value(chosen) / least - 1.0;
+            assert!(
+                lost < 0.05,
+                "{objective}: {lost} at {chosen:?} after {asked:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_level_that_fails_twice_is_left_alone() {
+    let places = batches();
+    let knobs = vec![Knob::PowerCap, Knob::Level];
+    let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
+    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
+    for (place, values) in places.iter().enumerate() {
+        if values[1] == 256.0 && values[0] < 300.0 {
+            strategy.tell(place, Told::Impossible);
+        }
+    }
+    let (asked, _) = to_the_end(&mut *strategy, |place, _| match places[place][1] < 256.0 {
+        true => {
+            let (time, energy) = at_batch(&places[place]);
+            Told::measured(outcome(time, energy))
+        }
+        false => Told::Failed,
+    });
+    let failed = asked.iter().filter(|place| places[**place][1] == 256.0);
+    assert!(failed.count() <= 2 && asked.len() <= 16, "{asked:?}");
+    let answer = strategy.answer().unwrap();
+    assert_eq!(places[answer.place][1], 64.0);
+    assert!(answer.expected_regret.unwrap() < 0.1, "{answer:?}");
+}
+
 #[test]
 fn limits_are_kept_to() {
     let caps = caps(100, 300, 10);
@@ -198,6 +324,42 @@ fn limits_are_kept_to() {
         let chosen = caps[strategy.answer().unwrap().place];
         let time = |cap: f64| capped(cap, 290.0, 0.3).0;
         assert!(time(chosen) <= 1.05 * time(300.0), "{name} chose {chosen}");
+    }
+}
+
+#[test]
+fn near_a_limit_only_what_can_change_the_answer_is_repeated() {
+    let caps = caps(100, 300, 5);
+    let question = Question {
+        limits: vec!["time<=+5%".parse().unwrap()],
+        ..Objective::Energy.into()
+    };
+    for (number, bound) in [0.3, 0.5, 0.7].into_iter().enumerate() {
+        let space = Space::along(Knob::PowerCap, &caps).unwrap();
+        let mut strategy = StrategyName::Guided.start(space, &question, Terms::default());
+        let (asked, done) = to_the_end(&mut *strategy, |place, count| {
+            let draw = Seed::new(5).number(number as u64).number(count as u64);
+            let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
+            let (time, energy) = capped(caps[place], 290.0, bound);
+            Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
+        });
+        let most = (0..caps.len()).map(|cap| asked.iter().filter(|place| **place == cap).count());
+        assert!(most.max().unwrap() <= 4, "{asked:?}");
+        assert_eq!(done, Done::Sure, "{asked:?}");
+    }
+}
+
+#[test]
+fn a_step_between_neighbours_is_one_to_the_next() {
+    for step in [1e-300, 0.5, 10.0] {
+        let space = Space::along(Knob::PowerCap, &caps(100, 300, 10)).unwrap();
+        let terms = Terms {
+            step: Some(step),
+            ..Terms::default()
+        };
+        let mut strategy = StrategyName::Linear.start(space, &Objective::Edp.into(), terms);
+        let (asked, _) = to_the_end(&mut *strategy, |_, _| Told::measured(outcome(1.0, 1.0)));
+        assert_eq!(asked, (0..=20).rev().collect::<Vec<_>>(), "{step}");
     }
 }
 

@@ -123,7 +123,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     if let Some(regret) = searched.and_then(|answer| answer.expected_regret) {
         text += &format!(
             " By the search's model the best setting is {:.1} % better than it, on average.",
-            100.0 * regret
+            100.0 * regret / (1.0 + regret)
         );
         return text;
     }

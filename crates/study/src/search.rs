@@ -7,7 +7,7 @@ use sweetspot_decide::search::{
 use sweetspot_decide::{Objective, Outcome, Question, Tariff};
 use sweetspot_quantity::{Joules, Seconds};
 
-use crate::{Axis, Configuration, Plan, Point, Study, Task};
+use crate::{Axis, BATCH, Configuration, Plan, Point, Status, Study, Task};
 
 /// Which strategy decides what is run next, and for what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Searched {
 #[error("{0}")]
 pub struct SearchError(String);
 
-/// A guided search of a study never needs more runs.
+/// A guided search of a study makes no more runs, that of its answer included.
 const GUIDED: usize = 16;
 /// More places of an earlier study teach little more.
 const PLACES: usize = 8;
@@ -76,10 +76,10 @@ impl Search {
             .len()
             .saturating_mul(plan.repeat as usize);
         let own = match self.strategy.as_str() {
-            "guided" => GUIDED + 1,
+            "guided" => GUIDED,
             _ => all,
         };
-        self.most.map_or(own, |most| own.min(most as usize + 1))
+        self.most.map_or(own, |most| own.min(most as usize))
     }
 
     /// What is to be run next: one run, or none where the search is over and its answer was run.
@@ -89,7 +89,9 @@ impl Search {
             Ask::Evaluate(place) => place,
             Ask::Done(_) => {
                 let place = strategy.answer()?.place;
-                points[place].runs.is_empty().then_some(place)?
+                let runs: usize = points.iter().map(|point| point.runs.len()).sum();
+                let is_due = points[place].runs.is_empty() && runs < self.at_most(plan);
+                is_due.then_some(place)?
             }
         };
         let used = |repeat: &u32| {
@@ -137,10 +139,19 @@ impl Search {
     fn told(&self, plan: &Plan, points: &[Point]) -> Option<(Box<dyn Strategy>, usize)> {
         let mut strategy = self.start(plan).ok()?;
         let mut runs = 0;
+        let too_large: Vec<&Configuration> = points
+            .iter()
+            .filter(|point| point.status() == Status::OutOfMemory)
+            .map(|point| &point.configuration)
+            .collect();
         for (place, point) in points.iter().enumerate() {
             let candidate = point.candidate();
             if candidate.failed.is_some() {
                 strategy.tell(place, Told::Failed);
+                continue;
+            }
+            if point.runs.is_empty() && is_as_large(&point.configuration, &too_large) {
+                strategy.tell(place, Told::Impossible);
                 continue;
             }
             for run in candidate.runs {
@@ -172,7 +183,11 @@ impl Search {
             .collect();
         let terms = Terms {
             repeats: plan.repeat as usize,
-            most: self.most.map_or(usize::MAX, |most| most as usize),
+            most: match name {
+                // One is left for a run of its answer.
+                StrategyName::Guided => self.at_most(plan).saturating_sub(1).max(1),
+                _ => self.most.map_or(usize::MAX, |most| most as usize),
+            },
             seed: plan.seed,
             prior: match name {
                 StrategyName::Guided => Prior::learn(&knobs, &earlier),
@@ -182,6 +197,22 @@ impl Search {
         };
         Ok(name.start(space, &question, terms))
     }
+}
+
+/// Whether a configuration needs as much memory as one that had too little, whatever is set on the GPUs: a
+/// batch as large of the same work.
+fn is_as_large(own: &Configuration, too_large: &[&Configuration]) -> bool {
+    let work = |configuration: &Configuration| {
+        let mut parameters = configuration.parameters.clone();
+        parameters.remove(BATCH);
+        (configuration.gpus, parameters)
+    };
+    let as_large = |other: &Configuration| match (own.batch(), other.batch()) {
+        (Some(own), Some(other)) => own >= other,
+        (own, other) => own == other,
+    };
+    let mut others = too_large.iter();
+    others.any(|other| as_large(other) && work(own) == work(other))
 }
 
 /// Every configuration as a place.
@@ -271,5 +302,26 @@ impl EarlierStudy {
             outcomes,
             reference: self.reference,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_as_large_as_one_that_had_too_little_memory_is_not_tried() {
+        let of = |batch: u64, gpus: u64| {
+            let one = Configuration {
+                gpus,
+                ..Configuration::default()
+            };
+            one.with_batch(batch)
+        };
+        let failed = of(128, 1);
+        let is_out = |own: &Configuration| is_as_large(own, &[&failed]);
+        assert!(is_out(&of(128, 1)) && is_out(&of(256, 1)));
+        assert!(!is_out(&of(64, 1)) && !is_out(&of(128, 2)));
+        assert!(!is_as_large(&of(128, 1), &[]));
     }
 }

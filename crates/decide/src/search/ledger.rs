@@ -30,13 +30,13 @@ impl Ledger {
         let Some(candidate) = self.candidates.get_mut(place) else {
             return;
         };
-        self.evaluations += 1;
+        self.evaluations += usize::from(told != Told::Impossible);
         match told {
             Told::Measured { outcome, noise } => {
                 candidate.runs.push(*outcome);
                 self.noise[place].push(noise);
             }
-            Told::Failed => candidate.failed = Some("it failed".to_owned()),
+            Told::Failed | Told::Impossible => candidate.failed = Some("it failed".to_owned()),
         }
     }
 

@@ -9,6 +9,9 @@ const WATTS: f64 = 25.0;
 /// Of DEPO's linear search: the range in so many parts, where no step is known.
 const PARTS: f64 = 10.0;
 
+/// No line is finer than this.
+const MOST: f64 = 10_000.0;
+
 pub(super) struct Linear {
     repeats: usize,
     step: Option<f64>,
@@ -28,12 +31,16 @@ impl Linear {
         let (Some(lowest), Some(highest)) = (line.first(), line.last()) else {
             return Vec::new();
         };
-        let highest = space.places()[*highest][knob];
-        let range = highest - space.places()[*lowest][knob];
+        let value = |place: usize| space.places()[place][knob];
+        let highest = value(*highest);
+        let range = highest - value(*lowest);
+        let apart = line.windows(2).map(|pair| value(pair[1]) - value(pair[0]));
+        let finest = apart.fold(range, f64::min).max(range / MOST);
         let step = match (self.step, space.knobs()[knob]) {
             // A level has no distance: each is tried.
             (_, Knob::Level) => return line.iter().rev().copied().collect(),
-            (Some(step), _) => step,
+            // Between two neighbours there is nothing to evaluate.
+            (Some(step), _) => step.max(finest),
             (None, Knob::PowerCap) => WATTS,
             (None, Knob::CoreClock) => range / PARTS,
         };

@@ -80,6 +80,8 @@ pub enum Told {
     },
     /// It did not, and will not: the place is out.
     Failed,
+    /// The place is out for what is known of others; nothing was evaluated.
+    Impossible,
 }
 
 impl Told {

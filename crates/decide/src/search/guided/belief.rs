@@ -26,7 +26,7 @@ pub(super) struct Family {
 }
 
 /// What was measured at a place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
     /// Among those that are looked at.
     pub(super) place: usize,
@@ -42,6 +42,9 @@ pub(super) struct Truth {
     /// Its distance to that at every place, time first and then energy.
     pub(super) values: Vec<f64>,
 }
+
+/// The fewest curves that a belief rests on.
+const CURVES: f64 = 10.0;
 
 /// Families weighed by what was measured.
 pub(super) struct Belief<'a> {
@@ -71,10 +74,45 @@ impl<'a> Belief<'a> {
             .collect()
     }
 
+    /// The weights, softened until enough curves share them: those at hand are a thin sample, and that one of
+    /// them explains the measurements better than its neighbours do is chance.
+    fn even_weights(&self) -> Vec<((usize, usize), f64)> {
+        let mut weights = self.weights();
+        let curves = self.families.iter().map(|family| family.weights.len());
+        let mut own = vec![Vec::new(); curves.max().unwrap_or(0)];
+        for ((_, curve), weight) in &weights {
+            own[*curve].push(*weight);
+        }
+        let own: Vec<f64> = own.iter().map(|weights| log_of_sum(weights)).collect();
+        let best = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let count = |power: f64| {
+            let (sum, squares) = own.iter().fold((0.0, 0.0), |(sum, squares), weight| {
+                let share = libm::exp(power * (weight - best));
+                (sum + share, squares + share * share)
+            });
+            sum * sum / squares
+        };
+        if count(1.0) >= CURVES {
+            return weights;
+        }
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..10 {
+            let middle = 0.5 * (low + high);
+            match count(middle) >= CURVES {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        for ((_, curve), weight) in &mut weights {
+            *weight += (low - 1.0) * own[*curve];
+        }
+        weights
+    }
+
     /// As many truths as there are rows of independent normal draws, each with a draw for every place and
     /// every measurement, of time and of energy.
     pub(super) fn truths(&self, normals: &[Vec<f64>]) -> Option<Vec<Truth>> {
-        let shares = shares(&self.weights(), 1.0);
+        let shares = shares(&self.even_weights(), 1.0);
         let mut priors: Vec<Option<Cholesky>> = vec![None; self.families.len()];
         // Even steps through the weights represent the mixture better than independent picks do.
         let (mut next, mut below) = (0, shares.first()?.1);
@@ -95,6 +133,11 @@ impl<'a> Belief<'a> {
         }
         Some(truths)
     }
+}
+
+fn log_of_sum(weights: &[f64]) -> f64 {
+    let best = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    best + libm::log(weights.iter().map(|weight| libm::exp(weight - best)).sum())
 }
 
 /// Shares of a whole from logarithms of weights, each to a power; what is next to nothing is left out.

@@ -38,6 +38,14 @@ impl Prior {
         }
     }
 
+    /// The same, and what these teach.
+    pub(super) fn and(&self, knobs: &[Knob], earlier: &[Earlier]) -> Self {
+        let more = Self::learn(knobs, earlier).lessons;
+        Self {
+            lessons: self.lessons.iter().cloned().chain(more).collect(),
+        }
+    }
+
     /// The same, without what one of the studies taught.
     pub fn without(&self, study: usize) -> Self {
         let mut lessons = self.lessons.clone();
@@ -90,11 +98,23 @@ impl Prior {
 fn lesson(knobs: &[Knob], study: &Earlier) -> Option<Lesson> {
     let reference = study.outcomes.get(study.reference)?;
     let (time, energy) = (reference.time.get(), reference.energy?.get());
+    let is_level = |knob: usize| knobs[knob] == Knob::Level;
+    let of_level = |place: &[f64]| -> Vec<f64> {
+        let all = place.iter().enumerate();
+        all.filter(|(knob, _)| is_level(*knob))
+            .map(|(_, value)| *value)
+            .collect()
+    };
+    // Other levels have curves of their own.
+    let level = of_level(study.places.get(study.reference)?);
     let mut places = Vec::new();
     let mut values: Vec<Pair> = Vec::new();
     let mut own_reference = 0;
     let stride = study.places.len().div_ceil(PLACES).max(1);
     for (index, (place, outcome)) in study.places.iter().zip(&study.outcomes).enumerate() {
+        if of_level(place) != level {
+            continue;
+        }
         let pair = [
             libm::log(outcome.time.get() / time),
             libm::log(outcome.energy?.get() / energy),
@@ -104,10 +124,13 @@ fn lesson(knobs: &[Knob], study: &Earlier) -> Option<Lesson> {
         } else if index % stride != 0 || pair.iter().any(|value| !value.is_finite()) {
             continue;
         }
-        places.push(place.clone());
+        let all = place.iter().enumerate();
+        let own = all.filter(|(knob, _)| !is_level(*knob));
+        places.push(own.map(|(_, value)| *value).collect());
         values.push(pair);
     }
-    let space = Space::new(knobs.to_vec(), places, own_reference).ok()?;
+    let others = knobs.iter().copied().filter(|knob| *knob != Knob::Level);
+    let space = Space::new(others.collect(), places, own_reference).ok()?;
     let power = energy / time / reference.gpus.max(1) as f64;
     if values.len() < 2 || !(power > 0.0 && power.is_finite()) {
         return None;

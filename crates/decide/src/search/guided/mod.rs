@@ -3,6 +3,7 @@
 
 mod belief;
 mod earlier;
+mod levels;
 mod model;
 mod outlook;
 mod physics;
@@ -14,10 +15,11 @@ use sweetspot_stats::Seed;
 pub use self::earlier::Prior;
 
 use self::belief::Measured;
-use self::model::{Evaluations, Model, View};
+use self::levels::{Evidence, Levels};
+use self::model::Evaluations;
 use self::outlook::{Outlook, noise_of};
 use super::ledger::Ledger;
-use super::{Answer, Ask, Done, Noise, Space, Strategy, Terms, Told};
+use super::{Answer, Ask, Done, Knob, Noise, Space, Strategy, Terms, Told};
 use crate::{Comparison, Limit, Outcome, Question, Value};
 
 /// Fewer evaluations do not show how noisy they are.
@@ -34,13 +36,15 @@ const RISK_OF_RECORD: f64 = 0.06;
 const CHECK: f64 = 0.0005;
 /// beside the choice: within this share of a knob's range.
 const BESIDE: f64 = 0.15;
+/// Where a place beside the choice is worse by this,
+const STEEP: f64 = 0.15;
+/// nothing may be left unmeasured over this share of the range next to the choice.
+const GAP: f64 = 0.06;
 
 pub(super) struct Guided {
     ledger: Ledger,
     terms: Terms,
-    /// Made ahead, and the model's once the reference is measured.
-    view: Option<View>,
-    model: Option<Model>,
+    levels: Levels,
     /// By the last thought.
     best: usize,
     /// What follows from all that was told, once it was asked for.
@@ -55,20 +59,21 @@ struct Advice {
     risk: f64,
     /// What to evaluate for the most gain.
     next: Option<usize>,
+    /// Whether limits leave a risk that no evaluation lessens.
+    is_at_limit: bool,
+    /// Whether a place beside the choice is much worse.
+    is_steep: bool,
 }
 
 impl Guided {
     pub(super) fn new(space: Space, question: &Question, terms: Terms) -> Self {
-        let mut guided = Self {
+        Self {
             best: space.reference(),
+            levels: Levels::new(&space, Seed::new(terms.seed).label("guided")),
             ledger: Ledger::new(space, question, terms.most.min(MOST)),
             terms,
-            view: None,
-            model: None,
             thought: None,
-        };
-        guided.view = Some(guided.fresh_view());
-        guided
+        }
     }
 
     fn think(&mut self) -> (Ask, Option<Answer>) {
@@ -94,21 +99,44 @@ impl Guided {
         let ask = match (end, advice.next) {
             (Some(done), _) => Ask::Done(done),
             (None, None) => Ask::Done(Done::Complete),
-            (None, Some(_)) if self.is_sure(&advice) => Ask::Done(Done::Sure),
+            (None, Some(_)) if self.is_sure(&advice) => {
+                let gap = advice.is_steep.then(|| self.gap_beside(advice.best));
+                gap.flatten().map_or(Ask::Done(Done::Sure), Ask::Evaluate)
+            }
             (None, Some(next)) => Ask::Evaluate(next),
         };
         (ask, Some(answer))
     }
 
     fn is_sure(&self, advice: &Advice) -> bool {
-        self.ledger.evaluations() >= FEWEST
-            && advice.regret < self.terms.enough
-            && advice.risk
-                < if self.terms.recorded {
-                    RISK_OF_RECORD
-                } else {
-                    RISK
-                }
+        let risk = match self.terms.recorded {
+            true => RISK_OF_RECORD,
+            false => RISK,
+        };
+        let is_good = advice.regret < self.terms.enough && advice.risk < risk;
+        self.ledger.evaluations() >= FEWEST && (is_good || advice.is_at_limit)
+    }
+
+    /// The middle of a wide gap between measurements at the choice: near a steep side the best lies in a sharp
+    /// bend, and where that is should not be known from the model alone.
+    fn gap_beside(&self, best: usize) -> Option<usize> {
+        let space = &self.ledger.space;
+        let knobs = 0..space.knobs().len();
+        let mut knobs = knobs.filter(|knob| space.knobs()[*knob] != Knob::Level);
+        knobs.find_map(|knob| {
+            let mut line = space.line(best, knob);
+            line.retain(|place| !self.ledger.has_failed(*place));
+            let value = |at: usize| space.places()[line[at]][knob];
+            let range = value(line.len() - 1) - value(0);
+            let own = line.iter().position(|place| *place == best)?;
+            let is_measured = |at: &usize| self.ledger.has(line[*at], 1);
+            let below = (0..own).rev().find(is_measured).unwrap_or(own);
+            let above = (own + 1..line.len()).find(is_measured).unwrap_or(own);
+            let mut gaps = [(below, own), (own, above)].into_iter();
+            let wide =
+                gaps.find(|(low, high)| high - low > 1 && value(*high) - value(*low) > GAP * range);
+            wide.map(|(low, high)| line[(low + high) / 2])
+        })
     }
 
     /// Where time or energy are not known, there is nothing to model: one place after the other.
@@ -135,14 +163,18 @@ impl Guided {
             (false, true) => Evaluations::Told,
             (false, false) => Evaluations::Untold,
         };
-        let view = self.view.take();
         let space = &self.ledger.space;
-        if let Some(view) = view {
-            let prior = &self.terms.prior;
-            self.model = Some(Model::new(space, power, prior, evaluations, view));
-        }
-        let model = self.model.as_mut()?;
-        let truths = model.truths(space, &active, &measured)?;
+        let prospects = self.levels.look(
+            space.reference(),
+            &Evidence {
+                power,
+                prior: &self.terms.prior,
+                evaluations,
+                active: &active,
+                measured: &measured,
+            },
+        )?;
+        let truths = &prospects.truths;
         let reference = active
             .iter()
             .position(|place| *place == space.reference())?;
@@ -159,17 +191,30 @@ impl Guided {
                 reported.iter().any(breaks)
             })
             .collect();
-        let outlook = Outlook::new(&truths, reference, of_reference, question, &modelled, &shut)?;
+        let outlook = Outlook::new(
+            truths,
+            reference,
+            of_reference,
+            question,
+            &modelled,
+            &shut,
+            prospects.untried.clone(),
+        )?;
         let best = outlook.best();
         let noise = noise_of(question, of_reference, usual)?;
-        let gains = outlook.gains(noise, self.seed().label("gain"));
+        let seed = self.seed().label("gain");
+        let gains = match modelled.is_empty() {
+            true => outlook.gains(noise, seed),
+            false => outlook.gains_within_limits(truths, usual, seed),
+        };
         let is_measured = |index: usize| measured.iter().any(|point| point.place == index);
         let most = |of: &[f64], open: &dyn Fn(usize) -> bool| {
-            let open = (0..active.len()).filter(|index| open(*index));
+            let open = (0..active.len()).filter(|index| prospects.is_open[*index] && open(*index));
             open.max_by(|a, b| of[*a].total_cmp(&of[*b]))
         };
         let mut next = most(&gains, &|index| !self.terms.recorded || !is_measured(index));
-        if next.is_some_and(|next| gains[next] < CHECK) {
+        let gain = next.map_or(0.0, |next| gains[next]);
+        if gain < CHECK {
             let beside = |index: usize| {
                 !is_measured(index) && space.is_near(active[index], active[best], BESIDE)
             };
@@ -183,6 +228,11 @@ impl Guided {
             regret: regrets.iter().sum::<f64>() / count,
             risk: poor as f64 / count,
             next: next.map(|index| active[index]),
+            is_at_limit: !modelled.is_empty() && gain < CHECK,
+            is_steep: (0..active.len()).any(|index| {
+                space.is_near(active[index], active[best], BESIDE)
+                    && outlook.worse_by(index, best) > STEEP
+            }),
         })
     }
 
@@ -190,16 +240,14 @@ impl Guided {
         Seed::new(self.terms.seed).label("guided")
     }
 
-    fn fresh_view(&self) -> View {
-        View::new(&self.ledger.space, self.active(), self.seed())
-    }
-
     /// The places that are looked at.
     fn active(&self) -> Vec<usize> {
+        let has_failed = |place: usize| self.ledger.has_failed(place);
+        let is_measured = |place: usize| self.ledger.has(place, 1) && !has_failed(place);
         places::active(
             &self.ledger.space,
-            |place| !self.ledger.has_failed(place),
-            |place| self.ledger.has(place, 1),
+            |place| self.levels.is_possible(place, &has_failed, &is_measured),
+            is_measured,
             self.best,
         )
     }

@@ -20,6 +20,10 @@ const KEPT_TIMES_MEASURED: usize = 8000;
 const WORSE: f64 = 60.0;
 /// Those that can come back when more is measured.
 const ALIVE: usize = 3000;
+/// So many of the best are divided after each measurement, each into so many.
+const DIVIDED: usize = 80;
+const PARTS: usize = 8;
+const ROUNDS: usize = 8;
 /// Possible truths that a choice is judged by: so many values in all, but at least and at most so many truths.
 const VALUES: usize = 14_000;
 const TRUTHS: [usize; 2] = [300, 1500];
@@ -29,7 +33,7 @@ const SMOOTH: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
 /// Of what differs from place to place in a record, and how likely.
 const ROUGH: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
 /// How many times as noisy evaluations are as is usual, and how likely.
-const NOISIER: [(f64, f64); 4] = [(0.5, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
+const NOISIER: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
 /// How many times as noisy evaluations are as was told with them, and how likely.
 const NOISIER_THAN_TOLD: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
 /// Each of the smooth ones with each of the rough ones.
@@ -64,6 +68,8 @@ pub(super) struct Model {
     /// Logarithms of what each workload and each residual is trusted with.
     trust: (Vec<f64>, [f64; RESIDUALS]),
     evaluations: Evaluations,
+    /// How often the best were divided.
+    rounds: usize,
     view: View,
 }
 
@@ -91,6 +97,7 @@ impl Model {
             alive: (0..WORKLOADS).collect(),
             trust: prior.weights(power, WORKLOADS, usual(evaluations)),
             evaluations,
+            rounds: 0,
             view,
         }
     }
@@ -119,9 +126,15 @@ impl Model {
         space: &Space,
         active: &[usize],
         measured: &[Measured],
+        count: usize,
     ) -> Option<Vec<Vec<f64>>> {
-        if self.view.active != active {
-            self.view = View::new(space, active.to_vec(), self.view.seed);
+        if self.view.active != active || self.view.normals.len() != count {
+            self.view = View::new(space, active.to_vec(), count, self.view.seed);
+        }
+        let rounds = measured.len().saturating_sub(1).min(ROUNDS);
+        while self.rounds < rounds {
+            self.refine(space, measured);
+            self.rounds += 1;
         }
         let (families, kept) = self.families(space, measured);
         let belief = Belief::new(&families, measured, active.len());
@@ -142,18 +155,27 @@ impl Model {
         Some(truths.into_iter().map(|truth| truth.values).collect())
     }
 
-    /// A family for each residual, all around the same workloads, and the numbers of these.
-    fn families(&mut self, space: &Space, measured: &[Measured]) -> (Vec<Family>, Vec<usize>) {
+    /// Looks closer at what explains the measurements best: the workloads at hand are a thin sample, and the
+    /// best of them would be trusted for want of others.
+    fn refine(&mut self, space: &Space, measured: &[Measured]) {
+        let order = self.order(space, measured);
+        for (_, number) in order.into_iter().take(DIVIDED) {
+            let new = self.workloads.divide(space, number, PARTS);
+            let trust = self.trust.0[number] - libm::log(PARTS as f64);
+            self.trust.0[number] = trust;
+            self.trust.0.extend(new.clone().map(|_| trust));
+            self.alive.extend(new);
+        }
+    }
+
+    /// The workloads by how well they explain the measurements.
+    fn order(&mut self, space: &Space, measured: &[Measured]) -> Vec<(f64, usize)> {
         let View {
             active, likeness, ..
         } = &self.view;
         for point in measured {
             self.workloads.look(space, active[point.place]);
         }
-        let columns: Vec<&[Pair]> = measured
-            .iter()
-            .filter_map(|point| self.workloads.column(active[point.place]))
-            .collect();
         let middle = Residual {
             smooth: SMOOTH[1].0,
             rough: match self.evaluations {
@@ -161,14 +183,27 @@ impl Model {
                 _ => 0.0,
             },
         };
-        let order = nearest(
+        nearest(
             &middle.covariance(likeness),
             measured,
             active.len(),
-            &columns,
+            &self.columns(measured),
             &self.trust.0,
             &self.alive,
-        );
+        )
+    }
+
+    /// All workloads at each measurement.
+    fn columns(&self, measured: &[Measured]) -> Vec<&[Pair]> {
+        let places = measured.iter().map(|point| self.view.active[point.place]);
+        places
+            .filter_map(|place| self.workloads.column(place))
+            .collect()
+    }
+
+    /// A family for each residual, all around the same workloads, and the numbers of these.
+    fn families(&mut self, space: &Space, measured: &[Measured]) -> (Vec<Family>, Vec<usize>) {
+        let order = self.order(space, measured);
         let worst = order.first().map_or(0.0, |(best, _)| best + WORSE);
         let kept: Vec<usize> = order
             .iter()
@@ -183,6 +218,7 @@ impl Model {
                 .map(|(_, number)| *number)
                 .collect();
         }
+        let columns = self.columns(measured);
         let row = |number: &usize| columns.iter().map(|column| column[*number]).collect();
         let rows: Rc<[Vec<Pair>]> = kept.iter().map(row).collect();
         let mut families = Vec::with_capacity(RESIDUALS);
@@ -197,13 +233,18 @@ impl Model {
                 families.push(Family {
                     weights: weights.collect(),
                     at_measured: Rc::clone(&rows),
-                    covariance: Residual { smooth, rough }.covariance(likeness),
+                    covariance: Residual { smooth, rough }.covariance(&self.view.likeness),
                     noise,
                 });
             }
         }
         (families, kept)
     }
+}
+
+/// How many possible truths a choice among so many places is judged by.
+pub(super) fn count_of_truths(places: usize) -> usize {
+    (VALUES / places.max(1)).clamp(TRUTHS[0], TRUTHS[1])
 }
 
 /// How likely each residual is.
@@ -214,8 +255,7 @@ fn usual(evaluations: Evaluations) -> [f64; RESIDUALS] {
 
 impl View {
     /// At some places, with the draws that truths are made of.
-    pub(super) fn new(space: &Space, active: Vec<usize>, seed: Seed) -> Self {
-        let count = (VALUES / active.len().max(1)).clamp(TRUTHS[0], TRUTHS[1]);
+    fn new(space: &Space, active: Vec<usize>, count: usize, seed: Seed) -> Self {
         let row = |number: usize| {
             let seed = seed.number(number as u64);
             let pairs = 0..2 * active.len();
@@ -227,6 +267,11 @@ impl View {
             normals: (0..count).map(row).collect(),
             ..Self::without_draws(space, active, seed)
         }
+    }
+
+    /// At no place yet.
+    pub(super) fn empty(space: &Space, seed: Seed) -> Self {
+        Self::without_draws(space, Vec::new(), seed)
     }
 
     fn without_draws(space: &Space, active: Vec<usize>, seed: Seed) -> Self {

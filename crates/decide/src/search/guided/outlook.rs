@@ -15,6 +15,8 @@ pub(super) struct Outlook {
     values: Vec<f64>,
     means: Vec<f64>,
     variances: Vec<f64>,
+    /// By place: what must be tried before it can be chosen.
+    untried: Vec<Option<usize>>,
 }
 
 /// What breaks a limit is this much worse than the reference.
@@ -29,6 +31,7 @@ impl Outlook {
         question: &Question,
         limits: &[&Limit],
         shut: &[bool],
+        untried: Vec<Option<usize>>,
     ) -> Option<Self> {
         let places = truths.first()?.len() / 2;
         let mut values = Vec::with_capacity(truths.len() * places);
@@ -67,6 +70,7 @@ impl Outlook {
             values,
             means,
             variances,
+            untried,
         })
     }
 
@@ -77,7 +81,13 @@ impl Outlook {
     /// The place with the least expected value.
     pub(super) fn best(&self) -> usize {
         let order = |a: &usize, b: &usize| self.means[*a].total_cmp(&self.means[*b]);
-        (0..self.places).min_by(order).unwrap_or(0)
+        let tried = (0..self.places).filter(|place| self.untried[*place].is_none());
+        tried.min_by(order).unwrap_or(0)
+    }
+
+    /// By how much a place is expected to be worse than another, as a share of that.
+    pub(super) fn worse_by(&self, place: usize, than: usize) -> f64 {
+        (self.means[place] - self.means[than]) / self.size(self.means[than])
     }
 
     /// By how much a place is worse than the best of each truth, as a share of that.
@@ -123,9 +133,71 @@ impl Outlook {
             }
             let after = truths.iter().zip(&errors).map(|(truth, error)| {
                 let told = truth[place] + error * size - mean;
-                let means = self.means.iter().zip(&slopes);
+                let means = self.means.iter().zip(&slopes).zip(&self.untried);
                 means
-                    .map(|(mean, slope)| mean + slope * told)
+                    .filter(|(_, untried)| untried.is_none() || **untried == self.untried[place])
+                    .map(|((mean, slope), _)| mean + slope * told)
+                    .fold(f64::INFINITY, f64::min)
+            });
+            (now - after.sum::<f64>() / count) / self.size(now)
+        };
+        (0..self.places).map(gain).collect()
+    }
+
+    /// The same where limits count: what is told is time and energy, not whether a limit is kept.
+    pub(super) fn gains_within_limits(
+        &self,
+        truths: &[Vec<f64>],
+        noise: Noise,
+        seed: Seed,
+    ) -> Vec<f64> {
+        let count = truths.len() as f64;
+        let normals = |label: &str| -> Vec<f64> {
+            let seed = seed.label(label);
+            (0..truths.len())
+                .map(|number| seed.number(number as u64).normal())
+                .collect()
+        };
+        let errors = [normals("time"), normals("energy")];
+        let now = self.means[self.best()];
+        let mut slopes = vec![[0.0; 2]; self.places];
+        let gain = |place: usize| {
+            let columns = [place, self.places + place];
+            let means = columns.map(|c| truths.iter().map(|truth| truth[c]).sum::<f64>() / count);
+            let apart =
+                |truth: &[f64]| [truth[columns[0]] - means[0], truth[columns[1]] - means[1]];
+            let (mut a, mut b, mut c) = (noise.time.powi(2), 0.0, noise.energy.powi(2));
+            for truth in truths {
+                let [time, energy] = apart(truth);
+                a += time * time / count;
+                b += time * energy / count;
+                c += energy * energy / count;
+            }
+            let determinant = a * c - b * b;
+            if determinant <= f64::MIN_POSITIVE {
+                return 0.0;
+            }
+            slopes.fill([0.0; 2]);
+            for (truth, values) in truths.iter().zip(self.values.chunks_exact(self.places)) {
+                let [time, energy] = apart(truth);
+                let along = [
+                    (c * time - b * energy) / determinant / count,
+                    (a * energy - b * time) / determinant / count,
+                ];
+                for (slope, (value, mean)) in slopes.iter_mut().zip(values.iter().zip(&self.means))
+                {
+                    slope[0] += along[0] * (value - mean);
+                    slope[1] += along[1] * (value - mean);
+                }
+            }
+            let after = truths.iter().enumerate().map(|(number, truth)| {
+                let [time, energy] = apart(truth);
+                let time = time + noise.time * errors[0][number];
+                let energy = energy + noise.energy * errors[1][number];
+                let places = self.means.iter().zip(&slopes).zip(&self.untried);
+                places
+                    .filter(|(_, untried)| untried.is_none() || **untried == self.untried[place])
+                    .map(|((mean, slope), _)| mean + slope[0] * time + slope[1] * energy)
                     .fold(f64::INFINITY, f64::min)
             });
             (now - after.sum::<f64>() / count) / self.size(now)

@@ -4,6 +4,8 @@
 //! each partly bound by the core clock. Power is static and dynamic, the dynamic part follows the clock and
 //! the square of the voltage, which rises above a knee; a cap lowers the clock until the power fits.
 
+use std::ops::Range;
+
 use super::belief::Pair;
 use crate::search::{Knob, Space};
 
@@ -12,8 +14,7 @@ struct Workload {
     waiting: f64,
     waiting_power: f64,
     static_power: f64,
-    rise: f64,
-    knee: f64,
+    voltage: Voltage,
     works: [Work; 2],
     /// Drawn all the time by what no knob reaches, in watts.
     beside: f64,
@@ -27,14 +28,28 @@ struct Work {
     clock_bound: f64,
 }
 
-const DIMENSIONS: usize = 9;
+const DIMENSIONS: usize = 10;
+/// A point of the cube of parameters.
+type Draw = [f64; DIMENSIONS];
 const LEAST_CLOCK: f64 = 0.08;
+const LEAST_VOLTAGE: f64 = 0.5;
+
+/// A workload that stands for all that are like it.
+struct Possible {
+    draw: Draw,
+    /// Half the width of what it stands for, in each parameter.
+    reach: f64,
+    workload: Workload,
+    /// At the reference.
+    time: f64,
+    energy: f64,
+}
 
 /// Possible workloads that draw the same power at the reference.
 pub(super) struct Workloads {
     reference: Limits,
-    /// Each with its time and energy at the reference.
-    all: Vec<(Workload, f64, f64)>,
+    power: f64,
+    all: Vec<Possible>,
     /// What is asked for again and again: a place, and each workload there.
     columns: Vec<(usize, Vec<Pair>)>,
 }
@@ -42,17 +57,57 @@ pub(super) struct Workloads {
 impl Workloads {
     /// Some that draw `power` watts on each GPU at the reference.
     pub(super) fn new(space: &Space, power: f64, count: usize) -> Self {
-        let reference = Limits::of(space, &space.places()[space.reference()]);
-        let all = (0..count).map(|number| {
-            let workload = Workload::number(number, power, reference.cap);
-            let (time, energy) = workload.at(reference.cap, 1.0);
-            (workload, time, energy)
-        });
-        Self {
-            all: all.collect(),
-            reference,
+        let reach = 0.5 * libm::pow(count as f64, -1.0 / DIMENSIONS as f64);
+        let mut workloads = Self {
+            reference: Limits::of(space, &space.places()[space.reference()]),
+            power,
+            all: Vec::with_capacity(count),
             columns: Vec::new(),
+        };
+        for number in 0..count {
+            workloads.add(even(number), reach);
         }
+        workloads
+    }
+
+    fn add(&mut self, draw: Draw, reach: f64) {
+        let cap = self.reference.cap;
+        let workload = Workload::new(&draw, self.power, cap);
+        let (time, energy) = workload.at(cap, 1.0);
+        self.all.push(Possible {
+            draw,
+            reach,
+            workload,
+            time,
+            energy,
+        });
+    }
+
+    /// Puts `parts` workloads in the place of one, each for a part of what it stands for: itself and others
+    /// around it. The numbers of the others.
+    pub(super) fn divide(&mut self, space: &Space, number: usize, parts: usize) -> Range<usize> {
+        let own = &mut self.all[number];
+        let (centre, reach) = (own.draw, own.reach);
+        let narrower = reach * libm::pow(parts as f64, -1.0 / DIMENSIONS as f64);
+        own.reach = narrower;
+        let first = self.all.len();
+        for new in first..first + parts - 1 {
+            let offsets = even(new);
+            let draw = std::array::from_fn(|dimension| {
+                let value = centre[dimension] + reach * (2.0 * offsets[dimension] - 1.0);
+                // Mirrored at the faces of the cube.
+                let value = value.abs();
+                if value > 1.0 { 2.0 - value } else { value }
+            });
+            self.add(draw, narrower);
+        }
+        let new = first..self.all.len();
+        let mut columns = std::mem::take(&mut self.columns);
+        for (place, column) in &mut columns {
+            column.extend(new.clone().map(|number| self.at(space, number, *place)));
+        }
+        self.columns = columns;
+        new
     }
 
     /// Keeps all workloads at a place.
@@ -74,14 +129,14 @@ impl Workloads {
 
     /// Of a workload at a place.
     pub(super) fn at(&self, space: &Space, number: usize, place: usize) -> Pair {
-        let (workload, time, energy) = &self.all[number];
+        let own = &self.all[number];
         let here = Limits::of(space, &space.places()[place]);
         let clock = match (here.clock, self.reference.clock) {
             (Some(here), Some(reference)) => here / reference,
             _ => 1.0,
         };
-        let (t, e) = workload.at(here.cap, clock);
-        [libm::log(t / time), libm::log(e / energy)]
+        let (time, energy) = own.workload.at(here.cap, clock);
+        [libm::log(time / own.time), libm::log(energy / own.energy)]
     }
 }
 
@@ -105,9 +160,8 @@ impl Limits {
 }
 
 impl Workload {
-    /// The workload of this number in a sequence that fills the space of parameters evenly.
-    fn number(number: usize, power: f64, cap: Option<f64>) -> Self {
-        let draw = even(number);
+    /// With these parameters, drawing `power` watts under a cap.
+    fn new(draw: &Draw, power: f64, cap: Option<f64>) -> Self {
         let within = |dimension: usize, low: f64, high: f64| low + (high - low) * draw[dimension];
         let mut waiting = match draw[0] {
             share if share < 0.8 => 0.6 * share / 0.8,
@@ -149,8 +203,7 @@ impl Workload {
             waiting,
             waiting_power,
             static_power,
-            rise: 1.2 * draw[8],
-            knee: within(7, 0.5, 0.95),
+            voltage: Voltage::new(within(8, 0.4, 0.95), 1.2 * draw[9]),
             works,
             beside,
             full,
@@ -165,11 +218,13 @@ impl Workload {
             let full = work.power * self.full;
             let still = self.static_power * self.full;
             let fits = match cap {
-                Some(cap) if cap < full => self.clock_within((cap - still) / (full - still)),
+                Some(cap) if cap < full => {
+                    self.voltage.clock_within((cap - still) / (full - still))
+                }
                 _ => f64::INFINITY,
             };
             let clock = clock.min(fits).max(LEAST_CLOCK);
-            let power = still + (full - still).max(0.0) * self.dynamic(clock);
+            let power = still + (full - still).max(0.0) * self.voltage.dynamic(clock);
             let power = cap.map_or(power, |cap| power.min(cap.max(still)));
             let own = (1.0 - self.waiting) * work.share;
             let own = own * (1.0 - work.clock_bound + work.clock_bound / clock);
@@ -178,14 +233,32 @@ impl Workload {
         }
         (time, energy + self.beside * time)
     }
+}
 
-    fn voltage(&self, clock: f64) -> f64 {
-        1.0 + self.rise * (clock - self.knee).max(0.0)
+/// Constant up to a knee and rising in a straight line above it, through 1 at full clock.
+struct Voltage {
+    knee: f64,
+    floor: f64,
+    slope: f64,
+}
+
+impl Voltage {
+    fn new(knee: f64, slope: f64) -> Self {
+        let floor = (1.0 - slope * (1.0 - knee)).max(LEAST_VOLTAGE);
+        Self {
+            knee,
+            floor,
+            slope: (1.0 - floor) / (1.0 - knee),
+        }
     }
 
-    /// Dynamic power as a share of that at full clock.
+    fn at(&self, clock: f64) -> f64 {
+        self.floor + self.slope * (clock - self.knee).max(0.0)
+    }
+
+    /// Dynamic power at a clock, as a share of that at full clock.
     fn dynamic(&self, clock: f64) -> f64 {
-        let voltage = self.voltage(clock) / self.voltage(1.0);
+        let voltage = self.at(clock);
         clock * voltage * voltage
     }
 
@@ -194,26 +267,25 @@ impl Workload {
         if share <= 0.0 {
             return LEAST_CLOCK;
         }
-        let full = self.voltage(1.0);
-        let below_knee = share * full * full;
+        let below_knee = share / (self.floor * self.floor);
         if below_knee <= self.knee {
             return below_knee;
         }
         // Newton's steps: the function rises and is convex, and the start is not below the root.
         let mut clock: f64 = 1.0;
         for _ in 0..4 {
-            let voltage = self.voltage(clock);
-            let slope = voltage * voltage + 2.0 * clock * voltage * self.rise;
-            clock -= (clock * voltage * voltage - below_knee) / slope;
+            let voltage = self.at(clock);
+            let rise = voltage * (voltage + 2.0 * clock * self.slope);
+            clock -= (clock * voltage * voltage - share) / rise;
         }
         clock.max(self.knee)
     }
 }
 
 /// The point of this number in a sequence that fills the unit cube evenly (Roberts' additive recurrence).
-fn even(number: usize) -> [f64; DIMENSIONS] {
-    // The root of x^10 = x + 1.
-    const ROOT: f64 = 1.075_766_066_086_837_2;
+fn even(number: usize) -> Draw {
+    // The root of x^11 = x + 1.
+    const ROOT: f64 = 1.068_297_188_920_841_2;
     let mut step = 1.0;
     std::array::from_fn(|_| {
         step /= ROOT;

@@ -1,0 +1,148 @@
+//! Every GPU profile with the networks of its study, over caps and over clocks: what `guided` finds, and what it
+//! claims.
+
+use anyhow::{Context, Result};
+use sweetspot_decide::search::{Ask, Knob, Space, StrategyName, Terms, Told};
+use sweetspot_decide::{Objective, Outcome};
+use sweetspot_device::Settings;
+use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_session::SimulatedJob;
+use sweetspot_sim::{GpuProfile, gpus, workloads};
+use sweetspot_stats::Seed;
+
+/// As of a simulated sweep; the search is not told.
+const NOISE: f64 = 0.003;
+const CAP_STEP: f64 = 5.0;
+const OBJECTIVES: [Objective; 3] = [Objective::Energy, Objective::Edp, Objective::Eds(2.0)];
+
+/// Of searches: what was lost, what was claimed, and the evaluations.
+#[derive(Default)]
+struct Found(Vec<(f64, f64, usize)>);
+
+/// Prints a line for each GPU, knob and objective.
+pub fn print(seeds: u64) -> Result<()> {
+    let mut all = Found::default();
+    for (name, profile) in gpus()? {
+        let mut jobs = Vec::new();
+        for workload in workloads()? {
+            let study = workload.name.split('@').nth(1);
+            if study == profile.study.as_deref() {
+                let gpu = (name.clone(), profile.clone());
+                jobs.push(SimulatedJob::of(gpu, vec![workload], Seconds::new(600.0))?);
+            }
+        }
+        for (knob, settings) in [
+            (Knob::PowerCap, caps(&profile)),
+            (Knob::CoreClock, clocks(&profile)),
+        ] {
+            let curves: Result<Vec<Vec<Outcome>>> = jobs
+                .iter()
+                .map(|job| settings.iter().map(|(_, own)| at(job, *own)).collect())
+                .collect();
+            let values: Vec<f64> = settings.iter().map(|(value, _)| *value).collect();
+            let space = Space::along(knob, &values)?;
+            let curves = curves?;
+            for objective in OBJECTIVES {
+                let mut own = Found::default();
+                for (number, curve) in curves.iter().enumerate() {
+                    for seed in 0..seeds {
+                        let noise = Seed::new(seed).label(&name).number(number as u64);
+                        own.search(&space, curve, objective, seed, noise)?;
+                    }
+                }
+                own.print(&format!("{name} {knob:?} {objective}"));
+                all.0.extend(own.0);
+            }
+        }
+    }
+    all.print("other GPUs, all");
+    Ok(())
+}
+
+fn caps(profile: &GpuProfile) -> Vec<(f64, Settings)> {
+    let (low, high) = (profile.cap.min.get(), profile.cap.max.get());
+    let count = ((high - low) / CAP_STEP + 1e-9) as usize;
+    let caps = (0..=count).map(|step| low + CAP_STEP * step as f64);
+    let settings = |cap| Settings {
+        power_cap: Some(Watts::new(cap)),
+        ..Settings::default()
+    };
+    caps.map(|cap| (cap, settings(cap))).collect()
+}
+
+fn clocks(profile: &GpuProfile) -> Vec<(f64, Settings)> {
+    let clocks = profile.core.levels().into_iter();
+    let clocks = clocks.filter(|clock| *clock <= profile.core.default);
+    let settings = |clock| Settings {
+        core_clock: Some(clock),
+        ..Settings::default()
+    };
+    clocks.map(|clock| (clock.get(), settings(clock))).collect()
+}
+
+fn at(job: &SimulatedJob, settings: Settings) -> Result<Outcome> {
+    let (time, energy, items) = job.outcome_at(0, settings)?;
+    let mut outcome = Outcome::new(time, energy);
+    outcome.items = Some(items);
+    Ok(outcome)
+}
+
+impl Found {
+    fn search(
+        &mut self,
+        space: &Space,
+        curve: &[Outcome],
+        objective: Objective,
+        seed: u64,
+        noise: Seed,
+    ) -> Result<()> {
+        let reference = &curve[space.reference()];
+        let values: Result<Vec<f64>, _> = curve
+            .iter()
+            .map(|own| objective.value(own, reference))
+            .collect();
+        let values = values?;
+        let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let terms = Terms {
+            seed,
+            ..Terms::default()
+        };
+        let mut strategy = StrategyName::Guided.start(space.clone(), &objective.into(), terms);
+        let mut count = 0;
+        while let Ask::Evaluate(place) = strategy.ask() {
+            let draw = noise.number(place as u64).number(count);
+            let factor = |label: &str| 1.0 + NOISE * draw.label(label).normal();
+            let mut outcome = curve[place].clone();
+            outcome.time = outcome.time * factor("work");
+            let power = factor("work") * factor("switching");
+            outcome.energy = outcome.energy.map(|energy| energy * power);
+            strategy.tell(place, Told::measured(outcome));
+            count += 1;
+        }
+        let answer = strategy.answer().context("an answer")?;
+        self.0.push((
+            values[answer.place] / best - 1.0,
+            answer.expected_regret.unwrap_or(0.0),
+            count as usize,
+        ));
+        Ok(())
+    }
+
+    fn print(&self, label: &str) {
+        let count = self.0.len();
+        let mean = |of: &dyn Fn(&(f64, f64, usize)) -> f64| {
+            100.0 * self.0.iter().map(of).sum::<f64>() / count as f64
+        };
+        let mut evaluations: Vec<usize> = self.0.iter().map(|found| found.2).collect();
+        evaluations.sort_unstable();
+        println!(
+            "{label:44} {count:4} searches: evaluations median {} most {}, within 1 % {:5.1} %, mean regret {:.2} % (claimed {:.2} %), most {:.2} %",
+            evaluations[count / 2],
+            evaluations[count - 1],
+            mean(&|found| f64::from(u8::from(found.0 <= 0.01))),
+            mean(&|found| found.0),
+            mean(&|found| found.1),
+            100.0 * self.0.iter().map(|found| found.0).fold(0.0, f64::max),
+        );
+    }
+}
