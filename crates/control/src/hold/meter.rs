@@ -10,6 +10,8 @@ const KEPT: usize = 256;
 const WHOLE: f64 = 0.9;
 /// Samples that cover this part of the span cover it: their spacing is uneven.
 const NEARLY: f64 = 0.98;
+/// Samples further apart than this part of the span leave a gap.
+const GAP: f64 = 0.3;
 /// Sums of spans are this exact.
 const TINY: f64 = 1e-6;
 
@@ -84,6 +86,12 @@ impl Meter {
         if !(power.is_finite() && from.is_finite() && to > from && to > self.last_to) {
             return None;
         }
+        // After a gap nothing is known of what lies in it.
+        if from - self.last_to > GAP * self.span {
+            while self.count > 0 {
+                self.drop_first();
+            }
+        }
         self.last_to = to;
         if to - from >= WHOLE * self.span {
             let is_fresh = from >= self.fresh_from - TINY;
@@ -104,16 +112,16 @@ impl Meter {
         self.count += 1;
         self.covered += to - from;
         self.energy += power * (to - from);
-        // The oldest goes when the others cover the span without it, and what lies before a gap in any case.
+        // The oldest goes when the others cover the span without it.
         while self.count > 1 {
             let second = self.samples[(self.first + 1) % KEPT];
-            let is_past = self.samples[self.first].to <= to - self.span + TINY;
-            if to - second.from < self.span - TINY && !is_past {
+            if to - second.from < self.span - TINY {
                 break;
             }
             self.drop_first();
         }
-        (self.covered >= NEARLY * self.span).then(|| self.judge(to))
+        let is_whole = to - self.samples[self.first].from >= NEARLY * self.span;
+        is_whole.then(|| self.judge(to))
     }
 
     fn judge(&self, to: f64) -> Judged {

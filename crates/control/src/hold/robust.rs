@@ -10,7 +10,7 @@ use super::terms::{Goal, Terms};
 use super::window::Observed;
 
 /// A step up is tried although the prediction is so much above the bound: it is a prediction.
-const DOUBT: f64 = 1.35;
+const DOUBT: f64 = 1.25;
 /// A step this large needs a prediction on the safe side.
 const FAR: f64 = 2.0;
 
