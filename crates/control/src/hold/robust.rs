@@ -55,8 +55,8 @@ pub struct Robust {
     full: bool,
     /// Requests wait that came when less was served: their latency is no fault of what is served now.
     behind: bool,
-    /// When a rung is tried that no prediction allows.
-    daring_at: Option<f64>,
+    /// The rung above which nothing was worth a try, and until when that stands: predictions waver.
+    declined: Option<(usize, f64)>,
 }
 
 impl Robust {
@@ -92,7 +92,7 @@ impl Robust {
             },
             full: true,
             behind: false,
-            daring_at: None,
+            declined: None,
         }
     }
 
@@ -111,7 +111,10 @@ impl Robust {
         let observed = self.relieved(observed);
         self.full = observed.is_full();
         let rows = &mut [&mut self.rungs];
-        let (shown, _) = learn(rows, (0, at), &observed, bounds, now, &self.patience);
+        let (shown, another) = learn(rows, (0, at), &observed, bounds, now, &self.patience);
+        if another {
+            self.declined = None;
+        }
         match shown {
             Shown::Unsure => Verdict::At(at),
             Shown::Keeps => self.choose(at, bounds, now),
@@ -149,7 +152,7 @@ impl Robust {
 
     /// What is known, against other bounds.
     pub fn rejudge(&mut self, bounds: &Bounds, now: f64) {
-        self.stride = 1;
+        (self.stride, self.declined) = (1, None);
         for rung in &mut self.rungs {
             rung.rejudge(bounds, now, self.patience.expiry);
         }
@@ -253,6 +256,7 @@ impl Robust {
         if !self.full || self.is_saturated(top, bounds) || top + 1 >= self.fitting {
             return None;
         }
+        let declined = self.declined.is_some_and(|(rung, _)| rung == top);
         let failed = |index: &usize| {
             let rung = &self.rungs[*index];
             rung.barred || rung.measured && !rung.keeps(bounds)
@@ -266,12 +270,13 @@ impl Robust {
             {
                 return None;
             }
-            Some(closed) => self
-                .between(top, closed, bounds)
+            Some(closed) => (!declined)
+                .then(|| self.between(top, closed, bounds))
+                .flatten()
                 .or_else(|| self.again(closed, now)),
-            None => self.beyond(top, bounds),
+            None => (!declined).then(|| self.beyond(top, bounds)).flatten(),
         };
-        let next = next.or_else(|| self.dare(top + 1, now));
+        let next = next.or_else(|| self.dare(top, now));
         if next.is_some() {
             self.stride = (self.stride * 2).min(self.rungs.len());
         }
@@ -329,15 +334,21 @@ impl Robust {
     }
 
     /// Now and then, whatever is predicted.
-    fn dare(&mut self, index: usize, now: f64) -> Option<usize> {
-        if self.rungs[index].barred || self.rungs[index].measured {
+    fn dare(&mut self, top: usize, now: f64) -> Option<usize> {
+        let next = &self.rungs[top + 1];
+        if next.barred || next.measured {
             return None;
         }
-        let at = *self.daring_at.get_or_insert(now + self.patience.expiry);
-        (now >= at).then(|| {
-            self.daring_at = None;
-            index
-        })
+        match self.declined {
+            Some((rung, until)) if rung == top => (now >= until).then(|| {
+                self.declined = None;
+                top + 1
+            }),
+            _ => {
+                self.declined = Some((top, now + self.patience.expiry));
+                None
+            }
+        }
     }
 
     /// The last step gained so little that all above would gain no more.
