@@ -343,11 +343,16 @@ impl Tally {
             "    against the choice         {}",
             spread(&self.costs_against_choice, 100.0)
         );
+        // Of several loads there is no one claim for the whole job.
+        let whole = match self.wholes {
+            0 => String::new(),
+            wholes => format!("whole job {:.1} %, ", share(self.whole_held, wholes)),
+        };
         println!(
-            "  interval of the saving holds the true one: energy {:.1} %, time {:.1} %, whole job {:.1} %, width {} points",
+            "  interval of the saving holds the true one: energy {:.1} %, time {:.1} %, {}width {} points",
             share(self.energy_held, self.claims),
             share(self.time_held, self.claims),
-            share(self.whole_held, self.wholes),
+            whole,
             spread(&self.widths, 100.0)
         );
         if !self.after_change.is_empty() || self.missed > 0 {

@@ -8,6 +8,15 @@ use std::process::Output;
 use common::{sweetspot, text, words};
 use serde_json::Value;
 
+const FIT: [&str; 6] = [
+    "fit",
+    "first",
+    "-o",
+    "mine.toml",
+    "--export-json",
+    "fit.json",
+];
+
 fn run(folder: &Path, args: &[&str]) -> Output {
     let output = sweetspot(folder, args);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -57,17 +66,7 @@ fn there_and_back(gpu: &str, network: &[&str], axes: &[&str]) {
     let folder = folder.path();
     let own = ["--simulate", gpu, "--study", "first"];
     let original = sweep(folder, &[&own[..], network, axes].concat());
-    let output = run(
-        folder,
-        &[
-            "fit",
-            "first",
-            "-o",
-            "mine.toml",
-            "--export-json",
-            "fit.json",
-        ],
-    );
+    let output = run(folder, &FIT);
     let shown = text(&output.stdout);
     assert!(shown.contains("Mean error: time 0."), "{shown}");
     assert!(
@@ -140,20 +139,7 @@ fn of_a_command() {
         "128",
     ];
     run(folder, &[&simulate[..], &sweep, &job].concat());
-    let shown = text(
-        &run(
-            folder,
-            &[
-                "fit",
-                "first",
-                "-o",
-                "mine.toml",
-                "--export-json",
-                "fit.json",
-            ],
-        )
-        .stdout,
-    );
+    let shown = text(&run(folder, &FIT).stdout);
     assert!(
         shown.contains("caps 150 W to 300 W, default 300 W"),
         "{shown}"

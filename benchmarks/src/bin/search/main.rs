@@ -132,17 +132,23 @@ struct Tally {
     steps: Vec<f64>,
 }
 
+/// What each point is worth against the reference, and the best of them.
+fn valued(
+    points: &[Outcome],
+    reference: &Outcome,
+    objective: Objective,
+) -> Result<(Vec<f64>, f64)> {
+    let values = points.iter().map(|own| objective.value(own, reference));
+    let values = values.collect::<Result<Vec<f64>, _>>()?;
+    let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+    Ok((values, best))
+}
+
 impl Tally {
     fn add(&mut self, curve: &Curve, objective: Objective, seed: u64, most: usize) -> Result<()> {
         let space = Space::along(Knob::PowerCap, &curve.caps)?;
         let reference = curve.points.last().context("a point")?;
-        let values: Result<Vec<f64>, _> = curve
-            .points
-            .iter()
-            .map(|own| objective.value(own, reference))
-            .collect();
-        let values = values?;
-        let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let (values, best) = valued(&curve.points, reference, objective)?;
         let terms = Terms {
             seed,
             most,

@@ -97,12 +97,7 @@ impl Found {
         noise: Seed,
     ) -> Result<()> {
         let reference = &curve[space.reference()];
-        let values: Result<Vec<f64>, _> = curve
-            .iter()
-            .map(|own| objective.value(own, reference))
-            .collect();
-        let values = values?;
-        let best = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let (values, best) = super::valued(curve, reference, objective)?;
         let terms = Terms {
             seed,
             ..Terms::default()

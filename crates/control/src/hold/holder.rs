@@ -1,5 +1,6 @@
 //! The holder: events in, settings out.
 
+mod control;
 mod notices;
 mod outside;
 
@@ -7,13 +8,14 @@ use sweetspot_quantity::Seconds;
 
 use super::action::{Actions, Notice, Setting};
 use super::event::{BatchDone, Event, PowerReading};
-use super::joint::Joint;
 use super::ladder::Bounds;
 use super::meter::Meter;
-use super::robust::{Robust, Verdict};
-use super::search::{self, Search};
-use super::terms::{DeviceKnob, Mode, Terms, TermsError};
+use super::robust::Verdict;
+use super::search;
+use super::terms::{DeviceKnob, Terms, TermsError};
 use super::window::{Observed, Window};
+use control::Control;
+pub(super) use control::Place;
 use notices::{Said, WAITING};
 
 /// Of fine samples, this much time after a change says already that the cap is broken, if by enough.
@@ -57,76 +59,16 @@ pub struct Holder {
     device_moved: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub batch: usize,
-    pub level: usize,
-}
-
-#[derive(Clone, Debug)]
-enum Control {
-    /// One of the paper's, over batch sizes or over levels.
-    Search {
-        search: Search,
-        over_levels: bool,
-    },
-    Robust {
-        ladder: Robust,
-        over_levels: bool,
-    },
-    Joint(Joint),
-    /// The device holds its own cap: the highest level that is no higher, less so many where that is not enough.
-    OwnCap {
-        lower: usize,
-    },
-}
-
 impl Holder {
     /// At its first setting: [`Holder::setting`] says which.
     pub fn new(terms: Terms) -> Result<Self, TermsError> {
         terms.check()?;
-        let alpha = terms.alpha.get();
-        let levels = terms.knob.levels();
-        let over_levels = terms.sets_device_alone();
-        let mut control = match terms.mode {
-            Mode::Robust => match &terms.knob {
-                DeviceKnob::None => Control::Robust {
-                    ladder: Robust::new(&terms),
-                    over_levels,
-                },
-                DeviceKnob::CoreClock(clocks) => Control::Robust {
-                    ladder: Robust::of_clocks(
-                        &terms,
-                        clocks.iter().map(|clock| clock.get()).collect(),
-                    ),
-                    over_levels,
-                },
-                DeviceKnob::PowerCap(_) => Control::OwnCap { lower: 0 },
-            },
-            Mode::Joint => Control::Joint(Joint::new(&terms)),
-            mode => Control::Search {
-                search: Search::new(
-                    mode,
-                    alpha,
-                    if over_levels {
-                        levels
-                    } else {
-                        terms.batches.len()
-                    },
-                ),
-                over_levels,
-            },
-        };
+        let mut control = Control::new(&terms);
         Ok(Self {
             meter: Meter::new(terms.judged_over),
             at: Place {
                 batch: 0,
-                level: match &mut control {
-                    Control::Joint(joint) => joint.first_level(terms.cap.get()),
-                    Control::OwnCap { .. } => terms.own_cap(0),
-                    _ if over_levels => 0,
-                    _ => levels.saturating_sub(1),
-                },
+                level: control.first_level(&terms),
             },
             behind: false,
             arrivals: None,
@@ -465,39 +407,6 @@ impl Holder {
                     self.say(Notice::LatencyInfeasible { p99, bound });
                 }
             }
-        }
-    }
-}
-
-impl Place {
-    fn rung(self, over_levels: bool) -> usize {
-        if over_levels { self.level } else { self.batch }
-    }
-
-    fn with_rung(self, rung: usize, over_levels: bool) -> Self {
-        match over_levels {
-            true => Self {
-                level: rung,
-                ..self
-            },
-            false => Self {
-                batch: rung,
-                ..self
-            },
-        }
-    }
-}
-
-impl Control {
-    /// What a setting draws, as measured.
-    fn power_at(&self, place: Place) -> Option<f64> {
-        match self {
-            Self::Robust {
-                ladder,
-                over_levels,
-            } => ladder.power_at(place.rung(*over_levels)),
-            Self::Joint(joint) => joint.power_at(place),
-            Self::OwnCap { .. } | Self::Search { .. } => None,
         }
     }
 }

@@ -240,15 +240,21 @@ mod tests {
             [Event::Batch(BatchDone { size: 64, .. })]
         ));
     }
-    #[test]
-    fn reports_that_cannot_be_are_left_out_and_named_once() {
-        let mut reader = Reader::create().unwrap();
+
+    /// A program that has asked for its batch size and was told 16.
+    fn asked_for_16() -> (Heard, Reader, Writer) {
+        let reader = Reader::create().unwrap();
         let writer = Writer::open(reader.folder()).unwrap();
-        let mut heard = Heard::default();
         reader
             .control()
             .set_batch_size(std::num::NonZeroU64::new(16));
         writer.batch_size();
+        (Heard::default(), reader, writer)
+    }
+
+    #[test]
+    fn reports_that_cannot_be_are_left_out_and_named_once() {
+        let (mut heard, mut reader, writer) = asked_for_16();
         for time in [1e300, f64::NAN, f64::INFINITY, -1.0] {
             writer.value(value::BATCH_TIME, time);
             writer.progress(16);
@@ -271,13 +277,7 @@ mod tests {
     #[test]
     fn batches_that_are_never_full_are_told_of_once_unless_a_queue_is_told() {
         for queue in [false, true] {
-            let mut reader = Reader::create().unwrap();
-            let writer = Writer::open(reader.folder()).unwrap();
-            let mut heard = Heard::default();
-            reader
-                .control()
-                .set_batch_size(std::num::NonZeroU64::new(16));
-            writer.batch_size();
+            let (mut heard, mut reader, writer) = asked_for_16();
             for _ in 0..3 * SHORT_FOR {
                 if queue {
                     writer.queue(0);

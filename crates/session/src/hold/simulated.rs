@@ -1,24 +1,27 @@
 //! A holder in virtual time: the program, the GPU and its sensor are simulated, the holder is the real one.
 
+mod conditions;
+mod held;
 mod queue;
 mod sensor;
 
 use std::collections::{HashMap, VecDeque};
 
 use sweetspot_control::hold::{
-    Account, Actions, BatchDone, Event, Holder, Notice, PowerReading, Setting, Summary, Terms,
+    Account, Actions, BatchDone, Event, Holder, PowerReading, Setting, Summary, Terms,
 };
-use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
+use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
     Chip, GpuProfile, Job, JobError, Limits, Load, Order, Phase, State, Variant, Variation, Work,
     Workload, find_gpu, find_workload,
 };
 use sweetspot_stats::Seed;
 
-use super::record::percentile99;
 use crate::SessionError;
-use crate::sim_workload::{Arrivals, Requests};
+use crate::sim_workload::Requests;
 use crate::virtual_time::{of_job, work_on};
+pub use conditions::{Conditions, Disturbance, Sensor};
+pub use held::{Held, Sighting};
 
 /// How finely power is seen.
 const BIN: f64 = 0.02;
@@ -26,100 +29,6 @@ const BIN: f64 = 0.02;
 const SIGHTING: u64 = 10;
 /// Batches differ by this much in their work, as their inputs do.
 const JITTER: f64 = 0.01;
-
-/// How the holder reads power.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sensor {
-    /// The mean of the last second, ten times a second, a tenth of a second late.
-    Averaged,
-    /// The driver's buffer of 20 ms samples, emptied every half second.
-    Buffered,
-}
-
-/// Something that happens in the middle of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Disturbance {
-    /// Another cap.
-    Cap(Watts),
-    /// From now on an item is so many times the work for the device, and as much for the host as before.
-    Heavier(Ratio),
-    /// One reading is so high.
-    FalseSpike(Watts),
-    /// The sensor says nothing, or speaks again.
-    Silence(bool),
-}
-
-/// What a run is made under.
-#[derive(Clone, Debug)]
-pub struct Conditions {
-    /// How long.
-    pub time: Seconds,
-    /// Of what differs from run to run and from batch to batch.
-    pub seed: u64,
-    /// How power is read.
-    pub sensor: Sensor,
-    /// How requests come; the next is there whenever the last is answered where nothing is said.
-    pub arrivals: Option<Arrivals>,
-    /// What happens meanwhile, by its time.
-    pub script: Vec<(Seconds, Disturbance)>,
-    /// Whether power and settings over time are kept.
-    pub keep: bool,
-}
-
-impl Conditions {
-    /// Nothing happens, and nothing is kept.
-    pub fn steady(time: Seconds, seed: u64) -> Self {
-        Self {
-            time,
-            seed,
-            sensor: Sensor::Averaged,
-            arrivals: None,
-            script: Vec::new(),
-            keep: false,
-        }
-    }
-}
-
-/// A fifth of a second of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sighting {
-    /// Its end.
-    pub at: Seconds,
-    /// Its mean power.
-    pub power: Watts,
-    /// The batch size at its end.
-    pub batch: u64,
-    /// The core clock set at its end.
-    pub core_clock: Option<Megahertz>,
-}
-
-/// What came of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Held {
-    /// The account of it, by the power drawn and not by the sensor.
-    pub summary: Summary,
-    /// What the holder said.
-    pub notices: Vec<(Seconds, Notice)>,
-    /// What it set, and in which of its windows.
-    pub changes: Vec<(Seconds, u64, Setting)>,
-    /// Windows in all.
-    pub windows: u64,
-    /// What was set at the end.
-    pub last: Setting,
-    /// Over time, where kept.
-    pub sightings: Vec<Sighting>,
-    /// Of each batch its end, its longest latency and its items.
-    pub latencies: Vec<(Seconds, Seconds, u64)>,
-}
-
-impl Held {
-    /// 99 of 100 items that were done from then on took no longer, waiting included.
-    pub fn latency_p99(&self, from: Seconds) -> Option<Seconds> {
-        let later = self.latencies.iter().filter(|(at, ..)| *at >= from);
-        let weighted = later.map(|(_, latency, items)| (latency.get(), *items as f64));
-        percentile99(weighted.collect()).map(Seconds::new)
-    }
-}
 
 /// A simulated GPU and a workload on it.
 #[derive(Clone, Debug)]
