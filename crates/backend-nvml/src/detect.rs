@@ -7,12 +7,12 @@ use nvml_wrapper::enums::device::DeviceArchitecture;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{
-    Descriptor, DeviceId, DeviceKind, Domain, KnobDescriptor, KnobRange, Scope, SensorDescriptor,
-    SensorKind,
+    Descriptor, DeviceId, DeviceKind, Domain, Host, HostDevice, HostError, KnobDescriptor,
+    KnobRange, Scope, SensorDescriptor, SensorKind,
 };
 use sweetspot_quantity::{Bytes, Megahertz, Seconds, Watts};
 
-use crate::error::{OpenError, failed};
+use crate::error::{failed, no_driver, no_library};
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
 /// The name by which every client loads it.
@@ -44,32 +44,29 @@ pub struct NvmlGpu {
 
 impl Nvml {
     /// Loads the library: the usual one, or the one at a path.
-    pub fn open(library: Option<&OsStr>) -> Result<Self, OpenError> {
+    pub fn open(library: Option<&OsStr>) -> Result<Self, HostError> {
         let library = library.unwrap_or(OsStr::new(LIBRARY));
         let nvml = nvml_wrapper::Nvml::builder().lib_path(library).init();
         match nvml {
             Ok(nvml) => Ok(Self {
                 nvml: Box::leak(Box::new(nvml)),
             }),
-            Err(NvmlError::DriverNotLoaded) => Err(OpenError::Driver),
-            Err(error) => Err(OpenError::Library {
-                library: library.to_string_lossy().into_owned(),
-                reason: error.to_string(),
-            }),
+            Err(NvmlError::DriverNotLoaded) => Err(no_driver()),
+            Err(error) => Err(no_library(&library.to_string_lossy(), &error.to_string())),
         }
     }
+}
 
-    /// The driver's version.
-    pub fn driver_version(&self) -> Result<String, OpenError> {
+impl Host for Nvml {
+    fn driver_version(&self) -> Result<String, HostError> {
         self.nvml
             .sys_driver_version()
             .map_err(failed("tell the driver's version"))
     }
 
-    /// Every GPU in the driver's order, each followed by its MIG slices.
-    pub fn gpus(&self) -> Result<Vec<NvmlGpu>, OpenError> {
+    fn list(&self) -> Result<Vec<Box<dyn HostDevice>>, HostError> {
         let count = self.nvml.device_count().map_err(failed("count the GPUs"))?;
-        let mut gpus = Vec::new();
+        let mut gpus: Vec<Box<dyn HostDevice>> = Vec::new();
         for index in 0..count {
             let what = || failed(format!("open GPU {index}"));
             let device = self.nvml.device_by_index(index).map_err(what())?;
@@ -78,33 +75,37 @@ impl Nvml {
                 .collect();
             let gpu = NvmlGpu::open(self.nvml, device, index, None).map_err(what())?;
             let parent = gpu.descriptor.id.clone();
-            gpus.push(gpu);
+            gpus.push(Box::new(gpu));
             for slice in slices {
-                gpus.push(
-                    NvmlGpu::open(self.nvml, slice, index, Some(parent.clone())).map_err(what())?,
-                );
+                let slice = NvmlGpu::open(self.nvml, slice, index, Some(parent.clone()));
+                gpus.push(Box::new(slice.map_err(what())?));
             }
         }
         Ok(gpus)
     }
-}
 
-impl Nvml {
-    /// One GPU, without a look at the others.
-    pub fn gpu(&self, id: &DeviceId) -> Result<NvmlGpu, OpenError> {
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, HostError> {
         let what = || failed(format!("open {id}"));
         let device = self.nvml.device_by_uuid(id.as_str()).map_err(what())?;
         let index = device.index().map_err(what())?;
-        NvmlGpu::open(self.nvml, device, index, None).map_err(what())
+        let gpu = NvmlGpu::open(self.nvml, device, index, None).map_err(what())?;
+        Ok(Box::new(gpu))
     }
 }
 
-impl NvmlGpu {
-    /// The same GPU once more, without asking it again what it is.
-    pub fn reopen(&self) -> Result<Self, OpenError> {
+impl HostDevice for NvmlGpu {
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    fn reopen(&self) -> Result<Box<dyn HostDevice>, HostError> {
         let what = || failed(format!("open {}", self.descriptor.id));
         let uuid = self.descriptor.id.as_str();
-        Ok(Self {
+        Ok(Box::new(Self {
             nvml: self.nvml,
             device: self.nvml.device_by_uuid(uuid).map_err(what())?,
             descriptor: self.descriptor.clone(),
@@ -114,9 +115,23 @@ impl NvmlGpu {
             wall_offset: None,
             index: self.index,
             is_lost: self.is_lost,
-        })
+        }))
     }
 
+    fn architecture(&self) -> String {
+        format!("{:?}", self.architecture)
+    }
+
+    fn persistence(&self) -> Option<bool> {
+        self.device.is_in_persistent_mode().ok()
+    }
+
+    fn power_is_averaged(&self) -> bool {
+        self.power_is_averaged
+    }
+}
+
+impl NvmlGpu {
     fn open(
         nvml: &'static nvml_wrapper::Nvml,
         device: Device<'static>,
@@ -159,31 +174,6 @@ impl NvmlGpu {
             index,
             is_lost,
         })
-    }
-
-    /// Its place in the driver's order; a slice has its GPU's.
-    pub fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// Whether it was found but no longer answers: what it can do is then unknown.
-    pub fn is_lost(&self) -> bool {
-        self.is_lost
-    }
-
-    /// The generation's name.
-    pub fn architecture(&self) -> String {
-        format!("{:?}", self.architecture)
-    }
-
-    /// Whether the driver stays loaded without a client, where it can be told.
-    pub fn persistence(&self) -> Option<bool> {
-        self.device.is_in_persistent_mode().ok()
-    }
-
-    /// Whether the ordinary power reading is a mean over a second.
-    pub fn power_is_averaged(&self) -> bool {
-        self.power_is_averaged
     }
 }
 

@@ -1,37 +1,27 @@
 //! NVML's errors in our words.
 
 use nvml_wrapper::error::NvmlError;
-use sweetspot_device::{Knob, ReadError, SensorKind, WriteError};
+use sweetspot_device::{HostError, Knob, ReadError, SensorKind, WriteError};
 
-/// Why there are no GPUs to be had from NVML.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// No library.
-    #[error(
+/// The library cannot be loaded.
+pub fn no_library(library: &str, reason: &str) -> HostError {
+    HostError::Unavailable(format!(
         "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (SWEETSPOT_NVML names another library)"
-    )]
-    Library {
-        /// Which was tried.
-        library: String,
-        /// What the loader says.
-        reason: String,
-    },
-    /// A library without a driver.
-    #[error("NVIDIA's driver is not loaded: `nvidia-smi` should list your GPUs")]
-    Driver,
-    /// The library answers, but not to this.
-    #[error("NVML cannot {what}: {reason}")]
-    Failed {
-        /// What was asked.
-        what: String,
-        /// What it says.
-        reason: String,
-    },
+    ))
 }
 
-pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> OpenError {
+/// The library is there, and no driver.
+pub fn no_driver() -> HostError {
+    HostError::Unavailable(
+        "NVIDIA's driver is not loaded: `nvidia-smi` should list your GPUs".to_owned(),
+    )
+}
+
+/// The library answers, but refuses this.
+pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> HostError {
     let what = what.into();
-    move |error| OpenError::Failed {
+    move |error| HostError::Failed {
+        library: "NVML",
         what,
         reason: error.to_string(),
     }

@@ -11,4 +11,3 @@ mod read;
 mod write;
 
 pub use detect::{Nvml, NvmlGpu};
-pub use error::OpenError;

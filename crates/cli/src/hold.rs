@@ -6,20 +6,19 @@ use std::process::ExitCode;
 use anyhow::Result;
 use sweetspot_control::hold::{Goal, Mode};
 use sweetspot_device::SensorKind;
-use sweetspot_guard::{Ended, GuardError};
 use sweetspot_quantity::Seconds;
-use sweetspot_report::{figure_svg, held_figure, held_json, held_text, latency_text, setting_text};
-use sweetspot_session::SessionError;
+use sweetspot_report::{figure_svg, held_figure, held_json, held_text};
 use sweetspot_session::hold::{
-    HoldKnob, HoldRequest, HoldResult, HoldWatch, Live, SetError, hold, set_cap, usual_batches,
+    HoldKnob, HoldRequest, HoldResult, SetError, hold, set_cap, usual_batches,
 };
+use sweetspot_workload::Ended;
 
 use crate::NOT_MET;
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
-use crate::child::{by_signal, not_run, passed_on};
+use crate::child::{by_signal, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
-use crate::live_line::LiveLine;
 use crate::measure::not_measured;
+use crate::observer::TerminalObserver;
 use crate::run::{guard_program, read_only};
 
 /// A program takes its time to load: longer than it takes to ask once it serves.
@@ -41,12 +40,8 @@ pub fn run(args: HoldArgs) -> Result<ExitCode> {
     }
     let documents = Documents::open(&args)?;
     let request = request(args, documents.on_stdout());
-    match hold(&request, &guard_program()?, &mut Line::new()) {
+    match hold(&request, &guard_program()?, &mut TerminalObserver::new()) {
         Ok(held) => documents.tell(&held),
-        Err(SessionError::Guard(error @ GuardError::NotStarted { missing, .. })) => {
-            eprintln!("sweetspot: {error}");
-            Ok(not_run(missing))
-        }
         Err(error) => not_measured(error),
     }
 }
@@ -148,54 +143,5 @@ impl Documents {
             }
             Ended::Code(_) => ExitCode::from(NOT_MET),
         })
-    }
-}
-
-/// One line on the terminal that tells how it goes.
-struct Line {
-    line: LiveLine,
-    next: Seconds,
-}
-
-/// Often enough for an eye.
-const EVERY: Seconds = Seconds::new(0.2);
-
-impl Line {
-    fn new() -> Self {
-        Self {
-            line: LiveLine::new(),
-            next: Seconds::ZERO,
-        }
-    }
-}
-
-impl HoldWatch for Line {
-    fn tick(&mut self, live: &Live) {
-        if !self.line.is_wanted() || live.elapsed < self.next {
-            return;
-        }
-        self.next = live.elapsed + EVERY;
-        let power = live
-            .power
-            .map_or_else(|| "-".to_owned(), |power| format!("{:.0}", power.get()));
-        let rate = live.items_per_s.map(|rate| format!("  {rate:.0} items/s"));
-        let p99 = live.p99.map(|p99| format!("  p99 {}", latency_text(p99)));
-        let text = format!(
-            "{:.1} s  {power} of {:.0} W  {}{}{}",
-            live.elapsed.get(),
-            live.cap.get(),
-            setting_text(&live.setting),
-            rate.unwrap_or_default(),
-            p99.unwrap_or_default(),
-        );
-        self.line.show(&text);
-    }
-
-    fn clear(&mut self) {
-        self.line.clear();
-    }
-
-    fn tell(&mut self, note: &str) {
-        self.line.tell(note);
     }
 }

@@ -10,6 +10,7 @@ mod hold;
 mod live_line;
 mod measure;
 mod network;
+mod observer;
 mod progress;
 mod replay;
 mod report;

@@ -4,24 +4,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_report::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
 use sweetspot_session::SessionError;
 use sweetspot_session::measure::{
-    MeasureRequest, Measurement, Recording, RunMeasurement, Stopped, Watch, Window, measure, series,
+    MeasureRequest, Measurement, Recording, RunMeasurement, Stopped, Window, measure, series,
 };
 use sweetspot_study::write_samples;
+use sweetspot_workload::WorkloadError;
 
 use crate::NOT_MET;
 use crate::args::{MeasureArgs, TextExportArgs};
 use crate::child::{by_signal, not_run, passed_on};
 use crate::export::{Document, is_closed_pipe, print, refuse_twins};
-use crate::live_line::LiveLine;
+use crate::observer::TerminalObserver;
 
 pub fn run(args: MeasureArgs) -> Result<ExitCode> {
     let documents = Documents::open(&args.export, &args.export_samples)?;
     let request = request(args, documents.on_stdout())?;
-    match measure(&request, &mut Line::new()) {
+    match measure(&request, &mut TerminalObserver::new()) {
         Ok((measurement, recording)) => Ok(documents.tell(&measurement, &recording)),
         Err(error) => not_measured(error),
     }
@@ -104,11 +104,11 @@ fn code(measurement: &Measurement, is_written: bool) -> ExitCode {
 
 pub fn not_measured(error: SessionError) -> Result<ExitCode> {
     match &error {
-        SessionError::NotStarted { problem, .. } => {
+        SessionError::Workload(WorkloadError::NotStarted { is_missing, .. }) => {
             eprintln!("sweetspot: {error}");
-            Ok(not_run(problem.kind() == std::io::ErrorKind::NotFound))
+            Ok(not_run(*is_missing))
         }
-        SessionError::Interrupted(signal) => {
+        SessionError::Workload(WorkloadError::Interrupted(signal)) => {
             eprintln!("sweetspot: {error}");
             Ok(by_signal(*signal))
         }
@@ -174,57 +174,4 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         keep_stdout,
         ..MeasureRequest::of(args.cmd)
     })
-}
-
-/// One line on the terminal that tells how it goes.
-pub struct Line {
-    line: LiveLine,
-    energy: Joules,
-    last: Seconds,
-    begun: Seconds,
-}
-
-impl Line {
-    pub fn new() -> Self {
-        Self {
-            line: LiveLine::new(),
-            energy: Joules::ZERO,
-            last: Seconds::ZERO,
-            begun: Seconds::ZERO,
-        }
-    }
-}
-
-/// Often enough for an eye, seldom enough for a log that a terminal keeps.
-const EVERY: Seconds = Seconds::new(0.2);
-
-impl Watch for Line {
-    fn tick(&mut self, elapsed: Seconds, power: Option<Watts>, items: u64) {
-        if elapsed < self.last {
-            (self.energy, self.last, self.begun) = (Joules::ZERO, Seconds::ZERO, Seconds::ZERO);
-        }
-        if let Some(power) = power {
-            self.energy += power * (elapsed - self.last);
-        }
-        self.last = elapsed;
-        if !self.line.is_wanted() || elapsed - self.begun < EVERY {
-            return;
-        }
-        self.begun = elapsed;
-        let power = power.map_or_else(|| "- W".to_owned(), |power| format!("{power:.0}"));
-        let items = match items {
-            0 => String::new(),
-            items => format!("  {items} items"),
-        };
-        let text = format!("{elapsed:.1}  {power}  about {:.0}{items}", self.energy);
-        self.line.show(&text);
-    }
-
-    fn clear(&mut self) {
-        self.line.clear();
-    }
-
-    fn tell(&mut self, note: &str) {
-        self.line.tell(note);
-    }
 }

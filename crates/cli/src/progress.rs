@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sweetspot_decide::Question;
 use sweetspot_quantity::Joules;
 use sweetspot_report::{configuration_text, duration_text};
-use sweetspot_session::{Follow, Progress};
+use sweetspot_session::{Observer, SweepProgress};
 use sweetspot_study::{Point, RunEnd, RunRecord, Study, Task};
 
 /// A log gets a line so often.
@@ -57,7 +57,7 @@ impl Bar {
     }
 
     /// From the time of the runs so far.
-    fn left(&self, progress: &Progress<'_>) -> Option<String> {
+    fn left(&self, progress: &SweepProgress<'_>) -> Option<String> {
         let done = progress.done.checked_sub(self.before?)?;
         let each = self
             .begun
@@ -67,7 +67,7 @@ impl Bar {
         Some(duration_text(each * left))
     }
 
-    fn look_for_best(&mut self, progress: &Progress<'_>) {
+    fn look_for_best(&mut self, progress: &SweepProgress<'_>) {
         if self
             .looked
             .is_some_and(|looked| looked.elapsed() < BEST_EVERY)
@@ -96,7 +96,7 @@ impl Bar {
         }
     }
 
-    fn message(&self, progress: &Progress<'_>) -> String {
+    fn message(&self, progress: &SweepProgress<'_>) -> String {
         let left = self.left(progress).map(|left| format!("{left} left"));
         let energy = (self.energy > Joules::ZERO).then(|| format!("{:.1}", self.energy));
         let parts = [
@@ -109,7 +109,7 @@ impl Bar {
         parts.collect::<Vec<_>>().join("  ")
     }
 
-    fn show(&mut self, progress: &Progress<'_>) {
+    fn show(&mut self, progress: &SweepProgress<'_>) {
         self.before.get_or_insert(progress.done);
         if let Some(bar) = &self.bar {
             bar.set_length(progress.planned as u64);
@@ -127,14 +127,14 @@ impl Bar {
     }
 }
 
-impl Follow for Bar {
-    fn begins(&mut self, progress: &Progress<'_>, task: Task) {
+impl Observer for Bar {
+    fn run_begins(&mut self, progress: &SweepProgress<'_>, task: Task) {
         let plan = &progress.outline.plan;
         self.in_hand = configuration_text(&plan.axes, &plan.configurations[task.configuration]);
         self.show(progress);
     }
 
-    fn done(&mut self, progress: &Progress<'_>, run: &RunRecord) {
+    fn run_done(&mut self, progress: &SweepProgress<'_>, run: &RunRecord) {
         self.before.get_or_insert(progress.done.saturating_sub(1));
         if self.bar.is_some() || self.told.elapsed() >= LINE_EVERY {
             self.look_for_best(progress);
@@ -145,12 +145,12 @@ impl Follow for Bar {
             let plan = &progress.outline.plan;
             let configuration = &plan.configurations[run.task.configuration];
             let what = configuration_text(&plan.axes, configuration);
-            self.tell(&format!("{what}: {}: {}", failure.status, failure.reason));
+            self.note(&format!("{what}: {}: {}", failure.status, failure.reason));
         }
         self.show(progress);
     }
 
-    fn tell(&mut self, note: &str) {
+    fn note(&mut self, note: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("sweetspot: {note}")),
             None => eprintln!("sweetspot: {note}"),

@@ -5,20 +5,21 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use sweetspot_device::Settings;
-use sweetspot_guard::{Ended, GuardError};
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    Ran, RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
-    serve_as_guard,
+    RunRequest, RunResult, SessionError, left_changed, restore_all, run as run_session,
+    run_measured, serve_as_guard,
 };
 use sweetspot_study::{Configuration, Store};
+use sweetspot_workload::Ended;
 
 use crate::NOT_MET;
 use crate::args::RunArgs;
-use crate::child::{by_signal, not_run, passed_on};
+use crate::child::{by_signal, passed_on};
 use crate::export::print;
-use crate::measure::{Documents, Line, not_measured};
+use crate::measure::{Documents, not_measured};
+use crate::observer::TerminalObserver;
 
 pub fn run(args: RunArgs) -> Result<ExitCode> {
     let documents = Documents::open(&args.export, &None)?;
@@ -80,14 +81,15 @@ fn measured(
         keep_stdout: documents.on_stdout(),
         ..MeasureRequest::of(request.command.clone())
     };
-    let ran = match run_measured(request, &measure, &guard_program()?, &mut Line::new()) {
-        Err(error) => return not_started(error),
-        Ok(ran) => ran,
+    let mut observer = TerminalObserver::new();
+    let result = match run_measured(request, &measure, &guard_program()?, &mut observer) {
+        Err(error) => return not_measured(error),
+        Ok(result) => result,
     };
-    let told = ran
+    let told = result
         .measured
         .map(|(measurement, recording)| documents.tell(&measurement, &recording));
-    match (ended(&ran.ran), told) {
+    match (ended(&result.run), told) {
         (Some(code), _) => Ok(code),
         (None, Some(told)) => Ok(told),
         (None, None) => Ok(ExitCode::from(NOT_MET)),
@@ -95,30 +97,20 @@ fn measured(
 }
 
 fn plain(request: &RunRequest) -> Result<ExitCode> {
-    let mut tell = |note: &str| eprintln!("sweetspot: {note}");
-    match run_session(request, &guard_program()?, &mut tell) {
-        Ok(ran) => Ok(ended(&ran).unwrap_or(ExitCode::SUCCESS)),
-        Err(error) => not_started(error),
+    let mut observer = TerminalObserver::new();
+    match run_session(request, &guard_program()?, &mut observer) {
+        Ok(result) => Ok(ended(&result).unwrap_or(ExitCode::SUCCESS)),
+        Err(error) => not_measured(error),
     }
 }
 
 /// The code to end with, where not all went well.
-fn ended(ran: &Ran) -> Option<ExitCode> {
-    match (ran.ended, ran.restored) {
+fn ended(result: &RunResult) -> Option<ExitCode> {
+    match (result.ended, result.restored) {
         (Ended::Code(0), true) => None,
         (Ended::Code(0), false) => Some(ExitCode::from(NOT_MET)),
         (Ended::Code(code), _) => Some(passed_on(code)),
         (Ended::Signal(signal), _) => Some(by_signal(signal)),
-    }
-}
-
-fn not_started(error: SessionError) -> Result<ExitCode> {
-    match error {
-        SessionError::Guard(error @ GuardError::NotStarted { missing, .. }) => {
-            eprintln!("sweetspot: {error}");
-            Ok(not_run(missing))
-        }
-        error => not_measured(error),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
@@ -11,11 +11,15 @@ use sweetspot_session::{
     deviations_of, fit_workload, measured_rows, studies, workload_text,
 };
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
+use sweetspot_workload::{
+    CommandSpec, NoHandler, OnSignal, ProgressReader, RunLimits, SignalSource, run_until_exit,
+};
 
 use crate::NOT_MET;
 use crate::args::SimulateArgs;
-use crate::child;
+use crate::child::passed_on;
 use crate::export::{Document, print};
+use crate::measure::not_measured;
 
 /// The simulated NVML travels inside the program.
 static LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
@@ -28,9 +32,14 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
         let host = SimulatedHost::new(parts, LIBRARY, args.seed)?;
-        let mut command = Command::new(&args.cmd[0]);
-        command.args(&args.cmd[1..]).envs(host.environment());
-        return child::run(command);
+        let environment = host.environment().into_iter();
+        let command = CommandSpec {
+            environment: environment
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            ..CommandSpec::new(args.cmd)
+        };
+        return run_in_environment(&command);
     }
     if args.list {
         print(&profiles_text(
@@ -51,6 +60,21 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
         met == judged
     });
     Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+}
+
+/// Runs a command as `env` would: signals are passed on, and its exit code is returned.
+fn run_in_environment(command: &CommandSpec) -> Result<ExitCode> {
+    let signals = SignalSource::listen().map_err(anyhow::Error::from)?;
+    let limits = RunLimits {
+        on_signal: OnSignal::PassOn,
+        ..RunLimits::default()
+    };
+    let mut reader = ProgressReader::without_link();
+    let outcome = run_until_exit(command, limits, None, &signals, &mut reader, &mut NoHandler);
+    match outcome {
+        Ok(outcome) => Ok(passed_on(outcome.exit_code())),
+        Err(problem) => not_measured(problem.into()),
+    }
 }
 
 /// Every study, or the one that is named, as files and flags spell it.

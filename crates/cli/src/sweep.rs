@@ -10,6 +10,7 @@ use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
 use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
+use sweetspot_workload::WorkloadError;
 
 use crate::NOT_MET;
 use crate::args::SweepArgs;
@@ -45,7 +46,9 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     let mut sweeps = Vec::new();
     for definition in of_each {
         sweeps.push(match Sweep::prepare(&definition) {
-            Err(error @ SessionError::NotStarted { .. }) => return not_measured(error),
+            Err(error @ SessionError::Workload(WorkloadError::NotStarted { .. })) => {
+                return not_measured(error);
+            }
             sweep => sweep?,
         });
     }

@@ -5,18 +5,19 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use sweetspot_control::tune::needs_progress;
-use sweetspot_guard::{Ended, GuardError};
 use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text};
 use sweetspot_session::{
-    ChoiceStore, FollowTuning, SessionError, Setup, SimulatedJob, TuneRequest, TunedCommand,
-    TunedJob, tune, tune_simulated,
+    ChoiceStore, SessionError, Setup, SimulatedJob, TuneRequest, TunedCommand, TunedJob, tune,
+    tune_simulated,
 };
+use sweetspot_workload::Ended;
 
 use crate::NOT_MET;
 use crate::args::TuneArgs;
-use crate::child::{by_signal, not_run, passed_on};
+use crate::child::{by_signal, passed_on};
 use crate::export::{Document, print, refuse_twins};
 use crate::measure::not_measured;
+use crate::observer::TerminalObserver;
 use crate::run::{guard_program, read_only};
 
 pub fn run(args: TuneArgs) -> Result<ExitCode> {
@@ -36,7 +37,7 @@ pub fn run(args: TuneArgs) -> Result<ExitCode> {
         (Some(_), true) => simulated(&args, &request)?,
         (None, false) => match real(&args, &request, documents.on_stdout()) {
             Ok(job) => job,
-            Err(error) => return not_tuned(error),
+            Err(error) => return not_measured(error),
         },
     };
     documents.tell(&job)?;
@@ -53,7 +54,12 @@ fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     };
     let job = SimulatedJob::new(&setup, args.work.batch)?;
     // What is chosen in virtual time says nothing about a real job.
-    Ok(tune_simulated(request, &job, None, &mut Said)?)
+    Ok(tune_simulated(
+        request,
+        &job,
+        None,
+        &mut TerminalObserver::new(),
+    )?)
 }
 
 fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<TunedJob, SessionError> {
@@ -68,17 +74,13 @@ fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<Tuned
     let guard =
         guard_program().map_err(|problem| SessionError::Definition(format!("{problem:#}")))?;
     let store = ChoiceStore::of_user();
-    tune(request, &command, store.as_ref(), &guard, &mut Said)
-}
-
-fn not_tuned(error: SessionError) -> Result<ExitCode> {
-    match error {
-        SessionError::Guard(error @ GuardError::NotStarted { missing, .. }) => {
-            eprintln!("sweetspot: {error}");
-            Ok(not_run(missing))
-        }
-        error => not_measured(error),
-    }
+    tune(
+        request,
+        &command,
+        store.as_ref(),
+        &guard,
+        &mut TerminalObserver::new(),
+    )
 }
 
 /// The command's own code where it failed; then whether what was asked for was met.
@@ -137,14 +139,5 @@ impl Documents {
             }
         }
         Ok(())
-    }
-}
-
-/// Notes go to standard error.
-struct Said;
-
-impl FollowTuning for Said {
-    fn tell(&mut self, note: &str) {
-        eprintln!("sweetspot: {note}");
     }
 }

@@ -1,6 +1,6 @@
 //! What draws power, how it is read, what can be set: descriptors and traits, no implementation.
 //!
-//! A backend brings [`Device`]s (reading) and [`Actuator`]s (writing) of one vendor. Reading and
+//! A backend is a [`Host`] of one vendor: it lists and opens [`Device`]s (reading) and [`Actuator`]s (writing). Reading and
 //! writing are apart because the writer may live in another process: everything that crosses to it
 //! ([`Settings`], [`Applied`], [`WriteError`]) is plain, serialisable and free of vendors' types.
 //!
@@ -10,6 +10,7 @@
 mod clock;
 mod descriptor;
 mod error;
+mod host;
 mod knob;
 mod reading;
 mod sensor;
@@ -19,6 +20,9 @@ mod traits;
 pub use clock::{Clock, Moment, MonotonicClock, VirtualClock};
 pub use descriptor::{Descriptor, DeviceId, DeviceKind};
 pub use error::{ReadError, WriteError};
+pub use host::{
+    Controlled, Host, HostDevice, HostError, MigSlices, SelectError, Selector, select_devices,
+};
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
 pub use reading::{Amount, Drained, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};

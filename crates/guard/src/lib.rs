@@ -21,4 +21,4 @@ pub use journal::{Journal, JournalError, Left};
 pub use owner::Owner;
 pub use processes::{adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap};
 pub use protocol::{End, Ended, Start, Streams};
-pub use server::{Controlled, Open, restore_left, serve};
+pub use server::{Open, restore_left, serve};

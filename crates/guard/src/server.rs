@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use sweetspot_device::{
-    Actuator, Applied, Clock, Device, DeviceId, Knob, MonotonicClock, Settings, WriteError,
+    Applied, Clock, Controlled, DeviceId, Knob, MonotonicClock, Settings, WriteError,
 };
 
 use crate::journal::{Claim, Entry, Journal, JournalError, Left};
@@ -28,10 +28,6 @@ const ORPHANS_GRACE: Duration = Duration::from_millis(300);
 
 /// A process that no signal ends (it waits for a device) must not keep the guard from its work.
 const END_WITHIN: Duration = Duration::from_secs(5);
-
-/// A device that can be read and set.
-pub trait Controlled: Device + Actuator {}
-impl<T: Device + Actuator> Controlled for T {}
 
 /// How a device is opened for writing; failures in words.
 pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String> + 'a;

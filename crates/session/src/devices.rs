@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Amount, Descriptor, Device, PowerLimits, Reading, SensorKind};
+use sweetspot_device::{
+    Amount, Descriptor, HostDevice, MigSlices, PowerLimits, Reading, SensorKind,
+};
 use sweetspot_quantity::Seconds;
 
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, open_nvml, select};
+use crate::host::{Gpu, all_gpus, open_host, reject_lost, select};
 
 /// A sensor and what was seen of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +43,10 @@ const WATCH: Duration = Duration::from_millis(1500);
 
 /// Looks at the chosen devices and watches their sensors for a moment.
 pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), SessionError> {
-    let nvml = open_nvml()?;
-    let driver = nvml.driver_version()?;
-    let gpus = select(all_gpus(nvml)?, selector, Slices::Too)?;
-    if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
-        return Err(SessionError::Lost(lost.descriptor().name.clone()));
-    }
+    let host = open_host()?;
+    let driver = host.driver_version()?;
+    let gpus = select(all_gpus(host.as_ref())?, selector, MigSlices::Include)?;
+    reject_lost(&gpus)?;
     let reports = std::thread::scope(|scope| {
         let watchers: Vec<_> = gpus
             .into_iter()
@@ -61,14 +60,14 @@ pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), Se
     Ok((driver, reports))
 }
 
-fn report(mut gpu: NvmlGpu) -> DeviceReport {
+fn report(mut gpu: Gpu) -> DeviceReport {
     let descriptor = gpu.descriptor().clone();
     let kinds: Vec<SensorKind> = descriptor
         .sensors
         .iter()
         .map(|sensor| sensor.kind)
         .collect();
-    let periods = watch(&mut gpu, &kinds);
+    let periods = watch(gpu.as_mut(), &kinds);
     let sensors = descriptor
         .sensors
         .iter()
@@ -93,7 +92,7 @@ fn report(mut gpu: NvmlGpu) -> DeviceReport {
 }
 
 /// The median time between two changes of each sensor.
-fn watch(gpu: &mut NvmlGpu, kinds: &[SensorKind]) -> Vec<Option<Seconds>> {
+fn watch(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec<Option<Seconds>> {
     let watched = |kind: &SensorKind| {
         matches!(
             kind,

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Device, Knob, SensorKind};
+use sweetspot_device::{Knob, SensorKind};
 
-use crate::gpus::{left_changed, open_nvml};
+use crate::host::{Gpu, left_changed, open_host};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +52,10 @@ fn check(name: impl Into<String>, verdict: Verdict, finding: impl Into<String>) 
 /// Looks at everything; changes nothing.
 pub fn doctor() -> Vec<Check> {
     let mut checks = Vec::new();
-    match open_nvml() {
+    match open_host() {
         Err(error) => checks.push(check("NVML library", Verdict::Fail, error.to_string())),
-        Ok(nvml) => {
-            let version = nvml
+        Ok(host) => {
+            let version = host
                 .driver_version()
                 .unwrap_or_else(|error| error.to_string());
             checks.push(check(
@@ -64,7 +63,7 @@ pub fn doctor() -> Vec<Check> {
                 Verdict::Pass,
                 format!("driver {version}"),
             ));
-            match nvml.gpus() {
+            match host.list() {
                 Err(error) => checks.push(check("GPUs", Verdict::Fail, error.to_string())),
                 Ok(gpus) if gpus.is_empty() => {
                     checks.push(check("GPUs", Verdict::Fail, "the driver finds none"));
@@ -86,7 +85,7 @@ pub fn doctor() -> Vec<Check> {
     checks
 }
 
-fn of_gpu(gpu: &NvmlGpu) -> Vec<Check> {
+fn of_gpu(gpu: &Gpu) -> Vec<Check> {
     let descriptor = gpu.descriptor();
     let name = |what: &str| format!("GPU {} {what}", gpu.index());
     if gpu.is_lost() {

@@ -2,6 +2,7 @@
 
 use sweetspot_sim::{CatalogueError, JobError};
 use sweetspot_study::AxisError;
+use sweetspot_workload::WorkloadError;
 
 use crate::published::PublishedError;
 
@@ -148,21 +149,19 @@ pub enum SessionError {
         /// What the first failure was.
         reason: String,
     },
-    /// NVML.
+    /// The host's GPUs cannot be reached.
     #[error(transparent)]
-    Nvml(#[from] sweetspot_backend_nvml::OpenError),
+    Gpus(#[from] sweetspot_device::HostError),
     /// No GPU at all.
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,
     /// `--device` that names nothing.
-    #[error("{selector}: {problem}; the GPUs here are {known}")]
+    #[error("{selector}: {problem}")]
     Device {
         /// As written.
         selector: String,
         /// What is wrong.
-        problem: String,
-        /// What could be named.
-        known: String,
+        problem: sweetspot_device::SelectError,
     },
     /// A setting that a device does not offer.
     #[error("{device}: {problem}")]
@@ -188,26 +187,15 @@ pub enum SessionError {
     /// Nothing to set.
     #[error("nothing to set: give --power-cap, --core-clock or --memory-clock")]
     NothingToSet,
-    /// The guard.
+    /// The command, or the lease of the devices that it runs on.
     #[error(transparent)]
-    Guard(#[from] sweetspot_guard::GuardError),
-    /// Its journal.
-    #[error(transparent)]
-    Journal(#[from] sweetspot_guard::JournalError),
-    /// The link to the command.
+    Workload(#[from] WorkloadError),
+    /// The link of a stand-in workload.
     #[error(transparent)]
     Link(#[from] sweetspot_link::LinkError),
     /// The threads that read the devices.
     #[error(transparent)]
     Sampler(#[from] sweetspot_measure::SamplerError),
-    /// The user's command.
-    #[error("cannot run {program}: {problem}")]
-    NotStarted {
-        /// Its first word.
-        program: String,
-        /// What the system says.
-        problem: std::io::Error,
-    },
     /// The command that comes before each run.
     #[error("the command of --prepare failed ({0})")]
     Prepare(String),
@@ -246,9 +234,6 @@ pub enum SessionError {
     /// A study that was put together from others.
     #[error("a merged study has no sweep of its own to go on with: sweep anew, and merge")]
     Merged,
-    /// A signal came before anything was measured.
-    #[error("ended by signal {0}: nothing was measured")]
-    Interrupted(i32),
     /// The system.
     #[error("{what}: {problem}")]
     System {
@@ -259,7 +244,7 @@ pub enum SessionError {
     },
     /// A list of simulated GPUs that cannot be made.
     #[error("--gpu {selector}: {problem}")]
-    Gpus {
+    SimulatedGpus {
         /// As written.
         selector: String,
         /// What is wrong.
@@ -298,4 +283,38 @@ pub enum SessionError {
     /// The published figures to compare with.
     #[error(transparent)]
     Published(#[from] PublishedError),
+}
+
+impl SessionError {
+    /// The signal, where a signal ended the work before anything was measured.
+    pub fn interrupted(&self) -> Option<i32> {
+        match self {
+            Self::Workload(WorkloadError::Interrupted(signal)) => Some(*signal),
+            _ => None,
+        }
+    }
+
+    /// What to say of a guard that is gone, once it is known what became of the devices.
+    pub(crate) fn after_release(self, restored: &Result<bool, WorkloadError>) -> Self {
+        match self {
+            Self::Workload(problem) => Self::Workload(problem.after_release(restored)),
+            other => other,
+        }
+    }
+
+    pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self {
+        move |problem| Self::System { what, problem }
+    }
+}
+
+impl From<sweetspot_guard::GuardError> for SessionError {
+    fn from(error: sweetspot_guard::GuardError) -> Self {
+        WorkloadError::from(error).into()
+    }
+}
+
+impl From<sweetspot_guard::JournalError> for SessionError {
+    fn from(error: sweetspot_guard::JournalError) -> Self {
+        WorkloadError::from(error).into()
+    }
 }

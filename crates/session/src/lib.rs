@@ -14,9 +14,9 @@ mod doctor;
 mod error;
 mod fit;
 mod fit_study;
-mod gpus;
-mod lease;
+mod host;
 mod network;
+mod observer;
 mod replay;
 mod reproduce;
 mod run;
@@ -40,9 +40,9 @@ pub use fit_study::{
     Errors, FitErrors, FittedChoice, FittedPoint, FittedStudy, MeasuredPoint, MeasuredStudy,
     StudyFitError, fit_study, measured_study, profile_text,
 };
-pub use gpus::{guard_folder, left_changed, restore_all, serve_as_guard};
-pub use lease::{GuardProgram, pass_signal};
+pub use host::{guard_folder, left_changed, restore_all, serve_as_guard};
 pub use network::{InStudy, NetworkUseError, OnGpu, StudyRow, in_study, load_network, on_gpu};
+pub use observer::{Observer, Status};
 pub use replay::{
     EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, Replay, ReplayError,
     ReplayRequest, ReplayedCurve, recorded_curves, replay, studied_curve,
@@ -51,14 +51,14 @@ pub use reproduce::{
     Conclusion, Counted, JobResult, Judgement, Kind, Label, ModeResult, ReproducedRow,
     Reproduction, Runs, papers, reproduce,
 };
-pub use run::{Ran, RanMeasured, RunRequest, run, run_measured};
+pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
 pub use sim_workload::{
     Amount, Arrivals, BadArrivals, Finished, Serving, SimWorkloadRequest, sim_workload,
 };
 pub use simulated_host::{HostParts, SimulatedHost};
-pub use sweep::{Conduct, Estimate, Follow, Lessons, Progress, Sweep, all_went_well, sweep};
+pub use sweep::{Conduct, Estimate, Lessons, Sweep, SweepProgress, all_went_well, sweep};
 pub use tune::{
-    ChoiceError, ChoiceStore, FollowTuning, SimulatedJob, TuneKnob, TuneKnobError, TuneRequest,
-    TunedCommand, TunedJob, tune, tune_simulated,
+    ChoiceError, ChoiceStore, SimulatedJob, TuneKnob, TuneKnobError, TuneRequest, TunedCommand,
+    TunedJob, tune, tune_simulated,
 };
 pub use virtual_time::Setup;

@@ -1,21 +1,21 @@
 //! `run`: a command at a setting, and everything as before afterwards.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use rustix::process::getpgrp;
-use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Descriptor, Device, Domain, Knob, KnobDescriptor, Settings};
-use sweetspot_guard::{Ended, Guard, Message, Start, Streams};
+use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Settings};
 use sweetspot_quantity::Quantity;
 use sweetspot_study::{Configuration, environment, fill};
+use sweetspot_workload::{
+    CommandSpec, Ended, GuardProgram, Lease, NoHandler, ProgressReader, RunLimits, SignalSource,
+    WorkloadError, run_until_exit,
+};
 
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
-use crate::lease::{GRACE, GuardProgram, Lease, note_signals, once_released};
-use crate::measure::{
-    Attention, MeasureRequest, Measurement, OwnChildren, Recording, Watch, measure_on,
+use crate::host::{
+    Gpu, all_gpus, descriptors, guard_folder, open_host, reject_lost, select, visible,
 };
+use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
+use crate::observer::Observer;
 
 /// A command and the configuration it is to run at.
 #[derive(Clone, Debug)]
@@ -34,97 +34,101 @@ pub struct RunRequest {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ran {
-    /// The command, or the signal that ended the run before it.
+pub struct RunResult {
+    /// How the command ended, or the signal that ended the run before it.
     pub ended: Ended,
     /// Whether every device is as before.
     pub restored: bool,
 }
 
 /// A run that was measured.
-pub struct RanMeasured {
+pub struct MeasuredRunResult {
     /// How it ended.
-    pub ran: Ran,
-    /// What it came to, where it got so far.
+    pub run: RunResult,
+    /// What was measured, where it got so far.
     pub measured: Option<(Measurement, Recording)>,
 }
 
-/// Runs it. `guard` makes the program that serves as guard; `tell` takes what the user should know.
+/// Runs the command at its configuration. `guard` makes the program that serves as guard.
 pub fn run(
     request: &RunRequest,
     guard: GuardProgram<'_>,
-    tell: &mut dyn FnMut(&str),
-) -> Result<Ran, SessionError> {
+    observer: &mut dyn Observer,
+) -> Result<RunResult, SessionError> {
     let gpus = gpus_of(request)?;
-    let start = |lease: &mut Lease<'_>| {
-        lease.guard().run(Start {
-            command: request.words(&gpus)?,
-            environment: request.environment(&gpus),
-            process_group: getpgrp().as_raw_nonzero().get(),
-            streams: Streams::default(),
-            folder: None,
-        })?;
-        wait(lease.guard())
+    let signals = SignalSource::listen()?;
+    let command = CommandSpec {
+        environment: environment_of(request.environment(&gpus)),
+        ..CommandSpec::new(request.words(&gpus)?)
     };
-    let (ended, restored) = at_settings(request, &gpus, guard, tell, start)?;
+    let work = |lease: &mut Lease<'_>| {
+        let outcome = run_until_exit(
+            &command,
+            RunLimits::default(),
+            Some(lease),
+            &signals,
+            &mut ProgressReader::without_link(),
+            &mut NoHandler,
+        );
+        Ok(outcome?.ended)
+    };
+    let mut note = |text: &str| observer.note(text);
+    let (ended, restored) = at_settings(request, &gpus, guard, &signals, &mut note, work)?;
     let ended = match ended {
         Ok(ended) => ended,
         Err(signal) => Ended::Signal(signal),
     };
-    Ok(Ran { ended, restored })
+    Ok(RunResult { ended, restored })
 }
 
-/// Runs it and measures it.
+/// Runs the command at its configuration and measures it.
 pub fn run_measured(
     request: &RunRequest,
     measure: &MeasureRequest,
     guard: GuardProgram<'_>,
-    watch: &mut dyn Watch,
-) -> Result<RanMeasured, SessionError> {
+    observer: &mut dyn Observer,
+) -> Result<MeasuredRunResult, SessionError> {
     let nothing_to_set = request.configuration.settings(0) == Settings::default();
     let gpus = match nothing_to_set {
         true => used(request)?,
         false => gpus_of(request)?,
     };
-    let words = request.words(&gpus)?.into_iter();
     let measure = MeasureRequest {
-        command: words.map(OsString::from_vec).collect(),
+        command: request.words(&gpus)?,
         environment: request.environment(&gpus),
         ..measure.clone()
     };
+    let signals = SignalSource::listen()?;
+    let limits = RunLimits::default();
     if nothing_to_set {
-        let attention = Attention::Noted(note_signals()?);
-        let measured = measure_on(gpus, &measure, &mut OwnChildren, attention, watch)?;
-        let ended = end_of(&measured.0);
-        return Ok(RanMeasured {
-            ran: Ran {
-                ended,
-                restored: true,
-            },
+        let measured = measure_on(gpus, &measure, None, &signals, limits, observer)?;
+        let run = RunResult {
+            ended: end_of(&measured.0),
+            restored: true,
+        };
+        return Ok(MeasuredRunResult {
+            run,
             measured: Some(measured),
         });
     }
     let mut notes = Vec::new();
-    let start = |lease: &mut Lease<'_>| {
-        let again = gpus
-            .iter()
-            .map(|gpu| gpu.reopen().map_err(SessionError::from));
-        let again = again.collect::<Result<Vec<_>, _>>()?;
-        let attention = Attention::Noted(lease.flag());
-        measure_on(again, &measure, lease.guard(), attention, watch)
+    let work = |lease: &mut Lease<'_>| {
+        let again = gpus.iter().map(|gpu| Ok(gpu.reopen()?));
+        let again = again.collect::<Result<Vec<_>, SessionError>>()?;
+        measure_on(again, &measure, Some(lease), &signals, limits, observer)
     };
-    let mut tell = |note: &str| notes.push(note.to_owned());
-    let done = at_settings(request, &gpus, guard, &mut tell, start);
+    let mut note = |text: &str| notes.push(text.to_owned());
+    let done = at_settings(request, &gpus, guard, &signals, &mut note, work);
     for note in &notes {
-        watch.tell(note);
+        observer.note(note);
     }
     let (done, restored) = done?;
     let (ended, measured) = match done {
         Ok(measured) => (end_of(&measured.0), Some(measured)),
         Err(signal) => (Ended::Signal(signal), None),
     };
-    Ok(RanMeasured {
-        ran: Ran { ended, restored },
+    Ok(MeasuredRunResult {
+        run: RunResult { ended, restored },
         measured,
     })
 }
@@ -141,26 +145,26 @@ fn end_of(measurement: &Measurement) -> Ended {
 
 impl RunRequest {
     /// The configuration with the number of GPUs that there are.
-    fn resolved(&self, gpus: &[NvmlGpu]) -> Configuration {
+    fn resolved(&self, gpus: &[Gpu]) -> Configuration {
         Configuration {
             gpus: gpus.len() as u64,
             ..self.configuration.clone()
         }
     }
 
-    fn words(&self, gpus: &[NvmlGpu]) -> Result<Vec<Vec<u8>>, SessionError> {
+    fn words(&self, gpus: &[Gpu]) -> Result<Vec<OsString>, SessionError> {
         let configuration = self.resolved(gpus);
         let filled = self.command.iter().map(|word| match word.to_str() {
             Some(text) if self.is_chosen => {
                 let word = fill(&[text.to_owned()], &configuration)?.concat();
-                Ok(word.into_bytes())
+                Ok(word.into())
             }
-            _ => Ok(word.as_bytes().to_vec()),
+            _ => Ok(word.clone()),
         });
         filled.collect()
     }
 
-    fn environment(&self, gpus: &[NvmlGpu]) -> Vec<(String, String)> {
+    fn environment(&self, gpus: &[Gpu]) -> Vec<(String, String)> {
         if !self.is_chosen {
             return Vec::new();
         }
@@ -171,7 +175,7 @@ impl RunRequest {
 }
 
 /// The GPUs that the run uses, each of which offers what is to be set.
-fn gpus_of(request: &RunRequest) -> Result<Vec<NvmlGpu>, SessionError> {
+fn gpus_of(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     if request.configuration.settings(0) == Settings::default() {
         return Err(SessionError::NothingToSet);
     }
@@ -186,12 +190,9 @@ fn gpus_of(request: &RunRequest) -> Result<Vec<NvmlGpu>, SessionError> {
 }
 
 /// The GPUs that the run uses.
-fn used(request: &RunRequest) -> Result<Vec<NvmlGpu>, SessionError> {
-    let mut gpus = select(
-        all_gpus(open_nvml()?)?,
-        request.device.as_deref(),
-        Slices::No,
-    )?;
+fn used(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
+    let gpus = all_gpus(open_host()?.as_ref())?;
+    let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
     let count = request.configuration.gpus as usize;
     if count > gpus.len() {
         return Err(SessionError::Count {
@@ -202,68 +203,61 @@ fn used(request: &RunRequest) -> Result<Vec<NvmlGpu>, SessionError> {
     if count > 0 {
         gpus.truncate(count);
     }
-    if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
-        return Err(SessionError::Lost(lost.descriptor().name.clone()));
-    }
+    reject_lost(&gpus)?;
     Ok(gpus)
 }
 
-/// Does something with the GPUs set, and puts them back; where a signal came, which.
+/// Does something with the GPUs set, and puts them back. Where a signal came, the answer is that signal.
 fn at_settings<T>(
     request: &RunRequest,
-    gpus: &[NvmlGpu],
+    gpus: &[Gpu],
     guard: GuardProgram<'_>,
-    tell: &mut dyn FnMut(&str),
+    signals: &SignalSource,
+    note: &mut dyn FnMut(&str),
     work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
 ) -> Result<(Result<T, i32>, bool), SessionError> {
-    let devices = descriptors(gpus);
-    let mut lease = match Lease::take(&devices, guard, tell) {
-        Err(SessionError::Interrupted(signal)) => return Ok((Err(signal), true)),
+    let folder = guard_folder();
+    let lease = Lease::take(&descriptors(gpus), &folder, guard, signals, note);
+    let mut lease = match lease {
+        Err(WorkloadError::Interrupted(signal)) => return Ok((Err(signal), true)),
         lease => lease?,
     };
-    let done =
-        set(&mut lease, &devices, &request.configuration, tell).and_then(|()| work(&mut lease));
+    let done = set(&mut lease, gpus, &request.configuration, note).and_then(|()| work(&mut lease));
     let signal = lease.interrupted();
-    let restored = lease.release(tell);
+    let restored = lease.release(note);
     match (signal, done) {
         (None, Ok(done)) => Ok((Ok(done), restored?)),
         (Some(signal), _) => Ok((Err(signal), restored?)),
-        (None, Err(error)) => Err(once_released(error, &restored)),
+        (None, Err(error)) => Err(error.after_release(&restored)),
     }
 }
 
 fn set(
     lease: &mut Lease<'_>,
-    devices: &[Descriptor],
+    gpus: &[Gpu],
     configuration: &Configuration,
-    tell: &mut dyn FnMut(&str),
+    note: &mut dyn FnMut(&str),
 ) -> Result<(), SessionError> {
-    for (index, device) in devices.iter().enumerate() {
-        let applied = lease.apply(&device.id, &configuration.settings(index))?;
-        if let Some(cap) = applied.power_cap
-            && cap.shortfall.is_some()
-        {
-            tell(&format!(
+    for (index, gpu) in gpus.iter().enumerate() {
+        let mut device = gpu.reopen()?;
+        let settings = configuration.settings(index);
+        if let Some(cap) = lease.set(device.as_mut(), &settings)? {
+            note(&format!(
                 "{}: asked for {}, the device enforces {} (another limit of the board is lower)",
-                device.name, cap.requested, cap.enforced
+                gpu.descriptor().name,
+                cap.requested,
+                cap.enforced
             ));
         }
     }
     Ok(())
 }
 
-fn wait(guard: &mut Guard) -> Result<Ended, SessionError> {
-    match guard.wait()? {
-        Message::Ended(end) => Ok(end.ended),
-        // The devices are back; the workload may tidy up for a while.
-        Message::Released(problems) => {
-            guard.keep(problems);
-            match guard.wait_for(GRACE)? {
-                Some(Message::Ended(end)) => Ok(end.ended),
-                _ => Ok(Ended::Code(0)),
-            }
-        }
-    }
+fn environment_of(variables: Vec<(String, String)>) -> Vec<(String, OsString)> {
+    let variables = variables.into_iter();
+    variables
+        .map(|(name, value)| (name, value.into()))
+        .collect()
 }
 
 /// Whether the device offers the setting, before anything is touched.

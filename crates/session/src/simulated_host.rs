@@ -27,7 +27,7 @@ pub struct SimulatedHost {
 
 /// The GPUs that `v100:2,quadro_rtx_6000` names, one by one.
 pub(crate) fn gpu_names(selector: &str) -> Result<Vec<String>, SessionError> {
-    let bad = |problem: String| SessionError::Gpus {
+    let bad = |problem: String| SessionError::SimulatedGpus {
         selector: selector.to_owned(),
         problem,
     };

@@ -3,18 +3,34 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sweetspot_device::{Amount, Clock, Device, DeviceId, Moment, ReadError, SensorKind};
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_device::{
+    Amount, Clock, Device, DeviceId, Drained, Moment, ReadError, Reading, SensorKind,
+};
+use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::beside::Beside;
 use super::recorder::{Recorder, Task};
 use crate::math::{Span, Trace};
 use crate::method::MethodChoice;
 
-/// Does what is due and tells the recorder; the same for a thread in real time and for a test in virtual time.
+/// What a read brought.
+enum Outcome {
+    Counter(Span, Result<Joules, ReadError>),
+    Drained(Moment, Result<Drained, ReadError>),
+    Polled(SensorKind, Moment, Result<Reading, ReadError>),
+    Beside(Beside),
+}
+
+/// Reads what is due and gives it to the recorder; the same for a thread in real time and for a test in
+/// virtual time.
 pub fn perform(recorder: &mut Recorder, task: Task, device: &mut dyn Device, clock: &dyn Clock) {
+    record(recorder, read(task, device, clock));
+}
+
+/// Reads what is due. This may block for as long as the driver likes.
+fn read(task: Task, device: &mut dyn Device, clock: &dyn Clock) -> Outcome {
     match task {
         Task::Counter => {
             let begin = clock.now();
@@ -24,20 +40,26 @@ pub fn perform(recorder: &mut Recorder, task: Task, device: &mut dyn Device, clo
                 Amount::Energy(energy) => Ok(energy),
                 _ => Err(ReadError::Unsupported(SensorKind::EnergyCounter)),
             });
-            recorder.counted(call, energy);
+            Outcome::Counter(call, energy)
         }
         Task::Drain => {
             let result = device.drain();
-            recorder.drained(clock.now(), result);
+            Outcome::Drained(clock.now(), result)
         }
         Task::Poll(sensor) => {
             let result = device.read(sensor);
-            recorder.polled(sensor, clock.now(), result);
+            Outcome::Polled(sensor, clock.now(), result)
         }
-        Task::Beside => {
-            let row = Beside::read(device, clock.now());
-            recorder.looked_beside(row);
-        }
+        Task::Beside => Outcome::Beside(Beside::read(device, clock.now())),
+    }
+}
+
+fn record(recorder: &mut Recorder, outcome: Outcome) {
+    match outcome {
+        Outcome::Counter(call, energy) => recorder.counted(call, energy),
+        Outcome::Drained(at, result) => recorder.drained(at, result),
+        Outcome::Polled(sensor, at, result) => recorder.polled(sensor, at, result),
+        Outcome::Beside(row) => recorder.looked_beside(row),
     }
 }
 
@@ -86,9 +108,30 @@ pub struct Sampler {
 struct Reader {
     device: DeviceId,
     orders: Sender<Order>,
-    thread: JoinHandle<Read>,
+    thread: JoinHandle<()>,
+    recorder: SharedRecorder,
     latest: Arc<Mutex<Option<Watts>>>,
 }
+
+/// What a thread has read so far. It is there for others as well, as a read may block for long; none before
+/// the thread has begun.
+#[derive(Clone, Default)]
+struct SharedRecorder(Arc<Mutex<Option<Recorder>>>);
+
+impl SharedRecorder {
+    fn with<T>(&self, work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+        let mut recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recorder.as_mut().map(work)
+    }
+
+    fn so_far(&self, now: Moment) -> Read {
+        self.with(|recorder| recorder.so_far(now))
+            .unwrap_or_default()
+    }
+}
+
+/// For how long readings that are still to come are waited for. A driver that takes longer leaves a gap.
+const READ_LIMIT: Duration = Duration::from_secs(3);
 
 impl Sampler {
     /// Begins to read; the first window may begin as soon as this returns.
@@ -101,10 +144,15 @@ impl Sampler {
         for mut device in devices {
             let (orders, inbox) = channel();
             let latest = Arc::new(Mutex::new(None));
+            let recorder = SharedRecorder::default();
             let id = device.descriptor().id.clone();
             let reader = {
                 let (clock, latest) = (Arc::clone(&clock), Arc::clone(&latest));
-                move || read_until_told(device.as_mut(), choice, clock.as_ref(), &inbox, &latest)
+                let recorder = recorder.clone();
+                move || {
+                    let device = device.as_mut();
+                    read_until_stopped(device, choice, clock.as_ref(), &inbox, &recorder, &latest);
+                }
             };
             let thread = std::thread::Builder::new()
                 .name("sampler".to_owned())
@@ -117,6 +165,7 @@ impl Sampler {
                 device: id,
                 orders,
                 thread,
+                recorder,
                 latest,
             });
         }
@@ -155,35 +204,53 @@ impl Sampler {
                 answer
             })
             .collect();
+        let until = Instant::now() + READ_LIMIT;
         let readers = self.readers.iter().zip(asked);
         readers
-            .map(|(reader, answer)| match answer.recv() {
-                Ok((trace, beside)) => Ok(Recorded {
-                    device: reader.device.clone(),
-                    trace,
-                    beside,
-                }),
-                Err(_) => Err(SamplerError::Died(reader.device.clone())),
+            .map(|(reader, answer)| {
+                let left = until.saturating_duration_since(Instant::now());
+                match answer.recv_timeout(left) {
+                    Ok(read) => Ok(reader.recorded(read)),
+                    Err(RecvTimeoutError::Timeout) => {
+                        Ok(reader.recorded(reader.recorder.so_far(self.clock.now())))
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        Err(SamplerError::Died(reader.device.clone()))
+                    }
+                }
             })
             .collect()
     }
 
-    /// Waits for what the last mark asks for (some 150 ms), ends all threads and hands over what they read.
+    /// Waits for what the last mark asks for (some 150 ms), ends all threads and hands over what they read. A
+    /// thread whose read blocks is left to itself.
     pub fn stop(self) -> Result<Vec<Recorded>, SamplerError> {
         for reader in &self.readers {
             let _ = reader.orders.send(Order::Stop);
         }
-        self.readers
-            .into_iter()
-            .map(|reader| match reader.thread.join() {
-                Ok((trace, beside)) => Ok(Recorded {
-                    device: reader.device,
-                    trace,
-                    beside,
-                }),
-                Err(_) => Err(SamplerError::Died(reader.device)),
-            })
-            .collect()
+        let until = Instant::now() + READ_LIMIT;
+        let mut recorded = Vec::with_capacity(self.readers.len());
+        for reader in self.readers {
+            while !reader.thread.is_finished() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            let read = reader.recorder.so_far(self.clock.now());
+            recorded.push(reader.recorded(read));
+            if reader.thread.is_finished() && reader.thread.join().is_err() {
+                return Err(SamplerError::Died(reader.device));
+            }
+        }
+        Ok(recorded)
+    }
+}
+
+impl Reader {
+    fn recorded(&self, (trace, beside): Read) -> Recorded {
+        Recorded {
+            device: self.device.clone(),
+            trace,
+            beside,
+        }
     }
 }
 
@@ -194,32 +261,39 @@ const CUT_WITHIN: Seconds = Seconds::new(0.15);
 /// What a cut leaves for the next window, which may begin at once.
 const LEFT_BY_CUT: Seconds = Seconds::new(5.0);
 
-fn read_until_told(
+fn read_until_stopped(
     device: &mut dyn Device,
     choice: MethodChoice,
     clock: &dyn Clock,
     inbox: &Receiver<Order>,
+    shared: &SharedRecorder,
     latest: &Mutex<Option<Watts>>,
-) -> Read {
+) {
     let cap = device.power_limits().ok().map(|limits| limits.enforced);
-    let mut recorder = Recorder::new(device.descriptor(), cap, choice, clock.now());
+    let recorder = Recorder::new(device.descriptor(), cap, choice, clock.now());
+    *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
+    let is_settled = || shared.with(|recorder| recorder.is_settled()) == Some(true);
+    let drain = |device: &mut dyn Device| {
+        if shared.with(|recorder| recorder.reads_buffer()) == Some(true) {
+            let outcome = read(Task::Drain, device, clock);
+            shared.with(|recorder| record(recorder, outcome));
+        }
+    };
     let mut stop_at = None;
     let mut cut: Option<(Moment, Sender<Read>)> = None;
     loop {
         let now = clock.now();
-        if stop_at.is_some_and(|at| now >= at) && recorder.is_settled() {
+        if stop_at.is_some_and(|at| now >= at) && is_settled() {
             break;
         }
-        let is_ready = |at: Moment| now >= at && (recorder.is_settled() || now >= at + CUT_WITHIN);
+        let is_ready = |at: Moment| now >= at && (is_settled() || now >= at + CUT_WITHIN);
         if let Some((_, reply)) = cut.take_if(|(at, _)| is_ready(*at)) {
-            if recorder.reads_buffer() {
-                perform(&mut recorder, Task::Drain, device, clock);
-            }
-            let _ = reply.send(recorder.so_far(clock.now()));
-            recorder.forget_before(now + -LEFT_BY_CUT);
+            drain(device);
+            let _ = reply.send(shared.so_far(clock.now()));
+            shared.with(|recorder| recorder.forget_before(now + -LEFT_BY_CUT));
             continue;
         }
-        let due = recorder.next();
+        let due = shared.with(|recorder| recorder.next()).flatten();
         let cut_at = cut.as_ref().map(|(at, _)| match *at > now {
             true => *at,
             false => *at + CUT_WITHIN,
@@ -227,9 +301,12 @@ fn read_until_told(
         let until = [due.map(|(at, _)| at), stop_at, cut_at];
         let until = until.into_iter().flatten().min();
         if let Some((_, task)) = due.filter(|(at, _)| *at <= now) {
-            perform(&mut recorder, task, device, clock);
-            let newest = newest(recorder.trace());
-            *latest.lock().unwrap_or_else(PoisonError::into_inner) = newest;
+            let outcome = read(task, device, clock);
+            let newest = shared.with(|recorder| {
+                record(recorder, outcome);
+                newest(recorder.trace())
+            });
+            *latest.lock().unwrap_or_else(PoisonError::into_inner) = newest.flatten();
             continue;
         }
         let order = match until {
@@ -240,7 +317,9 @@ fn read_until_told(
             None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match order {
-            Ok(Order::Mark(at)) => recorder.mark(at),
+            Ok(Order::Mark(at)) => {
+                shared.with(|recorder| recorder.mark(at));
+            }
             Ok(Order::Cut(reply)) => cut = Some((now + LAST_SAMPLES, reply)),
             Ok(Order::Stop) => stop_at = stop_at.or(Some(now + LAST_SAMPLES)),
             Err(RecvTimeoutError::Timeout) => {}
@@ -248,10 +327,7 @@ fn read_until_told(
         }
     }
     // The samples up to the end are in the buffer by now, whatever else may be due before them.
-    if recorder.reads_buffer() {
-        perform(&mut recorder, Task::Drain, device, clock);
-    }
-    recorder.finish(clock.now())
+    drain(device);
 }
 
 fn newest(trace: &Trace) -> Option<Watts> {

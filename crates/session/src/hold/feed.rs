@@ -6,12 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_control::hold::PowerReading;
 use sweetspot_device::{
-    Amount, Clock, Descriptor, Device, Moment, MonotonicClock, PowerLimits, ReadError, SensorKind,
+    Amount, Clock, Descriptor, Moment, MonotonicClock, PowerLimits, ReadError, SensorKind,
 };
 use sweetspot_quantity::{Seconds, Watts};
+
+use crate::host::Gpu;
 
 /// The driver's buffer is drained so often: a drain takes a third of a millisecond on an H200.
 const DRAIN_EVERY: Duration = Duration::from_millis(50);
@@ -66,7 +67,7 @@ pub struct Feed {
 
 impl Feed {
     /// Begins; times count from `begin`.
-    pub fn start(gpu: NvmlGpu, sensor: SensorKind, begin: Moment) -> std::io::Result<Self> {
+    pub fn start(gpu: Gpu, sensor: SensorKind, begin: Moment) -> std::io::Result<Self> {
         let (sender, reads) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let reader = Reader {
@@ -104,7 +105,7 @@ impl Drop for Feed {
 }
 
 struct Reader {
-    gpu: NvmlGpu,
+    gpu: Gpu,
     sensor: SensorKind,
     begin: Moment,
     sender: Sender<Read>,

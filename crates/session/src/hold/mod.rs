@@ -1,11 +1,11 @@
 //! `hold`: inference under a power cap, in virtual time on simulated GPUs and in real time with a command.
 
+mod batches;
 mod cap;
 mod energy;
 mod feed;
-mod heard;
+mod hold_loop;
 mod notice;
-mod pump;
 mod real;
 mod record;
 mod request;
@@ -17,7 +17,7 @@ mod verdict;
 pub use cap::{BadCap, Below, parse_cap};
 pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, usual_batches};
-pub use result::{HeldEnergy, HoldResult, HoldWatch, Live, Slice};
+pub use result::{HeldEnergy, HoldResult, Live, Slice};
 pub use simulated::{Conditions, Disturbance, Held, Rig, Sensor, Sighting};
 pub use socket::{SetError, set_cap};
 pub use verdict::Kept;

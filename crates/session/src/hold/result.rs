@@ -2,9 +2,9 @@
 
 use sweetspot_control::hold::{Goal, Mode, Setting, Summary};
 use sweetspot_device::Descriptor;
-use sweetspot_guard::Ended;
 use sweetspot_measure::Method;
 use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_workload::Ended;
 
 use super::request::HoldKnob;
 use super::verdict::Kept;
@@ -98,14 +98,4 @@ pub struct Live {
     pub items_per_s: Option<f64>,
     /// Of the last five seconds.
     pub p99: Option<Seconds>,
-}
-
-/// Who looks on.
-pub trait HoldWatch {
-    /// The present state; called some ten times a second.
-    fn tick(&mut self, live: &Live);
-    /// The command is over, or about to print.
-    fn clear(&mut self);
-    /// Something to know at once.
-    fn tell(&mut self, note: &str);
 }

@@ -17,7 +17,7 @@ use rustix::process::geteuid;
 use sweetspot_quantity::Watts;
 
 use super::cap::parse_cap;
-use crate::gpus::simulated_host;
+use crate::host::simulated_host;
 
 /// Why a running hold could not be told.
 #[derive(Debug, thiserror::Error)]

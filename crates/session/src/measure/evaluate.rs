@@ -1,27 +1,22 @@
 //! From what was recorded to what is told.
 
-use std::collections::BTreeMap;
-
 use sweetspot_device::{Descriptor, Moment, SensorKind};
-use sweetspot_guard::Ended;
-use sweetspot_link::{Event, Irregularity, Mark, pair};
 use sweetspot_measure::Recorded;
-use sweetspot_measure::math::{
-    Attribution, Gap, GapReason, Ledger, Measured, Note, PhaseSpan, Span,
-};
+use sweetspot_measure::math::{Attribution, Gap, GapReason, Ledger, Measured, Note, Span};
 use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_workload::Ended;
 
-use super::child::ChildRun;
-use super::progress::Said;
+use super::reports::Reports;
 use super::result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
-use super::{Machine, MeasureRequest, Window};
+use super::run::MeasuredRun;
+use super::{Machine, MeasureRequest};
 
 pub fn evaluate(
     request: &MeasureRequest,
     machine: Machine,
     devices: &[Descriptor],
     recorded: &[Recorded],
-    runs: &[ChildRun],
+    runs: &[MeasuredRun],
     idle: Option<Span>,
 ) -> Measurement {
     let ledgers: Vec<Ledger<'_>> = recorded.iter().map(|one| Ledger::new(&one.trace)).collect();
@@ -51,7 +46,7 @@ pub fn evaluate_beside(
     job: &[Descriptor],
     beside: &[Descriptor],
     recorded: &[Recorded],
-    run: &ChildRun,
+    run: &MeasuredRun,
 ) -> (RunMeasurement, Vec<DeviceRun>) {
     let ledgers: Vec<Ledger<'_>> = recorded.iter().map(|one| Ledger::new(&one.trace)).collect();
     let (of_job, of_others) = ledgers.split_at(job.len().min(ledgers.len()));
@@ -97,13 +92,15 @@ fn one(
     request: &MeasureRequest,
     devices: &[Descriptor],
     ledgers: &[Ledger<'_>],
-    run: &ChildRun,
+    run: &MeasuredRun,
     idle: Option<&Idle>,
 ) -> (RunMeasurement, Span) {
-    let heard = Heard::of(run);
-    let mut warnings = heard.warnings.clone();
-    let reports: Vec<&[Moment]> = heard.reports.values().map(Vec::as_slice).collect();
-    let found = request.window.of(&run.span, &reports, &heard.all_phases());
+    let reports = Reports::of(run);
+    let mut warnings = reports.warnings.clone();
+    let moments: Vec<&[Moment]> = reports.moments.values().map(Vec::as_slice).collect();
+    let found = request
+        .window
+        .of(&run.span, &moments, &reports.all_phases());
     let (window, window_problem) = match found {
         Ok(window) => (window, None),
         Err(problem) => {
@@ -119,7 +116,7 @@ fn one(
         .zip(ledgers)
         .enumerate()
         .map(|(index, (device, ledger))| {
-            let spans = heard.phases_of(index, devices.len(), &request.window);
+            let spans = reports.phases_of(index, devices.len(), &request.window);
             DeviceRun {
                 device: device.clone(),
                 energy: energy_of(request, ledger, &window),
@@ -131,10 +128,10 @@ fn one(
         warn_of(device, &window, &mut warnings);
     }
     let energy = total(&runs_of, &window);
-    if request.progress.is_some() && run.said.is_empty() {
+    if request.progress.is_some() && !reports.is_output_matched {
         warnings.push("the pattern of --progress found nothing in the command's output".to_owned());
     }
-    if run.left_processes {
+    if run.outcome.left_processes {
         warnings.push(
             "the command ended and left processes behind: what they draw from now on is not counted"
                 .to_owned(),
@@ -149,15 +146,15 @@ fn one(
         window_problem,
         energy,
         above_idle,
-        phases: match heard.unplaced(devices.len()) {
+        phases: match reports.unplaced(devices.len()) {
             Some(problem) => Some(Err(problem)),
             None => phases(&runs_of),
         },
         devices: runs_of,
-        items: heard.items(&window),
-        values: heard.values,
-        exit_code: run.exit_code(),
-        signal: match run.ended {
+        items: reports.items(&window),
+        values: reports.values,
+        exit_code: run.outcome.exit_code(),
+        signal: match run.outcome.ended {
             Ended::Signal(signal) => Some(signal),
             Ended::Code(_) => None,
         },
@@ -297,205 +294,4 @@ fn phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseTable>, String>> {
     Some(Ok(tables
         .filter(|phase| phase.time > Seconds::ZERO)
         .collect()))
-}
-
-/// What the command said of itself.
-struct Heard {
-    /// Phases by rank.
-    phases: Vec<(Option<u32>, PhaseSpan)>,
-    /// Progress: when, and how many items.
-    progress: Vec<(Moment, f64)>,
-    /// Items a second, where that is all that is known.
-    rates: Vec<(Moment, f64)>,
-    /// Moments at which an iteration ended, for each thread of each rank that tells.
-    reports: BTreeMap<u32, Vec<Moment>>,
-    values: BTreeMap<String, f64>,
-    warnings: Vec<String>,
-}
-
-/// Of the many that may come, these are told one by one.
-const MOST_WARNINGS: usize = 3;
-
-impl Heard {
-    fn of(run: &ChildRun) -> Self {
-        let (spans, irregular) = pair(&run.events);
-        let mut heard = Self {
-            phases: spans
-                .iter()
-                .map(|span| {
-                    let at = |moment: sweetspot_link::Moment| Moment::from_nanos(moment.nanos());
-                    let phase = PhaseSpan {
-                        name: span.name.to_string(),
-                        span: Span::new(at(span.begin), at(span.end)),
-                    };
-                    (span.ring.rank, phase)
-                })
-                .collect(),
-            progress: Vec::new(),
-            rates: Vec::new(),
-            reports: BTreeMap::new(),
-            values: BTreeMap::new(),
-            warnings: irregularities(&irregular),
-        };
-        let (mut names_refused, mut unusable) = (0, BTreeMap::new());
-        for event in &run.events {
-            match event {
-                Event::Record(record) => {
-                    let at = Moment::from_nanos(record.at.nanos());
-                    match &record.mark {
-                        Mark::Items(items) => {
-                            heard.progress.push((at, *items as f64));
-                            heard
-                                .reports
-                                .entry(record.ring.number)
-                                .or_default()
-                                .push(at);
-                        }
-                        Mark::Value { name, value } if value.is_finite() => {
-                            heard.values.insert(name.to_string(), *value);
-                        }
-                        Mark::Value { name, value } => {
-                            heard.values.remove(name.as_ref());
-                            unusable.insert(name.to_string(), *value);
-                        }
-                        _ => {}
-                    }
-                }
-                Event::Fault(problem) => heard.warnings.push(problem.to_string()),
-                Event::NamesRefused { count, .. } => names_refused += *count,
-                _ => {}
-            }
-        }
-        if names_refused > 0 {
-            heard.warnings.push(format!(
-                "the link's table of names is full: {names_refused} marks with further names are told as one"
-            ));
-        }
-        unusable.retain(|name, _| !heard.values.contains_key(name));
-        for (name, value) in unusable {
-            heard
-                .warnings
-                .push(format!("value '{name}' is {value}: it is left out"));
-        }
-        heard.hear(&run.said);
-        heard.progress.sort_by_key(|(at, _)| *at);
-        heard
-    }
-
-    /// What the output said; the link's own reports count where there are any.
-    fn hear(&mut self, said: &[(Moment, Said)]) {
-        if !self.progress.is_empty() {
-            return;
-        }
-        let mut so_far = 0.0;
-        let reports = said.iter().map(|(at, _)| *at);
-        self.reports.entry(0).or_default().extend(reports);
-        for (at, said) in said {
-            match said {
-                Said::Items(items) => {
-                    // A count that goes back began anew, as at each epoch.
-                    let before = if *items < so_far { 0.0 } else { so_far };
-                    self.progress.push((*at, items - before));
-                    so_far = *items;
-                }
-                Said::More(items) => self.progress.push((*at, *items)),
-                Said::Rate(rate) => self.rates.push((*at, *rate)),
-                Said::Iteration => {}
-            }
-        }
-    }
-
-    fn all_phases(&self) -> Vec<PhaseSpan> {
-        self.phases.iter().map(|(_, phase)| phase.clone()).collect()
-    }
-
-    /// Where there are as many ranks as devices, each device has the phases of its rank. The phase that is
-    /// the window itself is none within it.
-    fn phases_of(&self, index: usize, devices: usize, window: &Window) -> Vec<PhaseSpan> {
-        let ranks = self.ranks();
-        let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
-        let meant = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
-            (own.is_none() || *rank == own) && *window != Window::Phase(phase.name.clone())
-        };
-        let phases = self.phases.iter().filter(meant);
-        phases.map(|(_, phase)| phase.clone()).collect()
-    }
-
-    /// Why phases cannot be given to devices, where they cannot.
-    fn unplaced(&self, devices: usize) -> Option<String> {
-        let ranks = self.ranks().len();
-        (ranks > 1 && ranks != devices).then(|| {
-            format!(
-                "{ranks} ranks marked phases and {devices} {} measured: which rank used which is not known; \
-                 measure just the job's devices with --device",
-                if devices == 1 { "device is" } else { "devices are" }
-            )
-        })
-    }
-
-    fn ranks(&self) -> Vec<u32> {
-        let mut ranks: Vec<u32> = self.phases.iter().filter_map(|(rank, _)| *rank).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks
-    }
-
-    /// Items done in the window.
-    fn items(&self, window: &Span) -> Option<f64> {
-        if !self.progress.is_empty() {
-            // A report at the window's begin is of what came before it.
-            let within = |at: Moment| window.begin < at && at <= window.end;
-            let done = self.progress.iter().filter(|(at, _)| within(*at));
-            return Some(done.map(|(_, items)| items).sum());
-        }
-        let rates: Vec<f64> = self
-            .rates
-            .iter()
-            .filter(|(at, _)| window.begin <= *at && *at <= window.end)
-            .map(|(_, rate)| *rate)
-            .collect();
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        mean.is_finite().then(|| mean * window.length().get())
-    }
-}
-
-fn irregularities(all: &[Irregularity]) -> Vec<String> {
-    let lost = all.iter().map(|one| match one {
-        Irregularity::Lost { count, .. } => *count,
-        _ => 0,
-    });
-    let lost: u64 = lost.sum();
-    let mut told = Vec::new();
-    if lost > 0 {
-        told.push(format!(
-            "{lost} marks were lost because the link was full: phases and items are too few"
-        ));
-    }
-    let others: Vec<String> = all.iter().filter_map(describe).collect();
-    told.extend(others.iter().take(MOST_WARNINGS).cloned());
-    if others.len() > MOST_WARNINGS {
-        let more = others.len() - MOST_WARNINGS;
-        told.push(format!("{more} more marks of phases do not fit"));
-    }
-    told
-}
-
-fn describe(irregularity: &Irregularity) -> Option<String> {
-    Some(match irregularity {
-        Irregularity::EndWithoutBegin { name, .. } => {
-            format!("phase '{name}' ended without having begun: it is left out")
-        }
-        Irregularity::BeginWithoutEnd { name, .. } => {
-            format!("phase '{name}' began and never ended: it is left out")
-        }
-        Irregularity::Crossing { name, open, .. } => {
-            format!(
-                "phase '{name}' ended within phase '{open}', which began later: both are counted"
-            )
-        }
-        Irregularity::Backwards { name, .. } => {
-            format!("phase '{name}' ended before it began: it is left out")
-        }
-        Irregularity::Lost { .. } => return None,
-    })
 }

@@ -1,41 +1,37 @@
 //! `measure`: time and energy of a command, per device and phase, with method and uncertainty.
 
-mod child;
 mod evaluate;
 mod machine;
-mod process;
-mod progress;
+mod reports;
 mod result;
+mod run;
 mod samples;
 mod window;
 
 pub use machine::Machine;
-pub(crate) use progress::Said;
-pub use progress::{ProgressPattern, UnknownProgress};
 pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy};
 pub use samples::series;
+pub use sweetspot_workload::{InvalidPattern, ProgressPattern};
 pub use window::{UnknownWindow, Window};
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
-use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Clock, Descriptor, Device, MonotonicClock, SensorKind};
-use sweetspot_guard::{adopt_orphans, not_ignored};
-use sweetspot_link::Reader;
+use sweetspot_device::{Descriptor, Device, MigSlices, MonotonicClock, SensorKind};
 use sweetspot_measure::math::Span;
 use sweetspot_measure::{MethodChoice, Recorded, Sampler};
-use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_workload::{
+    CommandSpec, Lease, OnSignal, OutputTarget, RunLimits, SignalSource, WorkloadError,
+};
 
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, open_nvml, select};
-pub(crate) use child::{Attention, ChildRun, Surroundings, Tail, rest};
+use crate::host::{Gpu, all_gpus, descriptors, open_host, reject_lost, select};
+use crate::observer::Observer;
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_beside;
-pub(crate) use process::{Launch, Outlets, Output, OwnChildren, Starter};
+pub(crate) use run::{MeasuredRun, RunContext};
 
 /// A command to measure.
 #[derive(Clone, Debug)]
@@ -64,8 +60,8 @@ pub struct MeasureRequest {
     pub quiet: bool,
     /// Whether the end of its output is kept, and it reads nothing.
     pub keep_output: bool,
-    /// Where the command runs, if not here.
-    pub folder: Option<String>,
+    /// The folder the command runs in, where that is another one.
+    pub folder: Option<PathBuf>,
     /// Variables to add to the command's environment.
     pub environment: Vec<(String, String)>,
     /// The longest that a run may take.
@@ -93,23 +89,26 @@ impl MeasureRequest {
             timeout: None,
         }
     }
-}
 
-/// What happens while a command runs, for a line on a terminal.
-pub trait Watch {
-    /// The present state; called some ten times a second.
-    fn tick(&mut self, elapsed: Seconds, power: Option<Watts>, items: u64);
-    /// The command is over, or about to print.
-    fn clear(&mut self);
-    /// Something to know at once.
-    fn tell(&mut self, note: &str);
-}
-
-/// Nobody looks.
-impl Watch for () {
-    fn tick(&mut self, _: Seconds, _: Option<Watts>, _: u64) {}
-    fn clear(&mut self) {}
-    fn tell(&mut self, _: &str) {}
+    /// The command as it is started.
+    pub(crate) fn command_spec(&self) -> CommandSpec {
+        let environment = self.environment.iter();
+        CommandSpec {
+            environment: environment
+                .map(|(name, value)| (name.clone(), value.into()))
+                .collect(),
+            output: match (self.quiet, self.keep_stdout) {
+                (true, _) => OutputTarget::Hidden,
+                (false, true) => OutputTarget::StandardError,
+                (false, false) => OutputTarget::StandardOutput,
+            },
+            keep_output: self.keep_output,
+            no_input: self.quiet || self.keep_output,
+            folder: self.folder.clone(),
+            progress: self.progress.clone(),
+            ..CommandSpec::new(self.command.clone())
+        }
+    }
 }
 
 /// How long the devices are watched at rest.
@@ -128,32 +127,31 @@ pub struct Recording {
 /// Runs and measures the command.
 pub fn measure(
     request: &MeasureRequest,
-    watch: &mut dyn Watch,
+    observer: &mut dyn Observer,
 ) -> Result<(Measurement, Recording), SessionError> {
-    let nvml = open_nvml()?;
-    let gpus = select(all_gpus(nvml)?, request.device.as_deref(), Slices::Too)?;
-    let system = |what: &'static str| move |problem| SessionError::System { what, problem };
-    let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
-    let signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;
-    // What a command leaves behind becomes this process' child, and is noticed.
-    adopt_orphans();
-    let attention = Attention::Caught(signals);
-    measure_on(gpus, request, &mut OwnChildren, attention, watch)
+    let gpus = all_gpus(open_host()?.as_ref())?;
+    let gpus = select(gpus, request.device.as_deref(), MigSlices::Include)?;
+    let signals = SignalSource::listen()?;
+    // A training may take its time to save what it has done: nothing here has to be put back.
+    let limits = RunLimits {
+        on_signal: OnSignal::EndAtSecond,
+        ..RunLimits::default()
+    };
+    measure_on(gpus, request, None, &signals, limits, observer)
 }
 
-/// The same on these GPUs, with whoever starts the command.
+/// Runs and measures the command on these GPUs, which may be leased.
 pub(crate) fn measure_on(
-    gpus: Vec<NvmlGpu>,
+    gpus: Vec<Gpu>,
     request: &MeasureRequest,
-    starter: &mut dyn Starter,
-    attention: Attention,
-    watch: &mut dyn Watch,
+    lease: Option<&mut Lease<'_>>,
+    signals: &SignalSource,
+    limits: RunLimits,
+    observer: &mut dyn Observer,
 ) -> Result<(Measurement, Recording), SessionError> {
-    let machine = Machine::here(open_nvml()?.driver_version().ok());
-    if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
-        return Err(SessionError::Lost(lost.descriptor().name.clone()));
-    }
-    let devices: Vec<Descriptor> = gpus.iter().map(|gpu| gpu.descriptor().clone()).collect();
+    let machine = Machine::here(open_host()?.driver_version().ok());
+    reject_lost(&gpus)?;
+    let devices = descriptors(&gpus);
     if request.method == MethodChoice::Counter
         && let Some(without) = devices
             .iter()
@@ -164,27 +162,26 @@ pub(crate) fn measure_on(
             problem: "it has no energy counter: use --method auto or buffer".to_owned(),
         });
     }
-    let clock: Arc<dyn Clock> = Arc::new(MonotonicClock);
-    let boxed = gpus
-        .into_iter()
-        .map(|gpu| Box::new(gpu) as Box<dyn Device + Send>);
-    let sampler = Sampler::start(boxed.collect(), request.method, clock.clone())?;
-    let mut around = Surroundings {
+    let read = gpus.into_iter().map(|gpu| gpu as Box<dyn Device + Send>);
+    let sampler = Sampler::start(read.collect(), request.method, Arc::new(MonotonicClock))?;
+    let mut context = RunContext {
         request,
         sampler: &sampler,
-        clock: clock.as_ref(),
-        attention,
-        watch,
+        signals,
+        limits,
+        observer,
     };
-    let idle = request.idle.then(|| at_rest(&mut around)).transpose();
-    let runs = idle.map(|idle| (idle, all_runs(&mut around, starter)));
+    let idle = request.idle.then(|| watch_idle(&context)).transpose();
+    let runs = idle.map(|idle| (idle, all_runs(&mut context, lease)));
     let recorded = sampler.stop()?;
     let (idle, (runs, stopped)) = runs?;
-    // What was measured before something went wrong is told.
+    // What was measured before something went wrong is shown.
     let stopped = match stopped {
         Some(problem) if runs.is_empty() => return Err(problem),
-        Some(SessionError::Interrupted(signal)) => Some(Stopped::Signal(signal)),
-        Some(problem) => Some(Stopped::Problem(problem.to_string())),
+        Some(problem) => Some(match problem.interrupted() {
+            Some(signal) => Stopped::Signal(signal),
+            None => Stopped::Problem(problem.to_string()),
+        }),
         None => None,
     };
     let mut measurement = evaluate(request, machine, &devices, &recorded, &runs, idle);
@@ -197,46 +194,41 @@ pub(crate) fn measure_on(
     Ok((measurement, recording))
 }
 
-fn at_rest(around: &mut Surroundings<'_>) -> Result<Span, SessionError> {
-    let begin = around.sampler.mark();
-    around.rest(IDLE)?;
-    Ok(Span::new(begin, around.sampler.mark()))
+fn watch_idle(context: &RunContext<'_>) -> Result<Span, SessionError> {
+    let begin = context.sampler.mark();
+    context.wait(IDLE)?;
+    Ok(Span::new(begin, context.sampler.mark()))
 }
 
-/// Every run, until one is interrupted or fails; and what came between them that ended it.
+/// Makes every run, until one is interrupted or fails; and says what came between them that ended it.
 fn all_runs(
-    around: &mut Surroundings<'_>,
-    starter: &mut dyn Starter,
-) -> (Vec<ChildRun>, Option<SessionError>) {
+    context: &mut RunContext<'_>,
+    mut lease: Option<&mut Lease<'_>>,
+) -> (Vec<MeasuredRun>, Option<SessionError>) {
     let mut runs = Vec::new();
-    let all = around.request.warmup + around.request.runs;
+    let all = context.request.warmup + context.request.runs;
     for number in 0..all {
-        let run = match one_run(around, starter) {
+        let run = context
+            .prepare()
+            .and_then(|()| context.run(lease.as_deref_mut()));
+        let run = match run {
             Ok(run) => run,
             Err(problem) => return (runs, Some(problem)),
         };
-        let interrupted = run.interrupted.filter(|_| number + 1 < all);
-        let is_over = interrupted.is_some() || run.exit_code() != 0;
-        if is_over && number < around.request.warmup {
-            around
-                .watch
-                .tell("the command ended early in a run to warm up: what it did then is shown");
+        let interrupted = run.outcome.interrupted.filter(|_| number + 1 < all);
+        let is_over = interrupted.is_some() || run.outcome.exit_code() != 0;
+        if is_over && number < context.request.warmup {
+            context
+                .observer
+                .note("the command ended early in a run to warm up: what it did then is shown");
         }
-        if is_over || number >= around.request.warmup {
+        if is_over || number >= context.request.warmup {
             runs.push(run);
         }
         if is_over {
-            return (runs, interrupted.map(SessionError::Interrupted));
+            let ended = interrupted.map(|signal| WorkloadError::Interrupted(signal).into());
+            return (runs, ended);
         }
     }
     (runs, None)
-}
-
-fn one_run(
-    around: &mut Surroundings<'_>,
-    starter: &mut dyn Starter,
-) -> Result<ChildRun, SessionError> {
-    around.prepare()?;
-    let mut link = Reader::create()?;
-    around.run(starter, &mut link)
 }

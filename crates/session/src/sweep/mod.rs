@@ -4,9 +4,9 @@
 //! plan and the same store.
 
 mod axes;
-mod pump;
 mod real;
 mod record;
+mod runner;
 mod simulated;
 
 use std::num::NonZeroUsize;
@@ -18,8 +18,10 @@ use sweetspot_study::{
     StoreError, Study, Subject, Task,
 };
 
+use sweetspot_workload::GuardProgram;
+
 use crate::SessionError;
-use crate::lease::GuardProgram;
+use crate::observer::Observer;
 use real::Real;
 use simulated::Simulated;
 
@@ -72,23 +74,6 @@ impl Default for Conduct<'_> {
     }
 }
 
-/// What a sweep tells while it is under way.
-pub trait Follow {
-    /// A run begins.
-    fn begins(&mut self, progress: &Progress<'_>, task: Task);
-    /// A run is done and kept.
-    fn done(&mut self, progress: &Progress<'_>, run: &RunRecord);
-    /// Something to know at once.
-    fn tell(&mut self, note: &str);
-}
-
-/// Nobody looks.
-impl Follow for () {
-    fn begins(&mut self, _: &Progress<'_>, _: Task) {}
-    fn done(&mut self, _: &Progress<'_>, _: &RunRecord) {}
-    fn tell(&mut self, _: &str) {}
-}
-
 /// How long a sweep would take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Estimate {
@@ -99,7 +84,7 @@ pub enum Estimate {
 }
 
 /// How far a sweep is.
-pub struct Progress<'a> {
+pub struct SweepProgress<'a> {
     /// What it is.
     pub outline: &'a Outline,
     /// The runs so far, by configuration.
@@ -210,7 +195,7 @@ impl Sweep {
         &self,
         mut store: Option<&mut Store>,
         conduct: &Conduct<'_>,
-        follow: &mut dyn Follow,
+        observer: &mut dyn Observer,
     ) -> Result<Study, SessionError> {
         let of = self.outline.subject.energy_of;
         let mut points = match &store {
@@ -219,10 +204,10 @@ impl Sweep {
         };
         match &self.stage {
             Stage::Simulated(bench) => {
-                bench.run(&self.outline, &mut points, &mut store, conduct, follow)?;
+                bench.run(&self.outline, &mut points, &mut store, conduct, observer)?;
             }
             Stage::Real(bench) => {
-                bench.run(&self.outline, &mut points, &mut store, conduct, follow)?;
+                bench.run(&self.outline, &mut points, &mut store, conduct, observer)?;
             }
         }
         let outline = self.outline.clone();
@@ -243,13 +228,13 @@ impl Sweep {
         task: Task,
         folder: &std::path::Path,
         conduct: &Conduct<'_>,
-        follow: &mut dyn Follow,
+        observer: &mut dyn Observer,
     ) -> Result<RunRecord, SessionError> {
         match &self.stage {
             Stage::Simulated(bench) => bench.task(&self.outline, task, Some(folder)),
             Stage::Real(bench) => {
                 let mut points = self.no_points(self.outline.subject.energy_of);
-                bench.task(&self.outline, &mut points, task, folder, conduct, follow)
+                bench.task(&self.outline, &mut points, task, folder, conduct, observer)
             }
         }
     }

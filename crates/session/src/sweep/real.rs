@@ -1,33 +1,36 @@
-//! The pump of real time: a command under each configuration, one after the other, on leased GPUs.
+//! A sweep in real time: a command under each configuration, one after the other, on leased GPUs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sweetspot_backend_nvml::NvmlGpu;
-use sweetspot_device::{Device, DeviceId, MonotonicClock, Settings};
+use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
     Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, Subject, Task,
     WorkloadInfo, environment, fill,
 };
+use sweetspot_workload::{Lease, SignalSource, WorkloadError};
 
 use super::axes::{Offer, tried};
-use super::pump::Pump;
-use super::{Conduct, Estimate, Follow, Stage, Sweep, outline};
+use super::runner::SweepRunner;
+use super::{Conduct, Estimate, Stage, Sweep, outline};
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
-use crate::lease::{Lease, note_signals};
+use crate::host::{
+    Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_answering,
+    visible,
+};
 use crate::measure::{MeasureRequest, Window};
+use crate::observer::Observer;
 
 /// A command and the real GPUs it runs on.
 pub struct Real {
     /// Those that may be used, in order.
-    pub gpus: Vec<NvmlGpu>,
+    pub gpus: Vec<Gpu>,
     /// The others of this machine, which are only watched.
-    pub others: Vec<NvmlGpu>,
+    pub others: Vec<Gpu>,
     command: Vec<String>,
     request: MeasureRequest,
     pub settle: Duration,
@@ -44,17 +47,10 @@ impl Real {
         if definition.energy_of == Some(EnergyOf::Node) {
             return Err(SessionError::NoMeter);
         }
-        let gpus = select(
-            all_gpus(open_nvml()?)?,
-            definition.device.as_deref(),
-            Slices::No,
-        )?;
-        if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
-            return Err(SessionError::Lost(lost.descriptor().name.clone()));
-        }
+        let gpus = select_answering(definition.device.as_deref(), MigSlices::Exclude)?;
         let devices = descriptors(&gpus);
         let is_used = |id: &DeviceId| devices.iter().any(|device| device.id == *id);
-        let mut others = all_gpus(open_nvml()?)?;
+        let mut others = all_gpus(open_host()?.as_ref())?;
         others.retain(|gpu| {
             let other = gpu.descriptor();
             other.parent.is_none() && !gpu.is_lost() && !is_used(&other.id)
@@ -126,15 +122,15 @@ impl Real {
         points: &mut [Point],
         store: &mut Option<&mut Store>,
         conduct: &Conduct<'_>,
-        follow: &mut dyn Follow,
+        observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
         let of = outline.subject.energy_of;
         if outline.plan.pending(points, of).is_empty() {
             return Ok(());
         }
         let folder = store.as_ref().map(|store| store.folder().to_owned());
-        let pump = self.pump(outline, points, store, folder, conduct, follow)?;
-        pump.through(Pump::all)
+        let runner = self.runner(outline, points, store, folder, conduct, observer)?;
+        runner.run_and_restore(SweepRunner::run_all)
     }
 
     /// One run on its own.
@@ -145,29 +141,32 @@ impl Real {
         task: Task,
         folder: &Path,
         conduct: &Conduct<'_>,
-        follow: &mut dyn Follow,
+        observer: &mut dyn Observer,
     ) -> Result<RunRecord, SessionError> {
         let folder = Some(folder.to_owned());
         let mut store = None;
-        let pump = self.pump(outline, points, &mut store, folder, conduct, follow)?;
-        pump.through(|pump| pump.make(task)?.finish())
+        let runner = self.runner(outline, points, &mut store, folder, conduct, observer)?;
+        runner.run_and_restore(|runner| runner.run_task(task)?.finish())
     }
 
-    fn pump<'a, 'b>(
+    fn runner<'a, 'b>(
         &'a self,
         outline: &'a Outline,
         points: &'a mut [Point],
         store: &'a mut Option<&'b mut Store>,
         folder: Option<PathBuf>,
         conduct: &'a Conduct<'a>,
-        follow: &'a mut dyn Follow,
-    ) -> Result<Pump<'a, 'b>, SessionError> {
+        observer: &'a mut dyn Observer,
+    ) -> Result<SweepRunner<'a, 'b>, SessionError> {
+        let signals = SignalSource::listen()?;
         let lease = match self.read_only {
             true => None,
             false => {
-                let mut tell = |note: &str| follow.tell(note);
-                match Lease::take(&descriptors(&self.gpus), conduct.guard, &mut tell) {
-                    Err(SessionError::Interrupted(signal)) => {
+                let mut note = |text: &str| observer.note(text);
+                let devices = descriptors(&self.gpus);
+                let folder = guard_folder();
+                match Lease::take(&devices, &folder, conduct.guard, &signals, &mut note) {
+                    Err(WorkloadError::Interrupted(signal)) => {
                         return Err(SessionError::Stopped {
                             signal,
                             done: points.iter().map(|point| point.runs.len()).sum(),
@@ -179,27 +178,19 @@ impl Real {
                 }
             }
         };
-        let interrupted = match &lease {
-            Some(lease) => lease.flag(),
-            None => note_signals()?,
-        };
-        let mut devices: Vec<Box<dyn Device + Send>> = Vec::new();
-        for gpu in self.measured() {
-            devices.push(Box::new(gpu.reopen()?));
-        }
+        let devices = reopen_for_reading(self.measured())?;
         let clock = Arc::new(MonotonicClock);
-        Ok(Pump {
+        Ok(SweepRunner {
             sampler: Arc::new(Sampler::start(devices, self.request.method, clock)?),
             real: self,
             outline,
             points,
             store,
             folder,
-            follow,
+            observer,
             conduct,
             lease,
-            interrupted,
-            set: vec![Settings::default(); self.gpus.len()],
+            signals,
             finishing: None,
         })
     }
@@ -210,12 +201,12 @@ impl Real {
     }
 
     /// Those that a configuration uses.
-    pub fn job(&self, configuration: &Configuration) -> &[NvmlGpu] {
+    pub fn job(&self, configuration: &Configuration) -> &[Gpu] {
         &self.gpus[..configuration.gpus as usize]
     }
 
     /// All that are watched, those that may be used first.
-    pub fn measured(&self) -> impl Iterator<Item = &NvmlGpu> {
+    pub fn measured(&self) -> impl Iterator<Item = &Gpu> {
         self.gpus.iter().chain(&self.others)
     }
 
@@ -248,10 +239,11 @@ fn exists(program: &str, folder: Option<&str>) -> Result<(), SessionError> {
     };
     match is_there {
         true => Ok(()),
-        false => Err(SessionError::NotStarted {
+        false => Err(SessionError::Workload(WorkloadError::NotStarted {
             program: program.to_owned(),
-            problem: std::io::ErrorKind::NotFound.into(),
-        }),
+            is_missing: true,
+            reason: std::io::Error::from(std::io::ErrorKind::NotFound).to_string(),
+        })),
     }
 }
 
@@ -273,7 +265,7 @@ fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
         keep_stdout: true,
         quiet: true,
         keep_output: true,
-        folder: definition.folder.clone(),
+        folder: definition.folder.as_ref().map(PathBuf::from),
         timeout: definition.timeout.map(duration),
         ..MeasureRequest::of(Vec::new())
     })

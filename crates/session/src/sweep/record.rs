@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sweetspot_device::Descriptor;
-use sweetspot_guard::Ended;
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
     DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnd, RunRecord, RunResult, Status,
     write_samples, write_whole,
 };
+use sweetspot_workload::Ended;
 
 use crate::SessionError;
 use crate::measure::{
-    ChildRun, DeviceRun, MeasureRequest, RunMeasurement, TotalEnergy, evaluate_beside, series,
+    DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_beside, series,
 };
 
 /// A run whose last readings are still to come.
@@ -23,7 +23,7 @@ pub struct Finisher {
     pub sampler: Arc<Sampler>,
     /// The most that each device could draw for long, the job's first.
     pub caps: Vec<Option<Watts>>,
-    pub run: ChildRun,
+    pub run: MeasuredRun,
     /// With what is known already.
     pub record: RunRecord,
     /// All that were watched, the job's first.
@@ -136,9 +136,9 @@ fn shortened(line: &str) -> String {
 }
 
 /// How a run failed, if it did.
-pub fn failure_of(run: &ChildRun, request: &MeasureRequest) -> Option<Failure> {
-    let (status, reason) = match run.ended {
-        _ if run.timed_out => {
+pub fn failure_of(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure> {
+    let (status, reason) = match run.outcome.ended {
+        _ if run.outcome.timed_out => {
             let limit = request.timeout.unwrap_or_default().as_secs_f64();
             (
                 Status::Timeout,
@@ -147,13 +147,17 @@ pub fn failure_of(run: &ChildRun, request: &MeasureRequest) -> Option<Failure> {
         }
         Ended::Code(0) => return None,
         ended => {
-            let said = run.output.to_lowercase();
+            let said = run.outcome.output.to_lowercase();
             let is_memory = OUT_OF_MEMORY.iter().any(|words| said.contains(words));
             let status = match is_memory {
                 true => Status::OutOfMemory,
                 false => Status::Failed,
             };
-            let last = run.output.lines().rfind(|line| !line.trim().is_empty());
+            let last = run
+                .outcome
+                .output
+                .lines()
+                .rfind(|line| !line.trim().is_empty());
             let last = last.map_or(String::new(), |line| {
                 format!(": {}", shortened(line.trim()))
             });
@@ -167,6 +171,6 @@ pub fn failure_of(run: &ChildRun, request: &MeasureRequest) -> Option<Failure> {
     Some(Failure {
         status,
         reason,
-        output: run.output.clone(),
+        output: run.outcome.output.clone(),
     })
 }

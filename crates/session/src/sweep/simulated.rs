@@ -1,7 +1,6 @@
 //! The pump of virtual time: every core computes runs, one thread keeps them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -11,11 +10,12 @@ use sweetspot_study::{
     BATCH, Configuration, Definition, EnergyOf, Outline, Plan, Point, RunEnd, RunRecord, Store,
     Subject, Task, WorkloadInfo, samples_file, write_samples, write_whole,
 };
+use sweetspot_workload::SignalSource;
 
 use super::axes::{Offer, tried};
-use super::{Conduct, Estimate, Follow, Progress, Stage, Sweep, device_name, outline};
+use super::{Conduct, Estimate, Stage, Sweep, SweepProgress, device_name, outline};
 use crate::SessionError;
-use crate::lease::{note_signals, noted as noted_signal};
+use crate::observer::Observer;
 use crate::virtual_time::{Bench, Setup};
 
 /// Simulated GPUs with a workload, in each of the forms that are tried.
@@ -182,13 +182,16 @@ impl Simulated {
         points: &mut [Point],
         store: &mut Option<&mut Store>,
         conduct: &Conduct<'_>,
-        follow: &mut dyn Follow,
+        observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
         let of = outline.subject.energy_of;
         let folder = store.as_ref().map(|store| store.folder().to_owned());
         // Where nothing is kept there is nothing to say about it.
-        let noted = folder.as_ref().map(|_| note_signals()).transpose()?;
-        let signal = |flag: &Option<Arc<AtomicUsize>>| flag.as_deref().and_then(noted_signal);
+        let signals = folder
+            .as_ref()
+            .map(|_| SignalSource::listen())
+            .transpose()?;
+        let received = || signals.as_ref().and_then(SignalSource::received);
         loop {
             // Round by round, so that what failed is not tried again, however many threads there are.
             let (pending, planned) = outline.plan.round(points, of);
@@ -200,7 +203,7 @@ impl Simulated {
             let next = AtomicUsize::new(0);
             let stop = AtomicBool::new(false);
             let work = |sender: SyncSender<Result<RunRecord, SessionError>>| {
-                while !stop.load(Ordering::Relaxed) && signal(&noted).is_none() {
+                while !stop.load(Ordering::Relaxed) && received().is_none() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(task) = pending.get(index) else {
                         return;
@@ -228,11 +231,11 @@ impl Simulated {
                 drop(sender);
                 // With it goes the queue: whoever waits for room in it is then told to end.
                 let runs = runs;
-                let kept = keep(&runs, outline, points, store, follow, &mut count);
+                let kept = keep(&runs, outline, points, store, observer, &mut count);
                 stop.store(true, Ordering::Relaxed);
                 kept
             })?;
-            if let Some(signal) = signal(&noted) {
+            if let Some(signal) = received() {
                 let (done, planned) = count;
                 return Err(SessionError::Stopped {
                     signal,
@@ -254,7 +257,7 @@ fn keep(
     outline: &Outline,
     points: &mut [Point],
     store: &mut Option<&mut Store>,
-    follow: &mut dyn Follow,
+    observer: &mut dyn Observer,
     (done, planned): &mut (usize, usize),
 ) -> Result<(), SessionError> {
     let plan = &outline.plan;
@@ -272,13 +275,13 @@ fn keep(
             let place = run.task.configuration;
             points[place].add(run.clone());
             *done += 1;
-            let progress = Progress {
+            let progress = SweepProgress {
                 outline,
                 points,
                 done: *done,
                 planned: *planned,
             };
-            follow.done(&progress, &run);
+            observer.run_done(&progress, &run);
         }
     }
     Ok(())

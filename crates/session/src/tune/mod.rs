@@ -1,8 +1,8 @@
 //! `tune`: the best setting of a training while it runs, in virtual and in real time.
 
 mod choices;
-mod heard;
 mod meter;
+mod phases;
 mod real;
 mod simulated;
 mod space;
@@ -18,12 +18,12 @@ use sweetspot_control::tune::{GaveUp, Remembered, Terms, Tuned, cannot_answer};
 use sweetspot_decide::Question;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
-use sweetspot_guard::Ended;
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
+use sweetspot_workload::{Ended, GuardProgram};
 
 use crate::SessionError;
-use crate::lease::GuardProgram;
 use crate::measure::ProgressPattern;
+use crate::observer::Observer;
 use choices::{Choice, Fingerprint};
 use space::Places;
 
@@ -156,17 +156,6 @@ impl TunedJob {
     }
 }
 
-/// What happens while a job is tuned.
-pub trait FollowTuning {
-    /// Something to know at once.
-    fn tell(&mut self, note: &str);
-}
-
-/// Nobody listens.
-impl FollowTuning for () {
-    fn tell(&mut self, _: &str) {}
-}
-
 /// Tunes a command on real GPUs. `guard` makes the program that serves as guard; `store` keeps choices across
 /// runs, where there is one.
 pub fn tune(
@@ -174,10 +163,10 @@ pub fn tune(
     command: &TunedCommand,
     store: Option<&ChoiceStore>,
     guard: GuardProgram<'_>,
-    follow: &mut dyn FollowTuning,
+    observer: &mut dyn Observer,
 ) -> Result<TunedJob, SessionError> {
     check(&request.question)?;
-    real::tune(request, command, store, guard, follow)
+    real::tune(request, command, store, guard, observer)
 }
 
 /// Tunes a job on simulated GPUs in virtual time.
@@ -185,10 +174,10 @@ pub fn tune_simulated(
     request: &TuneRequest,
     job: &SimulatedJob,
     store: Option<&ChoiceStore>,
-    follow: &mut dyn FollowTuning,
+    observer: &mut dyn Observer,
 ) -> Result<TunedJob, SessionError> {
     check(&request.question)?;
-    simulated::tune(request, job, store, follow)
+    simulated::tune(request, job, store, observer)
 }
 
 /// Whether windows of a running job can answer a question.
@@ -269,12 +258,12 @@ fn fingerprint(
 fn recall(
     store: Option<&ChoiceStore>,
     print: &Fingerprint,
-    follow: &mut dyn FollowTuning,
+    observer: &mut dyn Observer,
 ) -> Option<Choice> {
     match store?.recall(print) {
         Ok(choice) => choice,
         Err(problem) => {
-            follow.tell(&problem.to_string());
+            observer.note(&problem.to_string());
             None
         }
     }
@@ -285,7 +274,7 @@ fn remember(
     store: Option<&ChoiceStore>,
     print: &Fingerprint,
     job: &TunedJob,
-    follow: &mut dyn FollowTuning,
+    observer: &mut dyn Observer,
 ) {
     let Some(store) = store else { return };
     if !matches!(job.tuned.gave_up, None | Some(GaveUp::Changed(_))) {
@@ -303,6 +292,6 @@ fn remember(
         time_s: job.time.get(),
     };
     if let Err(problem) = store.remember(print, &choice) {
-        follow.tell(&problem.to_string());
+        observer.note(&problem.to_string());
     }
 }

@@ -1,53 +1,45 @@
-//! The pump of real time: a command on leased GPUs, whose settings change while it runs.
+//! A job that is tuned in real time: a command on leased GPUs, whose settings change while it runs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use sweetspot_backend_nvml::NvmlGpu;
 use sweetspot_control::tune::{Action, Event, JobLength, Tuner, Tuning};
-use sweetspot_device::{Clock, Descriptor, Device, Moment, MonotonicClock};
-use sweetspot_guard::{Ended, GuardError, Message};
-use sweetspot_link::{Reader, Tuning as Word};
+use sweetspot_device::{Clock, MigSlices, Moment, MonotonicClock};
+use sweetspot_guard::GuardError;
+use sweetspot_link::Tuning as Word;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_workload::{
+    CommandSpec, Ended, GuardProgram, Lease, Progress, ProgressReader, RunHandler, RunInProgress,
+    RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent, run_until_exit,
+};
 
-use super::heard::Heard;
 use super::meter::Meter;
+use super::phases::PhaseTracker;
 use super::space::Places;
 use super::{
-    ChoiceStore, FollowTuning, TuneRequest, TunedCommand, TunedJob, fingerprint, recall, remember,
-    terms,
+    ChoiceStore, TuneRequest, TunedCommand, TunedJob, fingerprint, recall, remember, terms,
 };
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, descriptors, open_nvml, select, visible};
-use crate::lease::{GRACE, GuardProgram, Lease};
-use crate::measure::{Attention, Machine, MeasureRequest, Said, Starter, Surroundings, Tail};
+use crate::host::{Gpu, descriptors, guard_folder, reopen_for_reading, select_answering, visible};
+use crate::measure::{Machine, MeasureRequest};
+use crate::observer::Observer;
 
-/// How often the command is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 /// How often somebody else's changes are looked for.
-const CHECK: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 pub fn tune(
     request: &TuneRequest,
     command: &TunedCommand,
     store: Option<&ChoiceStore>,
     guard: GuardProgram<'_>,
-    follow: &mut dyn FollowTuning,
+    observer: &mut dyn Observer,
 ) -> Result<TunedJob, SessionError> {
     if command.read_only {
         return Err(SessionError::ReadOnly);
     }
-    let gpus = select(
-        all_gpus(open_nvml()?)?,
-        command.device.as_deref(),
-        Slices::No,
-    )?;
-    if let Some(lost) = gpus.iter().find(|gpu| gpu.is_lost()) {
-        return Err(SessionError::Lost(lost.descriptor().name.clone()));
-    }
+    let gpus = select_answering(command.device.as_deref(), MigSlices::Exclude)?;
     let devices = descriptors(&gpus);
     let places = Places::of(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
@@ -56,38 +48,32 @@ pub fn tune(
     let print = fingerprint(request, &devices, &workload, is_simulated);
     let remembered = match command.fresh {
         true => None,
-        false => recall(store, &print, follow),
+        false => recall(store, &print, observer),
     };
     let mut terms = terms(request, &devices, &places, remembered.as_ref());
     if let Some(choice) = &remembered {
         terms.job = JobLength::Time(Seconds::new(choice.time_s));
     }
-    let mut tell = |note: &str| follow.tell(note);
-    let mut lease = Lease::take(&devices, guard, &mut tell)?;
-    let pump = Pump {
-        set: None,
-        tuner: Tuner::new(terms),
+    let signals = SignalSource::listen()?;
+    let mut note = |text: &str| observer.note(text);
+    let mut lease = Lease::take(&devices, &guard_folder(), guard, &signals, &mut note)?;
+    let done = run_tuned(
+        Tuner::new(terms),
         command,
-        devices: &devices,
-        places: &places,
-        gpus: &gpus,
-        lease: &mut lease,
-        follow,
-        begun: MonotonicClock.now(),
-        energy: None,
-        power: Vec::new(),
-        is_contested: false,
-        failure: None,
-        tuning: None,
-    };
-    let done = pump.run();
+        &places,
+        &gpus,
+        &mut lease,
+        &signals,
+        observer,
+    );
     let signal = lease.interrupted();
-    let mut tell = |note: &str| follow.tell(note);
-    let restored = lease.release(&mut tell);
+    let mut note = |text: &str| observer.note(text);
+    let restored = lease.release(&mut note);
     let done = match (signal, done) {
-        (Some(signal), Err(_)) => return Err(SessionError::Interrupted(signal)),
+        (Some(signal), Err(_)) => return Err(WorkloadError::Interrupted(signal).into()),
         (_, done) => done?,
     };
+    let ended = done.outcome.ended;
     let tuned = TunedJob {
         workload,
         knob: request.knob,
@@ -104,182 +90,236 @@ pub fn tune(
         power: done.power,
         ended: Some(match signal {
             Some(signal) => Ended::Signal(signal),
-            None => done.ended,
+            None => ended,
         }),
         restored: restored?,
         devices,
     };
-    if signal.is_none() && done.ended == Ended::Code(0) {
-        remember(store, &print, &tuned, follow);
+    if signal.is_none() && ended == Ended::Code(0) {
+        remember(store, &print, &tuned, observer);
     }
     Ok(tuned)
 }
 
+/// A job that was run to its end.
 struct Done {
     tuner: Tuner,
-    ended: Ended,
+    outcome: RunOutcome,
     time: Seconds,
     energy: Option<Joules>,
     items: Option<f64>,
     power: Vec<(Seconds, Watts)>,
 }
 
-struct Pump<'a, 'b> {
+fn run_tuned(
     tuner: Tuner,
-    command: &'a TunedCommand,
-    devices: &'a [Descriptor],
-    places: &'a Places,
-    gpus: &'a [NvmlGpu],
-    lease: &'a mut Lease<'b>,
-    follow: &'a mut dyn FollowTuning,
-    begun: Moment,
-    /// The place that is set.
-    set: Option<usize>,
+    command: &TunedCommand,
+    places: &Places,
+    gpus: &[Gpu],
+    lease: &mut Lease<'_>,
+    signals: &SignalSource,
+    observer: &mut dyn Observer,
+) -> Result<Done, SessionError> {
+    let mut setter = PlaceSetter {
+        places,
+        gpus,
+        place: None,
+    };
+    // Where a device cannot be set at all, nothing is started.
+    setter.set(lease, places.space.reference())?;
+    let devices = reopen_for_reading(gpus)?;
+    let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock))?;
+    let mut reader = ProgressReader::with_link()?;
+    let meter = Meter::start(sampler)?;
+    let mut handler = TuneLoop {
+        began: meter.begun(),
+        tuner,
+        setter,
+        meter,
+        observer,
+        items: 0.0,
+        phases: PhaseTracker::default(),
+        energy: None,
+        power: Vec::new(),
+        is_contested: false,
+        has_exited: false,
+        failure: None,
+        tuning: None,
+        check_at: Instant::now() + CHECK_EVERY,
+    };
+    let outcome = run_until_exit(
+        &command_spec(command, gpus),
+        RunLimits::default(),
+        Some(lease),
+        signals,
+        &mut reader,
+        &mut handler,
+    )?;
+    let TuneLoop {
+        mut tuner,
+        meter,
+        observer,
+        began,
+        mut energy,
+        mut power,
+        ..
+    } = handler;
+    // The command is over: nothing is set any more.
+    let mut step = |event| {
+        for action in tuner.step(MonotonicClock.now() - began, event) {
+            if let Action::Say(notice) = action {
+                observer.note(&notice.to_string());
+            }
+        }
+    };
+    for (at, total) in meter.stop() {
+        power.extend(mean_power(&mut energy, began, at, total));
+        let at = at - began;
+        step(Event::Energy { at, total });
+    }
+    step(Event::Ended);
+    Ok(Done {
+        tuner,
+        time: (outcome.exited - began).max(Seconds::ZERO),
+        outcome,
+        energy: energy.map(|(_, total)| total),
+        items: reader.counter().items(),
+        power,
+    })
+}
+
+fn command_spec(command: &TunedCommand, gpus: &[Gpu]) -> CommandSpec {
+    let request = MeasureRequest {
+        progress: command.progress.clone(),
+        keep_stdout: command.keep_stdout,
+        // The command is to work on those GPUs that are tuned.
+        environment: match command.device {
+            Some(_) => visible(gpus).to_vec(),
+            None => Vec::new(),
+        },
+        ..MeasureRequest::of(command.command.clone())
+    };
+    request.command_spec()
+}
+
+/// The mean power since the last total of energy, with the time of its end.
+fn mean_power(
+    energy: &mut Option<(Moment, Joules)>,
+    began: Moment,
+    at: Moment,
+    total: Joules,
+) -> Option<(Seconds, Watts)> {
+    let (before, was) = energy.replace((at, total)).unwrap_or((began, Joules::ZERO));
+    (at > before).then(|| (at - began, (total - was) / (at - before)))
+}
+
+/// Gives a tuner what happens and does what it asks for.
+struct TuneLoop<'a> {
+    tuner: Tuner,
+    setter: PlaceSetter<'a>,
+    meter: Meter,
+    observer: &'a mut dyn Observer,
+    began: Moment,
+    /// Items so far. They never fall, whichever of link and output counts.
+    items: f64,
+    phases: PhaseTracker,
     energy: Option<(Moment, Joules)>,
     power: Vec<(Seconds, Watts)>,
     /// Whether somebody else sets the same devices.
     is_contested: bool,
+    has_exited: bool,
     failure: Option<GuardError>,
     /// What the workload is to be told.
     tuning: Option<Tuning>,
+    check_at: Instant,
 }
 
-impl Pump<'_, '_> {
-    fn run(mut self) -> Result<Done, SessionError> {
-        // A device that cannot be set at all is no reason to begin.
-        self.bring_to(self.places.space.reference())?;
-        let mut devices: Vec<Box<dyn Device + Send>> = Vec::new();
-        for gpu in self.gpus {
-            devices.push(Box::new(gpu.reopen()?));
-        }
-        let clock = Arc::new(MonotonicClock);
-        let sampler = Sampler::start(devices, MethodChoice::Auto, clock.clone())?;
-        let request = MeasureRequest {
-            progress: self.command.progress.clone(),
-            keep_stdout: self.command.keep_stdout,
-            // The command is to work on those GPUs that are tuned.
-            environment: match self.command.device {
-                Some(_) => visible(self.gpus).to_vec(),
-                None => Vec::new(),
-            },
-            ..MeasureRequest::of(self.command.command.clone())
-        };
-        let mut nobody = ();
-        let around = Surroundings {
-            request: &request,
-            sampler: &sampler,
-            clock: clock.as_ref(),
-            attention: Attention::Noted(self.lease.flag()),
-            watch: &mut nobody,
-        };
-        let link = Reader::create()?;
-        let outlets = {
-            let (_, outlets) = self.lease.guard().start(around.launch(&link))?;
-            outlets
-        };
-        let said = around.listen(outlets, &Tail::default());
-        let meter = Meter::start(sampler)?;
-        self.begun = meter.begun();
-        let mut heard = Heard::new(link, self.command.progress.is_some());
-        let (ended, at) = self.until_its_end(&mut heard, &said, &meter)?;
-        for event in heard.rest(&said, self.begun) {
-            self.tell(event);
-        }
-        for (at, total) in meter.stop() {
-            self.drew(at, total);
-        }
-        self.tell(Event::Ended);
-        Ok(Done {
-            tuner: self.tuner,
-            ended,
-            time: (at - self.begun).max(Seconds::ZERO),
-            energy: self.energy.map(|(_, total)| total),
-            items: heard.items(),
-            power: self.power,
-        })
-    }
+impl RunHandler for TuneLoop<'_> {
+    type Error = SessionError;
 
-    fn until_its_end(
+    fn poll(
         &mut self,
-        heard: &mut Heard,
-        said: &Receiver<(Moment, Said)>,
-        meter: &Meter,
-    ) -> Result<(Ended, Moment), SessionError> {
-        let mut give_up: Option<Instant> = None;
-        let mut check = Instant::now() + CHECK;
-        self.tell(Event::Tick);
-        loop {
-            match self.lease.guard().wait_for(LOOK)? {
-                Some(Message::Ended(end)) => return Ok((end.ended, end.at)),
-                Some(Message::Released(problems)) => self.lease.guard().keep(problems),
-                None => {}
-            }
-            if self.lease.interrupted().is_some() {
-                // The devices are back, and the command has a while to end.
-                let at = *give_up.get_or_insert(Instant::now() + GRACE);
-                if Instant::now() > at {
-                    self.lease.guard().end_workload()?;
-                    return Ok((Ended::Signal(0), MonotonicClock.now()));
-                }
-                continue;
-            }
-            for (at, total) in meter.came() {
-                self.drew(at, total);
-            }
-            for event in heard.listen(said, self.begun) {
-                self.tell(event);
-            }
-            if Instant::now() >= check {
-                check = Instant::now() + CHECK;
-                self.look_for_others()?;
-            }
-            self.tell(Event::Tick);
-            if let Some(tuning) = self.tuning.take() {
-                heard.tell(word(tuning));
-            }
-            if let Some(failure) = self.failure.take() {
-                return Err(failure.into());
-            }
+        run: &mut RunInProgress<'_, '_>,
+        events: Vec<WorkloadEvent>,
+    ) -> Result<(), SessionError> {
+        // After a signal the devices are back, and the command has a while to end.
+        if run.interrupted().is_some() && !self.has_exited {
+            return Ok(());
+        }
+        for (at, total) in self.meter.came().collect::<Vec<_>>() {
+            let power = mean_power(&mut self.energy, self.began, at, total);
+            self.power.extend(power);
+            let at = at - self.began;
+            self.step(run, Event::Energy { at, total });
+        }
+        self.take_reports(run, events);
+        if Instant::now() >= self.check_at && !self.has_exited {
+            self.check_at = Instant::now() + CHECK_EVERY;
+            self.look_for_others(run)?;
+        }
+        self.step(run, Event::Tick);
+        if let (Some(tuning), Some(control)) = (self.tuning.take(), run.control()) {
+            control.set_tuning(word(tuning));
+        }
+        match self.failure.take() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
         }
     }
 
-    fn now(&self) -> Seconds {
-        MonotonicClock.now() - self.begun
+    fn exited(&mut self) {
+        self.has_exited = true;
     }
+}
 
-    fn drew(&mut self, at: Moment, total: Joules) {
-        let (before, was) = self.energy.unwrap_or((self.begun, Joules::ZERO));
-        if at > before {
-            let power = (total - was) / (at - before);
-            self.power.push((at - self.begun, power));
+impl TuneLoop<'_> {
+    fn take_reports(&mut self, run: &mut RunInProgress<'_, '_>, events: Vec<WorkloadEvent>) {
+        let mut reports: Vec<Progress> = Vec::new();
+        for event in events {
+            match event {
+                WorkloadEvent::Progress(progress) => reports.push(progress),
+                WorkloadEvent::Link(event) => self.phases.take(&event),
+            }
         }
-        self.energy = Some((at, total));
-        let at = at - self.begun;
-        self.tell(Event::Energy { at, total });
+        // Writers come one after the other; time does not go back.
+        reports.sort_by_key(|progress| progress.at);
+        for progress in reports {
+            self.items += progress.items;
+            let event = Event::Progress {
+                at: progress.at - self.began,
+                total: self.items,
+            };
+            self.step(run, event);
+        }
+        if let Some(phase) = self.phases.change() {
+            self.step(run, Event::Phase(phase));
+        }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            for action in self.tuner.step(self.now(), event) {
+            let now = MonotonicClock.now() - self.began;
+            for action in self.tuner.step(now, event) {
                 match action {
-                    Action::Set(place) => events.extend(self.set(place)),
-                    Action::Say(notice) => self.follow.tell(&notice.to_string()),
+                    Action::Set(place) => events.extend(self.set(run, place)),
+                    Action::Say(notice) => self.observer.note(&notice.to_string()),
                     Action::Tell(tuning) => self.tuning = Some(tuning),
                 }
             }
         }
     }
 
-    /// Nothing where it is too late to set anything.
-    fn set(&mut self, place: usize) -> Option<Event> {
-        if self.lease.interrupted().is_some() || self.is_contested {
+    /// Does nothing where it is too late to set anything.
+    fn set(&mut self, run: &mut RunInProgress<'_, '_>, place: usize) -> Option<Event> {
+        if run.interrupted().is_some() || self.is_contested {
             return None;
         }
-        match self.bring_to(place) {
+        let set = self.setter.set(run.lease()?, place);
+        match set {
             Ok(()) => Some(Event::Applied(place)),
             // Between the look above and the answer a signal may have come.
-            Err(GuardError::Refused(_)) if self.lease.interrupted().is_some() => None,
+            Err(GuardError::Refused(_)) if run.interrupted().is_some() => None,
             Err(GuardError::Refused(why)) => Some(Event::Refused { place, why }),
             Err(error) => {
                 self.failure = Some(error);
@@ -288,71 +328,58 @@ impl Pump<'_, '_> {
         }
     }
 
-    /// The same setting on every GPU, or on none.
-    fn bring_to(&mut self, place: usize) -> Result<(), GuardError> {
-        let before = self.set;
-        for index in 0..self.devices.len() {
-            let Err(error) = self.bring_one_to(index, before, place) else {
+    /// Stops setting anything where somebody else has changed a cap.
+    fn look_for_others(&mut self, run: &mut RunInProgress<'_, '_>) -> Result<(), SessionError> {
+        if self.is_contested {
+            return Ok(());
+        }
+        let Some(lease) = run.lease() else {
+            return Ok(());
+        };
+        let mut changed = None;
+        for gpu in self.setter.gpus {
+            changed = changed.or(lease.changed_by_others(gpu.reopen()?.as_mut()));
+        }
+        if let Some(changed) = changed {
+            self.is_contested = true;
+            self.step(run, Event::Changed(changed.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// Sets one place of the search space on every GPU.
+struct PlaceSetter<'a> {
+    places: &'a Places,
+    gpus: &'a [Gpu],
+    /// The place that is set.
+    place: Option<usize>,
+}
+
+impl PlaceSetter<'_> {
+    /// Sets the same place on every GPU, or on none.
+    fn set(&mut self, lease: &mut Lease<'_>, place: usize) -> Result<(), GuardError> {
+        for index in 0..self.gpus.len() {
+            let Err(error) = self.set_one(lease, index, place) else {
                 continue;
             };
-            if let Some(before) = before {
+            if let Some(before) = self.place {
                 for index in 0..=index {
-                    let _ = self.bring_one_to(index, Some(place), before);
+                    let _ = self.set_one(lease, index, before);
                 }
             }
             return Err(error);
         }
-        self.set = Some(place);
+        self.place = Some(place);
         Ok(())
     }
 
-    fn bring_one_to(
-        &mut self,
-        index: usize,
-        before: Option<usize>,
-        place: usize,
-    ) -> Result<(), GuardError> {
-        let id = &self.devices[index].id;
-        let mut settings = self.places.settings[place];
-        let was_locked =
-            before.is_some_and(|place| self.places.settings[place].core_clock.is_some());
-        if was_locked && settings.core_clock.is_none() {
-            self.lease.put_back(id)?;
-        }
-        // What is set already needs no right to set it.
-        let limits = self.gpus[index].reopen().ok();
-        let limits = limits.and_then(|mut gpu| gpu.power_limits().ok());
-        if limits.is_some_and(|limits| Some(limits.requested) == settings.power_cap) {
-            settings.power_cap = None;
-        }
-        if settings.knobs().is_empty() {
-            return Ok(());
-        }
-        self.lease.apply(id, &settings).map(drop)
-    }
-
-    /// Whether somebody else has changed a cap.
-    fn look_for_others(&mut self) -> Result<(), SessionError> {
-        let Some(place) = self.set.filter(|_| !self.is_contested) else {
-            return Ok(());
-        };
-        let Some(cap) = self.places.settings[place].power_cap else {
-            return Ok(());
-        };
-        for gpu in self.gpus {
-            if let Ok(limits) = gpu.reopen()?.power_limits()
-                && limits.requested != cap
-            {
-                self.is_contested = true;
-                self.tell(Event::Changed(format!(
-                    "the cap of {} is {}, and {cap} was set: somebody else changed it",
-                    gpu.descriptor().id,
-                    limits.requested
-                )));
-                break;
-            }
-        }
-        Ok(())
+    fn set_one(&self, lease: &mut Lease<'_>, index: usize, place: usize) -> Result<(), GuardError> {
+        let gpu = self.gpus[index].reopen();
+        let mut gpu = gpu.map_err(|problem| GuardError::Refused(problem.to_string()))?;
+        lease
+            .set(gpu.as_mut(), &self.places.settings[place])
+            .map(drop)
     }
 }
 

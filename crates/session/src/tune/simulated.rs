@@ -11,10 +11,9 @@ use sweetspot_stats::Seed;
 use sweetspot_study::Configuration;
 
 use super::space::Places;
-use super::{
-    ChoiceStore, FollowTuning, TuneRequest, TunedJob, fingerprint, recall, remember, terms,
-};
+use super::{ChoiceStore, TuneRequest, TunedJob, fingerprint, recall, remember, terms};
 use crate::SessionError;
+use crate::observer::Observer;
 use crate::simulated_host::usual_all_reduce;
 use crate::virtual_time::{Bench, Setup, of_job};
 
@@ -161,12 +160,12 @@ pub fn tune(
     request: &TuneRequest,
     job: &SimulatedJob,
     store: Option<&ChoiceStore>,
-    follow: &mut dyn FollowTuning,
+    observer: &mut dyn Observer,
 ) -> Result<TunedJob, SessionError> {
     let devices = job.descriptors();
     let places = Places::of(&devices, request.knob)?;
     let print = fingerprint(request, &devices, &job.name(), true);
-    let remembered = recall(store, &print, follow);
+    let remembered = recall(store, &print, observer);
     let mut terms = terms(request, &devices, &places, remembered.as_ref());
     terms.job = JobLength::Items(job.items());
     let clock = Arc::new(VirtualClock::default());
@@ -180,7 +179,7 @@ pub fn tune(
         clock,
         tuner: Tuner::new(terms),
         places: &places,
-        follow,
+        observer,
         now: Seconds::ZERO,
         items: 0.0,
         power: Vec::new(),
@@ -212,7 +211,7 @@ pub fn tune(
         settings: places.settings.clone(),
         labels: places.labels.clone(),
     };
-    remember(store, &print, &tuned, follow);
+    remember(store, &print, &tuned, observer);
     Ok(tuned)
 }
 
@@ -222,7 +221,7 @@ struct Pump<'a> {
     meter: Meter,
     tuner: Tuner,
     places: &'a Places,
-    follow: &'a mut dyn FollowTuning,
+    observer: &'a mut dyn Observer,
     now: Seconds,
     items: f64,
     power: Vec<(Seconds, Watts)>,
@@ -295,7 +294,7 @@ impl Pump<'_> {
                     Action::Set(place) => events.push_back(self.set(place)),
                     Action::Say(notice) => {
                         let now = self.now;
-                        self.follow.tell(&format!("{now:.0}: {notice}"));
+                        self.observer.note(&format!("{now:.0}: {notice}"));
                     }
                     Action::Tell(_) => {}
                 }

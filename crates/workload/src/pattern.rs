@@ -1,4 +1,4 @@
-//! Progress as it shows in a program's own output.
+//! Progress in a program's own output.
 
 use regex_lite::Regex;
 
@@ -10,44 +10,41 @@ pub struct ProgressPattern {
     group: usize,
 }
 
+/// What the number in a matching line means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
-    /// Items done so far.
-    Items,
-    /// Items a second.
+    Total,
     Rate,
-    /// Items done since the last line.
-    More,
-    /// A line is an iteration, and that is all.
+    Added,
     Line,
 }
 
-/// What a line said.
+/// What one line of output reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Said {
+pub enum OutputReport {
     /// Items done so far.
-    Items(f64),
+    Total(f64),
     /// Items a second.
     Rate(f64),
     /// Items done since the last line.
-    More(f64),
-    /// An iteration.
-    Iteration,
+    Added(f64),
+    /// One more line that matches; it holds no number.
+    Line,
 }
 
 /// A pattern that cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("the pattern `{pattern}` cannot be used: {reason}")]
-pub struct UnknownProgress {
+pub struct InvalidPattern {
     pattern: String,
     reason: String,
 }
 
 impl std::str::FromStr for ProgressPattern {
-    type Err = UnknownProgress;
+    type Err = InvalidPattern;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = |reason: String| UnknownProgress {
+        let bad = |reason: String| InvalidPattern {
             pattern: text.to_owned(),
             reason,
         };
@@ -58,9 +55,9 @@ impl std::str::FromStr for ProgressPattern {
             .enumerate()
             .find_map(|(group, name)| {
                 let meaning = match name? {
-                    "items" => Meaning::Items,
+                    "items" => Meaning::Total,
                     "rate" => Meaning::Rate,
-                    "more" => Meaning::More,
+                    "more" => Meaning::Added,
                     _ => return None,
                 };
                 Some((group, meaning))
@@ -69,7 +66,7 @@ impl std::str::FromStr for ProgressPattern {
             (Some(named), _) => named,
             (None, 0) => (0, Meaning::Line),
             (None, 1) if is_rate(text) => (1, Meaning::Rate),
-            (None, 1) => (1, Meaning::Items),
+            (None, 1) => (1, Meaning::Total),
             (None, _) => {
                 return Err(bad(
                     "with several groups, name the one that counts: (?<items>...), (?<more>...) or (?<rate>...)"
@@ -85,7 +82,7 @@ impl std::str::FromStr for ProgressPattern {
     }
 }
 
-/// Whether the text around the number speaks of items a second.
+/// Whether the text around the number means items a second.
 fn is_rate(pattern: &str) -> bool {
     let text = pattern.to_lowercase().replace("\\/", "/");
     let ends_there = |rest: &str| {
@@ -100,11 +97,11 @@ fn is_rate(pattern: &str) -> bool {
 }
 
 impl ProgressPattern {
-    /// What a line says of progress.
-    pub fn find(&self, line: &str) -> Option<Said> {
+    /// Finds what a line reports of progress.
+    pub fn find(&self, line: &str) -> Option<OutputReport> {
         let captures = self.pattern.captures(line)?;
         if self.meaning == Meaning::Line {
-            return Some(Said::Iteration);
+            return Some(OutputReport::Line);
         }
         let number = captures.get(self.group)?.as_str().replace([',', '_'], "");
         let number: f64 = number.trim().parse().ok()?;
@@ -112,10 +109,10 @@ impl ProgressPattern {
             return None;
         }
         Some(match self.meaning {
-            Meaning::Items => Said::Items(number),
-            Meaning::Rate => Said::Rate(number),
-            Meaning::More => Said::More(number),
-            Meaning::Line => Said::Iteration,
+            Meaning::Total => OutputReport::Total(number),
+            Meaning::Rate => OutputReport::Rate(number),
+            Meaning::Added => OutputReport::Added(number),
+            Meaning::Line => OutputReport::Line,
         })
     }
 }
@@ -124,21 +121,36 @@ impl ProgressPattern {
 mod tests {
     use super::*;
 
-    fn find(pattern: &str, line: &str) -> Option<Said> {
+    fn find(pattern: &str, line: &str) -> Option<OutputReport> {
         pattern.parse::<ProgressPattern>().unwrap().find(line)
     }
 
     #[test]
     fn a_number_is_items_so_far_or_a_rate() {
         let line = "step 5: 1,640 items, images/sec: 310.5";
-        assert_eq!(find(r"([\d,]+) items", line), Some(Said::Items(1640.0)));
-        assert_eq!(find(r"images/sec: ([\d.]+)", line), Some(Said::Rate(310.5)));
-        assert_eq!(find(r"step (?<more>\d+)", line), Some(Said::More(5.0)));
-        assert_eq!(find("^step", line), Some(Said::Iteration));
+        assert_eq!(
+            find(r"([\d,]+) items", line),
+            Some(OutputReport::Total(1640.0))
+        );
+        assert_eq!(
+            find(r"images/sec: ([\d.]+)", line),
+            Some(OutputReport::Rate(310.5))
+        );
+        assert_eq!(
+            find(r"step (?<more>\d+)", line),
+            Some(OutputReport::Added(5.0))
+        );
+        assert_eq!(find("^step", line), Some(OutputReport::Line));
         let line = "items per step 40, 3 it/s, 12 per second";
-        assert_eq!(find(r"items per step (\d+)", line), Some(Said::Items(40.0)));
-        assert_eq!(find(r"(\d+) it/s", line), Some(Said::Rate(3.0)));
-        assert_eq!(find(r"(\d+) per second", line), Some(Said::Rate(12.0)));
+        assert_eq!(
+            find(r"items per step (\d+)", line),
+            Some(OutputReport::Total(40.0))
+        );
+        assert_eq!(find(r"(\d+) it/s", line), Some(OutputReport::Rate(3.0)));
+        assert_eq!(
+            find(r"(\d+) per second", line),
+            Some(OutputReport::Rate(12.0))
+        );
         assert_eq!(find("epoch", line), None);
     }
 

@@ -1,28 +1,30 @@
-//! Everything that happens, told to the controller in order; everything that it asks for, done.
+//! Gives a controller everything that happens, in order, and does what it asks for.
 
-mod says;
+mod messages;
 
 use std::num::NonZeroU64;
 
 use sweetspot_control::hold::{Account, Actions, Event, Holder, Setting, Terms};
 use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
-use sweetspot_guard::Ended;
-use sweetspot_link::{Reader, Tuning};
+use sweetspot_link::{Control, Tuning};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_workload::{Ended, Lease, RunHandler, RunInProgress, WorkloadEvent};
 
+use super::batches::BatchReader;
 use super::cap::{Below, CapFile};
+use super::energy::EnergyParts;
 use super::feed::{Feed, Read};
-use super::heard::Heard;
 use super::real::{settings_of, words};
 use super::record::Record;
 use super::request::HoldRequest;
-use super::result::{HoldResult, HoldWatch};
+use super::result::HoldResult;
 use super::socket::ControlSocket;
 use super::verdict::Kept;
 use crate::SessionError;
-use crate::lease::Lease;
+use crate::host::Gpu;
 use crate::measure::Machine;
+use crate::observer::{Observer, Status};
 
 /// The file of the cap is looked at so often.
 const FILE_EVERY: Seconds = Seconds::new(0.1);
@@ -34,19 +36,20 @@ const STUCK_AFTER: Seconds = Seconds::new(1.0);
 /// Windows without a change after which the program is told that the setting stays.
 const QUIET: u64 = 3;
 
-/// A hold under way.
-pub struct Pump<'a, 'b> {
+/// A hold that is under way.
+pub struct HoldLoop<'a> {
     holder: Holder,
     account: Account,
-    pub link: Reader,
-    heard: Heard,
+    batches: BatchReader,
     feed: Feed,
-    pub lease: Option<Lease<'a>>,
+    sampler: &'a Sampler,
+    pub energy: EnergyParts,
+    gpu: Gpu,
     device: Descriptor,
     file: Option<CapFile>,
     socket: Option<ControlSocket>,
     below: Option<Below>,
-    watch: &'b mut dyn HoldWatch,
+    observer: &'a mut dyn Observer,
     begin: Moment,
     /// The latest time that was told.
     now: Seconds,
@@ -62,46 +65,46 @@ pub struct Pump<'a, 'b> {
     /// The controller's count of windows at its last change.
     changed_in: u64,
     /// A cap that cannot be held, as was said.
-    hopeless: Option<Watts>,
+    infeasible_cap: Option<Watts>,
     /// When the program asked first, and whether it was told that it reports nothing.
     asked: Option<Seconds>,
-    is_mute_said: bool,
+    warned_no_batches: bool,
     patience: Seconds,
     /// The device is as it was before: what comes now is not of the hold.
     is_given_back: bool,
 }
 
 /// What a hold is made of.
-pub struct Parts<'a, 'r> {
-    pub request: &'r HoldRequest,
-    pub terms: &'r Terms,
+pub struct Parts<'a> {
+    pub request: &'a HoldRequest,
+    pub terms: &'a Terms,
     pub holder: Holder,
-    pub link: Reader,
     pub feed: Feed,
-    pub lease: Option<Lease<'a>>,
-    pub device: &'r Descriptor,
+    pub sampler: &'a Sampler,
+    pub gpu: Gpu,
     pub file: Option<CapFile>,
     pub socket: Option<ControlSocket>,
     /// From which times count.
     pub begin: Moment,
 }
 
-impl<'a, 'b> Pump<'a, 'b> {
-    pub fn new(parts: Parts<'a, '_>, watch: &'b mut dyn HoldWatch) -> Self {
+impl<'a> HoldLoop<'a> {
+    pub fn new(parts: Parts<'a>, observer: &'a mut dyn Observer) -> Self {
         let terms = parts.terms;
         Self {
             record: Record::new(terms.cap, parts.holder.setting()),
             account: Account::new(terms.cap, terms.judged_over),
             holder: parts.holder,
-            link: parts.link,
-            heard: Heard::default(),
+            batches: BatchReader::default(),
             feed: parts.feed,
-            lease: parts.lease,
-            device: parts.device.clone(),
+            sampler: parts.sampler,
+            energy: EnergyParts::default(),
+            device: parts.gpu.descriptor().clone(),
+            gpu: parts.gpu,
             file: parts.file,
             socket: parts.socket,
             below: parts.request.below,
-            watch,
+            observer,
             begin: parts.begin,
             now: Seconds::ZERO,
             served: None,
@@ -111,69 +114,40 @@ impl<'a, 'b> Pump<'a, 'b> {
             live_at: Seconds::ZERO,
             faults: 0,
             changed_in: 0,
-            hopeless: None,
+            infeasible_cap: None,
             asked: None,
-            is_mute_said: false,
+            warned_no_batches: false,
             patience: terms.patience,
             is_given_back: false,
         }
     }
 
-    /// The setting to begin with.
-    pub fn set_first(&mut self) -> Result<(), SessionError> {
+    /// Makes the setting to begin with.
+    pub fn set_first(
+        &mut self,
+        control: Option<&Control>,
+        lease: Option<&mut Lease<'_>>,
+    ) -> Result<(), SessionError> {
         let setting = self.holder.setting();
-        self.tell_batch(setting.batch);
-        self.link.control().set_tuning(Tuning::Exploring);
-        if let Some(lease) = &mut self.lease {
-            lease.apply(&self.device.id, &settings_of(&setting))?;
+        if let Some(control) = control {
+            control.set_batch_size(NonZeroU64::new(setting.batch));
+            control.set_tuning(Tuning::Exploring);
+        }
+        if let Some(lease) = lease {
+            lease.set(self.gpu.as_mut(), &settings_of(&setting))?;
         }
         Ok(())
     }
 
-    fn tell_batch(&self, size: u64) {
-        self.link.control().set_batch_size(NonZeroU64::new(size));
-    }
-
-    /// Takes what has come since the last look.
-    pub fn look(&mut self, sampler: &Sampler) {
-        for (at, event) in self.heard.take(self.link.drain()) {
-            self.hear(at, event, sampler);
-        }
-        let faults: Vec<String> = self.heard.faults[self.faults..].to_vec();
-        self.faults += faults.len();
-        for fault in faults {
-            self.say(fault);
-        }
-        let now = MonotonicClock.now() - self.begin;
-        let reads: Vec<Read> = self.feed.reads().collect();
-        for read in reads {
-            self.read(now, read);
-        }
-        self.caps(now);
-        if !self.is_given_back {
-            self.step(now, Event::Tick);
-        }
-        self.check_reports(now);
-        self.account.windows(self.holder.windows());
-        if self.holder.windows() >= self.changed_in + QUIET {
-            self.link.control().set_tuning(Tuning::Settled);
-        }
-        if now >= self.live_at {
-            self.live_at = now + LIVE_EVERY;
-            let live = self.record.live(now);
-            self.watch.tick(&live);
-        }
-    }
-
     /// A signal has the guard put the device back at once: what the program does until it ends is not judged.
-    pub fn given_back(&mut self) {
-        if self.lease.is_some() && !self.is_given_back {
+    fn device_was_put_back(&mut self, run: &mut RunInProgress<'_, '_>) {
+        if run.lease().is_some() && !self.is_given_back {
             self.is_given_back = true;
             self.say("the device is put back as it was; nothing is counted from now on".to_owned());
         }
     }
 
-    fn hear(&mut self, at: Moment, event: Event, sampler: &Sampler) {
+    fn take_event(&mut self, run: &mut RunInProgress<'_, '_>, at: Moment, event: Event) {
         if self.is_given_back {
             return;
         }
@@ -184,7 +158,7 @@ impl<'a, 'b> Pump<'a, 'b> {
         if let Event::Batch(done) = &event {
             if self.served.is_none() {
                 self.account.begin(time - done.duration);
-                sampler.mark();
+                self.sampler.mark();
             }
             let begun = at + -done.duration;
             let first = self.served.map_or(begun, |(first, _)| first);
@@ -193,10 +167,10 @@ impl<'a, 'b> Pump<'a, 'b> {
             let latency = done.latency.unwrap_or(done.duration);
             self.record.items(time, done.items, done.duration, latency);
         }
-        self.step(time, event);
+        self.step(run, time, event);
     }
 
-    fn read(&mut self, now: Seconds, read: Read) {
+    fn take_reading(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds, read: Read) {
         match read {
             _ if self.is_given_back => {}
             Read::Power { reading, is_new } => {
@@ -214,12 +188,12 @@ impl<'a, 'b> Pump<'a, 'b> {
                 if self.served.is_some() {
                     self.account.power(&reading);
                 }
-                self.step(now, Event::Power(reading));
+                self.step(run, now, Event::Power(reading));
             }
             Read::Limit { limits, throttled } => {
                 let enforced = limits.enforced;
                 if self.below == Some(Below::Device) && enforced != self.record.cap() {
-                    self.recap(now, enforced, "the device");
+                    self.change_cap(run, now, enforced, "the device");
                 }
                 // A limit that is set here says nothing of the device's owner.
                 if self.holder.setting().power_cap.is_none() {
@@ -227,7 +201,7 @@ impl<'a, 'b> Pump<'a, 'b> {
                         enforced,
                         throttled,
                     };
-                    self.step(now, limit);
+                    self.step(run, now, limit);
                 }
             }
             // The program goes on or ends by itself; it is not for the tool to end it.
@@ -236,11 +210,11 @@ impl<'a, 'b> Pump<'a, 'b> {
     }
 
     /// Whether somebody set another cap.
-    fn caps(&mut self, now: Seconds) {
+    fn look_for_caps(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds) {
         if now >= self.file_at {
             self.file_at = now + FILE_EVERY;
             match self.file.as_mut().and_then(CapFile::look) {
-                Some(Ok(cap)) => self.recap(now, cap, "the cap file"),
+                Some(Ok(cap)) => self.change_cap(run, now, cap, "the cap file"),
                 Some(Err(problem)) => {
                     let cap = self.record.cap();
                     self.say(format!("{problem}; the cap stays at {}", watts(cap)));
@@ -255,7 +229,7 @@ impl<'a, 'b> Pump<'a, 'b> {
                 continue;
             }
             let (before, cap) = (self.record.cap(), wish.cap);
-            self.recap(now, cap, "hold set");
+            self.change_cap(run, now, cap, "hold set");
             wish.answer(Ok(format!(
                 "the cap was {} and is {} now",
                 watts(before),
@@ -264,7 +238,13 @@ impl<'a, 'b> Pump<'a, 'b> {
         }
     }
 
-    fn recap(&mut self, now: Seconds, cap: Watts, from: &str) {
+    fn change_cap(
+        &mut self,
+        run: &mut RunInProgress<'_, '_>,
+        now: Seconds,
+        cap: Watts,
+        from: &str,
+    ) {
         if cap == self.record.cap() {
             return;
         }
@@ -273,69 +253,71 @@ impl<'a, 'b> Pump<'a, 'b> {
         if self.served.is_some() {
             self.account.cap(now, cap);
         }
-        self.step(now, Event::Cap(cap));
+        self.step(run, now, Event::Cap(cap));
     }
 
-    fn step(&mut self, at: Seconds, event: Event) {
+    fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: Event) {
         // What came over the link may be a little older than what was read meanwhile.
         self.now = self.now.max(at);
         let actions = self.holder.step(self.now, event);
-        self.act(actions);
+        self.act(run, actions);
     }
 
-    fn act(&mut self, actions: Actions) {
+    fn act(&mut self, run: &mut RunInProgress<'_, '_>, actions: Actions) {
         if let Some(notice) = actions.notice {
             self.notice(&notice);
         }
         if !actions.changes() {
             return;
         }
-        if let Some(size) = actions.batch {
-            self.tell_batch(size);
+        if let (Some(size), Some(control)) = (actions.batch, run.control()) {
+            control.set_batch_size(NonZeroU64::new(size));
         }
         let setting = self.holder.setting();
         self.record.changed(self.now, setting);
         self.changed_in = self.holder.windows();
-        self.link.control().set_tuning(Tuning::Exploring);
+        if let Some(control) = run.control() {
+            control.set_tuning(Tuning::Exploring);
+        }
         if self.served.is_some() {
             self.account.changed(self.now);
         }
-        self.apply(&actions, &setting);
+        self.apply(run, &actions, &setting);
     }
 
-    fn apply(&mut self, actions: &Actions, setting: &Setting) {
+    fn apply(&mut self, run: &mut RunInProgress<'_, '_>, actions: &Actions, setting: &Setting) {
         let knob = match (actions.core_clock, actions.power_cap) {
             (None, None) => return,
             (Some(_), _) => Knob::CoreClock,
             (None, Some(_)) => Knob::PowerCap,
         };
-        let Some(lease) = &mut self.lease else {
+        let is_over = run.interrupted().is_some();
+        let Some(lease) = run.lease() else {
             return;
         };
-        let is_over = lease.interrupted().is_some();
-        if let Err(problem) = lease.apply(&self.device.id, &settings_of(setting))
+        if let Err(problem) = lease.set(self.gpu.as_mut(), &settings_of(setting))
             && !is_over
         {
             self.say(problem.to_string());
             let actions = self.holder.step(self.now, Event::Refused(knob));
-            self.act(actions);
+            self.act(run, actions);
         }
     }
 
-    /// Lets the device go.
-    pub fn release(&mut self) -> Result<bool, SessionError> {
-        self.watch.clear();
-        if self.heard.lost > 0 {
+    /// The command is over: says what is still to be said.
+    pub fn finish(&mut self) {
+        self.observer.clear();
+        if self.batches.lost > 0 {
             self.say(format!(
                 "{} marks were lost because the link was full: items are too few",
-                self.heard.lost
+                self.batches.lost
             ));
         }
-        let watch = &mut *self.watch;
-        match self.lease.take() {
-            Some(lease) => lease.release(&mut |note| watch.tell(note)),
-            None => Ok(true),
-        }
+    }
+
+    /// Tells the user something that is not kept with the result.
+    pub fn note(&mut self, text: &str) {
+        self.observer.note(text);
     }
 
     /// What came of it.
@@ -371,6 +353,56 @@ impl<'a, 'b> Pump<'a, 'b> {
             ended: Ended::Code(0),
             restored: true,
         }
+    }
+}
+
+impl RunHandler for HoldLoop<'_> {
+    type Error = SessionError;
+
+    fn poll(
+        &mut self,
+        run: &mut RunInProgress<'_, '_>,
+        events: Vec<WorkloadEvent>,
+    ) -> Result<(), SessionError> {
+        if run.interrupted().is_some() {
+            self.device_was_put_back(run);
+        }
+        for (at, event) in self.batches.take(events) {
+            self.take_event(run, at, event);
+        }
+        for fault in self.batches.faults[self.faults..].to_vec() {
+            self.faults += 1;
+            self.say(fault);
+        }
+        let now = MonotonicClock.now() - self.begin;
+        for read in self.feed.reads().collect::<Vec<_>>() {
+            self.take_reading(run, now, read);
+        }
+        self.look_for_caps(run, now);
+        if !self.is_given_back {
+            self.step(run, now, Event::Tick);
+        }
+        self.check_reports(now);
+        self.account.windows(self.holder.windows());
+        let is_settled = self.holder.windows() >= self.changed_in + QUIET;
+        if let Some(control) = run.control().filter(|_| is_settled) {
+            control.set_tuning(Tuning::Settled);
+        }
+        if now >= self.live_at {
+            self.live_at = now + LIVE_EVERY;
+            let live = self.record.live(now);
+            self.observer.status(&Status::Hold(&live));
+        }
+        match self.served {
+            Some((first, _)) => self
+                .energy
+                .follow(self.sampler, first, MonotonicClock.now()),
+            None => Ok(()),
+        }
+    }
+
+    fn exited(&mut self) {
+        self.sampler.mark();
     }
 }
 

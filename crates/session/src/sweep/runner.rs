@@ -2,61 +2,49 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sweetspot_device::{
-    Amount, Clock, Device, MonotonicClock, PowerLimits, SensorKind, Settings, Shortfall,
-};
-use sweetspot_guard::end_all;
-use sweetspot_link::Reader;
+use sweetspot_device::{Amount, SensorKind, Shortfall};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
     Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, Task,
     samples_file, write_task,
 };
+use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
 
 use super::real::Real;
 use super::record::{Finisher, failure_of};
-use super::{Conduct, Follow, Progress};
+use super::{Conduct, SweepProgress};
 use crate::SessionError;
-use crate::lease::{Lease, noted};
-use crate::measure::{
-    Attention, ChildRun, MeasureRequest, OwnChildren, Starter, Surroundings, rest,
-};
+use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
+use crate::observer::Observer;
 
 /// How long a GPU may take to get cool.
 const COOL_WITHIN: Duration = Duration::from_secs(15 * 60);
 
-/// One sweep under way.
-pub struct Pump<'a, 'b> {
+/// A sweep that is under way.
+pub struct SweepRunner<'a, 'b> {
     pub real: &'a Real,
     pub outline: &'a Outline,
     pub points: &'a mut [Point],
     pub store: &'a mut Option<&'b mut Store>,
     /// Of the study.
     pub folder: Option<PathBuf>,
-    pub follow: &'a mut dyn Follow,
+    pub observer: &'a mut dyn Observer,
     pub conduct: &'a Conduct<'a>,
     pub lease: Option<Lease<'a>>,
-    pub interrupted: Arc<AtomicUsize>,
+    pub signals: SignalSource,
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
-    /// What was set last on each GPU that may be used.
-    pub set: Vec<Settings>,
     /// The run before, whose last readings are still awaited.
     pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
 }
 
-impl Pump<'_, '_> {
-    fn signal(&self) -> Option<i32> {
-        noted(&self.interrupted)
-    }
-
+impl SweepRunner<'_, '_> {
     /// Does the work, and then puts everything back.
-    pub fn through<T>(
+    pub fn run_and_restore<T>(
         mut self,
         work: impl FnOnce(&mut Self) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
@@ -64,7 +52,8 @@ impl Pump<'_, '_> {
         self.end(done)
     }
 
-    pub fn all(&mut self) -> Result<(), SessionError> {
+    /// Makes every run that is not there yet.
+    pub fn run_all(&mut self) -> Result<(), SessionError> {
         loop {
             // Whether another repeat is called for is known when the last one is.
             if self.outline.plan.until.is_some() || self.outline.plan.search.is_some() {
@@ -80,26 +69,26 @@ impl Pump<'_, '_> {
                 self.finish()?;
                 continue;
             };
-            self.one(task)?;
+            self.run_and_finish_later(task)?;
         }
     }
 
-    /// Tells how far the sweep is.
-    fn tell(&mut self, what: impl FnOnce(&mut dyn Follow, &Progress<'_>)) {
+    /// Shows how far the sweep is.
+    fn show(&mut self, what: impl FnOnce(&mut dyn Observer, &SweepProgress<'_>)) {
         let of = self.outline.subject.energy_of;
         let done = self.points.iter().map(|point| point.runs.len()).sum();
-        let progress = Progress {
+        let progress = SweepProgress {
             outline: self.outline,
             points: self.points,
             done,
             planned: done + self.outline.plan.pending(self.points, of).len(),
         };
-        what(self.follow, &progress);
+        what(self.observer, &progress);
     }
 
-    /// One run, whose last readings come while the next one settles.
-    fn one(&mut self, task: Task) -> Result<(), SessionError> {
-        let finisher = self.make(task)?;
+    /// Makes one run, whose last readings come while the next one settles.
+    fn run_and_finish_later(&mut self, task: Task) -> Result<(), SessionError> {
+        let finisher = self.run_task(task)?;
         // Until its energy is known, what is known of it decides what comes next.
         self.points[task.configuration].add(finisher.record.clone());
         let thread = std::thread::Builder::new()
@@ -112,9 +101,9 @@ impl Pump<'_, '_> {
         Ok(())
     }
 
-    /// The setting, the wait, the command.
-    pub fn make(&mut self, task: Task) -> Result<Finisher, SessionError> {
-        self.tell(|follow, progress| follow.begins(progress, task));
+    /// Sets the devices, waits for them to settle and runs the command.
+    pub fn run_task(&mut self, task: Task) -> Result<Finisher, SessionError> {
+        self.show(|observer, progress| observer.run_begins(progress, task));
         let configuration = &self.outline.plan.configurations[task.configuration];
         let enforced = self.set(configuration)?;
         let settled = Instant::now() + self.real.settle;
@@ -123,17 +112,17 @@ impl Pump<'_, '_> {
         self.finish()?;
         if task.repeat == 0 {
             for _ in 0..self.real.warmup {
-                self.rest(settled)?;
+                self.signals.wait_until(settled)?;
                 let run = self.command(&request)?;
                 self.end_what_is_left(&run)?;
             }
         }
         self.cool(configuration)?;
-        self.rest(settled)?;
+        self.signals.wait_until(settled)?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH);
         let run = self.command(&request)?;
-        if let Some(signal) = run.interrupted {
-            return Err(SessionError::Interrupted(signal));
+        if let Some(signal) = run.outcome.interrupted {
+            return Err(WorkloadError::Interrupted(signal).into());
         }
         self.end_what_is_left(&run)?;
         let record = RunRecord {
@@ -179,7 +168,7 @@ impl Pump<'_, '_> {
             return Err(problem.into());
         }
         self.points[task.configuration].add(record.clone());
-        self.tell(|follow, progress| follow.done(progress, &record));
+        self.show(|observer, progress| observer.run_done(progress, &record));
         Ok(())
     }
 
@@ -193,74 +182,36 @@ impl Pump<'_, '_> {
             let id = &gpu.descriptor().id;
             if index as u64 >= configuration.gpus {
                 lease.put_back(id)?;
-                self.set[index] = Settings::default();
                 continue;
             }
-            let mut settings = configuration.settings(index);
-            // A configuration is the whole state: what the last one set and this one does not is freed.
-            let before = std::mem::replace(&mut self.set[index], settings);
-            if before
-                .knobs()
-                .iter()
-                .any(|knob| !settings.knobs().contains(knob))
-            {
-                lease.put_back(id)?;
-            }
-            // What is set already needs no right to set it.
-            let cap = settings.power_cap;
-            let is_set = |limits: &PowerLimits| Some(limits.requested) == cap;
-            if gpu
-                .reopen()?
-                .power_limits()
-                .is_ok_and(|limits| is_set(&limits))
-            {
-                settings.power_cap = None;
-            }
-            let applied = lease.apply(id, &settings)?.power_cap;
-            if let Ok(limits) = gpu.reopen()?.power_limits()
-                && is_set(&limits)
-                && limits.enforced < limits.requested
-            {
-                enforced.push(Enforced {
-                    device: id.clone(),
-                    requested: limits.requested,
-                    enforced: limits.enforced,
-                    reason: applied
-                        .and_then(|cap| cap.shortfall)
-                        .unwrap_or(Shortfall::BoardLimit),
-                });
-            }
+            let lower = lease.set(gpu.reopen()?.as_mut(), &configuration.settings(index))?;
+            enforced.extend(lower.map(|cap| Enforced {
+                device: id.clone(),
+                requested: cap.requested,
+                enforced: cap.enforced,
+                reason: cap.shortfall.unwrap_or(Shortfall::BoardLimit),
+            }));
         }
         Ok(enforced)
     }
 
-    /// What a run leaves behind would disturb the next.
-    fn end_what_is_left(&mut self, run: &ChildRun) -> Result<(), SessionError> {
+    /// Ends what a run leaves behind: it would disturb the next.
+    fn end_what_is_left(&mut self, run: &MeasuredRun) -> Result<(), SessionError> {
         match &mut self.lease {
-            _ if !run.left_processes => {}
-            Some(lease) => {
-                lease.guard().end_workload()?;
-            }
-            None => end_all(Duration::from_millis(300)),
+            _ if !run.outcome.left_processes => {}
+            Some(lease) => lease.end_workload()?,
+            None => end_descendants(),
         }
         Ok(())
     }
 
-    /// Whether somebody else has changed a cap meanwhile, in words.
+    /// Says where somebody else has changed a cap meanwhile.
     fn changed_caps(&self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
         let mut changed = Vec::new();
-        for (index, gpu) in self.real.job(configuration).iter().enumerate() {
-            let Some(cap) = configuration.settings(index).power_cap else {
-                continue;
-            };
-            if let Ok(limits) = gpu.reopen()?.power_limits()
-                && limits.requested != cap
-            {
-                changed.push(format!(
-                    "{}: the cap was {} at the end of the run, and {cap} was set: somebody else changed it",
-                    gpu.descriptor().id,
-                    limits.requested
-                ));
+        if let Some(lease) = &self.lease {
+            for gpu in self.real.job(configuration) {
+                let changed_cap = lease.changed_by_others(gpu.reopen()?.as_mut());
+                changed.extend(changed_cap.map(|cap| cap.to_string()));
             }
         }
         Ok(changed)
@@ -277,28 +228,18 @@ impl Pump<'_, '_> {
             .collect()
     }
 
-    fn command(&mut self, request: &MeasureRequest) -> Result<ChildRun, SessionError> {
-        let mut link = Reader::create()?;
-        let clock: &dyn Clock = &MonotonicClock;
-        let mut watch = ();
-        let sampler = self.sampler.clone();
-        let mut around = Surroundings {
+    fn command(&mut self, request: &MeasureRequest) -> Result<MeasuredRun, SessionError> {
+        let mut context = RunContext {
             request,
-            sampler: &sampler,
-            clock,
-            attention: Attention::Noted(self.interrupted.clone()),
-            watch: &mut watch,
+            sampler: &self.sampler,
+            signals: &self.signals,
+            limits: RunLimits {
+                timeout: request.timeout,
+                ..RunLimits::default()
+            },
+            observer: &mut (),
         };
-        let starter: &mut dyn Starter = match &mut self.lease {
-            Some(lease) => lease.guard(),
-            None => &mut OwnChildren,
-        };
-        around.run(starter, &mut link)
-    }
-
-    /// Lets time pass, unless a signal comes.
-    fn rest(&self, until: Instant) -> Result<(), SessionError> {
-        rest(until, || self.signal())
+        context.run(self.lease.as_mut())
     }
 
     /// Waits until every GPU of the job is cool enough.
@@ -318,8 +259,7 @@ impl Pump<'_, '_> {
                     _ => {
                         return Err(SessionError::Setting {
                             device: gpu.descriptor().name.clone(),
-                            problem: "its temperature cannot be read: leave --cool-to away"
-                                .to_owned(),
+                            problem: "its temperature cannot be read: remove --cool-to".to_owned(),
                         });
                     }
                 };
@@ -334,7 +274,8 @@ impl Pump<'_, '_> {
                         minutes: COOL_WITHIN.as_secs() / 60,
                     });
                 }
-                self.rest(Instant::now() + Duration::from_millis(500))?;
+                let again = Instant::now() + Duration::from_millis(500);
+                self.signals.wait_until(again)?;
             }
         }
         Ok(())
@@ -343,16 +284,16 @@ impl Pump<'_, '_> {
     /// Puts everything back, whatever happened; what was run to its end is kept.
     fn end<T>(mut self, done: Result<T, SessionError>) -> Result<T, SessionError> {
         // The devices come first.
-        let follow = &mut *self.follow;
+        let observer = &mut *self.observer;
         let restored = self
             .lease
             .take()
-            .map(|lease| lease.release(&mut |note: &str| follow.tell(note)));
+            .map(|lease| lease.release(&mut |text: &str| observer.note(text)));
         let kept = self.finish();
         let (mut finished, mut planned) = (0, 0);
-        self.tell(|_, progress| (finished, planned) = (progress.done, progress.planned));
+        self.show(|_, progress| (finished, planned) = (progress.done, progress.planned));
         // Whatever a signal made of the work, the signal ended it.
-        if let Some(signal) = self.signal() {
+        if let Some(signal) = self.signals.received() {
             return Err(SessionError::Stopped {
                 signal,
                 done: finished,
@@ -370,7 +311,7 @@ impl Pump<'_, '_> {
 }
 
 /// What is known of a run at its end.
-fn provisional(run: &ChildRun) -> RunResult {
+fn provisional(run: &MeasuredRun) -> RunResult {
     RunResult {
         time: run.span.length(),
         energies: Default::default(),

@@ -3,19 +3,19 @@
 use sweetspot_control::hold::Notice;
 use sweetspot_quantity::{Seconds, Watts};
 
-use super::{Pump, watts};
+use super::{HoldLoop, watts};
 use crate::hold::notice;
 
 /// So long no device that works draws exactly the same.
 const UNUSED_AFTER: Seconds = Seconds::new(5.0);
 
-impl Pump<'_, '_> {
+impl HoldLoop<'_> {
     /// A program that asks and reports no batch leaves nothing to go by.
     pub(super) fn check_reports(&mut self, now: Seconds) {
         let is_mute =
             self.served.is_none() && self.asked.is_some_and(|asked| now - asked >= self.patience);
-        if is_mute && !self.is_mute_said {
-            self.is_mute_said = true;
+        if is_mute && !self.warned_no_batches {
+            self.warned_no_batches = true;
             self.say(format!(
                 "the program asks for its batch size and has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
                 self.patience
@@ -43,18 +43,18 @@ impl Pump<'_, '_> {
             _ => None,
         };
         // Whatever else is wrong with a cap that nothing can keep, it was said.
-        if cap.is_some() && self.hopeless == cap {
+        if cap.is_some() && self.infeasible_cap == cap {
             return;
         }
-        self.hopeless = cap.or(self.hopeless);
+        self.infeasible_cap = cap.or(self.infeasible_cap);
         if *notice == Notice::FeasibleAgain {
-            self.hopeless = None;
+            self.infeasible_cap = None;
         }
         self.say(notice::words(notice));
     }
 
     pub(super) fn say(&mut self, note: String) {
-        self.watch.tell(&note);
+        self.observer.note(&note);
         self.record.notes.push((self.now, note));
     }
 }

@@ -1,15 +1,16 @@
-//! What a serving program says on its link, as events of a controller.
+//! What a serving program reports of its batches, as events of a controller.
 
 use std::collections::{HashMap, HashSet};
 
 use sweetspot_control::hold::{BatchDone, Event};
 use sweetspot_device::Moment;
-use sweetspot_link::{Event as Said, Mark, value};
+use sweetspot_link::{Event as LinkEvent, Mark, value};
 use sweetspot_quantity::Seconds;
+use sweetspot_workload::{Reporter, WorkloadEvent};
 
-/// What is known of each thread that speaks.
+/// What one thread of the workload has reported.
 #[derive(Default)]
-struct Speaker {
+struct WorkloadThread {
     /// The size it asked for last.
     asked: Option<u64>,
     time: Option<Seconds>,
@@ -19,7 +20,7 @@ struct Speaker {
     queue: Option<u64>,
     arrivals: Option<f64>,
     /// What it told of the batch under way was no number that can be.
-    is_spoilt: bool,
+    has_invalid_report: bool,
 }
 
 /// No batch takes longer, and none has more items: whoever says so has miscounted.
@@ -28,10 +29,10 @@ const MOST_ITEMS: u64 = 1 << 40;
 /// Batches in a row with fewer items than asked for, where nobody tells of a queue, which are no accident.
 const SHORT_FOR: u32 = 50;
 
-/// Listens to a link.
+/// Makes batches of what the threads of a program report.
 #[derive(Default)]
-pub struct Heard {
-    speakers: HashMap<u32, Speaker>,
+pub struct BatchReader {
+    threads: HashMap<u32, WorkloadThread>,
     /// The size that anybody asked for last: another thread may do the work.
     asked: Option<u64>,
     /// Records that did not fit into the link.
@@ -45,90 +46,103 @@ pub struct Heard {
     is_queue_told: bool,
 }
 
-impl Heard {
-    /// What the link brought, in order of time.
-    pub fn take(&mut self, said: Vec<Said>) -> Vec<(Moment, Event)> {
+impl BatchReader {
+    /// What the program reported, in order of time.
+    pub fn take(&mut self, reports: Vec<WorkloadEvent>) -> Vec<(Moment, Event)> {
         let mut events = Vec::new();
-        for one in said {
-            match one {
-                Said::Record(record) => {
+        for report in reports {
+            match report {
+                WorkloadEvent::Progress(progress) => {
+                    if let Reporter::Link(ring) = progress.reporter {
+                        self.take_items(ring.number, progress.at, progress.items, &mut events);
+                    }
+                }
+                WorkloadEvent::Link(LinkEvent::Record(record)) => {
                     let at = Moment::from_nanos(record.at.nanos());
-                    self.record(record.ring.number, at, record.mark, &mut events);
+                    if let Mark::Value { name, value } = record.mark {
+                        self.take_value(record.ring.number, at, &name, value, &mut events);
+                    }
                 }
-                Said::Lost { count, .. } => self.lost += count,
-                Said::Ended(ring) => {
-                    self.speakers.remove(&ring.number);
+                WorkloadEvent::Link(LinkEvent::Lost { count, .. }) => self.lost += count,
+                WorkloadEvent::Link(LinkEvent::Ended(ring)) => {
+                    self.threads.remove(&ring.number);
                 }
-                Said::Fault(problem) => self.faults.push(problem.to_string()),
-                _ => {}
+                WorkloadEvent::Link(LinkEvent::Fault(problem)) => {
+                    self.faults.push(problem.to_string());
+                }
+                WorkloadEvent::Link(_) => {}
             }
         }
         events.sort_by_key(|(at, _)| *at);
         events
     }
 
-    fn record(&mut self, ring: u32, at: Moment, mark: Mark, events: &mut Vec<(Moment, Event)>) {
-        let speaker = self.speakers.entry(ring).or_default();
-        match mark {
-            Mark::Items(items) if items > MOST_ITEMS => {
-                speaker.is_spoilt = false;
-                (speaker.time, speaker.latency) = (None, None);
-                self.leave_out("items", items as f64);
+    fn take_items(&mut self, ring: u32, at: Moment, items: f64, events: &mut Vec<(Moment, Event)>) {
+        let thread = self.threads.entry(ring).or_default();
+        if items > MOST_ITEMS as f64 {
+            thread.has_invalid_report = false;
+            (thread.time, thread.latency) = (None, None);
+            self.leave_out("items", items);
+            return;
+        }
+        let items = items as u64;
+        let since = thread.told.replace(at).map(|before| at - before);
+        // A program that reports no times works from one report to the next.
+        let latency = thread.latency.take();
+        let duration = thread.time.take().or(since);
+        if std::mem::take(&mut thread.has_invalid_report) || items == 0 {
+            return;
+        }
+        // A program that never asks is told so; what it does says nothing of any setting.
+        let (Some(duration), Some(asked)) = (duration, thread.asked.or(self.asked)) else {
+            return;
+        };
+        let done = BatchDone {
+            // A program that takes more than it asked for does not heed the answer.
+            size: asked.max(items),
+            items,
+            duration,
+            latency,
+        };
+        events.push((at, Event::Batch(done)));
+        self.compare(asked, items);
+    }
+
+    fn take_value(
+        &mut self,
+        ring: u32,
+        at: Moment,
+        name: &str,
+        real: f64,
+        events: &mut Vec<(Moment, Event)>,
+    ) {
+        let thread = self.threads.entry(ring).or_default();
+        if !can_be(name, real) {
+            thread.has_invalid_report |= matches!(name, value::BATCH_TIME | value::LATENCY);
+            self.leave_out(name, real);
+            return;
+        }
+        match name {
+            value::BATCH_SIZE => {
+                thread.asked = Some(real as u64);
+                self.asked = thread.asked;
+                events.push((at, Event::Asked));
             }
-            Mark::Items(items) => {
-                let since = speaker.told.replace(at).map(|before| at - before);
-                // A program that tells no times works from one report to the next.
-                let latency = speaker.latency.take();
-                let duration = speaker.time.take().or(since);
-                if std::mem::take(&mut speaker.is_spoilt) || items == 0 {
-                    return;
-                }
-                let Some(duration) = duration else {
-                    return;
-                };
-                // A program that never asks is told so; what it does says nothing of any setting.
-                let Some(asked) = speaker.asked.or(self.asked) else {
-                    return;
-                };
-                let done = BatchDone {
-                    // A program that takes more than it asked for does not heed the answer.
-                    size: asked.max(items),
-                    items,
-                    duration,
-                    latency,
-                };
-                events.push((at, Event::Batch(done)));
-                self.compare(asked, items);
+            value::BATCH_TIME => thread.time = Some(Seconds::new(real)),
+            value::LATENCY => {
+                let longest = thread.latency.map_or(0.0, Seconds::get).max(real);
+                thread.latency = Some(Seconds::new(longest));
             }
-            Mark::Value { name, value: real } if !can_be(&name, real) => {
-                speaker.is_spoilt |= matches!(&*name, value::BATCH_TIME | value::LATENCY);
-                self.leave_out(&name, real);
+            value::OUT_OF_MEMORY if real >= 1.0 => {
+                events.push((at, Event::OutOfMemory { size: real as u64 }));
             }
-            Mark::Value { name, value: real } => {
-                match &*name {
-                    value::BATCH_SIZE => {
-                        speaker.asked = Some(real as u64);
-                        self.asked = speaker.asked;
-                        events.push((at, Event::Asked));
-                    }
-                    value::BATCH_TIME => speaker.time = Some(Seconds::new(real)),
-                    value::LATENCY => {
-                        let longest = speaker.latency.map_or(0.0, Seconds::get).max(real);
-                        speaker.latency = Some(Seconds::new(longest));
-                    }
-                    value::OUT_OF_MEMORY if real >= 1.0 => {
-                        events.push((at, Event::OutOfMemory { size: real as u64 }));
-                    }
-                    value::QUEUE_LENGTH => speaker.queue = Some(real as u64),
-                    value::ARRIVALS => speaker.arrivals = Some(real),
-                    _ => return,
-                }
-                if matches!(&*name, value::QUEUE_LENGTH | value::ARRIVALS) {
-                    self.is_queue_told = true;
-                    events.push((at, self.queue()));
-                }
-            }
-            _ => {}
+            value::QUEUE_LENGTH => thread.queue = Some(real as u64),
+            value::ARRIVALS => thread.arrivals = Some(real),
+            _ => return,
+        }
+        if matches!(name, value::QUEUE_LENGTH | value::ARRIVALS) {
+            self.is_queue_told = true;
+            events.push((at, self.queue()));
         }
     }
 
@@ -158,10 +172,10 @@ impl Heard {
 
     /// Of all threads together.
     fn queue(&self) -> Event {
-        let arrivals = self.speakers.values().filter_map(|one| one.arrivals);
-        let known = self.speakers.values().any(|one| one.arrivals.is_some());
+        let arrivals = self.threads.values().filter_map(|one| one.arrivals);
+        let known = self.threads.values().any(|one| one.arrivals.is_some());
         Event::Queue {
-            length: self.speakers.values().filter_map(|one| one.queue).sum(),
+            length: self.threads.values().filter_map(|one| one.queue).sum(),
             arrivals_per_s: known.then(|| arrivals.sum()),
         }
     }
@@ -184,11 +198,15 @@ mod tests {
     use std::time::Duration;
 
     use sweetspot_link::{Reader, Writer};
+    use sweetspot_workload::ProgressCounter;
 
     use super::*;
 
-    fn events(heard: &mut Heard, reader: &mut Reader) -> Vec<Event> {
-        let all = heard.take(reader.drain());
+    fn events(batches: &mut BatchReader, reader: &mut Reader) -> Vec<Event> {
+        let mut counter = ProgressCounter::new(Moment::default());
+        let reports = reader.drain().into_iter();
+        let reports = reports.map(|event| counter.take_link_event(event));
+        let all = batches.take(reports.collect());
         all.into_iter().map(|(_, event)| event).collect()
     }
 
@@ -196,10 +214,10 @@ mod tests {
     fn a_batch_has_its_size_its_time_and_its_slowest_request() {
         let mut reader = Reader::create().unwrap();
         let writer = Writer::open(reader.folder()).unwrap();
-        let mut heard = Heard::default();
+        let mut batches = BatchReader::default();
         writer.batch(8, Duration::from_millis(5));
         // Nobody asked so far.
-        assert_eq!(events(&mut heard, &mut reader), []);
+        assert_eq!(events(&mut batches, &mut reader), []);
         reader
             .control()
             .set_batch_size(std::num::NonZeroU64::new(16));
@@ -230,11 +248,11 @@ mod tests {
             queue(Some(20.0)),
             Event::OutOfMemory { size: 64 },
         ];
-        assert_eq!(events(&mut heard, &mut reader), expected);
-        assert_eq!(heard.faults.len(), 1, "{:?}", heard.faults);
+        assert_eq!(events(&mut batches, &mut reader), expected);
+        assert_eq!(batches.faults.len(), 1, "{:?}", batches.faults);
         // More than was asked for: it takes what it likes.
         writer.batch(64, Duration::from_millis(5));
-        let told = events(&mut heard, &mut reader);
+        let told = events(&mut batches, &mut reader);
         assert!(matches!(
             told[..],
             [Event::Batch(BatchDone { size: 64, .. })]
@@ -242,19 +260,19 @@ mod tests {
     }
 
     /// A program that has asked for its batch size and was told 16.
-    fn asked_for_16() -> (Heard, Reader, Writer) {
+    fn asked_for_16() -> (BatchReader, Reader, Writer) {
         let reader = Reader::create().unwrap();
         let writer = Writer::open(reader.folder()).unwrap();
         reader
             .control()
             .set_batch_size(std::num::NonZeroU64::new(16));
         writer.batch_size();
-        (Heard::default(), reader, writer)
+        (BatchReader::default(), reader, writer)
     }
 
     #[test]
     fn reports_that_cannot_be_are_left_out_and_named_once() {
-        let (mut heard, mut reader, writer) = asked_for_16();
+        let (mut batches, mut reader, writer) = asked_for_16();
         for time in [1e300, f64::NAN, f64::INFINITY, -1.0] {
             writer.value(value::BATCH_TIME, time);
             writer.progress(16);
@@ -264,30 +282,30 @@ mod tests {
         writer.value(value::BATCH_TIME, 0.005);
         writer.progress(1 << 63);
         writer.value("accuracy", f64::NAN);
-        assert_eq!(events(&mut heard, &mut reader), [Event::Asked]);
-        let named: Vec<&str> = heard.faults.iter().map(String::as_str).collect();
+        assert_eq!(events(&mut batches, &mut reader), [Event::Asked]);
+        let named: Vec<&str> = batches.faults.iter().map(String::as_str).collect();
         assert_eq!(named.len(), 3, "{named:?}");
         assert!(named[0].contains("1e300 as its batch_s"), "{named:?}");
         assert!(named[1].contains("latency_s"), "{named:?}");
         assert!(named[2].contains("as its items"), "{named:?}");
         writer.batch(16, Duration::from_millis(5));
-        assert_eq!(events(&mut heard, &mut reader).len(), 1);
+        assert_eq!(events(&mut batches, &mut reader).len(), 1);
     }
 
     #[test]
     fn batches_that_are_never_full_are_told_of_once_unless_a_queue_is_told() {
         for queue in [false, true] {
-            let (mut heard, mut reader, writer) = asked_for_16();
+            let (mut batches, mut reader, writer) = asked_for_16();
             for _ in 0..3 * SHORT_FOR {
                 if queue {
                     writer.queue(0);
                 }
                 writer.batch(2, Duration::from_millis(5));
             }
-            events(&mut heard, &mut reader);
-            let told = heard.faults.iter();
+            events(&mut batches, &mut reader);
+            let told = batches.faults.iter();
             let told = told.filter(|one| one.contains("none of more than 2"));
-            assert_eq!(told.count(), usize::from(!queue), "{:?}", heard.faults);
+            assert_eq!(told.count(), usize::from(!queue), "{:?}", batches.faults);
         }
     }
 }

@@ -1,0 +1,166 @@
+//! The devices of a machine, whichever backend finds them.
+
+use crate::{Actuator, Device, DeviceId};
+
+/// A device that can be read and set.
+pub trait Controlled: Device + Actuator {}
+impl<T: Device + Actuator> Controlled for T {}
+
+/// A device as its host lists it: open for reading and, by whoever has the right, for writing.
+pub trait HostDevice: Controlled + Send + Sync {
+    /// The device's place in the driver's order; a slice has the place of its GPU.
+    fn index(&self) -> u32;
+
+    /// Whether the device was found but no longer answers: what it can do is then unknown.
+    fn is_lost(&self) -> bool;
+
+    /// Opens the same device once more, without asking it again what it is.
+    fn reopen(&self) -> Result<Box<dyn HostDevice>, HostError>;
+
+    /// The name of the device's generation.
+    fn architecture(&self) -> String;
+
+    /// Whether the driver stays loaded without a client, where that is known.
+    fn persistence(&self) -> Option<bool>;
+
+    /// Whether the ordinary power reading is a mean over a second.
+    fn power_is_averaged(&self) -> bool;
+}
+
+/// The devices of one vendor on this machine. A backend is a crate that implements this trait.
+pub trait Host: Send + Sync {
+    /// The version of the vendor's driver.
+    fn driver_version(&self) -> Result<String, HostError>;
+
+    /// Lists every device in the driver's order, each followed by its slices.
+    fn list(&self) -> Result<Vec<Box<dyn HostDevice>>, HostError>;
+
+    /// Opens one device without asking the others anything.
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, HostError>;
+}
+
+/// Why a host or one of its devices cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The vendor's library or driver is absent: install it. Holds a sentence for the user.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The driver answers, but refused this request.
+    #[error("{library} cannot {what}: {reason}")]
+    Failed {
+        /// The vendor's library.
+        library: &'static str,
+        /// What was asked of it.
+        what: String,
+        /// What it answered.
+        reason: String,
+    },
+}
+
+/// Whether slices of a GPU may be selected: they can be read, but share the settings of their GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigSlices {
+    /// Slices may be selected.
+    Include,
+    /// Only whole GPUs may be selected.
+    Exclude,
+}
+
+/// Where a selection of devices comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selector<'a> {
+    /// Every device.
+    All,
+    /// The user's own list.
+    Flag(&'a str),
+    /// The list in `CUDA_VISIBLE_DEVICES`, which ends at the first name that is unknown.
+    CudaVisibleDevices(&'a str),
+}
+
+impl<'a> Selector<'a> {
+    /// Takes the user's list, else what `CUDA_VISIBLE_DEVICES` holds, else everything.
+    pub fn new(flag: Option<&'a str>, cuda_visible_devices: Option<&'a str>) -> Self {
+        let (list, selector): (&str, fn(&'a str) -> Self) = match (flag, cuda_visible_devices) {
+            (Some(list), _) => (list, Self::Flag),
+            (None, Some(list)) => (list, Self::CudaVisibleDevices),
+            (None, None) => return Self::All,
+        };
+        match list {
+            "all" => Self::All,
+            list => selector(list),
+        }
+    }
+}
+
+/// Why a selection names no usable device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; the GPUs here are {known}")]
+pub struct SelectError {
+    /// What is wrong.
+    pub problem: String,
+    /// The devices that could be named.
+    pub known: String,
+}
+
+/// Selects devices by index, by UUID or by the beginning of one, separated by commas, as CUDA does.
+pub fn select_devices(
+    devices: Vec<Box<dyn HostDevice>>,
+    selector: Selector<'_>,
+    slices: MigSlices,
+) -> Result<Vec<Box<dyn HostDevice>>, SelectError> {
+    let may_be_slice = slices == MigSlices::Include;
+    let (list, is_cuda) = match selector {
+        Selector::All => {
+            let is_meant =
+                |device: &Box<dyn HostDevice>| may_be_slice || !is_slice(device.as_ref());
+            return Ok(devices.into_iter().filter(is_meant).collect());
+        }
+        Selector::Flag(list) => (list, false),
+        Selector::CudaVisibleDevices(list) => (list, true),
+    };
+    let refuse = |problem: String| {
+        let known = devices
+            .iter()
+            .map(|device| format!("{} ({})", device.index(), device.descriptor().id));
+        SelectError {
+            problem,
+            known: known.collect::<Vec<_>>().join(", "),
+        }
+    };
+    let mut places = Vec::new();
+    for name in list.split(',').map(str::trim) {
+        let place = devices
+            .iter()
+            .position(|device| is_named(device.as_ref(), name));
+        match place {
+            Some(place) if !may_be_slice && is_slice(devices[place].as_ref()) => {
+                return Err(refuse(format!(
+                    "{name} is a slice, which shares its GPU's settings: name the GPU"
+                )));
+            }
+            Some(place) if places.contains(&place) => {
+                return Err(refuse(format!("`{name}` is given twice")));
+            }
+            Some(place) => places.push(place),
+            // CUDA ends its list at the first name that it does not know.
+            None if is_cuda && !places.is_empty() => break,
+            None => return Err(refuse(format!("there is no GPU `{name}`"))),
+        }
+    }
+    let mut devices: Vec<_> = devices.into_iter().map(Some).collect();
+    Ok(places
+        .into_iter()
+        .filter_map(|place| devices[place].take())
+        .collect())
+}
+
+fn is_slice(device: &dyn HostDevice) -> bool {
+    device.descriptor().parent.is_some()
+}
+
+fn is_named(device: &dyn HostDevice, name: &str) -> bool {
+    match name.parse::<u32>() {
+        Ok(index) => !is_slice(device) && device.index() == index,
+        Err(_) => name.len() > 4 && device.descriptor().id.as_str().starts_with(name),
+    }
+}

@@ -1,0 +1,181 @@
+//! What a command reported of itself: phases, items, values.
+
+use std::collections::BTreeMap;
+
+use sweetspot_device::Moment;
+use sweetspot_link::{Event, Irregularity, Mark, pair};
+use sweetspot_measure::math::{PhaseSpan, Span};
+use sweetspot_workload::Reporter;
+
+use super::Window;
+use super::run::MeasuredRun;
+
+/// What a command reported of itself in one run.
+pub struct Reports {
+    /// Phases by rank.
+    phases: Vec<(Option<u32>, PhaseSpan)>,
+    /// When items were reported, and how many.
+    progress: Vec<(Moment, f64)>,
+    /// The moments of the reports, for each thread of each rank; the output is one such thread.
+    pub moments: BTreeMap<u32, Vec<Moment>>,
+    pub values: BTreeMap<String, f64>,
+    pub warnings: Vec<String>,
+    /// Whether a line of the output matched the pattern.
+    pub is_output_matched: bool,
+}
+
+/// Of many warnings of one kind, so many are shown one by one.
+const MOST_WARNINGS: usize = 3;
+
+impl Reports {
+    pub fn of(run: &MeasuredRun) -> Self {
+        let (spans, irregular) = pair(&run.events);
+        let mut reports = Self {
+            phases: spans
+                .iter()
+                .map(|span| {
+                    let at = |moment: sweetspot_link::Moment| Moment::from_nanos(moment.nanos());
+                    let phase = PhaseSpan {
+                        name: span.name.to_string(),
+                        span: Span::new(at(span.begin), at(span.end)),
+                    };
+                    (span.ring.rank, phase)
+                })
+                .collect(),
+            progress: Vec::new(),
+            moments: BTreeMap::new(),
+            values: BTreeMap::new(),
+            warnings: irregularities(&irregular),
+            is_output_matched: run.is_output_matched,
+        };
+        let (mut names_refused, mut unusable) = (0, BTreeMap::new());
+        for event in &run.events {
+            match event {
+                Event::Record(record) => match &record.mark {
+                    Mark::Value { name, value } if value.is_finite() => {
+                        reports.values.insert(name.to_string(), *value);
+                    }
+                    Mark::Value { name, value } => {
+                        reports.values.remove(name.as_ref());
+                        unusable.insert(name.to_string(), *value);
+                    }
+                    _ => {}
+                },
+                Event::Fault(problem) => reports.warnings.push(problem.to_string()),
+                Event::NamesRefused { count, .. } => names_refused += *count,
+                _ => {}
+            }
+        }
+        if names_refused > 0 {
+            reports.warnings.push(format!(
+                "the link's table of names is full: {names_refused} marks with further names are told as one"
+            ));
+        }
+        unusable.retain(|name, _| !reports.values.contains_key(name));
+        for (name, value) in unusable {
+            reports
+                .warnings
+                .push(format!("value '{name}' is {value}: it is left out"));
+        }
+        for progress in &run.progress {
+            reports.progress.push((progress.at, progress.items));
+            let reporter = match progress.reporter {
+                Reporter::Link(ring) => ring.number,
+                Reporter::Output => 0,
+                Reporter::Exit => continue,
+            };
+            reports
+                .moments
+                .entry(reporter)
+                .or_default()
+                .push(progress.at);
+        }
+        reports.progress.sort_by_key(|(at, _)| *at);
+        reports
+    }
+
+    pub fn all_phases(&self) -> Vec<PhaseSpan> {
+        self.phases.iter().map(|(_, phase)| phase.clone()).collect()
+    }
+
+    /// Where there are as many ranks as devices, each device has the phases of its rank. The phase that is
+    /// the window itself is none within it.
+    pub fn phases_of(&self, index: usize, devices: usize, window: &Window) -> Vec<PhaseSpan> {
+        let ranks = self.ranks();
+        let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
+        let meant = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
+            (own.is_none() || *rank == own) && *window != Window::Phase(phase.name.clone())
+        };
+        let phases = self.phases.iter().filter(meant);
+        phases.map(|(_, phase)| phase.clone()).collect()
+    }
+
+    /// Why phases cannot be given to devices, where they cannot.
+    pub fn unplaced(&self, devices: usize) -> Option<String> {
+        let ranks = self.ranks().len();
+        (ranks > 1 && ranks != devices).then(|| {
+            format!(
+                "{ranks} ranks marked phases and {devices} {} measured: which rank used which is not known; \
+                 measure just the job's devices with --device",
+                if devices == 1 { "device is" } else { "devices are" }
+            )
+        })
+    }
+
+    fn ranks(&self) -> Vec<u32> {
+        let mut ranks: Vec<u32> = self.phases.iter().filter_map(|(rank, _)| *rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// Items done in the window.
+    pub fn items(&self, window: &Span) -> Option<f64> {
+        // A report at the window's begin is of what came before it.
+        let within = |at: Moment| window.begin < at && at <= window.end;
+        let done = self.progress.iter().filter(|(at, _)| within(*at));
+        let items = done.map(|(_, items)| items).sum();
+        (!self.progress.is_empty()).then_some(items)
+    }
+}
+
+fn irregularities(all: &[Irregularity]) -> Vec<String> {
+    let lost = all.iter().map(|one| match one {
+        Irregularity::Lost { count, .. } => *count,
+        _ => 0,
+    });
+    let lost: u64 = lost.sum();
+    let mut told = Vec::new();
+    if lost > 0 {
+        told.push(format!(
+            "{lost} marks were lost because the link was full: phases and items are too few"
+        ));
+    }
+    let others: Vec<String> = all.iter().filter_map(describe).collect();
+    told.extend(others.iter().take(MOST_WARNINGS).cloned());
+    if others.len() > MOST_WARNINGS {
+        let more = others.len() - MOST_WARNINGS;
+        told.push(format!("{more} more marks of phases do not fit"));
+    }
+    told
+}
+
+fn describe(irregularity: &Irregularity) -> Option<String> {
+    Some(match irregularity {
+        Irregularity::EndWithoutBegin { name, .. } => {
+            format!("phase '{name}' ended without having begun: it is left out")
+        }
+        Irregularity::BeginWithoutEnd { name, .. } => {
+            format!("phase '{name}' began and never ended: it is left out")
+        }
+        Irregularity::Crossing { name, open, .. } => {
+            format!(
+                "phase '{name}' ended within phase '{open}', which began later: both are counted"
+            )
+        }
+        Irregularity::Backwards { name, .. } => {
+            format!("phase '{name}' ended before it began: it is left out")
+        }
+        Irregularity::Lost { .. } => return None,
+    })
+}

@@ -1,0 +1,179 @@
+//! One run of the command that is measured.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use sweetspot_device::{Clock, Moment, MonotonicClock};
+use sweetspot_link::{Event, Mark};
+use sweetspot_measure::Sampler;
+use sweetspot_measure::math::Span;
+use sweetspot_quantity::Watts;
+use sweetspot_workload::{
+    CommandSpec, Lease, NoHandler, OutputTarget, Progress, ProgressReader, Reporter, RunHandler,
+    RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
+    run_until_exit,
+};
+
+use super::{MeasureRequest, Window};
+use crate::SessionError;
+use crate::observer::{Observer, Status};
+
+/// What a measured run needs around it.
+pub struct RunContext<'a> {
+    pub request: &'a MeasureRequest,
+    pub sampler: &'a Sampler,
+    pub signals: &'a SignalSource,
+    pub limits: RunLimits,
+    pub observer: &'a mut dyn Observer,
+}
+
+/// A run and what the command reported meanwhile.
+pub struct MeasuredRun {
+    /// From just before the start to the exit.
+    pub span: Span,
+    /// How it went.
+    pub outcome: RunOutcome,
+    /// Phases, values and faults of the link.
+    pub events: Vec<Event>,
+    /// Items done, by whichever of link and output counts.
+    pub progress: Vec<Progress>,
+    /// Whether a line of the output matched the pattern.
+    pub is_output_matched: bool,
+}
+
+impl RunContext<'_> {
+    /// Lets time pass, unless a signal comes.
+    pub fn wait(&self, time: Duration) -> Result<(), WorkloadError> {
+        self.signals.wait_until(Instant::now() + time)
+    }
+
+    /// Runs the command that comes before each run. It gets no input, which is the measured command's.
+    pub fn prepare(&self) -> Result<(), SessionError> {
+        let Some(prepare) = &self.request.prepare else {
+            return Ok(());
+        };
+        let command = CommandSpec {
+            output: OutputTarget::StandardError,
+            no_input: true,
+            ..CommandSpec::new(["sh", "-c", prepare].map(OsString::from).into())
+        };
+        let outcome = run_until_exit(
+            &command,
+            self.limits,
+            None,
+            self.signals,
+            &mut ProgressReader::without_link(),
+            &mut NoHandler,
+        )?;
+        match (outcome.interrupted, outcome.exit_code()) {
+            (Some(signal), _) => Err(WorkloadError::Interrupted(signal).into()),
+            (None, 0) => Ok(()),
+            (None, code) => Err(SessionError::Prepare(format!("exit code {code}"))),
+        }
+    }
+
+    /// Runs the command from start to exit.
+    pub fn run(&mut self, lease: Option<&mut Lease<'_>>) -> Result<MeasuredRun, SessionError> {
+        let mut reader = ProgressReader::with_link()?;
+        let mut recorder = RunRecorder {
+            window: &self.request.window,
+            sampler: self.sampler,
+            begin: self.sampler.mark(),
+            observer: self.observer,
+            reports: 0,
+            events: Vec::new(),
+            progress: Vec::new(),
+        };
+        let outcome = run_until_exit(
+            &self.request.command_spec(),
+            self.limits,
+            lease,
+            self.signals,
+            &mut reader,
+            &mut recorder,
+        )?;
+        let RunRecorder {
+            observer,
+            begin,
+            events,
+            mut progress,
+            ..
+        } = recorder;
+        observer.clear();
+        let counter = reader.counter();
+        if counter.is_by_link() {
+            // What was printed before the link's first report does not count.
+            progress.retain(|one| matches!(one.reporter, Reporter::Link(_)));
+        }
+        Ok(MeasuredRun {
+            span: Span::new(begin, outcome.exited.max(begin)),
+            events,
+            progress,
+            is_output_matched: counter.is_output_matched(),
+            outcome,
+        })
+    }
+}
+
+/// Keeps what a command reports, and has the counters read at the edges of the window.
+struct RunRecorder<'a> {
+    window: &'a Window,
+    sampler: &'a Sampler,
+    begin: Moment,
+    observer: &'a mut dyn Observer,
+    reports: u64,
+    events: Vec<Event>,
+    progress: Vec<Progress>,
+}
+
+impl RunHandler for RunRecorder<'_> {
+    type Error = SessionError;
+
+    fn poll(
+        &mut self,
+        run: &mut RunInProgress<'_, '_>,
+        events: Vec<WorkloadEvent>,
+    ) -> Result<(), SessionError> {
+        let mut is_edge = false;
+        for event in events {
+            match event {
+                WorkloadEvent::Progress(progress) => self.progress.push(progress),
+                WorkloadEvent::Link(event) => {
+                    is_edge |= is_edge_of_phase(self.window, &event);
+                    self.events.push(event);
+                }
+            }
+        }
+        let counter = run.progress();
+        let before = std::mem::replace(&mut self.reports, counter.reports());
+        if is_edge || self.window.has_edge(before, self.reports) {
+            self.sampler.mark();
+        }
+        let latest = self.sampler.latest();
+        let power = latest
+            .iter()
+            .map(|(_, power)| *power)
+            .sum::<Option<Watts>>();
+        self.observer.status(&Status::Measure {
+            elapsed: MonotonicClock.now() - self.begin,
+            power,
+            items: counter.items().unwrap_or(0.0),
+        });
+        Ok(())
+    }
+
+    fn exited(&mut self) {
+        self.sampler.mark();
+    }
+}
+
+/// Whether the phase that is the window begins or ends.
+fn is_edge_of_phase(window: &Window, event: &Event) -> bool {
+    let (Window::Phase(wanted), Event::Record(record)) = (window, event) else {
+        return false;
+    };
+    match &record.mark {
+        Mark::Begin(name) | Mark::End(name) => **name == **wanted,
+        _ => false,
+    }
+}

@@ -1,0 +1,62 @@
+//! What is to be started.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::ProgressPattern;
+
+/// A command of the user's and how it is connected.
+#[derive(Clone, Debug)]
+pub struct CommandSpec {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Variables to add to its environment.
+    pub environment: Vec<(String, OsString)>,
+    /// Where its standard output is shown.
+    pub output: OutputTarget,
+    /// Whether the last lines of its output are kept.
+    pub keep_output: bool,
+    /// Whether it gets an empty standard input.
+    pub no_input: bool,
+    /// The folder it runs in, where that is another one.
+    pub folder: Option<PathBuf>,
+    /// How its progress shows in its output.
+    pub progress: Option<ProgressPattern>,
+}
+
+/// Where a command's standard output is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputTarget {
+    /// On this program's own standard output.
+    #[default]
+    StandardOutput,
+    /// On standard error, because a document takes standard output.
+    StandardError,
+    /// Nowhere; its standard error neither.
+    Hidden,
+}
+
+impl CommandSpec {
+    /// A command that is connected like any other program.
+    pub fn new(words: Vec<OsString>) -> Self {
+        Self {
+            words,
+            environment: Vec::new(),
+            output: OutputTarget::StandardOutput,
+            keep_output: false,
+            no_input: false,
+            folder: None,
+            progress: None,
+        }
+    }
+
+    /// Whether this program reads the output before it is shown.
+    pub(crate) fn reads_output(&self) -> bool {
+        self.progress.is_some() || self.keep_output || self.output == OutputTarget::Hidden
+    }
+
+    pub(crate) fn program(&self) -> String {
+        let first = self.words.first();
+        first.map_or(String::new(), |word| word.to_string_lossy().into_owned())
+    }
+}

@@ -1,0 +1,212 @@
+//! Devices leased from a guard for as long as commands work with them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sweetspot_device::{AppliedKnob, Descriptor, Device, DeviceId, Knob, Settings, Shortfall};
+use sweetspot_guard::{Guard, GuardError, Journal, adopt_orphans};
+use sweetspot_quantity::Watts;
+
+use crate::WorkloadError;
+use crate::process::end_descendants;
+use crate::signals::SignalSource;
+
+/// Makes the program that serves as guard.
+pub type GuardProgram<'a> = &'a dyn Fn() -> Command;
+
+/// The exclusive right to set some devices. A signal reaches the guard at once, which puts everything back
+/// before anything else.
+pub struct Lease<'a> {
+    guard: Guard,
+    program: GuardProgram<'a>,
+    folder: PathBuf,
+    devices: BTreeMap<DeviceId, DeviceState>,
+    signals: SignalSource,
+}
+
+/// What this lease has set on a device.
+#[derive(Clone, Debug, Default)]
+struct DeviceState {
+    /// Knobs that may be set since the device was last put back.
+    knobs: Vec<Knob>,
+    /// The cap that is set, where one is.
+    cap: Option<Watts>,
+}
+
+/// A power cap that is no longer what this lease set.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{device}: the cap is {found}, and {set} was set: somebody else changed it")]
+pub struct ChangedCap {
+    /// The device.
+    pub device: DeviceId,
+    /// The cap that was set.
+    pub set: Watts,
+    /// The cap that is there.
+    pub found: Watts,
+}
+
+impl<'a> Lease<'a> {
+    /// Starts a guard, with its journals in `folder`, and takes the devices. `note` is told how they were
+    /// found.
+    pub fn take(
+        devices: &[Descriptor],
+        folder: &Path,
+        program: GuardProgram<'a>,
+        signals: &SignalSource,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Self, WorkloadError> {
+        Journal::open(folder)?;
+        // Should the guard be killed, what it ran becomes this process's to end.
+        adopt_orphans();
+        let guard = Guard::start(program(), folder)?;
+        signals.on_signal(Box::new(guard.interrupter()));
+        let ids = devices.iter().map(|device| device.id.clone());
+        let mut lease = Self {
+            guard,
+            program,
+            folder: folder.to_owned(),
+            devices: ids.map(|id| (id, DeviceState::default())).collect(),
+            signals: signals.clone(),
+        };
+        match lease.guard.lease(lease.devices.keys().cloned().collect()) {
+            Ok(notes) => notes.iter().for_each(|text| note(text)),
+            Err(error) => {
+                let signal = signals.received();
+                lease.release(note)?;
+                return Err(match signal {
+                    Some(signal) => WorkloadError::Interrupted(signal),
+                    None => error.into(),
+                });
+            }
+        }
+        Ok(lease)
+    }
+
+    /// The signal that came, if one did; everything is put back then.
+    pub fn interrupted(&self) -> Option<i32> {
+        self.signals.received()
+    }
+
+    /// Brings a device to these settings, which are its whole state: what was set before and is not named now
+    /// is put back. A cap that is there already needs no right to set it. Returns the cap where the device
+    /// enforces less than was asked for.
+    pub fn set(
+        &mut self,
+        device: &mut dyn Device,
+        settings: &Settings,
+    ) -> Result<Option<AppliedKnob<Watts>>, GuardError> {
+        let id = device.descriptor().id.clone();
+        let wanted = settings.knobs();
+        let state = self.devices.entry(id.clone()).or_default();
+        if state.knobs.iter().any(|knob| !wanted.contains(knob)) {
+            self.put_back(&id)?;
+        }
+        let state = self.devices.entry(id.clone()).or_default();
+        state.cap = None;
+        state.knobs.extend(&wanted);
+        let mut asked = *settings;
+        let limits = device.power_limits().ok();
+        if limits.is_some_and(|limits| Some(limits.requested) == settings.power_cap) {
+            asked.power_cap = None;
+        }
+        let applied = match asked.knobs().is_empty() {
+            true => None,
+            false => self.guard.apply(&id, &asked)?.power_cap,
+        };
+        if let Some(state) = self.devices.get_mut(&id) {
+            state.cap = settings.power_cap;
+        }
+        let Some(limits) = device.power_limits().ok().filter(|limits| {
+            Some(limits.requested) == settings.power_cap && limits.enforced < limits.requested
+        }) else {
+            return Ok(None);
+        };
+        Ok(Some(AppliedKnob {
+            requested: limits.requested,
+            enforced: limits.enforced,
+            shortfall: applied
+                .and_then(|cap| cap.shortfall)
+                .or(Some(Shortfall::BoardLimit)),
+        }))
+    }
+
+    /// Brings a device back to what was set before the lease, and keeps the lease.
+    pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
+        self.guard.put_back(device)?;
+        self.devices.insert(device.clone(), DeviceState::default());
+        Ok(())
+    }
+
+    /// Says whether the cap that this lease set on a device is no longer there.
+    pub fn changed_by_others(&self, device: &mut dyn Device) -> Option<ChangedCap> {
+        let id = &device.descriptor().id.clone();
+        let set = self.devices.get(id)?.cap?;
+        let found = device.power_limits().ok()?.requested;
+        (found != set).then(|| ChangedCap {
+            device: id.clone(),
+            set,
+            found,
+        })
+    }
+
+    /// Ends what still runs of the last command.
+    pub fn end_workload(&mut self) -> Result<(), WorkloadError> {
+        crate::process::end_guarded(&mut self.guard)
+    }
+
+    pub(crate) fn guard(&mut self) -> &mut Guard {
+        &mut self.guard
+    }
+
+    /// Puts every device back and gives up the lease; says whether every device is as before. What a command
+    /// left running goes on, unless a signal came.
+    pub fn release(self, note: &mut dyn FnMut(&str)) -> Result<bool, WorkloadError> {
+        let signal = self.interrupted();
+        let released = match self.guard.release(signal.is_some()) {
+            // Killed: what it ran is ended, and another guard puts back what it left.
+            Err(GuardError::Gone(_)) => {
+                end_descendants();
+                let devices = self.devices.into_keys().collect();
+                replace_guard(self.program, &self.folder, devices, note)
+            }
+            released => released,
+        };
+        self.signals.report_no_more();
+        let problems = match (signal, released) {
+            (_, Ok(problems)) => problems,
+            (Some(_), Err(error)) => vec![error.to_string()],
+            (None, Err(error)) => return Err(error.into()),
+        };
+        for problem in &problems {
+            note(problem);
+        }
+        Ok(problems.is_empty())
+    }
+}
+
+/// Has another guard put back what one that is gone left changed.
+fn replace_guard(
+    program: GuardProgram<'_>,
+    folder: &Path,
+    devices: Vec<DeviceId>,
+    note: &mut dyn FnMut(&str),
+) -> Result<Vec<String>, GuardError> {
+    let mut guard = Guard::start(program(), folder)?;
+    for text in guard.lease(devices)? {
+        note(&text);
+    }
+    guard.release(false)
+}
+
+impl WorkloadError {
+    /// What to say of a guard that is gone, once it is known that another has put everything back.
+    pub fn after_release(self, restored: &Result<bool, Self>) -> Self {
+        match self {
+            Self::Guard(GuardError::Gone(why)) if matches!(restored, Ok(true)) => {
+                Self::Guard(GuardError::Replaced(why))
+            }
+            other => other,
+        }
+    }
+}

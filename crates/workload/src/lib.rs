@@ -1,0 +1,32 @@
+//! One command of the user's, from its start to its exit.
+//!
+//! [`run_until_exit`] starts a command, passes signals on to it, reads its progress and waits for its exit.
+//! `measure`, `run`, `sweep`, `tune` and `hold` all go through it; what each does meanwhile is a
+//! [`RunHandler`]. Devices that are set while commands run belong to a [`Lease`].
+//!
+//! Promises: there is one loop that waits, one rule for signals and grace periods, one account of progress
+//! ([`ProgressReader`]); every wait has an end once a signal has come; a command that is ended takes its
+//! last grandchild with it.
+//! Left to others: what is measured or set while the command runs.
+
+mod command;
+mod error;
+mod lease;
+mod output;
+mod pattern;
+mod process;
+mod progress;
+mod run;
+mod signals;
+
+pub use command::{CommandSpec, OutputTarget};
+pub use error::WorkloadError;
+pub use lease::{ChangedCap, GuardProgram, Lease};
+pub use pattern::{InvalidPattern, OutputReport, ProgressPattern};
+pub use process::end_descendants;
+pub use progress::{Progress, ProgressCounter, ProgressReader, Reporter, WorkloadEvent};
+pub use run::{
+    NoHandler, OnSignal, RunHandler, RunInProgress, RunLimits, RunOutcome, run_until_exit,
+};
+pub use signals::SignalSource;
+pub use sweetspot_guard::Ended;

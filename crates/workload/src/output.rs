@@ -1,0 +1,219 @@
+//! What a command prints: shown as it comes, its last lines kept, its reports of progress found.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sweetspot_device::{Clock, Moment, MonotonicClock};
+
+use crate::command::{CommandSpec, OutputTarget};
+use crate::pattern::{OutputReport, ProgressPattern};
+
+/// The two pipes that a command prints to, where this program reads them.
+pub(crate) struct OutputPipes {
+    pub output: Box<dyn Read + Send>,
+    pub error: Box<dyn Read + Send>,
+}
+
+/// Reads a command's output on threads of its own, which end when the pipes do.
+pub(crate) struct OutputReader {
+    reports: Receiver<(Moment, OutputReport)>,
+    tail: Tail,
+}
+
+impl OutputReader {
+    /// Begins to read. Without pipes there is nothing to read.
+    pub fn start(command: &CommandSpec, pipes: Option<OutputPipes>) -> Self {
+        let (sender, reports) = channel();
+        let reader = Self {
+            reports,
+            tail: Tail::default(),
+        };
+        let Some(pipes) = pipes else {
+            return reader;
+        };
+        let follow = |target, pipe| {
+            let follower = PipeFollower {
+                target,
+                pattern: command.progress.clone(),
+                tail: reader.tail.clone(),
+                reports: sender.clone(),
+            };
+            follower.start(pipe);
+        };
+        let of_error = match command.output {
+            OutputTarget::Hidden => OutputTarget::Hidden,
+            _ => OutputTarget::StandardError,
+        };
+        follow(command.output, pipes.output);
+        follow(of_error, pipes.error);
+        reader
+    }
+
+    /// What was reported since the last call.
+    pub fn poll(&self) -> Vec<(Moment, OutputReport)> {
+        self.reports.try_iter().collect()
+    }
+
+    /// What is reported until the output ends; where a process that the command left behind may hold the
+    /// pipes open, no longer than `at_most`.
+    pub fn finish(&self, at_most: Option<Duration>) -> Vec<(Moment, OutputReport)> {
+        let Some(at_most) = at_most else {
+            return self.reports.iter().collect();
+        };
+        let until = Instant::now() + at_most;
+        let next = || {
+            let left = until.saturating_duration_since(Instant::now());
+            self.reports.recv_timeout(left).ok()
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    /// The end of what the command printed.
+    pub fn last_lines(&self) -> String {
+        self.tail.text()
+    }
+}
+
+/// The last that a command printed.
+#[derive(Clone, Default)]
+struct Tail(Arc<Mutex<Vec<u8>>>);
+
+/// Bytes that are kept of a command's output: enough for a stack trace.
+const TAIL_BYTES: usize = 1 << 14;
+
+impl Tail {
+    fn add(&self, bytes: &[u8]) {
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(bytes);
+        if tail.len() > 2 * TAIL_BYTES {
+            let begin = tail.len() - TAIL_BYTES;
+            tail.drain(..begin);
+        }
+    }
+
+    fn text(&self) -> String {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = tail.len().saturating_sub(TAIL_BYTES);
+        String::from_utf8_lossy(&tail[begin..]).into_owned()
+    }
+}
+
+/// Shows what comes through one pipe and reports the progress in it.
+struct PipeFollower {
+    target: OutputTarget,
+    pattern: Option<ProgressPattern>,
+    tail: Tail,
+    reports: Sender<(Moment, OutputReport)>,
+}
+
+impl PipeFollower {
+    fn start(self, pipe: Box<dyn Read + Send>) {
+        let _ = std::thread::Builder::new()
+            .name("output".to_owned())
+            .spawn(move || self.follow(pipe));
+    }
+
+    fn follow(self, mut pipe: Box<dyn Read + Send>) {
+        let mut lines = Lines::default();
+        let mut chunk = [0; 1 << 14];
+        loop {
+            let bytes = match pipe.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(length) => &chunk[..length],
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            let now = MonotonicClock.now();
+            self.tail.add(bytes);
+            self.show(bytes);
+            lines.feed(now, bytes, &mut |at, line| self.find_report(at, line));
+        }
+        lines.end(&mut |at, line| self.find_report(at, line));
+    }
+
+    /// A terminal or pipe of ours that is gone does not stop the command.
+    fn show(&self, bytes: &[u8]) {
+        let _ = match self.target {
+            OutputTarget::StandardError => std::io::stderr().write_all(bytes),
+            OutputTarget::StandardOutput => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+            OutputTarget::Hidden => Ok(()),
+        };
+    }
+
+    fn find_report(&self, at: Moment, line: &[u8]) {
+        let Some(pattern) = &self.pattern else { return };
+        if let Some(report) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
+            let _ = self.reports.send((at, report));
+        }
+    }
+}
+
+/// Of a longer line only the end is searched.
+const LONGEST_LINE: usize = 1 << 16;
+
+/// Output cut into lines, each with the moment at which the last of it came. A progress bar ends a line by
+/// returning to its begin when the next state is there: that is not the moment that counts.
+#[derive(Default)]
+struct Lines {
+    line: Vec<u8>,
+    at: Moment,
+}
+
+impl Lines {
+    fn feed(&mut self, now: Moment, bytes: &[u8], take: &mut impl FnMut(Moment, &[u8])) {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.add(now, &rest[..end]);
+            self.end(take);
+            rest = &rest[end + 1..];
+        }
+        self.add(now, rest);
+    }
+
+    fn add(&mut self, now: Moment, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.at = now;
+            self.line.extend_from_slice(bytes);
+        }
+        if self.line.len() > 2 * LONGEST_LINE {
+            self.line.drain(..self.line.len() - LONGEST_LINE);
+        }
+    }
+
+    fn end(&mut self, take: &mut impl FnMut(Moment, &[u8])) {
+        if !self.line.is_empty() {
+            take(self.at, &self.line);
+            self.line.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_moment_at_which_its_last_part_came() {
+        let at = Moment::from_nanos;
+        let mut found = Vec::new();
+        let mut take = |at: Moment, line: &[u8]| {
+            found.push((at.nanos(), String::from_utf8_lossy(line).into_owned()));
+        };
+        let mut lines = Lines::default();
+        lines.feed(at(1), b"\r1/3", &mut take);
+        lines.feed(at(2), b"\r2", &mut take);
+        lines.feed(at(3), b"/3", &mut take);
+        lines.feed(at(4), b"\r3/3\r\ndone\n", &mut take);
+        lines.feed(at(5), &[b'x'; 3 * LONGEST_LINE], &mut take);
+        lines.end(&mut take);
+        let (longest, short) = found.split_last().unwrap();
+        let short: Vec<(u64, &str)> = short.iter().map(|(at, line)| (*at, &**line)).collect();
+        assert_eq!(short, [(1, "1/3"), (3, "2/3"), (4, "3/3"), (4, "done")]);
+        assert_eq!((longest.0, longest.1.len()), (5, LONGEST_LINE));
+    }
+}

@@ -1,0 +1,217 @@
+//! The command as a process: a child of this program, or of the guard where devices are leased.
+
+use std::io::{PipeReader, PipeWriter, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
+use sweetspot_device::{Clock, MonotonicClock};
+use sweetspot_guard::{
+    End, Ended, Guard, GuardError, Message, Start, Streams, await_end_of, end_all, has_descendants,
+    reap,
+};
+
+use crate::command::{CommandSpec, OutputTarget};
+use crate::error::WorkloadError;
+use crate::output::OutputPipes;
+use crate::signals::pass_signal;
+
+/// How long a command that is ended may take to end by itself.
+const END_GRACE: Duration = Duration::from_millis(300);
+
+/// A command that was started as a child of this program.
+pub(crate) struct OwnChild {
+    child: Child,
+    /// Readable when the child has exited, where the kernel has such descriptors.
+    exit: Result<OwnedFd, Errno>,
+}
+
+impl OwnChild {
+    pub fn start(
+        command: &CommandSpec,
+        environment: &[(String, std::ffi::OsString)],
+    ) -> Result<(Self, Option<OutputPipes>), WorkloadError> {
+        let (program, arguments) = split(command)?;
+        let mut process = Command::new(program);
+        process
+            .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)));
+        if command.no_input {
+            process.stdin(Stdio::null());
+        }
+        if let Some(folder) = &command.folder {
+            process.current_dir(folder);
+        }
+        if command.reads_output() {
+            process.stdout(Stdio::piped()).stderr(Stdio::piped());
+        } else if command.output == OutputTarget::StandardError {
+            process.stdout(Stdio::from(std::io::stderr()));
+        }
+        let mut child = process
+            .spawn()
+            .map_err(|problem| WorkloadError::not_started(command.program(), &problem))?;
+        let pipes = child.stdout.take().zip(child.stderr.take());
+        let pipes = pipes.map(|(output, error)| OutputPipes {
+            output: Box::new(output),
+            error: Box::new(error),
+        });
+        let pid = Pid::from_child(&child);
+        await_end_of(Some(pid));
+        let exit = pidfd_open(pid, PidfdFlags::empty());
+        Ok((Self { child, exit }, pipes))
+    }
+
+    /// Waits for the exit, but not longer than this.
+    pub fn wait(&mut self, at_most: Duration) -> Result<Option<End>, WorkloadError> {
+        self.sleep(at_most);
+        let at = MonotonicClock.now();
+        let status = self.child.try_wait();
+        let status = status.map_err(WorkloadError::system("the command's exit is unknown"))?;
+        let Some(status) = status else {
+            return Ok(None);
+        };
+        await_end_of(None);
+        reap();
+        Ok(Some(End {
+            ended: match (status.code(), status.signal()) {
+                (Some(code), _) => Ended::Code(code),
+                (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+            },
+            at,
+            left: has_descendants(),
+        }))
+    }
+
+    /// Sleeps until the child exits, or for a moment where the kernel cannot tell.
+    fn sleep(&self, at_most: Duration) {
+        let Ok(exit) = &self.exit else {
+            std::thread::sleep(at_most.min(Duration::from_millis(5)));
+            return;
+        };
+        let mut wait = [PollFd::new(exit, PollFlags::IN)];
+        let limit = rustix::time::Timespec {
+            tv_sec: at_most.as_secs() as i64,
+            tv_nsec: at_most.subsec_nanos().into(),
+        };
+        let _ = poll(&mut wait, Some(&limit));
+    }
+
+    pub fn pass_signal(&self, signal: i32) {
+        pass_signal(Pid::from_child(&self.child), signal);
+    }
+}
+
+/// Ends every process below this one: what a command left running.
+pub fn end_descendants() {
+    end_all(END_GRACE);
+}
+
+/// Starts a command as a child of the guard, so that it ends with the lease.
+pub(crate) fn start_guarded(
+    guard: &mut Guard,
+    command: &CommandSpec,
+    environment: &[(String, std::ffi::OsString)],
+) -> Result<Option<OutputPipes>, WorkloadError> {
+    split(command)?;
+    let mut streams = Streams {
+        no_input: command.no_input,
+        ..Streams::default()
+    };
+    let mut pipes = None;
+    if command.reads_output() || command.output == OutputTarget::StandardError {
+        // The guard opens the pipes by their names under /proc; the writing ends here close with this
+        // function. Standard error itself is not opened so: a file would be written from its begin.
+        let (output, error) = (NamedPipe::new()?, NamedPipe::new()?);
+        streams.output = Some(output.name());
+        streams.error = Some(error.name());
+        pipes = Some((output, error));
+    }
+    let text = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
+    guard.run(Start {
+        command: command
+            .words
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .collect(),
+        environment: environment
+            .iter()
+            .map(|(name, value)| (name.clone(), text(value)))
+            .collect(),
+        process_group: getpgrp().as_raw_nonzero().get(),
+        streams,
+        folder: command
+            .folder
+            .as_ref()
+            .map(|folder| folder.to_string_lossy().into_owned()),
+    })?;
+    let boxed = |pipe: NamedPipe| Box::new(pipe.reader) as Box<dyn Read + Send>;
+    Ok(pipes.map(|(output, error)| OutputPipes {
+        output: boxed(output),
+        error: boxed(error),
+    }))
+}
+
+/// Waits for the exit of the guard's command, but not longer than this.
+pub(crate) fn wait_guarded(
+    guard: &mut Guard,
+    at_most: Duration,
+) -> Result<Option<End>, WorkloadError> {
+    match guard.wait_for(at_most)? {
+        Some(Message::Ended(end)) => Ok(Some(end)),
+        Some(Message::Released(problems)) => {
+            guard.keep(problems);
+            Ok(None)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Ends the guard's command and everything that it started.
+pub(crate) fn end_guarded(guard: &mut Guard) -> Result<(), WorkloadError> {
+    match guard.end_workload()? {
+        true => Ok(()),
+        false => Err(WorkloadError::Guard(GuardError::Refused(
+            "a process of the command cannot be ended: it waits for a device".to_owned(),
+        ))),
+    }
+}
+
+struct NamedPipe {
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+impl NamedPipe {
+    fn new() -> Result<Self, WorkloadError> {
+        let (reader, writer) =
+            std::io::pipe().map_err(WorkloadError::system("no pipe for the command's output"))?;
+        Ok(Self { reader, writer })
+    }
+
+    fn name(&self) -> String {
+        format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.writer.as_raw_fd()
+        )
+    }
+}
+
+fn split(
+    command: &CommandSpec,
+) -> Result<(&std::ffi::OsString, &[std::ffi::OsString]), WorkloadError> {
+    command
+        .words
+        .split_first()
+        .ok_or_else(|| WorkloadError::NotStarted {
+            program: String::new(),
+            is_missing: true,
+            reason: "no command is given".to_owned(),
+        })
+}

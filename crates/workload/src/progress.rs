@@ -1,0 +1,356 @@
+//! The one account of a command's progress, from its link and from its output.
+//!
+//! The rules, for every verb:
+//! - A program that reports items over its link is counted by its link alone; its output then does not count.
+//! - A total in the output that goes down has restarted, as at each epoch: counting goes on from there.
+//! - A rate holds from the report before it (the first one from the start) to its own moment, and the last
+//!   one until the exit.
+//! - A matching line without a number is one item.
+
+use std::ffi::OsString;
+
+use sweetspot_device::Moment;
+use sweetspot_link::{Control, Event as LinkEvent, Mark, Reader, Record, Ring};
+
+use crate::WorkloadError;
+use crate::output::OutputReader;
+use crate::pattern::OutputReport;
+
+/// Something that a command reported.
+#[derive(Debug)]
+pub enum WorkloadEvent {
+    /// Items were done.
+    Progress(Progress),
+    /// Anything else that came over the link: phases, values, writers that ended, lost records. Records of
+    /// items come as [`WorkloadEvent::Progress`] only.
+    Link(LinkEvent),
+}
+
+/// Items that were done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// When they were reported.
+    pub at: Moment,
+    /// How many, since the report before.
+    pub items: f64,
+    /// Who reported them.
+    pub reporter: Reporter,
+}
+
+/// Who reported progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reporter {
+    /// A thread of the program, over the link.
+    Link(Ring),
+    /// A line of the program's output.
+    Output,
+    /// Nobody: a rate that held until the exit.
+    Exit,
+}
+
+/// Counts items by the rules above. Pure: moments come in as values.
+#[derive(Clone, Debug)]
+pub struct ProgressCounter {
+    began: Moment,
+    link_items: Option<f64>,
+    output_items: Option<f64>,
+    /// The last total that a line of output held.
+    last_total: f64,
+    last_line: Option<Moment>,
+    last_rate: Option<f64>,
+    reports: u64,
+    is_output_matched: bool,
+}
+
+impl ProgressCounter {
+    /// Counts from the start of a command.
+    pub fn new(began: Moment) -> Self {
+        Self {
+            began,
+            link_items: None,
+            output_items: None,
+            last_total: 0.0,
+            last_line: None,
+            last_rate: None,
+            reports: 0,
+            is_output_matched: false,
+        }
+    }
+
+    /// Items done so far; none where nothing was reported.
+    pub fn items(&self) -> Option<f64> {
+        self.link_items.or(self.output_items)
+    }
+
+    /// Reports so far, of whichever of link and output counts.
+    pub fn reports(&self) -> u64 {
+        self.reports
+    }
+
+    /// Whether the program reports items over its link, so that its output does not count.
+    pub fn is_by_link(&self) -> bool {
+        self.link_items.is_some()
+    }
+
+    /// Whether a line of the output matched the pattern, be it that the link counts.
+    pub fn is_output_matched(&self) -> bool {
+        self.is_output_matched
+    }
+
+    /// Takes an event of the link: a record of items is counted, anything else passes unchanged.
+    pub fn take_link_event(&mut self, event: LinkEvent) -> WorkloadEvent {
+        match event {
+            LinkEvent::Record(Record {
+                ring,
+                at,
+                mark: Mark::Items(items),
+            }) => {
+                let at = Moment::from_nanos(at.nanos());
+                WorkloadEvent::Progress(self.take_link_report(at, items, ring))
+            }
+            other => WorkloadEvent::Link(other),
+        }
+    }
+
+    /// Takes a report that came over the link.
+    fn take_link_report(&mut self, at: Moment, items: u64, ring: Ring) -> Progress {
+        if self.link_items.is_none() {
+            self.reports = 0;
+        }
+        self.reports += 1;
+        *self.link_items.get_or_insert(0.0) += items as f64;
+        Progress {
+            at,
+            items: items as f64,
+            reporter: Reporter::Link(ring),
+        }
+    }
+
+    /// Takes a report in a line of output; none where the link counts.
+    pub fn take_output_report(&mut self, at: Moment, report: OutputReport) -> Option<Progress> {
+        self.is_output_matched = true;
+        if self.is_by_link() {
+            return None;
+        }
+        let since = at - self.last_line.unwrap_or(self.began).min(at);
+        self.last_line = Some(at);
+        self.last_rate = None;
+        let items = match report {
+            OutputReport::Total(total) => {
+                let has_restarted = total < self.last_total;
+                let before = if has_restarted { 0.0 } else { self.last_total };
+                self.last_total = total;
+                total - before
+            }
+            OutputReport::Added(items) => items,
+            OutputReport::Line => 1.0,
+            OutputReport::Rate(rate) => {
+                self.last_rate = Some(rate);
+                rate * since.get()
+            }
+        };
+        self.reports += 1;
+        Some(self.add_output_items(at, items, Reporter::Output))
+    }
+
+    /// The command has exited: its last rate held until then.
+    pub fn take_exit(&mut self, at: Moment) -> Option<Progress> {
+        let rate = self.last_rate.take().filter(|_| !self.is_by_link())?;
+        let since = at - self.last_line?.min(at);
+        Some(self.add_output_items(at, rate * since.get(), Reporter::Exit))
+    }
+
+    fn add_output_items(&mut self, at: Moment, items: f64, reporter: Reporter) -> Progress {
+        *self.output_items.get_or_insert(0.0) += items;
+        Progress {
+            at,
+            items,
+            reporter,
+        }
+    }
+}
+
+/// Reads what a command reports over its link and in its output.
+pub struct ProgressReader {
+    link: Option<Reader>,
+    output: Option<OutputReader>,
+    counter: ProgressCounter,
+}
+
+impl ProgressReader {
+    /// A reader with a new link, which the command is told by its environment.
+    pub fn with_link() -> Result<Self, WorkloadError> {
+        let link = Reader::create()?;
+        Ok(Self {
+            link: Some(link),
+            ..Self::without_link()
+        })
+    }
+
+    /// A reader of output alone.
+    pub fn without_link() -> Self {
+        Self {
+            link: None,
+            output: None,
+            counter: ProgressCounter::new(Moment::default()),
+        }
+    }
+
+    /// The words that the command reads from its link, where it has one.
+    pub fn control(&self) -> Option<&Control> {
+        self.link.as_ref().map(Reader::control)
+    }
+
+    /// What was counted so far.
+    pub fn counter(&self) -> &ProgressCounter {
+        &self.counter
+    }
+
+    /// The variable that tells the command where its link is.
+    pub(crate) fn environment(&self) -> Option<(String, OsString)> {
+        let folder = self.link.as_ref()?.folder().as_os_str().to_owned();
+        Some((sweetspot_link::ENV.to_owned(), folder))
+    }
+
+    pub(crate) fn start(&mut self, began: Moment, output: OutputReader) {
+        self.counter = ProgressCounter::new(began);
+        self.output = Some(output);
+    }
+
+    /// What was reported since the last call.
+    pub(crate) fn poll(&mut self) -> Vec<WorkloadEvent> {
+        let mut events = Vec::new();
+        self.drain_link(&mut events);
+        if let Some(output) = &self.output {
+            for (at, report) in output.poll() {
+                let progress = self.counter.take_output_report(at, report);
+                events.extend(progress.map(WorkloadEvent::Progress));
+            }
+        }
+        events
+    }
+
+    /// What is left when the command has exited. What it printed counts as of its time at the latest, even
+    /// if it is read after it.
+    pub(crate) fn finish(
+        &mut self,
+        exited: Moment,
+        at_most: Option<std::time::Duration>,
+    ) -> Vec<WorkloadEvent> {
+        let mut events = Vec::new();
+        // A ring ends with the drain that finds it empty.
+        for _ in 0..3 {
+            self.drain_link(&mut events);
+        }
+        if let Some(output) = &self.output {
+            for (at, report) in output.finish(at_most) {
+                let progress = self.counter.take_output_report(at.min(exited), report);
+                events.extend(progress.map(WorkloadEvent::Progress));
+            }
+        }
+        let last = self.counter.take_exit(exited);
+        events.extend(last.map(WorkloadEvent::Progress));
+        events
+    }
+
+    pub(crate) fn last_lines(&self) -> String {
+        let output = self.output.as_ref();
+        output.map(OutputReader::last_lines).unwrap_or_default()
+    }
+
+    fn drain_link(&mut self, events: &mut Vec<WorkloadEvent>) {
+        let Some(link) = &mut self.link else { return };
+        let drained = link.drain().into_iter();
+        events.extend(drained.map(|event| self.counter.take_link_event(event)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: f64) -> Moment {
+        Moment::from_nanos((seconds * 1e9) as u64)
+    }
+
+    fn ring() -> Ring {
+        Ring {
+            number: 0,
+            pid: 1,
+            tid: 1,
+            rank: None,
+        }
+    }
+
+    fn counted(reports: &[(f64, OutputReport)], exit: f64) -> ProgressCounter {
+        let mut counter = ProgressCounter::new(at(10.0));
+        for (time, report) in reports {
+            counter.take_output_report(at(*time), *report);
+        }
+        counter.take_exit(at(exit));
+        counter
+    }
+
+    #[test]
+    fn a_total_that_goes_down_has_restarted() {
+        let epochs = (0..3).flat_map(|_| (1..=40).map(f64::from));
+        let reports: Vec<_> = epochs
+            .map(|step| (11.0, OutputReport::Total(step)))
+            .collect();
+        assert_eq!(counted(&reports, 12.0).items(), Some(120.0));
+    }
+
+    #[test]
+    fn a_rate_holds_since_the_report_before_and_the_last_until_the_exit() {
+        let rate = OutputReport::Rate;
+        let reports = [(12.0, rate(100.0)), (13.0, rate(50.0))];
+        assert_eq!(counted(&reports, 15.0).items(), Some(200.0 + 50.0 + 100.0));
+        assert_eq!(counted(&[(12.5, rate(8.0))], 20.0).items(), Some(80.0));
+        assert_eq!(counted(&[], 20.0).items(), None);
+    }
+
+    #[test]
+    fn a_line_without_a_number_is_one_item() {
+        let lines = [(11.0, OutputReport::Line); 4];
+        assert_eq!(counted(&lines, 12.0).items(), Some(4.0));
+    }
+
+    #[test]
+    fn what_the_link_reports_counts_alone() {
+        let mut counter = ProgressCounter::new(at(0.0));
+        let printed = OutputReport::Total(1.0);
+        assert!(counter.take_output_report(at(1.0), printed).is_some());
+        counter.take_link_report(at(2.0), 100, ring());
+        assert_eq!((counter.items(), counter.reports()), (Some(100.0), 1));
+        let printed = OutputReport::Total(2.0);
+        assert_eq!(counter.take_output_report(at(3.0), printed), None);
+        counter.take_link_report(at(4.0), 100, ring());
+        assert_eq!((counter.items(), counter.reports()), (Some(200.0), 2));
+        assert_eq!(counter.take_exit(at(5.0)), None);
+    }
+
+    proptest! {
+        /// However reports come, what is counted is the sum of what was handed out, and never falls.
+        #[test]
+        fn the_total_is_the_sum_of_the_parts(
+            reports in prop::collection::vec((0.0..100.0f64, 0..4u8, 0.0..1e6f64), 0..50),
+        ) {
+            let mut counter = ProgressCounter::new(at(1.0));
+            let mut sum = 0.0;
+            for (time, kind, number) in reports {
+                let report = match kind {
+                    0 => OutputReport::Total(number),
+                    1 => OutputReport::Added(number),
+                    2 => OutputReport::Rate(number),
+                    _ => OutputReport::Line,
+                };
+                let progress = counter.take_output_report(at(time), report).unwrap();
+                prop_assert!(progress.items >= 0.0);
+                sum += progress.items;
+            }
+            sum += counter.take_exit(at(100.0)).map_or(0.0, |last| last.items);
+            prop_assert!((counter.items().unwrap_or(0.0) - sum).abs() <= 1e-9 * sum.max(1.0));
+        }
+    }
+}

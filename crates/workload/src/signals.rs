@@ -1,0 +1,167 @@
+//! Signals that ask this program to end.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use sweetspot_guard::not_ignored;
+
+use crate::WorkloadError;
+
+/// Signals that follow the first one sooner are the same request: a scheduler sends one to the process and
+/// one to its group.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
+
+/// Between two looks for a signal while time passes.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Takes a signal, and whether it has to be passed on to the command.
+type SignalReport = Box<dyn FnMut(i32, bool) + Send>;
+
+/// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT for as long as a copy of it lives. Signals that this program
+/// was started to ignore, as `nohup` does, stay ignored.
+#[derive(Clone)]
+pub struct SignalSource {
+    listener: Arc<Listener>,
+}
+
+struct Listener {
+    received: Arc<Received>,
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Received {
+    /// The last signal; 0 where there was none.
+    last: AtomicI32,
+    count: AtomicUsize,
+    first_at: OnceLock<Instant>,
+    is_repeated: AtomicBool,
+    on_signal: Mutex<Option<SignalReport>>,
+}
+
+impl SignalSource {
+    /// Begins to catch signals.
+    pub fn listen() -> Result<Self, WorkloadError> {
+        let caught = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+        let mut signals =
+            Signals::new(caught).map_err(WorkloadError::system("signals cannot be caught"))?;
+        let handle = signals.handle();
+        let received = Arc::new(Received::default());
+        let of_thread = received.clone();
+        let thread = std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for signal in signals.forever() {
+                    of_thread.take(signal);
+                }
+            })
+            .map_err(WorkloadError::system("no thread to wait for signals with"))?;
+        Ok(Self {
+            listener: Arc::new(Listener {
+                received,
+                handle,
+                thread: Some(thread),
+            }),
+        })
+    }
+
+    /// The last signal that came, if any did.
+    pub fn received(&self) -> Option<i32> {
+        let signal = self.listener.received.last.load(Ordering::Acquire);
+        (signal != 0).then_some(signal)
+    }
+
+    /// How many signals came.
+    pub(crate) fn count(&self) -> usize {
+        self.listener.received.count.load(Ordering::Acquire)
+    }
+
+    /// Whether another signal came well after the first: the user does not want to wait any longer.
+    pub fn is_repeated(&self) -> bool {
+        self.listener.received.is_repeated.load(Ordering::Acquire)
+    }
+
+    /// Has every signal reported at once, in the thread that catches them; one that came already too.
+    pub(crate) fn on_signal(&self, mut report: SignalReport) {
+        let received = &self.listener.received;
+        let mut on_signal = received
+            .on_signal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(signal) = self.received() {
+            report(signal, is_for_command(signal));
+        }
+        *on_signal = Some(report);
+    }
+
+    /// Has no more signals reported.
+    pub(crate) fn report_no_more(&self) {
+        let on_signal = &self.listener.received.on_signal;
+        *on_signal.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Lets time pass until a moment, unless a signal comes.
+    pub fn wait_until(&self, until: Instant) -> Result<(), WorkloadError> {
+        loop {
+            if let Some(signal) = self.received() {
+                return Err(WorkloadError::Interrupted(signal));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+}
+
+impl Received {
+    fn take(&self, signal: i32) {
+        let mut on_signal = self
+            .on_signal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let first_at = self.first_at.get_or_init(Instant::now);
+        if first_at.elapsed() > SAME_REQUEST {
+            self.is_repeated.store(true, Ordering::Release);
+        }
+        self.last.store(signal, Ordering::Release);
+        self.count.fetch_add(1, Ordering::Release);
+        if let Some(report) = on_signal.as_mut() {
+            report(signal, is_for_command(signal));
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.handle.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether a signal has to be passed on to the command: a terminal sends its own to the command as well.
+fn is_for_command(signal: i32) -> bool {
+    !(matches!(signal, SIGINT | SIGQUIT) && is_in_foreground())
+}
+
+/// Whether this process is in the foreground of a terminal, which then sends Ctrl-C to the command too.
+fn is_in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| rustix::termios::tcgetpgrp(&terminal) == Ok(getpgrp()))
+}
+
+/// Passes a signal on to a command that did not get it.
+pub(crate) fn pass_signal(pid: Pid, signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal).filter(|_| is_for_command(signal)) {
+        let _ = kill_process(pid, signal);
+    }
+}
