@@ -12,7 +12,7 @@ use sweetspot_device::{
 };
 use sweetspot_quantity::{Bytes, Megahertz, Seconds, Watts};
 
-use crate::error::{OpenError, failed};
+use crate::error::{OpenError, failed, of_open};
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
 /// The name by which every client loads it.
@@ -96,6 +96,22 @@ impl Nvml {
         let device = self.nvml.device_by_uuid(id.as_str()).map_err(what())?;
         let index = device.index().map_err(what())?;
         NvmlGpu::open(self.nvml, device, index, None).map_err(what())
+    }
+
+    /// One GPU that is to be set: a GPU that no longer answers is an error here.
+    pub fn gpu_for_writing(&self, id: &DeviceId) -> Result<NvmlGpu, sweetspot_device::OpenError> {
+        let open = || {
+            let device = self.nvml.device_by_uuid(id.as_str())?;
+            let index = device.index()?;
+            NvmlGpu::open(self.nvml, device, index, None)
+        };
+        let gpu = open().map_err(|error| of_open(id, error))?;
+        if gpu.is_lost {
+            return Err(sweetspot_device::OpenError::Lost {
+                name: gpu.descriptor.name,
+            });
+        }
+        Ok(gpu)
     }
 }
 

@@ -1,7 +1,7 @@
 //! NVML's errors in our words.
 
 use nvml_wrapper::error::NvmlError;
-use sweetspot_device::{Knob, ReadError, SensorKind, WriteError};
+use sweetspot_device::{DeviceId, Knob, ReadError, SensorKind, WriteError};
 
 /// Why there are no GPUs to be had from NVML.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +34,20 @@ pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> OpenError {
     move |error| OpenError::Failed {
         what,
         reason: error.to_string(),
+    }
+}
+
+pub fn of_open(id: &DeviceId, error: NvmlError) -> sweetspot_device::OpenError {
+    use sweetspot_device::OpenError;
+    let (device, reason) = (id.clone(), error.to_string());
+    match error {
+        // NVML rejects text that no UUID looks like as an invalid argument.
+        NvmlError::NotFound | NvmlError::InvalidArg => OpenError::NotFound { device, reason },
+        NvmlError::NoPermission => OpenError::Denied { device, reason },
+        NvmlError::GpuLost => OpenError::Lost {
+            name: device.to_string(),
+        },
+        _ => OpenError::Failed { device, reason },
     }
 }
 

@@ -18,7 +18,7 @@ mod traits;
 
 pub use clock::{Clock, Moment, MonotonicClock, VirtualClock};
 pub use descriptor::{Descriptor, DeviceId, DeviceKind};
-pub use error::{ReadError, WriteError};
+pub use error::{OpenError, ReadError, WriteError};
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
 pub use reading::{Amount, Drained, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};

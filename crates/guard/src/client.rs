@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,13 +12,24 @@ use sweetspot_device::{Applied, DeviceId, Settings};
 
 use crate::owner::Owner;
 use crate::protocol::{End, Reply, Request, Start, receive, send};
+use crate::refusal::{Refusal, RestoreError, Restored};
 
 /// Why a guard did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// It said why.
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No guard could be started, so nothing was changed.
+    #[error("the guard cannot be started in {}: {reason}", folder.display())]
+    CannotStart {
+        /// The folder of its socket.
+        folder: PathBuf,
+        /// Whether the caller lacks the right to use the folder.
+        denied: bool,
+        /// What the system says.
+        reason: String,
+    },
     /// The workload could not be started.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
@@ -37,13 +48,24 @@ pub enum GuardError {
     Replaced(String),
 }
 
+impl GuardError {
+    /// Whether a right is missing that root would have.
+    pub fn is_permission_denied(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => refusal.is_permission_denied(),
+            Self::CannotStart { denied, .. } => *denied,
+            Self::NotStarted { .. } | Self::Gone(_) | Self::Replaced(_) => false,
+        }
+    }
+}
+
 /// What a guard tells without being asked, or in answer to an interruption.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// The workload ended.
     Ended(End),
-    /// The devices are as before; problems in words.
-    Released(Vec<String>),
+    /// The devices are as before, but for these.
+    Released(Vec<RestoreError>),
 }
 
 /// A running guard. Everything is put back when it is dropped.
@@ -53,10 +75,10 @@ pub struct Guard {
     replies: BufReader<UnixStream>,
     requests: Arc<Mutex<UnixStream>>,
     /// What an interruption brought, told among the answers to other questions.
-    released: Option<Vec<String>>,
+    released: Option<Vec<RestoreError>>,
     /// An end that was told among the answers to other questions.
     ended: Option<End>,
-    kept: Vec<String>,
+    kept: Vec<RestoreError>,
 }
 
 const START_WITHIN: Duration = Duration::from_secs(20);
@@ -64,19 +86,26 @@ const START_WITHIN: Duration = Duration::from_secs(20);
 impl Guard {
     /// Starts the program that serves as guard; it is told the socket by its last argument.
     pub fn start(mut program: Command, folder: &Path) -> Result<Self, GuardError> {
-        let gone = |error: io::Error| GuardError::Gone(error.to_string());
+        let cannot = |denied: bool| {
+            move |error: io::Error| GuardError::CannotStart {
+                folder: folder.to_owned(),
+                denied: denied && error.kind() == io::ErrorKind::PermissionDenied,
+                reason: error.to_string(),
+            }
+        };
         let path = folder.join(format!("guard-{}.socket", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).map_err(gone)?;
-        listener.set_nonblocking(true).map_err(gone)?;
+        // Only the folder is a matter of the caller's rights, not the program or the guard itself.
+        let listener = UnixListener::bind(&path).map_err(cannot(true))?;
+        listener.set_nonblocking(true).map_err(cannot(false))?;
         // In a process group of its own, so that what is sent to the client's does not reach it.
-        let child = program.arg(&path).process_group(0).spawn().map_err(gone)?;
-        let stream = accept(&listener, child);
+        let child = program.arg(&path).process_group(0).spawn();
+        let stream = child.and_then(|child| accept(&listener, child));
         let _ = std::fs::remove_file(&path);
-        let (stream, child) = stream.map_err(gone)?;
+        let (stream, child) = stream.map_err(cannot(false))?;
         Ok(Self {
             child,
-            replies: BufReader::new(stream.try_clone().map_err(gone)?),
+            replies: BufReader::new(stream.try_clone().map_err(cannot(false))?),
             requests: Arc::new(Mutex::new(stream)),
             released: None,
             ended: None,
@@ -85,7 +114,7 @@ impl Guard {
     }
 
     /// Takes devices, and returns what there is to know about how they were found.
-    pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<String>, GuardError> {
+    pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<Restored>, GuardError> {
         let owner = Owner::me();
         match self.ask(&Request::Lease { devices, owner })? {
             Reply::Leased { notes } => Ok(notes),
@@ -163,7 +192,7 @@ impl Guard {
     }
 
     /// Problems to be told with those of the release.
-    pub fn keep(&mut self, problems: Vec<String>) {
+    pub fn keep(&mut self, problems: Vec<RestoreError>) {
         self.kept.extend(problems);
     }
 
@@ -194,7 +223,7 @@ impl Guard {
 
     /// Lets everything go, and returns what could not be put back, earlier interruptions included. What
     /// the workload left running goes on, unless it is to end.
-    pub fn release(mut self, end_workload: bool) -> Result<Vec<String>, GuardError> {
+    pub fn release(mut self, end_workload: bool) -> Result<Vec<RestoreError>, GuardError> {
         self.send(&Request::Release { end_workload })?;
         let mut problems = std::mem::take(&mut self.kept);
         problems.extend(self.released.take().unwrap_or_default());
@@ -253,7 +282,7 @@ impl Drop for Guard {
 fn unexpected(reply: Reply) -> GuardError {
     match reply {
         Reply::Refused(reason) => GuardError::Refused(reason),
-        Reply::Released { .. } => GuardError::Refused("it was interrupted".to_owned()),
+        Reply::Released { .. } => GuardError::Refused(Refusal::Interrupted),
         other => GuardError::Gone(format!("it answered {other:?}")),
     }
 }

@@ -14,6 +14,8 @@ mod journal;
 mod owner;
 mod processes;
 mod protocol;
+mod refusal;
+mod restore;
 mod server;
 
 pub use client::{Guard, GuardError, Message};
@@ -21,4 +23,6 @@ pub use journal::{Journal, JournalError, Left};
 pub use owner::Owner;
 pub use processes::{adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap};
 pub use protocol::{End, Ended, Start, Streams};
-pub use server::{Controlled, Open, restore_left, serve};
+pub use refusal::{Refusal, RestoreError, Restored};
+pub use restore::restore_left;
+pub use server::{Controlled, Open, serve};

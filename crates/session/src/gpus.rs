@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sweetspot_backend_nvml::{Nvml, NvmlGpu};
-use sweetspot_device::{Descriptor, Device, DeviceId};
+use sweetspot_device::{Descriptor, Device, DeviceId, OpenError};
 use sweetspot_guard::{Controlled, Journal, JournalError, Left, restore_left, serve};
 use sweetspot_sim_host::ENVIRONMENT;
 
@@ -159,17 +159,8 @@ fn left_in(folder: &Path) -> Vec<Result<Left, JournalError>> {
 }
 
 /// Opens a device for writing.
-fn opener(nvml: Nvml) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String> {
-    move |id| {
-        let gpu = nvml.gpu(id).map_err(|error| error.to_string())?;
-        if gpu.is_lost() {
-            return Err(format!(
-                "{}: the device is lost: it no longer answers",
-                gpu.descriptor().name
-            ));
-        }
-        Ok(Box::new(gpu))
-    }
+fn opener(nvml: Nvml) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
+    move |id| Ok(Box::new(nvml.gpu_for_writing(id)?))
 }
 
 /// What the guard's process does: serves the client behind the socket.
@@ -198,7 +189,9 @@ pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let mut lines = Vec::new();
     for left in left {
         lines.push(match left {
-            Ok(left) => restore_left(&journal, &left, &mut open),
+            Ok(left) => restore_left(&journal, &left, &mut open)
+                .map(|restored| restored.to_string())
+                .map_err(|error| error.to_string()),
             Err(problem) => Err(problem.to_string()),
         });
     }

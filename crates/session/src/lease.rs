@@ -10,7 +10,9 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use sweetspot_device::{Applied, Descriptor, DeviceId, Settings};
-use sweetspot_guard::{Guard, GuardError, Journal, adopt_orphans, end_all, not_ignored};
+use sweetspot_guard::{
+    Guard, GuardError, Journal, RestoreError, adopt_orphans, end_all, not_ignored,
+};
 
 use crate::SessionError;
 use crate::gpus::guard_folder;
@@ -59,7 +61,7 @@ impl<'a> Lease<'a> {
             watcher: Some(watcher),
         };
         match lease.guard.lease(lease.devices.clone()) {
-            Ok(notes) => notes.iter().for_each(|note| tell(note)),
+            Ok(notes) => notes.iter().for_each(|note| tell(&note.to_string())),
             Err(error) => {
                 let signal = lease.interrupted();
                 lease.release(tell)?;
@@ -110,8 +112,8 @@ impl<'a> Lease<'a> {
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
-        let problems = match (signal, released) {
-            (_, Ok(problems)) => problems,
+        let problems: Vec<String> = match (signal, released) {
+            (_, Ok(problems)) => problems.iter().map(RestoreError::to_string).collect(),
             (Some(_), Err(error)) => vec![error.to_string()],
             (None, Err(error)) => return Err(error.into()),
         };
@@ -158,11 +160,13 @@ fn replace(
     program: GuardProgram<'_>,
     devices: &[DeviceId],
     tell: &mut dyn FnMut(&str),
-) -> Result<Vec<String>, GuardError> {
+) -> Result<Vec<RestoreError>, GuardError> {
     end_all(Duration::from_millis(300));
-    let mut guard = Guard::start(program(), &guard_folder())?;
+    let guard = Guard::start(program(), &guard_folder());
+    // Without another guard the devices stay as the first one left them.
+    let mut guard = guard.map_err(|error| GuardError::Gone(error.to_string()))?;
     for note in guard.lease(devices.to_vec())? {
-        tell(&note);
+        tell(&note.to_string());
     }
     guard.release(false)
 }

@@ -23,7 +23,7 @@ use super::result::{HoldResult, HoldWatch};
 use super::socket::ControlSocket;
 use super::verdict::verdict;
 use crate::SessionError;
-use crate::gpus::{Slices, all_gpus, guard_folder, open_nvml, select, visible};
+use crate::gpus::{Slices, all_gpus, open_nvml, select, visible};
 use crate::lease::{GRACE, GuardProgram, Lease, note_signals, noted, once_released};
 use crate::measure::{Launch, Machine, Outlets, Output, OwnChildren, Starter};
 
@@ -117,19 +117,23 @@ pub fn hold(
 
 /// Whoever may not set a device may still hold it by the batch size.
 fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
+    let is_denied = match &problem {
+        SessionError::Guard(error) => error.is_permission_denied(),
+        SessionError::Journal(error) => error.is_permission_denied(),
+        _ => false,
+    };
+    if !is_denied {
+        return problem;
+    }
     let text = match &problem {
-        // A guard that could not even make its socket has changed nothing.
-        SessionError::Guard(GuardError::Gone(why)) => {
-            format!("{}: {why}", guard_folder().display())
+        SessionError::Guard(GuardError::CannotStart { folder, reason, .. }) => {
+            format!("{}: {reason}", folder.display())
         }
         other => other.to_string(),
     };
-    match text.contains("Permission denied") || text.contains("no permission") {
-        true => SessionError::Definition(format!(
-            "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
-        )),
-        false => problem,
-    }
+    SessionError::Definition(format!(
+        "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
+    ))
 }
 
 /// A hold without it goes on: only `hold set` does not reach it.

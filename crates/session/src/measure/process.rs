@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
 use sweetspot_device::{Clock, MonotonicClock};
 use sweetspot_guard::{
-    End, Ended, Guard, GuardError, Message, Start, Streams, await_end_of, has_descendants, reap,
+    End, Ended, Guard, GuardError, Message, Refusal, Start, Streams, await_end_of, has_descendants,
+    reap,
 };
 
 use crate::SessionError;
@@ -239,10 +240,7 @@ impl Process for Guarded<'_> {
     fn end(&mut self) -> Result<(), SessionError> {
         match self.guard.end_workload()? {
             true => Ok(()),
-            false => Err(GuardError::Refused(
-                "a process of the command cannot be ended: it waits for a device".to_owned(),
-            )
-            .into()),
+            false => Err(GuardError::from(Refusal::WorkloadRemains).into()),
         }
     }
 }

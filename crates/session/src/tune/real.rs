@@ -280,7 +280,10 @@ impl Pump<'_, '_> {
             Ok(()) => Some(Event::Applied(place)),
             // Between the look above and the answer a signal may have come.
             Err(GuardError::Refused(_)) if self.lease.interrupted().is_some() => None,
-            Err(GuardError::Refused(why)) => Some(Event::Refused { place, why }),
+            Err(GuardError::Refused(why)) => Some(Event::Refused {
+                place,
+                why: why.to_string(),
+            }),
             Err(error) => {
                 self.failure = Some(error);
                 None
