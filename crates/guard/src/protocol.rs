@@ -82,6 +82,8 @@ pub(crate) enum Request {
     Release {
         end_workload: bool,
     },
+    /// Asks for a sign of life.
+    AreYouAlive,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +95,7 @@ pub(crate) enum Reply {
     NotStarted { missing: bool, reason: String },
     Ended(End),
     IsBack,
+    Alive,
     WorkloadEnded { all: bool },
     Released { problems: Vec<RestoreError> },
     Refused(Refusal),

@@ -18,8 +18,7 @@ use sweetspot_device::{
 use crate::journal::{Claim, Entry, Journal};
 use crate::owner::Owner;
 use crate::processes::{
-    adopt_orphans, await_end_of, end_all, end_within, has_descendants, not_ignored, reap,
-    signal_all,
+    adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap, signal_all,
 };
 use crate::protocol::{End, Ended, Reply, Request, Start, receive, send};
 use crate::refusal::{Refusal, RestoreError, Restored};
@@ -28,8 +27,8 @@ use crate::restore::{restore, settle};
 /// How long an orphaned workload may take to end by itself.
 const ORPHANS_GRACE: Duration = Duration::from_millis(300);
 
-/// A process that no signal ends (it waits for a device) must not keep the guard from its work.
-const END_WITHIN: Duration = Duration::from_secs(5);
+/// A client that does not read what it is told must not keep the guard from its work.
+const TELL_WITHIN: Duration = Duration::from_secs(10);
 
 /// A device that can be read and set.
 pub trait Controlled: Device + Actuator {}
@@ -62,6 +61,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         signal_hook::flag::register(signal, caught.clone())?;
     }
     adopt_orphans();
+    stream.set_write_timeout(Some(TELL_WITHIN))?;
     let mut requests = BufReader::new(stream.try_clone()?);
     let mut server = Server {
         journal,
@@ -134,7 +134,7 @@ impl Server<'_, '_> {
                 Err(reason) => Reply::Refused(reason),
             },
             Request::EndWorkload => Reply::WorkloadEnded {
-                all: end_within(ORPHANS_GRACE, END_WITHIN),
+                all: end_all(ORPHANS_GRACE),
             },
             Request::Start(start) => match run(&start) {
                 Ok(child) => {
@@ -155,6 +155,7 @@ impl Server<'_, '_> {
                 }
                 Reply::Released { problems }
             }
+            Request::AreYouAlive => Reply::Alive,
             Request::Release { .. } => Reply::Released {
                 problems: self.put_back(),
             },
