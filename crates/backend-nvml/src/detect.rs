@@ -8,11 +8,11 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{
     Descriptor, DeviceId, DeviceKind, Domain, Host, HostDevice, HostError, KnobDescriptor,
-    KnobRange, Scope, SensorDescriptor, SensorKind,
+    KnobRange, OpenError, Scope, SensorDescriptor, SensorKind,
 };
 use sweetspot_quantity::{Bytes, Megahertz, Seconds, Watts};
 
-use crate::error::{failed, no_driver, no_library};
+use crate::error::{failed, no_driver, no_library, of_open};
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
 /// The name by which every client loads it.
@@ -84,11 +84,18 @@ impl Host for Nvml {
         Ok(gpus)
     }
 
-    fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, HostError> {
-        let what = || failed(format!("open {id}"));
-        let device = self.nvml.device_by_uuid(id.as_str()).map_err(what())?;
-        let index = device.index().map_err(what())?;
-        let gpu = NvmlGpu::open(self.nvml, device, index, None).map_err(what())?;
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, OpenError> {
+        let open = || {
+            let device = self.nvml.device_by_uuid(id.as_str())?;
+            let index = device.index()?;
+            NvmlGpu::open(self.nvml, device, index, None)
+        };
+        let gpu = open().map_err(|error| of_open(id, error))?;
+        if gpu.is_lost {
+            return Err(OpenError::Lost {
+                name: gpu.descriptor.name,
+            });
+        }
         Ok(Box::new(gpu))
     }
 }
@@ -102,12 +109,12 @@ impl HostDevice for NvmlGpu {
         self.is_lost
     }
 
-    fn reopen(&self) -> Result<Box<dyn HostDevice>, HostError> {
-        let what = || failed(format!("open {}", self.descriptor.id));
-        let uuid = self.descriptor.id.as_str();
+    fn reopen(&self) -> Result<Box<dyn HostDevice>, OpenError> {
+        let id = &self.descriptor.id;
+        let device = self.nvml.device_by_uuid(id.as_str());
         Ok(Box::new(Self {
             nvml: self.nvml,
-            device: self.nvml.device_by_uuid(uuid).map_err(what())?,
+            device: device.map_err(|error| of_open(id, error))?,
             descriptor: self.descriptor.clone(),
             architecture: self.architecture.clone(),
             power_is_averaged: self.power_is_averaged,

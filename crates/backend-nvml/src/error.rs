@@ -1,7 +1,7 @@
 //! NVML's errors in our words.
 
 use nvml_wrapper::error::NvmlError;
-use sweetspot_device::{HostError, Knob, ReadError, SensorKind, WriteError};
+use sweetspot_device::{DeviceId, HostError, Knob, OpenError, ReadError, SensorKind, WriteError};
 
 /// The library cannot be loaded.
 pub fn no_library(library: &str, reason: &str) -> HostError {
@@ -24,6 +24,20 @@ pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> HostError {
         library: "NVML",
         what,
         reason: error.to_string(),
+    }
+}
+
+pub fn of_open(id: &DeviceId, error: NvmlError) -> OpenError {
+    use OpenError;
+    let (device, reason) = (id.clone(), error.to_string());
+    match error {
+        // NVML rejects text that no UUID looks like as an invalid argument.
+        NvmlError::NotFound | NvmlError::InvalidArg => OpenError::NotFound { device, reason },
+        NvmlError::NoPermission => OpenError::Denied { device, reason },
+        NvmlError::GpuLost => OpenError::Lost {
+            name: device.to_string(),
+        },
+        _ => OpenError::Failed { device, reason },
     }
 }
 

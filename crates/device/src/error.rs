@@ -2,7 +2,50 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Knob, SensorKind};
+use crate::{DeviceId, Knob, SensorKind};
+
+/// A device that could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum OpenError {
+    /// There is no device with this identity: choose one of those that are listed.
+    #[error("cannot open {device}: {reason}")]
+    NotFound {
+        /// The identity that was asked for.
+        device: DeviceId,
+        /// What the backend says.
+        reason: String,
+    },
+    /// The caller may not use the device: ask for the right.
+    #[error("cannot open {device}: {reason}")]
+    Denied {
+        /// The device that was asked for.
+        device: DeviceId,
+        /// What the backend says.
+        reason: String,
+    },
+    /// The device was found but is gone: stop.
+    #[error("{name}: the device is lost: it no longer answers")]
+    Lost {
+        /// The product's name, or the identity where the name is unknown.
+        name: String,
+    },
+    /// It may work next time: try again.
+    #[error("cannot open {device}: {reason}")]
+    Failed {
+        /// The device that was asked for.
+        device: DeviceId,
+        /// What the backend says.
+        reason: String,
+    },
+}
+
+impl OpenError {
+    /// Whether the caller lacks the right to use the device.
+    pub const fn is_permission_denied(&self) -> bool {
+        matches!(self, Self::Denied { .. })
+    }
+}
 
 /// A reading that was not had.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -71,4 +114,26 @@ pub enum WriteError {
         /// What the backend says.
         reason: String,
     },
+}
+
+impl ReadError {
+    /// Whether the caller lacks the right to read.
+    pub const fn is_permission_denied(&self) -> bool {
+        matches!(self, Self::Denied(_))
+    }
+}
+
+impl WriteError {
+    /// Whether the caller lacks the right to set.
+    pub const fn is_permission_denied(&self) -> bool {
+        matches!(self, Self::Denied(_))
+    }
+
+    /// Whether the device was certainly not changed: the value was refused before it was written.
+    pub const fn left_unchanged(&self) -> bool {
+        matches!(
+            self,
+            Self::Denied(_) | Self::Unsupported(_) | Self::OutOfRange { .. }
+        )
+    }
 }

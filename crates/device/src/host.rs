@@ -1,6 +1,6 @@
 //! The devices of a machine, whichever backend finds them.
 
-use crate::{Actuator, Device, DeviceId};
+use crate::{Actuator, Device, DeviceId, OpenError};
 
 /// A device that can be read and set.
 pub trait Controlled: Device + Actuator {}
@@ -15,7 +15,7 @@ pub trait HostDevice: Controlled + Send + Sync {
     fn is_lost(&self) -> bool;
 
     /// Opens the same device once more, without asking it again what it is.
-    fn reopen(&self) -> Result<Box<dyn HostDevice>, HostError>;
+    fn reopen(&self) -> Result<Box<dyn HostDevice>, OpenError>;
 
     /// The name of the device's generation.
     fn architecture(&self) -> String;
@@ -35,11 +35,11 @@ pub trait Host: Send + Sync {
     /// Lists every device in the driver's order, each followed by its slices.
     fn list(&self) -> Result<Vec<Box<dyn HostDevice>>, HostError>;
 
-    /// Opens one device without asking the others anything.
-    fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, HostError>;
+    /// Opens one device without asking the others anything. A device that no longer answers is an error.
+    fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, OpenError>;
 }
 
-/// Why a host or one of its devices cannot be used.
+/// Why the devices of a host cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The vendor's library or driver is absent: install it. Holds a sentence for the user.

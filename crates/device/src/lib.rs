@@ -19,7 +19,7 @@ mod traits;
 
 pub use clock::{Clock, Moment, MonotonicClock, VirtualClock};
 pub use descriptor::{Descriptor, DeviceId, DeviceKind};
-pub use error::{ReadError, WriteError};
+pub use error::{OpenError, ReadError, WriteError};
 pub use host::{
     Controlled, Host, HostDevice, HostError, MigSlices, SelectError, Selector, select_devices,
 };

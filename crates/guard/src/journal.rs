@@ -19,44 +19,54 @@ pub struct Journal {
     folder: PathBuf,
 }
 
-fn advice(problem: &io::Error) -> &'static str {
-    match problem.kind() {
-        io::ErrorKind::PermissionDenied => {
+fn advice(denied: bool) -> &'static str {
+    match denied {
+        true => {
             "; settings can be changed by root, or by the owner of that folder: use sudo, or --read-only where nothing is to be set"
         }
-        _ => "",
+        false => "",
     }
 }
 
-/// Why a journal could not be kept.
-#[derive(Debug, thiserror::Error)]
+/// Why a journal could not be kept. It travels from the guard to its client, so paths are text here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
 pub enum JournalError {
-    /// Somebody else sets this device.
+    /// Another process sets this device.
     #[error("{device} is held by {owner}: wait for it to end")]
     Held {
-        /// Which device.
-        device: String,
-        /// By whom.
+        /// The device that was asked for.
+        device: DeviceId,
+        /// The process that holds it.
         owner: String,
     },
-    /// The disk.
-    #[error("the journal in {folder}: {problem}{}", advice(problem))]
+    /// The journal's folder cannot be used.
+    #[error("the journal in {folder}: {reason}{}", advice(*.denied))]
     Disk {
-        /// Where.
-        folder: PathBuf,
+        /// The journal's folder.
+        folder: String,
+        /// Whether the caller lacks the right to use the folder.
+        denied: bool,
         /// What the system says.
-        problem: io::Error,
+        reason: String,
     },
-    /// A journal that cannot be read.
+    /// A journal cannot be read.
     #[error(
         "the journal {path} is damaged ({reason}): look at the device's settings yourself, then delete the file"
     )]
     Damaged {
-        /// Which.
-        path: PathBuf,
-        /// How.
+        /// The journal's file.
+        path: String,
+        /// What is wrong with it.
         reason: String,
     },
+}
+
+impl JournalError {
+    /// Whether the caller lacks the right to use the journal's folder.
+    pub const fn is_permission_denied(&self) -> bool {
+        matches!(self, Self::Disk { denied: true, .. })
+    }
 }
 
 /// What was set on a device before the lease, and which knobs were touched since.
@@ -107,8 +117,9 @@ impl Journal {
 
     fn disk(&self, problem: io::Error) -> JournalError {
         JournalError::Disk {
-            folder: self.folder.clone(),
-            problem,
+            folder: self.folder.display().to_string(),
+            denied: problem.kind() == io::ErrorKind::PermissionDenied,
+            reason: problem.to_string(),
         }
     }
 
@@ -139,7 +150,7 @@ impl Journal {
             let mut holder = String::new();
             let _ = lock.read_to_string(&mut holder);
             return Err(JournalError::Held {
-                device: device.to_string(),
+                device: device.clone(),
                 owner: match holder.trim() {
                     "" => "another process".to_owned(),
                     holder => holder.to_owned(),
@@ -212,7 +223,7 @@ impl Journal {
 
 fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
     let damaged = |reason: String| JournalError::Damaged {
-        path: path.to_owned(),
+        path: path.display().to_string(),
         reason,
     };
     let text = match std::fs::read_to_string(path) {

@@ -9,16 +9,25 @@
 //! journal that is there means that something was left changed.
 //! Left to others: which backend a device belongs to, what to set.
 
+mod channel;
 mod client;
+mod error;
 mod journal;
+mod limits;
 mod owner;
 mod processes;
 mod protocol;
+mod refusal;
+mod restore;
 mod server;
 
-pub use client::{Guard, GuardError, Message};
+pub use client::{Guard, Message};
+pub use error::GuardError;
 pub use journal::{Journal, JournalError, Left};
+pub use limits::Limits;
 pub use owner::Owner;
 pub use processes::{adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap};
 pub use protocol::{End, Ended, Start, Streams};
-pub use server::{Open, restore_left, serve};
+pub use refusal::{Refusal, RestoreError, Restored};
+pub use restore::restore_left;
+pub use server::{Open, serve};

@@ -64,13 +64,16 @@ pub fn signal_all(signal: Signal) {
     }
 }
 
-/// Ends everything below this process: politely, and after `grace` not so. Returns when nothing is left.
-pub fn end_all(grace: Duration) {
-    end_within(grace, Duration::MAX);
+/// A process that no signal ends (it waits for a device) must not keep its guard or its client from ending.
+const END_WITHIN: Duration = Duration::from_secs(3);
+
+/// Ends everything below this process: politely, and after `grace` not so. Says whether nothing is left,
+/// some seconds after `grace` at the latest.
+pub fn end_all(grace: Duration) -> bool {
+    end_within(grace, grace + END_WITHIN)
 }
 
-/// The same, but returns after `limit` at the latest; says whether nothing is left.
-pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
+fn end_within(grace: Duration, limit: Duration) -> bool {
     let begun = Instant::now();
     signal_all(Signal::TERM);
     loop {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::{Applied, DeviceId, Moment, Settings};
 
 use crate::owner::Owner;
+use crate::refusal::{Refusal, RestoreError, Restored};
 
 /// A command to run as the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,20 +82,23 @@ pub(crate) enum Request {
     Release {
         end_workload: bool,
     },
+    /// Asks for a sign of life.
+    AreYouAlive,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
-    Leased { notes: Vec<String> },
+    Leased { notes: Vec<Restored> },
     Applied(Applied),
     Started,
     NotStarted { missing: bool, reason: String },
     Ended(End),
     IsBack,
+    Alive,
     WorkloadEnded { all: bool },
-    Released { problems: Vec<String> },
-    Refused(String),
+    Released { problems: Vec<RestoreError> },
+    Refused(Refusal),
 }
 
 pub(crate) fn send<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {

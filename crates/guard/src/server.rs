@@ -11,26 +11,25 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use sweetspot_device::{
-    Applied, Clock, Controlled, DeviceId, Knob, MonotonicClock, Settings, WriteError,
-};
+use sweetspot_device::{Applied, Clock, Controlled, DeviceId, MonotonicClock, OpenError, Settings};
 
-use crate::journal::{Claim, Entry, Journal, JournalError, Left};
-use crate::owner::{Owner, boot_id};
+use crate::journal::{Claim, Entry, Journal};
+use crate::owner::Owner;
 use crate::processes::{
-    adopt_orphans, await_end_of, end_all, end_within, has_descendants, not_ignored, reap,
-    signal_all,
+    adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap, signal_all,
 };
 use crate::protocol::{End, Ended, Reply, Request, Start, receive, send};
+use crate::refusal::{Refusal, RestoreError, Restored};
+use crate::restore::{restore, settle};
 
 /// How long an orphaned workload may take to end by itself.
 const ORPHANS_GRACE: Duration = Duration::from_millis(300);
 
-/// A process that no signal ends (it waits for a device) must not keep the guard from its work.
-const END_WITHIN: Duration = Duration::from_secs(5);
+/// A client that does not read what it is told must not keep the guard from its work.
+const TELL_WITHIN: Duration = Duration::from_secs(10);
 
-/// How a device is opened for writing; failures in words.
-pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String> + 'a;
+/// How a device is opened for writing.
+pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> + 'a;
 
 struct Leased {
     device: Box<dyn Controlled>,
@@ -56,6 +55,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         signal_hook::flag::register(signal, caught.clone())?;
     }
     adopt_orphans();
+    stream.set_write_timeout(Some(TELL_WITHIN))?;
     let mut requests = BufReader::new(stream.try_clone()?);
     let mut server = Server {
         journal,
@@ -110,7 +110,7 @@ impl Server<'_, '_> {
             | Request::Start(_)
                 if self.interrupted =>
             {
-                Reply::Refused("interrupted".to_owned())
+                Reply::Refused(Refusal::Interrupted)
             }
             Request::Lease { devices, owner } => match self.lease(&devices, &owner) {
                 Ok(notes) => Reply::Leased { notes },
@@ -128,7 +128,7 @@ impl Server<'_, '_> {
                 Err(reason) => Reply::Refused(reason),
             },
             Request::EndWorkload => Reply::WorkloadEnded {
-                all: end_within(ORPHANS_GRACE, END_WITHIN),
+                all: end_all(ORPHANS_GRACE),
             },
             Request::Start(start) => match run(&start) {
                 Ok(child) => {
@@ -149,24 +149,26 @@ impl Server<'_, '_> {
                 }
                 Reply::Released { problems }
             }
+            Request::AreYouAlive => Reply::Alive,
             Request::Release { .. } => Reply::Released {
                 problems: self.put_back(),
             },
         }
     }
 
-    fn lease(&mut self, devices: &[DeviceId], owner: &Owner) -> Result<Vec<String>, String> {
+    fn lease(&mut self, devices: &[DeviceId], owner: &Owner) -> Result<Vec<Restored>, Refusal> {
         let mut notes = Vec::new();
         for id in devices {
-            let claim = self.journal.claim(id, owner).map_err(text)?;
+            let claim = self.journal.claim(id, owner)?;
             let mut device = (self.open)(id)?;
-            if let Some(left) = self.journal.read(id).map_err(text)? {
+            if let Some(left) = self.journal.read(id)? {
                 notes.push(settle(&self.journal, device.as_mut(), &left)?);
             }
             let name = device.descriptor().name.clone();
-            let saved = device
-                .settings()
-                .map_err(|error| format!("{name}: {error}"))?;
+            let saved = device.settings().map_err(|error| Refusal::Read {
+                name: name.clone(),
+                error,
+            })?;
             let entry = Entry::new(owner.clone(), id.clone(), name, saved);
             self.leased.push(Leased {
                 device,
@@ -177,17 +179,15 @@ impl Server<'_, '_> {
         Ok(notes)
     }
 
-    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<Applied, String> {
+    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<Applied, Refusal> {
         let leased = self
             .leased
             .iter_mut()
             .find(|leased| leased.entry.device == *id);
-        let leased = leased.ok_or_else(|| format!("{id} is not leased"))?;
+        let leased = leased.ok_or_else(|| Refusal::NotLeased(id.clone()))?;
         let entry = &mut leased.entry;
         if settings.power_cap.is_some() && entry.saved.power_cap.is_none() {
-            return Err(format!(
-                "{id}: the power cap cannot be read, so it could not be put back"
-            ));
+            return Err(Refusal::UnknownPowerCap(id.clone()));
         }
         let mut applied = Applied::default();
         for knob in settings.knobs() {
@@ -196,7 +196,7 @@ impl Server<'_, '_> {
                 entry.touched.push(knob);
             }
             // On disk before the first write.
-            self.journal.write(entry).map_err(text)?;
+            self.journal.write(entry)?;
             match leased.device.apply(&settings.only(knob)) {
                 Ok(one) => {
                     applied.power_cap = one.power_cap.or(applied.power_cap);
@@ -205,10 +205,11 @@ impl Server<'_, '_> {
                 }
                 Err(error) => {
                     // What was refused was not touched.
-                    if is_new && is_refusal(&error) {
+                    if is_new && error.left_unchanged() {
                         entry.touched.pop();
                     }
-                    return Err(format!("{}: {error}", entry.name));
+                    let name = entry.name.clone();
+                    return Err(Refusal::Write { name, error });
                 }
             }
         }
@@ -216,28 +217,28 @@ impl Server<'_, '_> {
     }
 
     /// Puts back what was touched on one device, which stays leased.
-    fn put_one_back(&mut self, id: &DeviceId) -> Result<(), String> {
+    fn put_one_back(&mut self, id: &DeviceId) -> Result<(), Refusal> {
         let leased = self
             .leased
             .iter_mut()
             .find(|leased| leased.entry.device == *id);
-        let leased = leased.ok_or_else(|| format!("{id} is not leased"))?;
+        let leased = leased.ok_or_else(|| Refusal::NotLeased(id.clone()))?;
         let was_touched = !leased.entry.touched.is_empty();
         restore(leased.device.as_mut(), &leased.entry)?;
         if was_touched {
-            self.journal.forget(id).map_err(text)?;
+            self.journal.forget(id)?;
             leased.entry.touched.clear();
         }
         Ok(())
     }
 
     /// Puts back whatever was touched; what could not be put back stays in the journal and is told.
-    fn put_back(&mut self) -> Vec<String> {
+    fn put_back(&mut self) -> Vec<RestoreError> {
         let mut problems = Vec::new();
         for mut leased in self.leased.drain(..) {
             let restored = restore(leased.device.as_mut(), &leased.entry);
             let forgotten =
-                restored.and_then(|()| self.journal.forget(&leased.entry.device).map_err(text));
+                restored.and_then(|()| Ok(self.journal.forget(&leased.entry.device)?));
             problems.extend(forgotten.err());
         }
         problems
@@ -264,83 +265,6 @@ impl Server<'_, '_> {
             let _ = send(&mut *out, &Reply::Ended(End { ended, at, left }));
         });
     }
-}
-
-fn text(error: JournalError) -> String {
-    error.to_string()
-}
-
-fn is_refusal(error: &WriteError) -> bool {
-    matches!(
-        error,
-        WriteError::Denied(_) | WriteError::Unsupported(_) | WriteError::OutOfRange { .. }
-    )
-}
-
-/// In the opposite order of the touching, each knob whatever became of the others. What was set is written
-/// and read back; where nothing is known of it (a lock has no getter), the knob is freed.
-fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), String> {
-    let mut problems = Vec::new();
-    // What somebody else changed under the lease is put back as well, where it can be told.
-    let is_ours = entry.touched.contains(&Knob::PowerCap);
-    let cap = entry.saved.only(Knob::PowerCap);
-    let is_there = |device: &mut dyn Controlled| {
-        let now = device.settings().map(|now| now.only(Knob::PowerCap));
-        now.is_ok_and(|now| now == cap)
-    };
-    if !is_ours && cap != Settings::default() && !is_there(device) {
-        problems.extend(device.apply(&cap).err().map(|error| error.to_string()));
-    }
-    for knob in entry.touched.iter().rev() {
-        let before = entry.saved.only(*knob);
-        let is_there = device.settings().is_ok_and(|now| now.only(*knob) == before);
-        let restored = if before == Settings::default() {
-            device.reset(*knob)
-        } else if is_there {
-            Ok(())
-        } else {
-            device.apply(&before).map(drop)
-        };
-        problems.extend(restored.err().map(|error| error.to_string()));
-    }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "{} ({}): {}; its settings could not be put back: try `sweetspot restore`",
-        entry.name,
-        entry.device,
-        problems.join(", ")
-    ))
-}
-
-/// Undoes what an earlier guard left; what an earlier boot left is gone already.
-fn settle(journal: &Journal, device: &mut dyn Controlled, left: &Entry) -> Result<String, String> {
-    let note = if left.owner.boot_id == boot_id() {
-        restore(device, left)?;
-        format!(
-            "{} was left changed by {}: it is as before now",
-            left.name, left.owner
-        )
-    } else {
-        format!(
-            "{} was left changed in an earlier boot of this machine, which undid it",
-            left.name
-        )
-    };
-    journal.forget(&left.device).map_err(text)?;
-    Ok(note)
-}
-
-/// Puts back what guards that are gone left changed; a line about each.
-pub fn restore_left(journal: &Journal, left: &Left, open: &mut Open<'_>) -> Result<String, String> {
-    let _claim = journal.claim(&left.device, &Owner::me()).map_err(text)?;
-    let entry = journal.read(&left.device).map_err(text)?;
-    let Some(entry) = entry else {
-        return Ok(format!("{} is as before already", left.name));
-    };
-    let mut device = open(&left.device)?;
-    settle(journal, device.as_mut(), &entry)
 }
 
 fn run(start: &Start) -> io::Result<Child> {

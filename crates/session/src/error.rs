@@ -152,6 +152,9 @@ pub enum SessionError {
     /// The host's GPUs cannot be reached.
     #[error(transparent)]
     Gpus(#[from] sweetspot_device::HostError),
+    /// A GPU that was found cannot be opened again.
+    #[error(transparent)]
+    Open(#[from] sweetspot_device::OpenError),
     /// No GPU at all.
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,

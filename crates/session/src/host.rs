@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{
-    Controlled, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, Selector, select_devices,
+    Controlled, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError, Selector,
+    select_devices,
 };
 use sweetspot_guard::{Journal, JournalError, Left, restore_left, serve};
 use sweetspot_sim_host::ENVIRONMENT;
@@ -144,15 +145,9 @@ fn left_in(folder: &Path) -> Vec<Result<Left, JournalError>> {
 }
 
 /// Opens a device for writing.
-fn opener(host: Box<dyn Host>) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, String> {
+fn opener(host: Box<dyn Host>) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
     move |id| {
-        let gpu = host.open(id).map_err(|error| error.to_string())?;
-        if gpu.is_lost() {
-            return Err(format!(
-                "{}: the device is lost: it no longer answers",
-                gpu.descriptor().name
-            ));
-        }
+        let gpu: Box<dyn Controlled> = host.open(id)?;
         Ok(gpu)
     }
 }
@@ -183,7 +178,9 @@ pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let mut lines = Vec::new();
     for left in left {
         lines.push(match left {
-            Ok(left) => restore_left(&journal, &left, &mut open),
+            Ok(left) => restore_left(&journal, &left, &mut open)
+                .map(|restored| restored.to_string())
+                .map_err(|error| error.to_string()),
             Err(problem) => Err(problem.to_string()),
         });
     }

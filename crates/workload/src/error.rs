@@ -39,6 +39,15 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
+    /// Whether the caller lacks a right that root would have.
+    pub fn is_permission_denied(&self) -> bool {
+        match self {
+            Self::Guard(error) => error.is_permission_denied(),
+            Self::Journal(error) => error.is_permission_denied(),
+            _ => false,
+        }
+    }
+
     /// The operating system refused `what`.
     pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self {
         move |problem| Self::System { what, problem }

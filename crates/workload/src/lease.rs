@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sweetspot_device::{AppliedKnob, Descriptor, Device, DeviceId, Knob, Settings, Shortfall};
-use sweetspot_guard::{Guard, GuardError, Journal, adopt_orphans};
+use sweetspot_guard::{Guard, GuardError, Journal, RestoreError, adopt_orphans};
 use sweetspot_quantity::Watts;
 
 use crate::WorkloadError;
@@ -70,7 +70,7 @@ impl<'a> Lease<'a> {
             signals: signals.clone(),
         };
         match lease.guard.lease(lease.devices.keys().cloned().collect()) {
-            Ok(notes) => notes.iter().for_each(|text| note(text)),
+            Ok(notes) => notes.iter().for_each(|found| note(&found.to_string())),
             Err(error) => {
                 let signal = signals.received();
                 lease.release(note)?;
@@ -173,8 +173,8 @@ impl<'a> Lease<'a> {
             released => released,
         };
         self.signals.report_no_more();
-        let problems = match (signal, released) {
-            (_, Ok(problems)) => problems,
+        let problems: Vec<String> = match (signal, released) {
+            (_, Ok(problems)) => problems.iter().map(RestoreError::to_string).collect(),
             (Some(_), Err(error)) => vec![error.to_string()],
             (None, Err(error)) => return Err(error.into()),
         };
@@ -191,10 +191,12 @@ fn replace_guard(
     folder: &Path,
     devices: Vec<DeviceId>,
     note: &mut dyn FnMut(&str),
-) -> Result<Vec<String>, GuardError> {
-    let mut guard = Guard::start(program(), folder)?;
-    for text in guard.lease(devices)? {
-        note(&text);
+) -> Result<Vec<RestoreError>, GuardError> {
+    // Without another guard the devices stay as the first one left them.
+    let guard = Guard::start(program(), folder);
+    let mut guard = guard.map_err(|error| GuardError::Gone(error.to_string()))?;
+    for found in guard.lease(devices)? {
+        note(&found.to_string());
     }
     guard.release(false)
 }

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
 use sweetspot_device::{Clock, MonotonicClock};
 use sweetspot_guard::{
-    End, Ended, Guard, GuardError, Message, Start, Streams, await_end_of, end_all, has_descendants,
-    reap,
+    End, Ended, Guard, GuardError, Message, Refusal, Start, Streams, await_end_of, end_all,
+    has_descendants, reap,
 };
 
 use crate::command::{CommandSpec, OutputTarget};
@@ -176,9 +176,7 @@ pub(crate) fn wait_guarded(
 pub(crate) fn end_guarded(guard: &mut Guard) -> Result<(), WorkloadError> {
     match guard.end_workload()? {
         true => Ok(()),
-        false => Err(WorkloadError::Guard(GuardError::Refused(
-            "a process of the command cannot be ended: it waits for a device".to_owned(),
-        ))),
+        false => Err(GuardError::from(Refusal::WorkloadRemains).into()),
     }
 }
 

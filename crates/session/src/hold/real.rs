@@ -143,19 +143,22 @@ fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
 
 /// Whoever may not set a device may still hold it by the batch size.
 fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
+    if !matches!(&problem, SessionError::Workload(error) if error.is_permission_denied()) {
+        return problem;
+    }
     let text = match &problem {
-        // A guard that could not even make its socket has changed nothing.
-        SessionError::Workload(WorkloadError::Guard(GuardError::Gone(why))) => {
-            format!("{}: {why}", guard_folder().display())
+        SessionError::Workload(WorkloadError::Guard(GuardError::CannotStart {
+            folder,
+            reason,
+            ..
+        })) => {
+            format!("{}: {reason}", folder.display())
         }
         other => other.to_string(),
     };
-    match text.contains("Permission denied") || text.contains("no permission") {
-        true => SessionError::Definition(format!(
-            "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
-        )),
-        false => problem,
-    }
+    SessionError::Definition(format!(
+        "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
+    ))
 }
 
 /// A hold without it goes on: only `hold set` does not reach it.

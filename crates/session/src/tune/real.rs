@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_control::tune::{Action, Event, JobLength, Tuner, Tuning};
 use sweetspot_device::{Clock, MigSlices, Moment, MonotonicClock};
-use sweetspot_guard::GuardError;
+use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_link::Tuning as Word;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -320,7 +320,10 @@ impl TuneLoop<'_> {
             Ok(()) => Some(Event::Applied(place)),
             // Between the look above and the answer a signal may have come.
             Err(GuardError::Refused(_)) if run.interrupted().is_some() => None,
-            Err(GuardError::Refused(why)) => Some(Event::Refused { place, why }),
+            Err(GuardError::Refused(why)) => Some(Event::Refused {
+                place,
+                why: why.to_string(),
+            }),
             Err(error) => {
                 self.failure = Some(error);
                 None
@@ -376,7 +379,7 @@ impl PlaceSetter<'_> {
 
     fn set_one(&self, lease: &mut Lease<'_>, index: usize, place: usize) -> Result<(), GuardError> {
         let gpu = self.gpus[index].reopen();
-        let mut gpu = gpu.map_err(|problem| GuardError::Refused(problem.to_string()))?;
+        let mut gpu = gpu.map_err(Refusal::from)?;
         lease
             .set(gpu.as_mut(), &self.places.settings[place])
             .map(drop)

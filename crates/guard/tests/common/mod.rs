@@ -1,0 +1,211 @@
+//! A guard over devices that are files, so that the test sees and sets what the guard's process does.
+#![allow(dead_code)]
+
+mod device;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub use device::{FakeDevice, State};
+use sweetspot_device::{Controlled, DeviceId, OpenError, Settings};
+use sweetspot_guard::{Guard, Journal, serve};
+use sweetspot_quantity::{Megahertz, Watts};
+
+const FOLDER: &str = "SWEETSPOT_TEST_GUARD";
+
+/// What the test `guard_process` of every file does when the file is run again as a guard.
+pub fn serve_where_asked() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let bench = Path::new(&folder);
+    std::fs::write(bench.join("guard.pid"), std::process::id().to_string()).unwrap();
+    let socket = std::env::args_os().next_back().unwrap();
+    let stream = UnixStream::connect(socket).unwrap();
+    let journal = Journal::open(&bench.join("journal")).unwrap();
+    serve(stream, journal, &mut |id| open(bench, id)).unwrap();
+}
+
+/// Opens a device as the guard does.
+pub fn open(folder: &Path, id: &DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
+    Ok(Box::new(FakeDevice::open(folder, id)?))
+}
+
+/// A folder with devices and a journal.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+pub fn id(name: &str) -> DeviceId {
+    DeviceId::new(name)
+}
+
+pub fn cap(watts: f64) -> Settings {
+    Settings {
+        power_cap: Some(Watts::new(watts)),
+        ..Settings::default()
+    }
+}
+
+pub fn core(megahertz: f64) -> Settings {
+    Settings {
+        core_clock: Some(Megahertz::new(megahertz)),
+        ..Settings::default()
+    }
+}
+
+impl Bench {
+    /// With these devices, each at 250 W and free clocks.
+    pub fn new(devices: &[&str]) -> Self {
+        let bench = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        Journal::open(&bench.journal_folder()).unwrap();
+        for device in devices {
+            State::default().write(bench.folder(), &id(device));
+        }
+        bench
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn journal_folder(&self) -> PathBuf {
+        self.folder().join("journal")
+    }
+
+    pub fn journal(&self) -> Journal {
+        Journal::open(&self.journal_folder()).unwrap()
+    }
+
+    pub fn state(&self, device: &str) -> State {
+        State::read(self.folder(), &id(device))
+    }
+
+    /// Changes a device behind the guard's back, faults included.
+    pub fn change(&self, device: &str, change: impl FnOnce(&mut State)) {
+        let mut state = self.state(device);
+        change(&mut state);
+        state.write(self.folder(), &id(device));
+    }
+
+    /// Every write to any device, in order.
+    pub fn writes(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.folder().join("writes")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    /// The journals that are there.
+    pub fn journals(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.journal_folder()).unwrap().flatten();
+        files
+            .map(|file| file.path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "journal"))
+            .collect()
+    }
+
+    pub fn program(&self) -> Command {
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program
+            .args(["guard_process", "--exact", "--test-threads=1"])
+            .env(FOLDER, self.folder())
+            .stdout(Stdio::null());
+        program
+    }
+
+    pub fn guard(&self) -> Guard {
+        Guard::start(self.program(), self.folder()).unwrap()
+    }
+
+    /// The process of the guard that was started last.
+    pub fn guard_pid(&self) -> u32 {
+        let text = std::fs::read_to_string(self.folder().join("guard.pid")).unwrap();
+        text.parse().unwrap()
+    }
+
+    /// A guard to talk to in bytes.
+    pub fn raw_guard(&self) -> RawGuard {
+        let socket = self.folder().join("raw.socket");
+        let _ = std::fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).unwrap();
+        let child = self.program().arg(&socket).spawn().unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        RawGuard {
+            replies: BufReader::new(stream.try_clone().unwrap()),
+            stream,
+            child,
+        }
+    }
+}
+
+/// A guard without the client that usually speaks for one.
+pub struct RawGuard {
+    pub stream: UnixStream,
+    replies: BufReader<UnixStream>,
+    child: Child,
+}
+
+impl RawGuard {
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// The next line that the guard says.
+    pub fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.replies.read_line(&mut line).unwrap();
+        line
+    }
+
+    pub fn ask(&mut self, line: &str) -> String {
+        self.say(format!("{line}\n").as_bytes());
+        self.hear()
+    }
+
+    /// The client is gone from one moment to the next; says whether the guard ended well.
+    pub fn vanish(mut self) -> bool {
+        drop((self.stream, self.replies));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(20) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = self.child.kill();
+        false
+    }
+}
+
+/// Whether a process whose command line contains this text is there.
+pub fn is_running(marker: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.into_iter().any(|entry| {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(marker)
+    })
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal to a process.
+pub fn kill(signal: &str, pid: u32) {
+    let status = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
