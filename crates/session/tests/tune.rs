@@ -7,7 +7,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::{
-    ChoiceStore, FollowTuning, SessionError, Setup, SimulatedJob, TuneKnob, TuneRequest, TunedJob,
+    ChoiceStore, Observer, SessionError, Setup, SimulatedJob, TuneKnob, TuneRequest, TunedJob,
     tune_simulated,
 };
 use sweetspot_sim::{Fault, Knob, Variant, Workload, find_gpu, find_workload};
@@ -228,8 +228,8 @@ fn a_short_job_and_gpus_of_two_kinds_are_told() {
 #[derive(Default)]
 struct Told(Vec<String>);
 
-impl FollowTuning for Told {
-    fn tell(&mut self, note: &str) {
+impl Observer for Told {
+    fn note(&mut self, note: &str) {
         self.0.push(note.to_owned());
     }
 }

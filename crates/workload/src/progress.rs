@@ -8,6 +8,7 @@
 //! - A matching line without a number is one item.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use sweetspot_device::Moment;
 use sweetspot_link::{Control, Event as LinkEvent, Mark, Reader, Record, Ring};
@@ -201,6 +202,11 @@ impl ProgressReader {
         self.link.as_ref().map(Reader::control)
     }
 
+    /// The folder of the link, where there is one.
+    pub fn link_folder(&self) -> Option<&Path> {
+        self.link.as_ref().map(Reader::folder)
+    }
+
     /// What was counted so far.
     pub fn counter(&self) -> &ProgressCounter {
         &self.counter
@@ -208,7 +214,7 @@ impl ProgressReader {
 
     /// The variable that tells the command where its link is.
     pub(crate) fn environment(&self) -> Option<(String, OsString)> {
-        let folder = self.link.as_ref()?.folder().as_os_str().to_owned();
+        let folder = self.link_folder()?.as_os_str().to_owned();
         Some((sweetspot_link::ENV.to_owned(), folder))
     }
 
