@@ -1,31 +1,26 @@
 //! A command of the user's: signals passed to it, its exit code passed on.
 
-use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 
 use anyhow::Result;
 use rustix::process::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sweetspot_guard::not_ignored;
-use sweetspot_session::pass_signal;
+use sweetspot_guard::{Ended, not_ignored};
+use sweetspot_session::{SessionError, pass_signal};
 
-/// As shells say of a command that is not there, and of one that cannot be run.
-pub fn not_run(missing: bool) -> ExitCode {
-    ExitCode::from(if missing { 127 } else { 126 })
-}
+use crate::exit::Outcome;
 
-pub fn run(mut command: Command) -> Result<ExitCode> {
+/// Runs it to its end.
+pub fn run(mut command: Command) -> Result<Outcome> {
     // A terminal sends its signals to the command as well; the others are passed on.
     let mut signals = Signals::new(not_ignored(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP]))?;
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => {
-            let program = command.get_program().to_string_lossy();
-            eprintln!("sweetspot: cannot run {program}: {error}");
-            let missing = error.kind() == io::ErrorKind::NotFound;
-            return Ok(not_run(missing));
+        Err(problem) => {
+            let program = command.get_program().to_string_lossy().into_owned();
+            return Err(SessionError::NotStarted { program, problem }.into());
         }
     };
     let pid = Pid::from_child(&child);
@@ -38,21 +33,15 @@ pub fn run(mut command: Command) -> Result<ExitCode> {
     let status = child.wait();
     handle.close();
     let _ = passer.join();
-    Ok(code(status?))
+    Ok(Outcome {
+        command: Some(how_it_ended(status?)),
+        ..Outcome::DONE
+    })
 }
 
-/// The command's own code, or 128 and the signal that ended it.
-fn code(status: ExitStatus) -> ExitCode {
+fn how_it_ended(status: ExitStatus) -> Ended {
     match status.code() {
-        Some(code) => passed_on(code),
-        None => by_signal(status.signal().unwrap_or(0)),
+        Some(code) => Ended::Code(code),
+        None => Ended::Signal(status.signal().unwrap_or(0)),
     }
-}
-
-pub fn passed_on(code: i32) -> ExitCode {
-    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
-}
-
-pub fn by_signal(signal: i32) -> ExitCode {
-    passed_on(128 + signal)
 }

@@ -4,7 +4,8 @@ mod args;
 mod ask;
 mod child;
 mod compare;
-mod export;
+mod documents;
+mod exit;
 mod fit;
 mod hold;
 mod live_line;
@@ -30,24 +31,11 @@ use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Cli, Command};
 
-/// Done, and something asked for was not met.
-pub const NOT_MET: u8 = 1;
-/// Bad input, or nothing could be done.
-const REFUSED: u8 = 2;
-/// The same where a command of the user's was given, as `timeout` and `env` do.
-const REFUSED_BESIDE_COMMAND: u8 = 125;
-
 fn main() -> ExitCode {
-    let refused = if names_a_command() {
-        REFUSED_BESIDE_COMMAND
-    } else {
-        REFUSED
-    };
+    let has_command = names_a_command();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            return answer(&error, refused);
-        }
+        Err(error) => return answer(&error, exit::refused(has_command)),
     };
     if !matches!(
         cli.command,
@@ -76,14 +64,12 @@ fn main() -> ExitCode {
         Command::Doctor(args) => see::doctor(&args),
         Command::Guard(args) => run::guard(&args.socket),
     };
-    match done {
-        Ok(code) => code,
-        Err(error) if export::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("sweetspot: {error:#}"));
-            ExitCode::from(refused)
-        }
+    if let Err(error) = &done
+        && !documents::is_closed_pipe(error)
+    {
+        say(&format!("sweetspot: {error:#}"));
     }
+    exit::code(&done, has_command)
 }
 
 /// Help and version are answers; everything else that the flags may lead to is one line.
@@ -105,8 +91,8 @@ fn answer(error: &clap::Error, refused: u8) -> ExitCode {
     ExitCode::from(refused)
 }
 
-/// To standard error, which may be closed: the exit code tells it all the same.
-fn say(line: &str) {
+/// Writes a line to standard error, which may be closed or full: the exit code tells it all the same.
+pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -1,27 +1,26 @@
 //! `sweetspot run`, `restore`, and the guard behind them.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use sweetspot_device::Settings;
-use sweetspot_guard::{Ended, GuardError};
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    Ran, RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
+    RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
     serve_as_guard,
 };
 use sweetspot_study::{Configuration, Store};
 
-use crate::NOT_MET;
 use crate::args::RunArgs;
-use crate::child::{by_signal, not_run, passed_on};
-use crate::export::print;
-use crate::measure::{Documents, Line, not_measured};
+use crate::documents::{Documents, print};
+use crate::exit::Outcome;
+use crate::measure::{Line, content, outcome};
+use crate::say;
 
-pub fn run(args: RunArgs) -> Result<ExitCode> {
-    let documents = Documents::open(&args.export, &None)?;
+pub fn run(args: RunArgs) -> Result<Outcome> {
+    let documents = Documents::open(args.export.asked())?;
     let configuration = match &args.from {
         Some(study) => chosen(study, &args)?,
         None => Configuration::default().with_settings(Settings {
@@ -74,52 +73,35 @@ fn measured(
     request: &RunRequest,
     progress: Option<ProgressPattern>,
     documents: &Documents,
-) -> Result<ExitCode> {
+) -> Result<Outcome> {
     let measure = MeasureRequest {
         progress,
         keep_stdout: documents.on_stdout(),
         ..MeasureRequest::of(request.command.clone())
     };
-    let ran = match run_measured(request, &measure, &guard_program()?, &mut Line::new()) {
-        Err(error) => return not_started(error),
-        Ok(ran) => ran,
-    };
-    let told = ran
-        .measured
-        .map(|(measurement, recording)| documents.tell(&measurement, &recording));
-    match (ended(&ran.ran), told) {
-        (Some(code), _) => Ok(code),
-        (None, Some(told)) => Ok(told),
-        (None, None) => Ok(ExitCode::from(NOT_MET)),
-    }
-}
-
-fn plain(request: &RunRequest) -> Result<ExitCode> {
-    let mut tell = |note: &str| eprintln!("sweetspot: {note}");
-    match run_session(request, &guard_program()?, &mut tell) {
-        Ok(ran) => Ok(ended(&ran).unwrap_or(ExitCode::SUCCESS)),
-        Err(error) => not_started(error),
-    }
-}
-
-/// The code to end with, where not all went well.
-fn ended(ran: &Ran) -> Option<ExitCode> {
-    match (ran.ended, ran.restored) {
-        (Ended::Code(0), true) => None,
-        (Ended::Code(0), false) => Some(ExitCode::from(NOT_MET)),
-        (Ended::Code(code), _) => Some(passed_on(code)),
-        (Ended::Signal(signal), _) => Some(by_signal(signal)),
-    }
-}
-
-fn not_started(error: SessionError) -> Result<ExitCode> {
-    match error {
-        SessionError::Guard(error @ GuardError::NotStarted { missing, .. }) => {
-            eprintln!("sweetspot: {error}");
-            Ok(not_run(missing))
+    let done = run_measured(request, &measure, &guard_program()?, &mut Line::new())?;
+    let measured = match &done.measured {
+        Some((measurement, recording)) => {
+            let written = documents.write(content(measurement, recording));
+            outcome(measurement, written)
         }
-        error => not_measured(error),
-    }
+        None => Outcome::met(false),
+    };
+    Ok(Outcome {
+        command: Some(done.ran.ended),
+        is_restored: done.ran.restored,
+        ..measured
+    })
+}
+
+fn plain(request: &RunRequest) -> Result<Outcome> {
+    let mut tell = |note: &str| say(&format!("sweetspot: {note}"));
+    let ran = run_session(request, &guard_program()?, &mut tell)?;
+    Ok(Outcome {
+        command: Some(ran.ended),
+        is_restored: ran.restored,
+        ..Outcome::DONE
+    })
 }
 
 /// Makes this program serve as guard.
@@ -137,12 +119,12 @@ pub fn read_only() -> bool {
     std::env::var_os("SWEETSPOT_READ_ONLY").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-pub fn guard(socket: &Path) -> Result<ExitCode> {
+pub fn guard(socket: &Path) -> Result<Outcome> {
     serve_as_guard(socket)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Outcome::DONE)
 }
 
-pub fn restore() -> Result<ExitCode> {
+pub fn restore() -> Result<Outcome> {
     if read_only() && !left_changed().is_empty() {
         return Err(SessionError::ReadOnly.into());
     }
@@ -160,7 +142,7 @@ pub fn restore() -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    Ok(Outcome::met(met))
 }
 
 /// Every command says so if something was left changed.

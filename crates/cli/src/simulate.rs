@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
@@ -12,18 +12,18 @@ use sweetspot_session::{
 };
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
 
-use crate::NOT_MET;
 use crate::args::SimulateArgs;
 use crate::child;
-use crate::export::{Document, print};
+use crate::documents::{Content, Documents, Format, print};
+use crate::exit::Outcome;
+use crate::say;
 
 /// The simulated NVML travels inside the program.
 static LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 
-pub fn run(args: SimulateArgs) -> Result<ExitCode> {
+pub fn run(args: SimulateArgs) -> Result<Outcome> {
     if let Some(rows) = &args.fit {
-        fit(&args, rows)?;
-        return Ok(ExitCode::SUCCESS);
+        return fit(&args, rows);
     }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
@@ -39,7 +39,7 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
             &workloads()?,
             args.markdown,
         ))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Outcome::DONE);
     }
     let studies = compared(args.errors.flatten().as_deref())?;
     print(&match args.summary {
@@ -50,7 +50,7 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
         let (met, judged) = study.met();
         met == judged
     });
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    Ok(Outcome::met(met))
 }
 
 /// Every study, or the one that is named, as files and flags spell it.
@@ -71,9 +71,9 @@ fn compared(name: Option<&str>) -> Result<Vec<StudyDeviations>> {
 /// More than any study has rows.
 const MOST_BYTES: u64 = 16 << 20;
 
-fn fit(args: &SimulateArgs, path: &Path) -> Result<()> {
+fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let (gpu_name, gpu) = find_gpu(args.gpu.as_deref().unwrap_or_default())?;
-    let output = Document::open(&args.output)?;
+    let documents = Documents::open([(Format::Toml, Some(args.output.as_path()))])?;
     let file = path.display().to_string();
     let text = read(path).with_context(|| format!("cannot read {file}"))?;
     let choice = RowChoice {
@@ -94,9 +94,12 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<()> {
     let text = workload_text(&fitted);
     // A name that no profile may have is told now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
-    output.write(&text)?;
-    eprint!("{}", fit_text(&fitted));
-    Ok(())
+    say(fit_text(&fitted).trim_end());
+    let written = documents.write(Content::default().toml(|| Ok(text)));
+    Ok(Outcome {
+        written,
+        ..Outcome::DONE
+    })
 }
 
 fn read(path: &Path) -> Result<String> {
