@@ -38,6 +38,7 @@ pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> OpenError {
 }
 
 pub fn of_read(sensor: SensorKind, error: NvmlError) -> ReadError {
+    tracing::debug!(%sensor, %error, "read failed");
     match error {
         NvmlError::NotSupported
         | NvmlError::FailedToLoadSymbol(_)
@@ -52,6 +53,7 @@ pub fn of_read(sensor: SensorKind, error: NvmlError) -> ReadError {
 }
 
 pub fn of_write(knob: Knob, error: NvmlError) -> WriteError {
+    tracing::warn!(%knob, %error, "write failed");
     match error {
         NvmlError::NotSupported
         | NvmlError::FailedToLoadSymbol(_)

@@ -5,7 +5,6 @@
 //! it failed, 128 and the signal that ended it or this program, and 126 or 127 where it could not be started.
 
 use std::io;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use sweetspot_guard::{Ended, GuardError};
@@ -80,11 +79,11 @@ impl Outcome {
 }
 
 /// The exit code of a command that came to an outcome, or to an error.
-pub fn code(done: &Result<Outcome>, has_command: bool) -> ExitCode {
-    ExitCode::from(match done {
+pub fn code(done: &Result<Outcome>, has_command: bool) -> u8 {
+    match done {
         Ok(outcome) => outcome.number(),
         Err(error) => of_error(error).unwrap_or(refused(has_command)),
-    })
+    }
 }
 
 /// The exit code of bad input.

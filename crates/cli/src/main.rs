@@ -9,6 +9,7 @@ mod exit;
 mod fit;
 mod hold;
 mod live_line;
+mod log;
 mod measure;
 mod network;
 mod progress;
@@ -26,10 +27,12 @@ mod tune;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Cli, Command};
+use exit::Outcome;
 
 fn main() -> ExitCode {
     let has_command = names_a_command();
@@ -37,13 +40,28 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return answer(&error, exit::refused(has_command)),
     };
+    let done = match log::start(cli.log) {
+        Ok(()) => run_command(cli),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &done
+        && !documents::is_closed_pipe(error)
+    {
+        say(&format!("sweetspot: {error:#}"));
+    }
+    let code = exit::code(&done, has_command);
+    tracing::info!(code, "finished");
+    ExitCode::from(code)
+}
+
+fn run_command(cli: Cli) -> Result<Outcome> {
     if !matches!(
         cli.command,
         Command::Guard(_) | Command::Restore | Command::SimWorkload(_)
     ) {
         run::warn_of_settings_left();
     }
-    let done = match cli.command {
+    match cli.command {
         Command::Sweep(args) => sweep::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Fit(args) => fit::run(&args),
@@ -63,13 +81,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => see::devices(&args),
         Command::Doctor(args) => see::doctor(&args),
         Command::Guard(args) => run::guard(&args.socket),
-    };
-    if let Err(error) = &done
-        && !documents::is_closed_pipe(error)
-    {
-        say(&format!("sweetspot: {error:#}"));
     }
-    exit::code(&done, has_command)
 }
 
 /// Help and version are answers; everything else that the flags may lead to is one line.

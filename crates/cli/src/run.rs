@@ -12,6 +12,7 @@ use sweetspot_session::{
     serve_as_guard,
 };
 use sweetspot_study::{Configuration, Store};
+use tracing::level_filters::LevelFilter;
 
 use crate::args::RunArgs;
 use crate::documents::{Documents, print};
@@ -104,12 +105,14 @@ fn plain(request: &RunRequest) -> Result<Outcome> {
     })
 }
 
-/// Makes this program serve as guard.
+/// Makes this program serve as guard. It logs as this process does; it is told by a flag, not by its environment,
+/// because the user's command inherits that from it.
 pub fn guard_program() -> Result<impl Fn() -> Command> {
     let program = std::env::current_exe().context("this program cannot find itself")?;
     Ok(move || {
         let mut guard = Command::new(&program);
         guard.arg("guard");
+        guard.args(["--log", &LevelFilter::current().to_string()]);
         guard
     })
 }

@@ -103,7 +103,12 @@ fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> 
     let render = content.renderer(format);
     let render = render.with_context(|| format!("this command makes no {format}"))?;
     match render().with_context(|| format!("cannot make the {format} for {document}"))? {
-        Rendered::Bytes(bytes) => Ok(document.write(&bytes)?),
+        Rendered::Bytes(bytes) => {
+            let written = document.write(&bytes);
+            let (bytes, ok) = (bytes.len(), written.is_ok());
+            tracing::debug!(%format, to = %document, bytes, ok, "document written");
+            Ok(written?)
+        }
         Rendered::Nothing(reason) => {
             say(&format!("sweetspot: {reason}"));
             Ok(())
