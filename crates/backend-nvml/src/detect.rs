@@ -15,6 +15,23 @@ use sweetspot_quantity::{Bytes, Megahertz, Seconds, Watts};
 use crate::error::{failed, no_driver, no_library, of_open};
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
+/// Logs which library the system's loader found, for a name may mean many files.
+fn log_opened(library: &OsStr, nvml: &nvml_wrapper::Nvml) {
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let name = std::path::Path::new(library).file_name().unwrap_or(library);
+    let name = name.to_string_lossy();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut paths = maps
+        .lines()
+        .filter_map(|line| Some(&line[line.find('/')?..]));
+    let path = paths.find(|path| path.contains(name.trim_end_matches(".1")));
+    let driver = nvml.sys_driver_version();
+    let driver = driver.unwrap_or_else(|error| error.to_string());
+    tracing::info!(?library, path, driver, "NVML library opened");
+}
+
 /// The name by which every client loads it.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
@@ -47,6 +64,10 @@ impl Nvml {
     pub fn open(library: Option<&OsStr>) -> Result<Self, HostError> {
         let library = library.unwrap_or(OsStr::new(LIBRARY));
         let nvml = nvml_wrapper::Nvml::builder().lib_path(library).init();
+        match &nvml {
+            Ok(nvml) => log_opened(library, nvml),
+            Err(error) => tracing::warn!(?library, %error, "NVML library not opened"),
+        }
         match nvml {
             Ok(nvml) => Ok(Self {
                 nvml: Box::leak(Box::new(nvml)),

@@ -42,6 +42,7 @@ pub fn of_open(id: &DeviceId, error: NvmlError) -> OpenError {
 }
 
 pub fn of_read(sensor: SensorKind, error: NvmlError) -> ReadError {
+    tracing::debug!(%sensor, %error, "read failed");
     match error {
         NvmlError::NotSupported
         | NvmlError::FailedToLoadSymbol(_)
@@ -56,6 +57,7 @@ pub fn of_read(sensor: SensorKind, error: NvmlError) -> ReadError {
 }
 
 pub fn of_write(knob: Knob, error: NvmlError) -> WriteError {
+    tracing::warn!(%knob, %error, "write failed");
     match error {
         NvmlError::NotSupported
         | NvmlError::FailedToLoadSymbol(_)

@@ -49,6 +49,9 @@ impl NvmlGpu {
             knob: KNOB,
             reason: error.to_string(),
         })?;
+        let (device, read_back, enforced) =
+            (&self.descriptor.id, limits.requested, limits.enforced);
+        tracing::info!(%device, written = %cap, %read_back, %enforced, "power cap written");
         if (limits.requested - cap).abs() > Watts::new(0.5) {
             return Err(WriteError::NotTaken {
                 knob: KNOB,
@@ -76,6 +79,8 @@ impl NvmlGpu {
                 }),
         };
         locked.map_err(|error| of_write(knob, error))?;
+        let device = &self.descriptor.id;
+        tracing::info!(%device, %knob, written = %clock, "clock locked; a lock cannot be read back");
         Ok(AppliedKnob {
             requested: clock,
             enforced: clock,
@@ -102,6 +107,8 @@ impl NvmlGpu {
             (Clock::Memory, Knob::MemoryClock, memory),
         ] {
             let read = self.device.applications_clock(kind).map_err(fail)?;
+            let device = &self.descriptor.id;
+            tracing::info!(%device, %knob, written, read_back = read, "application clock written");
             if read != written {
                 return Err(WriteError::NotTaken {
                     knob,
@@ -171,6 +178,8 @@ impl Actuator for NvmlGpu {
             Knob::CoreClock => self.device.reset_gpu_locked_clocks(),
             Knob::MemoryClock => self.device.reset_mem_locked_clocks(),
         };
-        reset.map_err(|error| of_write(knob, error))
+        reset.map_err(|error| of_write(knob, error))?;
+        tracing::info!(device = %self.descriptor.id, %knob, "reset to the default");
+        Ok(())
     }
 }

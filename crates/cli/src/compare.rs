@@ -1,7 +1,6 @@
 //! `sweetspot compare`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Result;
 use sweetspot_report::{
@@ -9,52 +8,35 @@ use sweetspot_report::{
 };
 use sweetspot_study::{Store, Study};
 
-use crate::NOT_MET;
 use crate::args::CompareArgs;
-use crate::export::{Document, print, refuse_twins};
-use crate::report::{unmet, write_figures};
+use crate::documents::{Content, Documents, FigureFolder};
+use crate::exit::Outcome;
+use crate::report::unmet;
 
-pub fn run(args: &CompareArgs) -> Result<ExitCode> {
+pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let question = args.question.question()?;
-    let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
-    let (json, csv) = (
-        open(&args.export.text.export_json)?,
-        open(&args.export.text.export_csv)?,
-    );
-    let (markdown, html) = (
-        open(&args.export.text.export_md)?,
-        open(&args.export.export_html)?,
-    );
-    let all: Vec<&Document> = [&json, &csv, &markdown, &html]
-        .into_iter()
-        .flatten()
-        .collect();
-    refuse_twins(&all)?;
+    let documents =
+        Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
     let studies = read(args)?;
     let compared = Compared::new(&studies, &question);
-    if !all.iter().any(|document| document.is_stdout()) {
-        print(&compare_text(&compared))?;
-    }
-    if let Some(json) = &json {
-        json.write(&(serde_json::to_string_pretty(&compare_json(&compared))? + "\n"))?;
-    }
-    if let Some(csv) = &csv {
-        csv.write(&compare_csv(&compared)?)?;
-    }
-    if let Some(markdown) = &markdown {
-        markdown.write(&compare_markdown(&compared))?;
-    }
-    if let Some(html) = &html {
-        html.write(&compare_html(&compared))?;
-    }
-    if args.figures.export_figures.is_some() {
-        write_figures(&args.figures, &overlays(&compared))?;
-    }
+    let written = documents.write(
+        Content::default()
+            .text(|| compare_text(&compared))
+            .json(|| compare_json(&compared))
+            .csv(|| compare_csv(&compared))
+            .markdown(|| compare_markdown(&compared))
+            .html(|| Ok(compare_html(&compared)))
+            .figures(|| overlays(&compared)),
+    );
     let unmet = compared
         .sides
         .iter()
         .any(|side| unmet(&side.view, args.energy_of));
-    Ok(ExitCode::from(if unmet { NOT_MET } else { 0 }))
+    Ok(Outcome {
+        is_met: !unmet,
+        written,
+        ..Outcome::DONE
+    })
 }
 
 /// Each study under the name of its folder, or its whole path where two folders have the same name.

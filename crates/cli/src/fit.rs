@@ -1,7 +1,6 @@
 //! `sweetspot fit`.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_report::{fit_study_json, fit_study_text};
@@ -9,22 +8,20 @@ use sweetspot_session::{fit_study, measured_study, profile_text};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::Store;
 
-use crate::NOT_MET;
 use crate::args::FitArgs;
-use crate::export::{Document, print};
+use crate::documents::{Content, Documents, Format, Written, print};
+use crate::exit::Outcome;
+use crate::say;
 
-pub fn run(args: &FitArgs) -> Result<ExitCode> {
-    let output = args.output.as_deref().map(profile).transpose()?;
-    let json = args
-        .export_json
-        .as_deref()
-        .map(Document::open)
-        .transpose()?;
-    let on_stdout =
-        |document: &Option<Document>| document.as_ref().is_some_and(Document::is_stdout);
-    if on_stdout(&output) && on_stdout(&json) {
+pub fn run(args: &FitArgs) -> Result<Outcome> {
+    let (output, json) = (args.output.as_deref(), args.export_json.as_deref());
+    if let Some(output) = output {
+        check_name(output)?;
+    }
+    if output == Some(Path::new("-")) && output == json {
         bail!("the profile and the JSON cannot both go to standard output");
     }
+    let documents = Documents::open([(Format::Toml, output), (Format::Json, json)])?;
     let folder = crate::study::folder(&args.study);
     let study = Store::open(&folder)?.study(args.energy_of)?;
     let name = folder.display().to_string();
@@ -34,31 +31,40 @@ pub fn run(args: &FitArgs) -> Result<ExitCode> {
     // Nothing is written that could not be used.
     parse_gpu("the fitted profile", &text)?;
     parse_workload("the fitted profile", &text)?;
-    let mut table = fit_study_text(&study.varied(), &fitted);
-    if let Some(output) = &output {
-        output.write(&text)?;
-        if !output.is_stdout() {
-            table += &format!(
-                "\nProfile: {output} (the GPU and the workload)\nTry: sweetspot sweep --simulate {output} --network {output}\n"
-            );
+    let table = || fit_study_text(&study.varied(), &fitted);
+    let show = |text: &str| match documents.on_stdout() {
+        true => {
+            say(text.trim_end());
+            Ok(())
         }
+        false => print(text),
+    };
+    if documents.on_stdout() {
+        show(&table())?;
     }
-    if let Some(json) = &json {
-        json.write(&format!("{:#}\n", fit_study_json(&name, &fitted)))?;
+    let written = documents.write(
+        Content::default()
+            .text(table)
+            .toml(|| Ok(text))
+            .json(|| fit_study_json(&name, &fitted)),
+    );
+    if let Some(output) = output.filter(|output| *output != Path::new("-"))
+        && written == Written::Everything
+    {
+        let output = output.display();
+        show(&format!(
+            "\nProfile: {output} (the GPU and the workload)\nTry: sweetspot sweep --simulate {output} --network {output}\n"
+        ))?;
     }
-    match on_stdout(&output) || on_stdout(&json) {
-        true => eprint!("{table}"),
-        false => print(&table)?,
-    }
-    Ok(ExitCode::from(if fitted.errors.is_near_enough() {
-        0
-    } else {
-        NOT_MET
-    }))
+    Ok(Outcome {
+        is_met: fitted.errors.is_near_enough(),
+        written,
+        ..Outcome::DONE
+    })
 }
 
-/// A file that is taken for a profile by its name.
-fn profile(path: &Path) -> Result<Document> {
+/// A file is taken for a profile by its name.
+fn check_name(path: &Path) -> Result<()> {
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension == "toml");
@@ -68,5 +74,5 @@ fn profile(path: &Path) -> Result<Document> {
             path.display()
         );
     }
-    Document::open(path)
+    Ok(())
 }

@@ -2,12 +2,13 @@
 
 mod args;
 mod ask;
-mod child;
 mod compare;
-mod export;
+mod documents;
+mod exit;
 mod fit;
 mod hold;
 mod live_line;
+mod log;
 mod measure;
 mod network;
 mod observer;
@@ -26,37 +27,41 @@ mod tune;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Cli, Command};
-
-/// Done, and something asked for was not met.
-pub const NOT_MET: u8 = 1;
-/// Bad input, or nothing could be done.
-const REFUSED: u8 = 2;
-/// The same where a command of the user's was given, as `timeout` and `env` do.
-const REFUSED_BESIDE_COMMAND: u8 = 125;
+use exit::Outcome;
 
 fn main() -> ExitCode {
-    let refused = if names_a_command() {
-        REFUSED_BESIDE_COMMAND
-    } else {
-        REFUSED
-    };
+    let has_command = names_a_command();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            return answer(&error, refused);
-        }
+        Err(error) => return answer(&error, exit::refused(has_command)),
     };
+    let done = match log::start(cli.log) {
+        Ok(()) => run_command(cli),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &done
+        && !documents::is_closed_pipe(error)
+    {
+        say(&format!("sweetspot: {error:#}"));
+    }
+    let code = exit::code(&done, has_command);
+    tracing::info!(code, "finished");
+    ExitCode::from(code)
+}
+
+fn run_command(cli: Cli) -> Result<Outcome> {
     if !matches!(
         cli.command,
         Command::Guard(_) | Command::Restore | Command::SimWorkload(_)
     ) {
         run::warn_of_settings_left();
     }
-    let done = match cli.command {
+    match cli.command {
         Command::Sweep(args) => sweep::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Fit(args) => fit::run(&args),
@@ -76,14 +81,6 @@ fn main() -> ExitCode {
         Command::Devices(args) => see::devices(&args),
         Command::Doctor(args) => see::doctor(&args),
         Command::Guard(args) => run::guard(&args.socket),
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) if export::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("sweetspot: {error:#}"));
-            ExitCode::from(refused)
-        }
     }
 }
 
@@ -106,8 +103,8 @@ fn answer(error: &clap::Error, refused: u8) -> ExitCode {
     ExitCode::from(refused)
 }
 
-/// To standard error, which may be closed: the exit code tells it all the same.
-fn say(line: &str) {
+/// Writes a line to standard error, which may be closed or full: the exit code tells it all the same.
+pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -1,7 +1,5 @@
 //! `sweetspot network`.
 
-use std::process::ExitCode;
-
 use anyhow::{Result, bail};
 use sweetspot_network::{Convention, Cost, NAMES, Precision, built_in};
 use sweetspot_report::{
@@ -11,20 +9,20 @@ use sweetspot_report::{
 use sweetspot_session::{in_study, load_network, on_gpu};
 use sweetspot_study::Store;
 
-use crate::NOT_MET;
 use crate::args::{By, NetworkArgs};
-use crate::export::{TextDocuments, print};
+use crate::documents::{Content, Documents, print};
+use crate::exit::Outcome;
 
-pub fn run(args: NetworkArgs) -> Result<ExitCode> {
+pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let Some(name) = &args.network else {
         let networks = NAMES.iter().map(|name| built_in(name));
         print(&networks_text(&networks.collect::<Result<Vec<_>, _>>()?))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Outcome::DONE);
     };
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
         bail!("the paper counts elements of 4 bytes: leave --precision out, or --convention");
     }
-    let documents = TextDocuments::open(&args.export)?;
+    let documents = Documents::open(args.export.asked())?;
     let network = load_network(name, args.input)?;
     let study = args.study.as_deref().map(|study| {
         let store = Store::open(&crate::study::folder(study))?;
@@ -51,13 +49,16 @@ pub fn run(args: NetworkArgs) -> Result<ExitCode> {
             By::Kind => NetworkRows::Kinds,
         },
     };
-    if !documents.on_stdout() {
-        print(&network_text(&view))?;
-    }
-    documents.write(
-        || network_json(&view),
-        || Ok(network_csv(&view)?),
-        || network_markdown(&view),
-    )?;
-    Ok(ExitCode::from(if network.is_whole() { 0 } else { NOT_MET }))
+    let written = documents.write(
+        Content::default()
+            .text(|| network_text(&view))
+            .json(|| network_json(&view))
+            .csv(|| network_csv(&view))
+            .markdown(|| network_markdown(&view)),
+    );
+    Ok(Outcome {
+        is_met: network.is_whole(),
+        written,
+        ..Outcome::DONE
+    })
 }

@@ -1,7 +1,6 @@
 //! `sweetspot replay`.
 
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::search::StrategyName;
@@ -12,13 +11,13 @@ use sweetspot_session::{
 };
 use sweetspot_study::{Store, Study};
 
-use crate::NOT_MET;
 use crate::args::ReplayArgs;
-use crate::export::{TextDocuments, print};
-use crate::report::write_figures;
+use crate::documents::{Content, Documents, FigureFolder};
+use crate::exit::Outcome;
 
-pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
-    let documents = TextDocuments::open(&args.export)?;
+pub fn run(args: &ReplayArgs) -> Result<Outcome> {
+    let documents =
+        Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
     let strategies = match args.strategy.as_str() {
         "all" => StrategyName::ALL.to_vec(),
         name => vec![name.parse().context("--strategy")?],
@@ -41,17 +40,19 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     };
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let replays = replay(&request, &strategies, threads)?;
-    if !documents.on_stdout() {
-        print(&replay_text(&replays))?;
-    }
-    documents.write(
-        || replay_json(&replays, &objective),
-        || Ok(replay_csv(&replays)?),
-        || replay_markdown(&replays),
-    )?;
-    write_figures(&args.figures, &replay_figures(&replays, &objective))?;
-    let met = replays.iter().all(|replay| replay.judged() > 0);
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    let written = documents.write(
+        Content::default()
+            .text(|| replay_text(&replays))
+            .json(|| replay_json(&replays, &objective))
+            .csv(|| replay_csv(&replays))
+            .markdown(|| replay_markdown(&replays))
+            .figures(|| replay_figures(&replays, &objective)),
+    );
+    Ok(Outcome {
+        is_met: replays.iter().all(|replay| replay.judged() > 0),
+        written,
+        ..Outcome::DONE
+    })
 }
 
 fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {

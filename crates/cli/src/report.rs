@@ -1,20 +1,21 @@
 //! `sweetspot report`.
 
-use std::path::Path;
-use std::process::ExitCode;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use sweetspot_decide::{NoChoice, Objective};
-use sweetspot_report::{Figure, Grouping, Made, View, figure_svg, figures, grouped, report_text};
+use sweetspot_report::{
+    Grouping, Made, View, figures, grouped, report_json, report_markdown, report_text, study_csv,
+    study_html,
+};
 use sweetspot_study::{Axis, EnergyOf, Store};
 
-use crate::NOT_MET;
-use crate::args::{FigureArgs, ReportArgs};
-use crate::export::{Document, StudyDocuments, print, timelines};
+use crate::args::ReportArgs;
+use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
+use crate::exit::Outcome;
 
-pub fn run(args: &ReportArgs) -> Result<ExitCode> {
+pub fn run(args: &ReportArgs) -> Result<Outcome> {
     args.question.question()?;
-    let documents = StudyDocuments::open(&args.export)?;
+    let documents =
+        Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
     let store = Store::open(&crate::study::folder(&args.study))?;
     let outline = store.outline()?;
     let question = args.question.question_of(&outline.definition)?;
@@ -40,28 +41,30 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     if let Some(unknown) = args.run.iter().find(|run| !known.contains(run)) {
         bail!("the study has no run {unknown}: `sweetspot study show` lists them");
     }
-    let draws = documents.has_page() || args.figures.export_figures.is_some();
+    let draws = documents.has(Format::Html) || documents.has_figures();
     let timelines = match draws {
         true => timelines(&store, &view, &args.run),
         false => Vec::new(),
     };
-    if !documents.on_stdout() {
-        print(&report_text(&study, &question, grouped.as_ref()))?;
-    }
     let made = Made {
         outline: Some(&outline),
         timelines: &timelines,
         grouped: grouped.as_ref(),
     };
-    documents.write_report(&study, &question, &made)?;
-    if args.figures.export_figures.is_some() {
-        write_figures(&args.figures, &figures(&view, &timelines))?;
-    }
-    Ok(ExitCode::from(if unmet(&view, args.energy_of) {
-        NOT_MET
-    } else {
-        0
-    }))
+    let written = documents.write(
+        Content::default()
+            .text(|| report_text(&study, &question, grouped.as_ref()))
+            .json(|| report_json(&study, &question, grouped.as_ref()))
+            .csv(|| study_csv(&study))
+            .markdown(|| report_markdown(&study, &question, grouped.as_ref()))
+            .html(|| Ok(study_html(&study, &question, &made)))
+            .figures(|| figures(&view, &timelines)),
+    );
+    Ok(Outcome {
+        is_met: !unmet(&view, args.energy_of),
+        written,
+        ..Outcome::DONE
+    })
 }
 
 /// Whether a limit, or an objective or energy that was named, could not be met or judged. Without a name
@@ -73,41 +76,4 @@ pub fn unmet(view: &View<'_>, energy_of: Option<EnergyOf>) -> bool {
         Err(NoChoice::NoValue { .. }) => named,
         _ => false,
     }
-}
-
-/// Each figure as a file, or as two.
-pub fn write_figures(args: &FigureArgs, figures: &[Figure]) -> Result<()> {
-    let Some(folder) = &args.export_figures else {
-        return Ok(());
-    };
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {} for figures", folder.display()))?;
-    if figures.is_empty() {
-        eprintln!(
-            "sweetspot: the study has nothing to draw: a figure needs two configurations that ran well"
-        );
-    }
-    for figure in figures {
-        let svg = figure_svg(figure);
-        let path = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
-        Document::open(&path("svg"))?.write(&svg)?;
-        if args.png {
-            write_png(&path("png"), &svg)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(feature = "png")]
-fn write_png(path: &Path, svg: &str) -> Result<()> {
-    let drawn = sweetspot_report::figure_png(svg);
-    let bytes = drawn.with_context(|| format!("cannot draw {}", path.display()))?;
-    Document::open(path)?.write_bytes(&bytes)
-}
-
-#[cfg(not(feature = "png"))]
-fn write_png(_: &Path, _: &str) -> Result<()> {
-    anyhow::bail!(
-        "this program was built without PNG: build it with the feature `png`, or take the SVG files"
-    )
 }

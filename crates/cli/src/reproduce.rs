@@ -1,7 +1,6 @@
 //! `sweetspot reproduce`.
 
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use sweetspot_report::{
@@ -10,12 +9,12 @@ use sweetspot_report::{
 };
 use sweetspot_session::{papers, reproduce};
 
-use crate::NOT_MET;
 use crate::args::ReproduceArgs;
-use crate::export::{TextDocuments, print};
+use crate::documents::{Content, Documents};
+use crate::exit::Outcome;
 
-pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
-    let documents = TextDocuments::open(&args.export)?;
+pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
+    let documents = Documents::open(args.export.asked())?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let Some(study) = reproduce(&args.name, args.seed, threads)? else {
         bail!(
@@ -24,16 +23,19 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
             papers().collect::<Vec<_>>().join(", ")
         );
     };
-    if !documents.on_stdout() {
-        print(&match args.summary {
-            true => reproduction_summary(&study),
-            false => reproduction_text(&study),
-        })?;
-    }
-    documents.write(
-        || reproduction_json(&study),
-        || Ok(reproduction_csv(&study)?),
-        || reproduction_markdown(&study),
-    )?;
-    Ok(ExitCode::from(if study.is_within() { 0 } else { NOT_MET }))
+    let written = documents.write(
+        Content::default()
+            .text(|| match args.summary {
+                true => reproduction_summary(&study),
+                false => reproduction_text(&study),
+            })
+            .json(|| reproduction_json(&study))
+            .csv(|| reproduction_csv(&study))
+            .markdown(|| reproduction_markdown(&study)),
+    );
+    Ok(Outcome {
+        is_met: study.is_within(),
+        written,
+        ..Outcome::DONE
+    })
 }

@@ -1,28 +1,27 @@
 //! `sweetspot run`, `restore`, and the guard behind them.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    RunRequest, RunResult, SessionError, left_changed, restore_all, run as run_session,
-    run_measured, serve_as_guard,
+    RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
+    serve_as_guard,
 };
 use sweetspot_study::{Configuration, Store};
-use sweetspot_workload::Ended;
+use tracing::level_filters::LevelFilter;
 
-use crate::NOT_MET;
 use crate::args::RunArgs;
-use crate::child::{by_signal, passed_on};
-use crate::export::print;
-use crate::measure::{Documents, not_measured};
+use crate::documents::{Documents, print};
+use crate::exit::Outcome;
+use crate::measure::{content, outcome};
 use crate::observer::TerminalObserver;
 
-pub fn run(args: RunArgs) -> Result<ExitCode> {
-    let documents = Documents::open(&args.export, &None)?;
+pub fn run(args: RunArgs) -> Result<Outcome> {
+    let documents = Documents::open(args.export.asked())?;
     let configuration = match &args.from {
         Some(study) => chosen(study, &args)?,
         None => Configuration::default().with_settings(Settings {
@@ -75,51 +74,46 @@ fn measured(
     request: &RunRequest,
     progress: Option<ProgressPattern>,
     documents: &Documents,
-) -> Result<ExitCode> {
+) -> Result<Outcome> {
     let measure = MeasureRequest {
         progress,
         keep_stdout: documents.on_stdout(),
         ..MeasureRequest::of(request.command.clone())
     };
     let mut observer = TerminalObserver::new();
-    let result = match run_measured(request, &measure, &guard_program()?, &mut observer) {
-        Err(error) => return not_measured(error),
-        Ok(result) => result,
+    let done = run_measured(request, &measure, &guard_program()?, &mut observer)?;
+    let measured = match &done.measured {
+        Some((measurement, recording)) => {
+            let written = documents.write(content(measurement, recording));
+            outcome(measurement, written)
+        }
+        None => Outcome::met(false),
     };
-    let told = result
-        .measured
-        .map(|(measurement, recording)| documents.tell(&measurement, &recording));
-    match (ended(&result.run), told) {
-        (Some(code), _) => Ok(code),
-        (None, Some(told)) => Ok(told),
-        (None, None) => Ok(ExitCode::from(NOT_MET)),
-    }
+    Ok(Outcome {
+        command: Some(done.run.ended),
+        is_restored: done.run.restored,
+        ..measured
+    })
 }
 
-fn plain(request: &RunRequest) -> Result<ExitCode> {
+fn plain(request: &RunRequest) -> Result<Outcome> {
     let mut observer = TerminalObserver::new();
-    match run_session(request, &guard_program()?, &mut observer) {
-        Ok(result) => Ok(ended(&result).unwrap_or(ExitCode::SUCCESS)),
-        Err(error) => not_measured(error),
-    }
+    let result = run_session(request, &guard_program()?, &mut observer)?;
+    Ok(Outcome {
+        command: Some(result.ended),
+        is_restored: result.restored,
+        ..Outcome::DONE
+    })
 }
 
-/// The code to end with, where not all went well.
-fn ended(result: &RunResult) -> Option<ExitCode> {
-    match (result.ended, result.restored) {
-        (Ended::Code(0), true) => None,
-        (Ended::Code(0), false) => Some(ExitCode::from(NOT_MET)),
-        (Ended::Code(code), _) => Some(passed_on(code)),
-        (Ended::Signal(signal), _) => Some(by_signal(signal)),
-    }
-}
-
-/// Makes this program serve as guard.
+/// Makes this program serve as guard. It logs as this process does; it is told by a flag, not by its environment,
+/// because the user's command inherits that from it.
 pub fn guard_program() -> Result<impl Fn() -> Command> {
     let program = std::env::current_exe().context("this program cannot find itself")?;
     Ok(move || {
         let mut guard = Command::new(&program);
         guard.arg("guard");
+        guard.args(["--log", &LevelFilter::current().to_string()]);
         guard
     })
 }
@@ -129,12 +123,12 @@ pub fn read_only() -> bool {
     std::env::var_os("SWEETSPOT_READ_ONLY").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-pub fn guard(socket: &Path) -> Result<ExitCode> {
+pub fn guard(socket: &Path) -> Result<Outcome> {
     serve_as_guard(socket)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Outcome::DONE)
 }
 
-pub fn restore() -> Result<ExitCode> {
+pub fn restore() -> Result<Outcome> {
     if read_only() && !left_changed().is_empty() {
         return Err(SessionError::ReadOnly.into());
     }
@@ -152,7 +146,7 @@ pub fn restore() -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    Ok(Outcome::met(met))
 }
 
 /// Every command says so if something was left changed.

@@ -1,19 +1,17 @@
 //! `sweetspot sim-workload`.
 
 use std::io;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use sweetspot_session::{Amount, Serving, SessionError, SimWorkloadRequest, sim_workload};
 use sweetspot_sim::JobError;
 
 use crate::args::SimWorkloadArgs;
-use crate::export::print;
+use crate::documents::print;
+use crate::exit::Outcome;
+use crate::say;
 
-/// As a Python program that ran out of memory ends.
-const OUT_OF_MEMORY: u8 = 1;
-
-pub fn run(args: &SimWorkloadArgs) -> Result<ExitCode> {
+pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
     let request = SimWorkloadRequest {
         network: args.network.clone(),
         variant: args.variant.variant(),
@@ -34,8 +32,11 @@ pub fn run(args: &SimWorkloadArgs) -> Result<ExitCode> {
             workload,
             problem: problem @ JobError::OutOfMemory { .. },
         }) => {
-            eprintln!("sim-workload: CUDA out of memory: {workload}: {problem}");
-            return Ok(ExitCode::from(OUT_OF_MEMORY));
+            say(&format!(
+                "sim-workload: CUDA out of memory: {workload}: {problem}"
+            ));
+            // As a Python program that ran out of memory ends: with exit code 1.
+            return Ok(Outcome::met(false));
         }
         other => other?,
     };
@@ -50,5 +51,5 @@ pub fn run(args: &SimWorkloadArgs) -> Result<ExitCode> {
         finished.energy.get(),
         p99.unwrap_or_default(),
     ))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Outcome::DONE)
 }

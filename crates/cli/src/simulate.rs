@@ -2,32 +2,29 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
 use sweetspot_session::{
-    FitRequest, HostParts, Profiles, RowChoice, SimulatedHost, StudyDeviations, deviations,
-    deviations_of, fit_workload, measured_rows, studies, workload_text,
+    FitRequest, HostParts, Profiles, RowChoice, SessionError, SimulatedHost, StudyDeviations,
+    deviations, deviations_of, fit_workload, measured_rows, studies, workload_text,
 };
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
 use sweetspot_workload::{
     CommandSpec, NoHandler, OnSignal, ProgressReader, RunLimits, SignalSource, run_until_exit,
 };
 
-use crate::NOT_MET;
 use crate::args::SimulateArgs;
-use crate::child::passed_on;
-use crate::export::{Document, print};
-use crate::measure::not_measured;
+use crate::documents::{Content, Documents, Format, print};
+use crate::exit::Outcome;
+use crate::say;
 
 /// The simulated NVML travels inside the program.
 static LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 
-pub fn run(args: SimulateArgs) -> Result<ExitCode> {
+pub fn run(args: SimulateArgs) -> Result<Outcome> {
     if let Some(rows) = &args.fit {
-        fit(&args, rows)?;
-        return Ok(ExitCode::SUCCESS);
+        return fit(&args, rows);
     }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
@@ -48,7 +45,7 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
             &workloads()?,
             args.markdown,
         ))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Outcome::DONE);
     }
     let studies = compared(args.errors.flatten().as_deref())?;
     print(&match args.summary {
@@ -59,22 +56,22 @@ pub fn run(args: SimulateArgs) -> Result<ExitCode> {
         let (met, judged) = study.met();
         met == judged
     });
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    Ok(Outcome::met(met))
 }
 
 /// Runs a command as `env` would: signals are passed on, and its exit code is returned.
-fn run_in_environment(command: &CommandSpec) -> Result<ExitCode> {
-    let signals = SignalSource::listen().map_err(anyhow::Error::from)?;
+fn run_in_environment(command: &CommandSpec) -> Result<Outcome> {
+    let signals = SignalSource::listen().map_err(SessionError::from)?;
     let limits = RunLimits {
         on_signal: OnSignal::PassOn,
         ..RunLimits::default()
     };
     let mut reader = ProgressReader::without_link();
     let outcome = run_until_exit(command, limits, None, &signals, &mut reader, &mut NoHandler);
-    match outcome {
-        Ok(outcome) => Ok(passed_on(outcome.exit_code())),
-        Err(problem) => not_measured(problem.into()),
-    }
+    Ok(Outcome {
+        command: Some(outcome.map_err(SessionError::from)?.ended),
+        ..Outcome::DONE
+    })
 }
 
 /// Every study, or the one that is named, as files and flags spell it.
@@ -95,9 +92,9 @@ fn compared(name: Option<&str>) -> Result<Vec<StudyDeviations>> {
 /// More than any study has rows.
 const MOST_BYTES: u64 = 16 << 20;
 
-fn fit(args: &SimulateArgs, path: &Path) -> Result<()> {
+fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let (gpu_name, gpu) = find_gpu(args.gpu.as_deref().unwrap_or_default())?;
-    let output = Document::open(&args.output)?;
+    let documents = Documents::open([(Format::Toml, Some(args.output.as_path()))])?;
     let file = path.display().to_string();
     let text = read(path).with_context(|| format!("cannot read {file}"))?;
     let choice = RowChoice {
@@ -118,9 +115,12 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<()> {
     let text = workload_text(&fitted);
     // A name that no profile may have is told now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
-    output.write(&text)?;
-    eprint!("{}", fit_text(&fitted));
-    Ok(())
+    say(fit_text(&fitted).trim_end());
+    let written = documents.write(Content::default().toml(|| Ok(text)));
+    Ok(Outcome {
+        written,
+        ..Outcome::DONE
+    })
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -1,7 +1,6 @@
 //! `sweetspot study` and `sweetspot task`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Objective;
@@ -9,16 +8,16 @@ use sweetspot_report::{studies_text, study_runs_text, study_text};
 use sweetspot_session::{Conduct, SessionError, Sweep};
 use sweetspot_study::{RunEnd, Store, is_study, read_plan_file, write_task};
 
-use crate::NOT_MET;
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
 use crate::ask::ask;
-use crate::child::by_signal;
-use crate::export::{StudyDocuments, print};
+use crate::documents::{Documents, Written, print, study_content};
+use crate::exit::Outcome;
 use crate::progress::Bar;
 use crate::run::guard_program;
 use crate::sweep::allowed;
 
-pub fn run(args: StudyArgs) -> Result<ExitCode> {
+pub fn run(args: StudyArgs) -> Result<Outcome> {
+    let mut written = Written::Everything;
     match args.command {
         StudyCommand::List { folder } => list(&folder)?,
         StudyCommand::Show { study } => {
@@ -39,14 +38,15 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
             export,
         } => {
             question.question()?;
-            let documents = StudyDocuments::open(&export)?;
+            let documents = Documents::open(export.asked())?;
             let store = Store::open(&self::folder(&study))?;
             let question = question.question_of(&store.outline()?.definition)?;
             let study = store.study(energy_of)?;
+            let mut content = study_content(Some(&store), &study, &question);
             if documents.is_empty() {
-                print(&study_text(&study, &question))?;
+                content = content.text(|| study_text(&study, &question));
             }
-            documents.write_kept(&store, &study, &question)?;
+            written = documents.write(content);
         }
         StudyCommand::Gather { study } => {
             let folder = self::folder(&study);
@@ -65,7 +65,10 @@ pub fn run(args: StudyArgs) -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Outcome {
+        written,
+        ..Outcome::DONE
+    })
 }
 
 /// A study may be named by its folder, by a file in it, or by its name below studies/.
@@ -117,7 +120,7 @@ fn list(folder: &Path) -> Result<()> {
             read().map_err(|error| error.to_string()),
         ));
     }
-    print(&studies_text(&rows))
+    Ok(print(&studies_text(&rows))?)
 }
 
 fn delete(folder: &Path, yes: bool) -> Result<()> {
@@ -136,7 +139,7 @@ fn delete(folder: &Path, yes: bool) -> Result<()> {
     Ok(())
 }
 
-pub fn task(args: &TaskArgs) -> Result<ExitCode> {
+pub fn task(args: &TaskArgs) -> Result<Outcome> {
     let (folder, outline) = read_plan_file(&args.plan)?;
     let sweep = Sweep::again(&outline)?;
     let Some(task) = outline.plan.task(args.id) else {
@@ -151,13 +154,10 @@ pub fn task(args: &TaskArgs) -> Result<ExitCode> {
     let record = sweep.task(task, &folder, &conduct, &mut bar);
     bar.end();
     let record = match record {
-        Err(SessionError::Stopped { signal, .. }) => return Ok(by_signal(signal)),
+        Err(SessionError::Stopped { signal, .. }) => return Ok(Outcome::stopped_by(signal)),
         record => record?,
     };
     let file = write_task(&folder, args.id, &record)?;
     print(&format!("{}\n", file.display()))?;
-    Ok(ExitCode::from(match record.end {
-        RunEnd::Done(_) => 0,
-        RunEnd::Failed(_) => NOT_MET,
-    }))
+    Ok(Outcome::met(matches!(record.end, RunEnd::Done(_))))
 }

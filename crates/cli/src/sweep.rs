@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use sweetspot_decide::search::StrategyName;
@@ -10,18 +9,15 @@ use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
 use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
-use sweetspot_workload::WorkloadError;
 
-use crate::NOT_MET;
 use crate::args::SweepArgs;
 use crate::ask::ask;
-use crate::child::by_signal;
-use crate::export::{Document, StudyDocuments, print};
-use crate::measure::not_measured;
+use crate::documents::{Content, Documents, Format, print, study_content};
+use crate::exit::Outcome;
 use crate::progress::Bar;
 use crate::run::{guard_program, read_only};
 
-pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
+pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     let mut args = *args;
     args.question.question()?;
     if let Some(study) = args.resume.take() {
@@ -29,10 +25,14 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     }
     let definition = definition(&args)?;
     if let Some(path) = &args.write_study {
-        let document = Document::open(path)?;
+        let documents = Documents::open([(Format::Toml, Some(path.as_path()))])?;
         definition.check()?;
-        document.write(&definition.text()?)?;
-        return Ok(ExitCode::SUCCESS);
+        let text = definition.text()?;
+        let written = documents.write(Content::default().toml(|| Ok(text)));
+        return Ok(Outcome {
+            written,
+            ..Outcome::DONE
+        });
     }
     let networks = definition.network.as_deref().unwrap_or_default();
     let of_each = networks.split(',').map(|network| Definition {
@@ -45,32 +45,27 @@ pub fn run(args: Box<SweepArgs>) -> Result<ExitCode> {
     // All of them are looked at before the first begins.
     let mut sweeps = Vec::new();
     for definition in of_each {
-        sweeps.push(match Sweep::prepare(&definition) {
-            Err(error @ SessionError::Workload(WorkloadError::NotStarted { .. })) => {
-                return not_measured(error);
-            }
-            sweep => sweep?,
-        });
+        sweeps.push(Sweep::prepare(&definition)?);
     }
-    let documents = StudyDocuments::open(&args.export)?;
+    let documents = Documents::open(args.export.asked())?;
     if sweeps.len() > 1 && (args.study.is_some() || !documents.is_empty()) {
         bail!("several networks are a study each: give --study and --export for one at a time");
     }
     let mut met = true;
     for sweep in &sweeps {
-        let code = one(&args, sweep, &documents)?;
-        if sweeps.len() == 1 {
-            return Ok(code);
+        let outcome = one(&args, sweep, &documents)?;
+        if sweeps.len() == 1 || outcome.stopped_by.is_some() {
+            return Ok(outcome);
         }
-        met &= code == ExitCode::SUCCESS;
+        met &= outcome.is_success();
     }
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    Ok(Outcome::met(met))
 }
 
-fn one(args: &SweepArgs, sweep: &Sweep, documents: &StudyDocuments) -> Result<ExitCode> {
+fn one(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Outcome::DONE);
     }
     confirm(args, sweep.outline.plan.at_most())?;
     let mut store = match args.no_study {
@@ -89,8 +84,8 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &StudyDocuments) -> Result<Ex
     done
 }
 
-fn resume(args: &SweepArgs, study: &Path) -> Result<ExitCode> {
-    let documents = StudyDocuments::open(&args.export)?;
+fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
+    let documents = Documents::open(args.export.asked())?;
     let folder = crate::study::folder(study);
     let mut store = Store::resume(&folder)?;
     let outline = store.outline()?;
@@ -103,7 +98,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<ExitCode> {
     }
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Outcome::DONE);
     }
     if args.retry_failed {
         store.forget_failed()?;
@@ -125,8 +120,8 @@ fn conduct(
     args: &SweepArgs,
     sweep: &Sweep,
     mut store: Option<&mut Store>,
-    documents: &StudyDocuments,
-) -> Result<ExitCode> {
+    documents: &Documents,
+) -> Result<Outcome> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let conduct = Conduct {
         threads: args.threads.unwrap_or(cores),
@@ -141,33 +136,32 @@ fn conduct(
         Err(error) => return ended(error, store.as_deref()),
         Ok(study) => study,
     };
-    let on_stdout = documents.on_stdout();
-    if !on_stdout {
-        print(&study_text(&study, &question))?;
+    let store = store.as_deref();
+    let place = store.map(|store| format!("Study: {}", store.folder().display()));
+    let shown_place = place.clone();
+    let mut content = study_content(store, &study, &question).text(|| {
+        let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
+        study_text(&study, &question) + &place
+    });
+    if documents.on_stdout() {
+        content = content.notes(place);
     }
-    match &store {
-        Some(store) => documents.write_kept(store, &study, &question)?,
-        None => documents.write(&study, &question)?,
-    }
-    if let Some(store) = store {
-        let place = format!("Study: {}\n", store.folder().display());
-        match on_stdout {
-            true => eprint!("sweetspot: {place}"),
-            false => print(&format!("\n{place}"))?,
-        }
-    }
+    let written = documents.write(content);
     let comparison = study.comparison(&question.tariff);
     let choice = study.choose(&comparison, &question);
     let unmet = matches!(
         choice,
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
     );
-    let met = all_went_well(&study) && !unmet;
-    Ok(ExitCode::from(if met { 0 } else { NOT_MET }))
+    Ok(Outcome {
+        is_met: all_went_well(&study) && !unmet,
+        written,
+        ..Outcome::DONE
+    })
 }
 
 /// A sweep that did not come to its end: what is kept, and how to go on.
-fn ended(error: SessionError, store: Option<&Store>) -> Result<ExitCode> {
+fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
     let kept = store.and_then(|store| Some((store.folder(), store.info().ok()?.runs)));
     let nothing_ran = matches!(error, SessionError::NothingRan { .. });
     let go_on = kept
@@ -199,7 +193,10 @@ fn ended(error: SessionError, store: Option<&Store>) -> Result<ExitCode> {
     eprintln!(
         "sweetspot: ended by signal {signal}: {devices}{done} of {planned} runs are kept{go_on}"
     );
-    Ok(by_signal(signal))
+    Ok(Outcome {
+        is_restored: restored,
+        ..Outcome::stopped_by(signal)
+    })
 }
 
 /// What the flags say, and the file where there is one.

@@ -1,8 +1,5 @@
 //! `sweetspot tune`.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-
 use anyhow::Result;
 use sweetspot_control::tune::needs_progress;
 use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text};
@@ -10,18 +7,19 @@ use sweetspot_session::{
     ChoiceStore, SessionError, Setup, SimulatedJob, TuneRequest, TunedCommand, TunedJob, tune,
     tune_simulated,
 };
-use sweetspot_workload::Ended;
 
-use crate::NOT_MET;
 use crate::args::TuneArgs;
-use crate::child::{by_signal, passed_on};
-use crate::export::{Document, print, refuse_twins};
-use crate::measure::not_measured;
+use crate::documents::{Content, Documents, Format, Written};
+use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
 use crate::run::{guard_program, read_only};
 
-pub fn run(args: TuneArgs) -> Result<ExitCode> {
-    let documents = Documents::open(&args)?;
+pub fn run(args: TuneArgs) -> Result<Outcome> {
+    let documents = Documents::open([
+        (Format::Json, args.export_json.as_deref()),
+        (Format::Markdown, args.export_md.as_deref()),
+        (Format::Svg, args.export_svg.as_deref()),
+    ])?;
     let question = args.question.question()?;
     let request = TuneRequest {
         knob: args.knob,
@@ -35,13 +33,10 @@ pub fn run(args: TuneArgs) -> Result<ExitCode> {
         (Some(_), false) => return Err(SessionError::CommandInVirtualTime.into()),
         (None, true) => return Err(SessionError::NothingToRun.into()),
         (Some(_), true) => simulated(&args, &request)?,
-        (None, false) => match real(&args, &request, documents.on_stdout()) {
-            Ok(job) => job,
-            Err(error) => return not_measured(error),
-        },
+        (None, false) => real(&args, &request, documents.on_stdout())?,
     };
-    documents.tell(&job)?;
-    Ok(code(&job, &request))
+    let written = documents.write(content(&job));
+    Ok(outcome(&job, &request, written))
 }
 
 fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
@@ -62,7 +57,7 @@ fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     )?)
 }
 
-fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<TunedJob, SessionError> {
+fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<TunedJob> {
     let command = TunedCommand {
         device: args.device.clone(),
         command: args.cmd.clone(),
@@ -71,73 +66,35 @@ fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<Tuned
         read_only: args.read_only || read_only(),
         fresh: args.fresh,
     };
-    let guard =
-        guard_program().map_err(|problem| SessionError::Definition(format!("{problem:#}")))?;
     let store = ChoiceStore::of_user();
-    tune(
+    let guard = guard_program()?;
+    Ok(tune(
         request,
         &command,
         store.as_ref(),
         &guard,
         &mut TerminalObserver::new(),
-    )
+    )?)
 }
 
-/// The command's own code where it failed; then whether what was asked for was met.
-fn code(job: &TunedJob, request: &TuneRequest) -> ExitCode {
+fn content(job: &TunedJob) -> Content<'_> {
+    Content::default()
+        .text(|| format!("\n{}", tuning_text(job)))
+        .json(|| tuning_json(job))
+        .markdown(|| tuning_markdown(job))
+        .svg(|| match tuning_figure(job) {
+            Some(figure) => Ok(figure_svg(&figure)),
+            None => Err("the job was too short to be drawn"),
+        })
+}
+
+fn outcome(job: &TunedJob, request: &TuneRequest, written: Written) -> Outcome {
     let unheard = job.items.is_none() && needs_progress(&request.question);
-    match job.ended {
-        Some(Ended::Signal(signal)) => by_signal(signal),
-        Some(Ended::Code(code)) if code != 0 => passed_on(code),
-        _ if !job.restored || !job.is_settled() || unheard => ExitCode::from(NOT_MET),
-        _ => ExitCode::SUCCESS,
-    }
-}
-
-/// Where a tuning goes.
-struct Documents {
-    json: Option<Document>,
-    markdown: Option<Document>,
-    svg: Option<Document>,
-}
-
-impl Documents {
-    fn open(args: &TuneArgs) -> Result<Self> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
-        let documents = Self {
-            json: open(&args.export_json)?,
-            markdown: open(&args.export_md)?,
-            svg: open(&args.export_svg)?,
-        };
-        refuse_twins(&documents.all())?;
-        Ok(documents)
-    }
-
-    fn all(&self) -> Vec<&Document> {
-        let all = [&self.json, &self.markdown, &self.svg];
-        all.into_iter().flatten().collect()
-    }
-
-    fn on_stdout(&self) -> bool {
-        self.all().iter().any(|document| document.is_stdout())
-    }
-
-    fn tell(&self, job: &TunedJob) -> Result<()> {
-        if !self.on_stdout() {
-            print(&format!("\n{}", tuning_text(job)))?;
-        }
-        if let Some(json) = &self.json {
-            json.write(&(serde_json::to_string_pretty(&tuning_json(job))? + "\n"))?;
-        }
-        if let Some(markdown) = &self.markdown {
-            markdown.write(&tuning_markdown(job))?;
-        }
-        if let Some(svg) = &self.svg {
-            match tuning_figure(job) {
-                Some(figure) => svg.write(&figure_svg(&figure))?,
-                None => eprintln!("sweetspot: the job was too short to be drawn"),
-            }
-        }
-        Ok(())
+    Outcome {
+        command: job.ended,
+        is_met: job.is_settled() && !unheard,
+        is_restored: job.restored,
+        written,
+        ..Outcome::DONE
     }
 }

@@ -137,7 +137,7 @@ fn a_grandchild_in_a_session_of_its_own_ends_too() {
         });
         send("TERM", child.id());
         assert_eq!(exit_within(&mut child, SOON), 128 + 15, "{verb:?}");
-        assert_eq!(processes_with(&text), [], "{verb:?}");
+        assert_eq!(processes_with(&text), Vec::<u32>::new(), "{verb:?}");
     }
 }
 

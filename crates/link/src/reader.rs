@@ -62,6 +62,7 @@ impl Reader {
 
     fn with(folder: Folder, capacity: u32) -> Result<Self, LinkError> {
         let host = Host::here();
+        tracing::debug!(folder = %folder.path().display(), capacity, "link opened");
         Ok(Self {
             control: folder.control(&host, capacity)?,
             folder,
@@ -103,6 +104,7 @@ impl Reader {
                 }
             }
         }
+        events.iter().for_each(log);
         events
     }
 
@@ -167,6 +169,23 @@ impl Reader {
 
     fn path(&self, name: &CString) -> PathBuf {
         self.folder().join(OsStr::from_bytes(name.to_bytes()))
+    }
+}
+
+fn log(event: &Event) {
+    match event {
+        Event::Appeared(ring) => tracing::debug!(?ring, "ring opened"),
+        Event::Ended(ring) => tracing::debug!(?ring, "ring ended"),
+        Event::Lost { ring, count } => tracing::warn!(?ring, count, "link records lost"),
+        Event::NamesRefused { ring, count } => {
+            tracing::warn!(
+                ?ring,
+                count,
+                "names refused: the ring's table of names is full"
+            );
+        }
+        Event::Fault(error) => tracing::warn!(%error, "link file is not read any further"),
+        Event::Record(record) => tracing::trace!(?record, "link record"),
     }
 }
 

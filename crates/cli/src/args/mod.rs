@@ -16,6 +16,9 @@ mod sweep;
 mod tune;
 
 use clap::{Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
+
+use crate::log::parse_level;
 
 pub use fit::FitArgs;
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
@@ -26,7 +29,6 @@ pub use report::{CompareArgs, FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use see::{DevicesArgs, DoctorArgs};
-pub use shared::{ExportArgs, TextExportArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
@@ -39,6 +41,11 @@ pub use tune::TuneArgs;
 #[derive(Debug, Parser)]
 #[command(name = "sweetspot", version, max_term_width = 100)]
 pub struct Cli {
+    /// Write what happens to standard error, for a bug report: off, error, warn, info, debug, trace [default: off]
+    /// (also SWEETSPOT_LOG=LEVEL).
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = parse_level, display_order = 900)]
+    pub log: Option<LevelFilter>,
+
     #[command(subcommand)]
     pub command: Command,
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::TextExportArgs;
+use super::shared::TextExportArgs;
 
 /// Run a published study again on simulated GPUs, beside what was printed.
 ///

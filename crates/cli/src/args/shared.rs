@@ -1,6 +1,6 @@
 //! What several commands take.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -10,6 +10,8 @@ use sweetspot_decide::{
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
 use sweetspot_study::Definition;
+
+use crate::documents::Format;
 
 /// The documents of a study.
 #[derive(Debug, Args)]
@@ -35,6 +37,26 @@ pub struct TextExportArgs {
     /// Write the tables as Markdown; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_md: Option<PathBuf>,
+}
+
+impl ExportArgs {
+    /// Each format with its path, where one was given.
+    pub fn asked(&self) -> Vec<(Format, Option<&Path>)> {
+        let mut asked = self.text.asked();
+        asked.push((Format::Html, self.export_html.as_deref()));
+        asked
+    }
+}
+
+impl TextExportArgs {
+    /// Each format with its path, where one was given.
+    pub fn asked(&self) -> Vec<(Format, Option<&Path>)> {
+        vec![
+            (Format::Json, self.export_json.as_deref()),
+            (Format::Csv, self.export_csv.as_deref()),
+            (Format::Markdown, self.export_md.as_deref()),
+        ]
+    }
 }
 
 /// Which form of a workload.

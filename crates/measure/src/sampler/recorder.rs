@@ -1,6 +1,8 @@
 //! What to read next, and where it is kept: the sampler's mind, without a thread or a clock of its own.
 
-use sweetspot_device::{Amount, Descriptor, Drained, Moment, ReadError, Reading, SensorKind};
+use sweetspot_device::{
+    Amount, Descriptor, DeviceId, Drained, Moment, ReadError, Reading, SensorKind,
+};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::beside::Beside;
@@ -37,6 +39,7 @@ const PATIENCE: Seconds = Seconds::new(0.5);
 /// with the driver's buffer, 0.5 kB without, 16 kB when polled every 2 ms at a sensor of 20 ms.
 #[derive(Debug)]
 pub struct Recorder {
+    device: DeviceId,
     trace: Trace,
     beside: Vec<Beside>,
     counter: Option<CounterPlan>,
@@ -79,7 +82,13 @@ impl Recorder {
                 _ => PollPlan::in_step(usual, period, now),
             });
         }
+        let device = descriptor.id.clone();
+        tracing::info!(
+            %device, counter = wants_counter, buffer = wants_buffer, polled = %usual,
+            method = ?choice, "power sensors chosen"
+        );
         Self {
+            device,
             trace: Trace {
                 model,
                 ..Trace::default()
@@ -156,9 +165,12 @@ impl Recorder {
             return;
         };
         if drained.clock_stepped {
+            tracing::warn!(device = %self.device, "the wall clock was set");
             self.trace.clock_steps.push(at);
         }
         if let Some(before) = self.drained_at.filter(|before| at - *before > BUFFER_HOLDS) {
+            let (device, late) = (&self.device, at - before);
+            tracing::warn!(%device, %late, "power samples lost: the driver's buffer was read too late");
             self.trace.gaps.push(Gap {
                 sensor: SensorKind::BufferedPower,
                 span: Span::new(before, at + -BUFFER_HOLDS),
@@ -215,6 +227,8 @@ impl Recorder {
             (Ok(value), Some(place)) => {
                 let (sensor, since, reason) = self.failing.swap_remove(place);
                 let span = Span::new(since, at);
+                let (device, missing) = (&self.device, at - since);
+                tracing::warn!(%device, %sensor, %missing, "sensor readings resumed");
                 self.trace.gaps.push(Gap {
                     sensor,
                     span,
@@ -226,6 +240,8 @@ impl Recorder {
             (Err(error), known) => {
                 let is_lost = error == ReadError::Lost;
                 if known.is_none() {
+                    let device = &self.device;
+                    tracing::warn!(%device, %sensor, %error, "sensor readings failed");
                     let reason = if is_lost {
                         GapReason::Lost
                     } else {

@@ -147,6 +147,8 @@ impl Store {
                 version,
             });
         }
+        let writable = lock.is_some();
+        tracing::info!(folder = %folder.display(), writable, "study opened");
         Ok(Self {
             folder: folder.to_owned(),
             connection,
@@ -174,8 +176,15 @@ impl Store {
         loop {
             match write::record(&mut self.connection, runs) {
                 // Somebody looks at it, with a tool that holds it for long.
-                Err(problem) if write::is_busy(&problem) && tries < PATIENCE => tries += 1,
-                done => return done.map_err(|problem| StoreError::database(&self.folder, problem)),
+                Err(problem) if write::is_busy(&problem) && tries < PATIENCE => {
+                    tracing::warn!(tries, "study database is busy");
+                    tries += 1;
+                }
+                done => {
+                    let ids: Vec<u64> = runs.iter().map(|(id, _)| *id).collect();
+                    tracing::debug!(runs = ?ids, ok = done.is_ok(), "runs committed");
+                    return done.map_err(|problem| StoreError::database(&self.folder, problem));
+                }
             }
         }
     }

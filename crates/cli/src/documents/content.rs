@@ -1,0 +1,126 @@
+//! What a command has to say, made only as far as it was asked for.
+
+use anyhow::Result;
+use serde_json::Value;
+use sweetspot_report::Figure;
+
+/// The formats that documents can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Csv,
+    Markdown,
+    Html,
+    Svg,
+    /// Power samples as Parquet.
+    Samples,
+    /// A profile or a study file.
+    Toml,
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Json => "JSON",
+            Self::Csv => "CSV",
+            Self::Markdown => "Markdown",
+            Self::Html => "HTML page",
+            Self::Svg => "SVG",
+            Self::Samples => "Parquet file",
+            Self::Toml => "TOML",
+        })
+    }
+}
+
+/// A document's bytes, or why there is nothing to write, which is no failure.
+pub enum Rendered {
+    Bytes(Vec<u8>),
+    Nothing(&'static str),
+}
+
+type Renderer<'a> = Box<dyn FnOnce() -> Result<Rendered> + 'a>;
+type TextRenderer<'a> = Box<dyn FnOnce() -> String + 'a>;
+type FigureRenderer<'a> = Box<dyn FnOnce() -> Vec<Figure> + 'a>;
+
+/// A command's result: the text for people, notes on it, and how each document is made from it.
+#[derive(Default)]
+pub struct Content<'a> {
+    pub(super) text: Option<TextRenderer<'a>>,
+    pub(super) notes: Vec<String>,
+    pub(super) figures: Option<FigureRenderer<'a>>,
+    renderers: Vec<(Format, Renderer<'a>)>,
+}
+
+impl<'a> Content<'a> {
+    /// Text for people, on standard output unless that carries a document.
+    pub fn text(mut self, text: impl FnOnce() -> String + 'a) -> Self {
+        self.text = Some(Box::new(text));
+        self
+    }
+
+    /// Lines about the result, on standard error after the text.
+    pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+
+    pub fn json(self, json: impl FnOnce() -> Value + 'a) -> Self {
+        self.with(Format::Json, || {
+            Ok(serde_json::to_string_pretty(&json())? + "\n")
+        })
+    }
+
+    pub fn csv<E: Into<anyhow::Error>>(self, csv: impl FnOnce() -> Result<String, E> + 'a) -> Self {
+        self.with(Format::Csv, || csv().map_err(Into::into))
+    }
+
+    pub fn markdown(self, markdown: impl FnOnce() -> String + 'a) -> Self {
+        self.with(Format::Markdown, || Ok(markdown()))
+    }
+
+    pub fn html(self, html: impl FnOnce() -> Result<String> + 'a) -> Self {
+        self.with(Format::Html, html)
+    }
+
+    pub fn toml(self, toml: impl FnOnce() -> Result<String> + 'a) -> Self {
+        self.with(Format::Toml, toml)
+    }
+
+    /// A picture, or why there is nothing to draw.
+    pub fn svg(mut self, svg: impl FnOnce() -> Result<String, &'static str> + 'a) -> Self {
+        let render = || {
+            Ok(match svg() {
+                Ok(svg) => Rendered::Bytes(svg.into_bytes()),
+                Err(reason) => Rendered::Nothing(reason),
+            })
+        };
+        self.renderers.push((Format::Svg, Box::new(render)));
+        self
+    }
+
+    pub fn samples(mut self, samples: impl FnOnce() -> Result<Vec<u8>> + 'a) -> Self {
+        let render = || samples().map(Rendered::Bytes);
+        self.renderers.push((Format::Samples, Box::new(render)));
+        self
+    }
+
+    /// Figures for a folder of them.
+    pub fn figures(mut self, figures: impl FnOnce() -> Vec<Figure> + 'a) -> Self {
+        self.figures = Some(Box::new(figures));
+        self
+    }
+
+    fn with(mut self, format: Format, text: impl FnOnce() -> Result<String> + 'a) -> Self {
+        let render = || text().map(|text| Rendered::Bytes(text.into_bytes()));
+        self.renderers.push((format, Box::new(render)));
+        self
+    }
+
+    pub(super) fn renderer(&mut self, format: Format) -> Option<Renderer<'a>> {
+        let place = self
+            .renderers
+            .iter()
+            .position(|(made, _)| *made == format)?;
+        Some(self.renderers.swap_remove(place).1)
+    }
+}

@@ -1,0 +1,137 @@
+//! The log that a bug report carries: `--log LEVEL`, or `SWEETSPOT_LOG`.
+//!
+//! It goes to standard error, a line for each event, and is off unless somebody asks for it. Libraries only emit
+//! events; this is the one place that writes them.
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Names the level where no flag does.
+pub const VARIABLE: &str = "SWEETSPOT_LOG";
+
+const LEVELS: &str = "off, error, warn, info, debug or trace";
+
+/// Reads a level as the flag and the variable spell it.
+pub fn parse_level(text: &str) -> Result<LevelFilter, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "off" => LevelFilter::OFF,
+        "error" => LevelFilter::ERROR,
+        "warn" => LevelFilter::WARN,
+        "info" => LevelFilter::INFO,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        _ => return Err(format!("`{text}` is not a log level: use {LEVELS}")),
+    })
+}
+
+/// Starts the log: the flag's level, else the variable's, else none.
+pub fn start(flag: Option<LevelFilter>) -> Result<()> {
+    let level = match flag {
+        Some(level) => level,
+        None => level_of_variable()?,
+    };
+    if level == LevelFilter::OFF {
+        return Ok(());
+    }
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        // Standard error may be closed or full, which is no reason to end.
+        .log_internal_errors(false)
+        .event_format(Lines {
+            process: std::process::id(),
+            on_terminal: io::stderr().is_terminal(),
+        })
+        .finish();
+    tracing::subscriber::set_global_default(subscriber).context("cannot start the log")?;
+    let version = env!("CARGO_PKG_VERSION");
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    tracing::info!(version, ?arguments, "started");
+    Ok(())
+}
+
+fn level_of_variable() -> Result<LevelFilter> {
+    let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(LevelFilter::OFF);
+    };
+    parse_level(&text.to_string_lossy())
+        .map_err(anyhow::Error::msg)
+        .context(VARIABLE)
+}
+
+/// Time, level, process and crate before each event: the guard writes to the same place as the command that it serves.
+struct Lines {
+    process: u32,
+    on_terminal: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let about = event.metadata();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = utc(now.unwrap_or_default().as_millis());
+        let (level, target) = (about.level(), about.target());
+        write!(writer, "{time} {level:5} [{}] {target}: ", self.process)?;
+        context.format_fields(writer.by_ref(), event)?;
+        // What is left of a live line goes.
+        writer.write_str(if self.on_terminal { "\x1b[K\n" } else { "\n" })
+    }
+}
+
+/// A moment as 2026-05-01T12:00:00.000Z.
+fn utc(unix_ms: u128) -> String {
+    let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
+    // Days to a date of the Gregorian calendar, in years that begin in March: the leap day is then the last of one.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = 400 * era + year_of_era + u128::from(month <= 2);
+    let (hour, minute) = (ms / 3_600_000, ms / 60_000 % 60);
+    let (second, ms) = (ms / 1_000 % 60, ms % 1_000);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates_in_utc() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(utc(951_782_400_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(utc(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
+        assert_eq!(utc(1_800_000_000_123), "2027-01-15T08:00:00.123Z");
+    }
+
+    #[test]
+    fn levels_are_words() {
+        assert_eq!(parse_level("Debug"), Ok(LevelFilter::DEBUG));
+        assert_eq!(parse_level("off"), Ok(LevelFilter::OFF));
+        assert_eq!(
+            parse_level("loud"),
+            Err("`loud` is not a log level: use off, error, warn, info, debug or trace".to_owned())
+        );
+    }
+}

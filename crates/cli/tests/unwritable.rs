@@ -1,0 +1,211 @@
+//! Documents that cannot be written: the others are written all the same, and the exit code is the same for every
+//! command. `/dev/full` opens well and takes nothing, as a disk that fills up during the work does.
+
+mod common;
+#[path = "common/host.rs"]
+mod host;
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{sweetspot, text, words};
+use host::TestHost;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
+
+/// Every command that writes documents, but for those that need a host: flags, and the document beside the one that
+/// fails.
+const VIRTUAL: [(&str, &str); 2] = [
+    ("tune --simulate v100 --network resnet50", "--export-md"),
+    (
+        "sweep --simulate v100 --network resnet50 --power-cap 150,300 --repeat 1 --no-study",
+        "--export-md",
+    ),
+];
+
+/// The same of a command of the user's, which comes after `--`.
+const REAL: [(&str, &str); 5] = [
+    ("measure", "--export-md"),
+    ("run --power-cap 200W", "--export-md"),
+    ("run --measure --power-cap 200W", "--export-csv"),
+    ("tune --fresh --strategy linear", "--export-md"),
+    ("hold --below 250W", "--export-svg"),
+];
+
+const SWEEP: &str = "sweep --power-cap 200,300 --repeat 1 --study kept";
+
+/// A command on a host, in a folder of its own.
+fn on(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
+    let mut command = host.sweetspot();
+    command
+        .args(args)
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .stdin(std::process::Stdio::null());
+    command
+}
+
+/// The lines about documents on standard error: others may be about the job.
+fn failures(output: &Output) -> Vec<String> {
+    let said = text(&output.stderr);
+    let lines = said.lines().filter(|line| line.contains("cannot write"));
+    lines.map(str::to_owned).collect()
+}
+
+fn assert_one_failed(output: &Output, other: &Path, what: &str) {
+    assert_eq!(
+        failures(output),
+        ["sweetspot: cannot write /dev/full: No space left on device (os error 28)"],
+        "{what}: {output:?}"
+    );
+    let written = std::fs::read_to_string(other).unwrap_or_default();
+    assert!(!written.is_empty(), "{what}: no {}", other.display());
+}
+
+#[test]
+fn in_virtual_time_the_other_document_is_written() {
+    for (line, flag) in VIRTUAL {
+        let folder = tempfile::tempdir().unwrap();
+        let exports = ["--export-json", "/dev/full", flag, "other"];
+        let output = sweetspot(folder.path(), &[&words(line)[..], &exports].concat());
+        assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
+        assert!(!output.stdout.is_empty(), "{line}: the text is shown");
+        assert_one_failed(&output, &folder.path().join("other"), line);
+    }
+}
+
+#[test]
+fn beside_a_command_the_other_document_is_written() {
+    let (host, server) = (TestHost::new("v100"), TestHost::new("nvidia_h200"));
+    let workload = [PROGRAM, "sim-workload", "--network", "resnet50"];
+    let training = [&workload[..], &["--seconds", "2"]].concat();
+    let serving = [&workload[..], &["--infer", "--serve", "--seconds", "2"]].concat();
+    let swept = (SWEEP, "--export-md");
+    for (line, flag) in REAL.into_iter().chain([swept]) {
+        let folder = tempfile::tempdir().unwrap();
+        let exports = ["--export-json", "/dev/full", flag, "other", "--"];
+        let (host, job) = match line.starts_with("hold") {
+            true => (&server, &serving),
+            false => (&host, &training),
+        };
+        let args = [&words(line)[..], &exports, job].concat();
+        let output = on(host, folder.path(), &args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
+        assert!(!output.stdout.is_empty(), "{line}: the text is shown");
+        assert_one_failed(&output, &folder.path().join("other"), line);
+    }
+    let last = host.writes();
+    assert!(last.lines().last().unwrap().contains("300"), "{last}");
+}
+
+#[test]
+fn the_code_of_the_command_comes_first() {
+    let host = TestHost::new("v100");
+    for (line, flag) in REAL {
+        for (script, code) in [("exit 5", 5), ("kill -9 $$", 128 + 9)] {
+            let folder = tempfile::tempdir().unwrap();
+            let exports = ["--export-json", "/dev/full", flag, "other"];
+            let command = ["--", "sh", "-c", script];
+            let args = [&words(line)[..], &exports, &command].concat();
+            let output = on(&host, folder.path(), &args).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+            // A job that ends at once leaves nothing to draw.
+            assert_eq!(failures(&output).len(), 1, "{line}: {output:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for (program, code) in [("no-such-program", 127), ("/", 126)] {
+            let exports = ["--export-json", "/dev/full", "--", program];
+            let args = [&words(line)[..], &exports].concat();
+            let output = on(&host, folder.path(), &args).output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+            let said = text(&output.stderr);
+            assert_eq!(said.lines().count(), 1, "{line}: {said}");
+            assert!(said.starts_with("sweetspot: cannot run "), "{line}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_path_is_refused_before_the_command_runs() {
+    let host = TestHost::new("v100");
+    let swept = (SWEEP, "--export-md");
+    for (line, flag) in REAL.into_iter().chain([swept]) {
+        let folder = tempfile::tempdir().unwrap();
+        let command = ["--", "sh", "-c", "touch ran"];
+        for (exports, expected) in [
+            (["--export-json", "no/x", flag, "other"], "no such folder"),
+            (["--export-json", "same", flag, "./same"], "two documents"),
+        ] {
+            let args = [&words(line)[..], &exports, &command].concat();
+            let output = on(&host, folder.path(), &args).output().unwrap();
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(125), "{line}: {output:?}");
+            assert!(said.contains(expected), "{line}: {said}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+    for (line, _) in VIRTUAL {
+        let folder = tempfile::tempdir().unwrap();
+        let args = [&words(line)[..], &["--export-json", "no/x"]].concat();
+        assert_eq!(sweetspot(folder.path(), &args).status.code(), Some(2));
+    }
+}
+
+/// Two studies for commands that read some.
+fn studies() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["one", "two"] {
+        let line = "sweep --simulate v100 --network resnet50 --power-cap 150..300:50 --repeat 1";
+        let args = [&words(line)[..], &["--study", name]].concat();
+        assert!(sweetspot(folder.path(), &args).status.success());
+    }
+    folder
+}
+
+#[test]
+fn commands_that_only_answer_end_in_the_same_way() {
+    let folder = studies();
+    for (line, flag) in [
+        ("report one", "--export-html"),
+        ("compare one two", "--export-csv"),
+        ("study export one", "--export-html"),
+        ("network alexnet", "--export-md"),
+        ("replay --study one", "--export-csv"),
+        ("reproduce power-capping-2022", "--export-csv"),
+        ("fit one", "-o"),
+    ] {
+        let other = folder.path().join("other.toml");
+        let exports = ["--export-json", "/dev/full", flag, "other.toml"];
+        let output = sweetspot(folder.path(), &[&words(line)[..], &exports].concat());
+        assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
+        assert_one_failed(&output, &other, line);
+        std::fs::remove_file(&other).unwrap();
+        let full = Command::new(PROGRAM)
+            .args(words(line))
+            .current_dir(folder.path())
+            .stdout(File::create("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(full.status.code(), Some(1), "{line}: {full:?}");
+        let said = failures(&full);
+        assert_eq!(said.len(), 1, "{line}: {full:?}");
+        assert!(said[0].contains("standard output: No space"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_folder_for_figures_is_tried_before_the_work() {
+    let folder = studies();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for figures in ["file", "file/figures"] {
+        for line in ["report one", "compare one two", "replay --study one"] {
+            let args = [&words(line)[..], &["--export-figures", figures]].concat();
+            let output = sweetspot(folder.path(), &args);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+            assert_eq!(text(&output.stdout), "", "{line}");
+            assert!(said.contains("file is not a folder"), "{line}: {said}");
+        }
+    }
+}
