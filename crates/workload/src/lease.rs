@@ -80,6 +80,7 @@ impl<'a> Lease<'a> {
                 });
             }
         }
+        tracing::info!(devices = ?lease.devices.keys(), "devices leased");
         Ok(lease)
     }
 
@@ -110,6 +111,7 @@ impl<'a> Lease<'a> {
         if limits.is_some_and(|limits| Some(limits.requested) == settings.power_cap) {
             asked.power_cap = None;
         }
+        tracing::debug!(device = %id, ?asked, "settings asked for");
         let applied = match asked.knobs().is_empty() {
             true => None,
             false => self.guard.apply(&id, &asked)?.power_cap,
@@ -133,6 +135,7 @@ impl<'a> Lease<'a> {
 
     /// Brings a device back to what was set before the lease, and keeps the lease.
     pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
+        tracing::debug!(%device, "device put back");
         self.guard.put_back(device)?;
         self.devices.insert(device.clone(), DeviceState::default());
         Ok(())
@@ -165,7 +168,8 @@ impl<'a> Lease<'a> {
         let signal = self.interrupted();
         let released = match self.guard.release(signal.is_some()) {
             // Killed: what it ran is ended, and another guard puts back what it left.
-            Err(GuardError::Gone(_)) => {
+            Err(GuardError::Gone(why)) => {
+                tracing::warn!(why, "the guard is gone: starting another");
                 end_descendants();
                 let devices = self.devices.into_keys().collect();
                 replace_guard(self.program, &self.folder, devices, note)
@@ -173,6 +177,7 @@ impl<'a> Lease<'a> {
             released => released,
         };
         self.signals.report_no_more();
+        tracing::info!(?released, "lease released");
         let problems: Vec<String> = match (signal, released) {
             (_, Ok(problems)) => problems.iter().map(RestoreError::to_string).collect(),
             (Some(_), Err(error)) => vec![error.to_string()],

@@ -138,17 +138,21 @@ pub fn run_until_exit<H: RunHandler>(
         // What a command leaves behind becomes this process's child, and is noticed.
         adopt_orphans();
     }
+    let is_guarded = lease.is_some();
     let mut run = RunInProgress::start(command, lease, signals, reader)?;
+    tracing::info!(command = ?command.words, is_guarded, "command started");
     let mut supervision = Supervision::new(limits);
     let ended = supervision.until_exit(&mut run, handler);
     let end = match ended {
         Ok(end) => end,
         Err(problem) => {
+            tracing::warn!("the run cannot go on");
             run.abandon();
             return Err(problem);
         }
     };
     handler.exited();
+    tracing::info!(ended = ?end.ended, left_processes = end.left, "command exited");
     let interrupted = supervision.interrupted.or_else(|| signals.received());
     let may_hold_pipe = end.left || interrupted.is_some();
     let exited = end.at.max(run.began);
@@ -295,6 +299,7 @@ impl Supervision {
             }
             self.take_signals(run);
             if self.give_up_at.is_some_and(|at| Instant::now() >= at) {
+                tracing::warn!("the command did not end after a signal: ending it");
                 run.end()?;
                 return Ok(End {
                     ended: Ended::Signal(self.interrupted.unwrap_or(0)),
@@ -305,6 +310,7 @@ impl Supervision {
             let limit = self.limits.timeout;
             if limit.is_some_and(|limit| self.began.elapsed() > limit) && !self.timed_out {
                 self.timed_out = true;
+                tracing::warn!(?limit, "the command takes too long: ending it");
                 run.end()?;
             }
             let events = run.reader.poll();
@@ -320,6 +326,7 @@ impl Supervision {
         if count > self.passed_on {
             self.passed_on = count;
             self.interrupted = Some(signal);
+            tracing::info!(signal, "signal received");
             run.pass_signal(signal);
         }
         let now = Instant::now();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sweetspot_control::hold::PowerReading;
 use sweetspot_device::{
@@ -25,6 +25,9 @@ const SAMPLE: Seconds = Seconds::new(0.02);
 const LONGEST_SAMPLE: Seconds = Seconds::new(0.06);
 /// A sensor that fails is tried again after this.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// For how long the last read is waited for.
+const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +65,7 @@ pub fn best_sensor(device: &Descriptor) -> Option<SensorKind> {
 pub struct Feed {
     reads: Receiver<Read>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Feed {
@@ -85,7 +88,7 @@ impl Feed {
         Ok(Self {
             reads,
             stop,
-            thread: Some(thread),
+            thread,
         })
     }
 
@@ -98,8 +101,10 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        // A read that blocks must not keep the hold from ending: its thread is left to itself.
+        let until = Instant::now() + END_WITHIN;
+        while !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
