@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use sweetspot_device::{Applied, Descriptor, DeviceId, Settings};
@@ -29,6 +30,7 @@ pub struct Lease<'a> {
     program: GuardProgram<'a>,
     devices: Vec<DeviceId>,
     interrupted: Arc<AtomicUsize>,
+    noting: Vec<SigId>,
     handle: Handle,
     watcher: Option<JoinHandle<()>>,
 }
@@ -46,10 +48,18 @@ impl<'a> Lease<'a> {
         // Should the guard be killed, what it ran becomes this process' to end.
         adopt_orphans();
         let signals = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+        let interrupted = Arc::new(AtomicUsize::new(0));
+        let mut noting = Vec::new();
+        for signal in &signals {
+            // Noted where it is caught: a workload that the same signal ended may be over before the watcher
+            // has woken up, and what it left would go on.
+            let flag = interrupted.clone();
+            let noted = signal_hook::flag::register_usize(*signal, flag, *signal as usize);
+            noting.push(noted.map_err(system("signals cannot be caught"))?);
+        }
         let mut signals = Signals::new(signals).map_err(system("signals cannot be caught"))?;
         let handle = signals.handle();
         let guard = Guard::start(program(), &folder)?;
-        let interrupted = Arc::new(AtomicUsize::new(0));
         let (flag, interrupter) = (interrupted.clone(), guard.interrupter());
         let watcher = std::thread::spawn(move || watch(&mut signals, &flag, interrupter));
         let mut lease = Self {
@@ -57,6 +67,7 @@ impl<'a> Lease<'a> {
             program,
             devices: devices.iter().map(|device| device.id.clone()).collect(),
             interrupted,
+            noting,
             handle,
             watcher: Some(watcher),
         };
@@ -109,6 +120,9 @@ impl<'a> Lease<'a> {
             released => released,
         };
         self.handle.close();
+        for noting in self.noting.drain(..) {
+            signal_hook::low_level::unregister(noting);
+        }
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }

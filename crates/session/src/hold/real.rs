@@ -287,6 +287,12 @@ fn through<'a, 'b>(
             for _ in 0..3 {
                 look(pump)?;
             }
+            if end.left
+                && noted(interrupted).is_some()
+                && let Some(process) = &mut own
+            {
+                process.end()?;
+            }
             return Ok(end);
         }
         if let Some(signal) = noted(interrupted) {

@@ -80,6 +80,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the last output of a command is waited for, where a process it left may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
+/// How long a signal to a process group may take from one process of it to the next.
+const SIGNAL_LAG: Duration = Duration::from_millis(50);
+
 /// Lets time pass, unless a signal comes.
 pub fn rest(until: Instant, mut signal: impl FnMut() -> Option<i32>) -> Result<(), SessionError> {
     loop {
@@ -167,7 +170,14 @@ impl Surroundings<'_> {
         for (at, _) in &mut run.said {
             *at = span.end.min(*at);
         }
+        if end.left && self.attention.signal().is_none() {
+            // The signal that ended the command may be on its way to this process.
+            let _ = self.rest(SIGNAL_LAG);
+        }
         run.interrupted = run.interrupted.or_else(|| self.attention.signal());
+        if end.left && run.interrupted.is_some() {
+            let _ = process.end();
+        }
         self.watch.clear();
         Ok(ChildRun {
             span,
