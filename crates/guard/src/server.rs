@@ -213,8 +213,12 @@ impl Server<'_, '_> {
             if is_new {
                 entry.touched.push(knob);
             }
-            // On disk before the first write.
-            self.journal.write(entry)?;
+            // On disk before the first write; what is not there is not written.
+            let journalled = self.journal.write(entry);
+            if journalled.is_err() && is_new {
+                entry.touched.pop();
+            }
+            journalled?;
             match leased.device.apply(&settings.only(knob)) {
                 Ok(one) => {
                     applied.power_cap = one.power_cap.or(applied.power_cap);
@@ -222,9 +226,10 @@ impl Server<'_, '_> {
                     applied.memory_clock = one.memory_clock.or(applied.memory_clock);
                 }
                 Err(error) => {
-                    // What was refused was not touched.
+                    // What was refused was not touched, and nobody has to put it back.
                     if is_new && error.left_unchanged() {
                         entry.touched.pop();
+                        self.journal.keep(entry)?;
                     }
                     let name = entry.name.clone();
                     return Err(Refusal::Write { name, error });
