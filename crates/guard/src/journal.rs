@@ -180,8 +180,24 @@ impl Journal {
         write().map_err(|problem| self.disk(problem))
     }
 
+    /// What is on disk after this is what was touched; where nothing was, there is no journal.
+    pub(crate) fn keep(&self, entry: &Entry) -> Result<(), JournalError> {
+        match entry.touched.is_empty() {
+            true => self.forget(&entry.device),
+            false => self.write(entry),
+        }
+    }
+
     pub(crate) fn read(&self, device: &DeviceId) -> Result<Option<Entry>, JournalError> {
-        read_entry(&self.path(device, "journal"))
+        let path = self.path(device, "journal");
+        match read_entry(&path)? {
+            // Two identities may have the same file name.
+            Some(entry) if entry.device != *device => Err(JournalError::Damaged {
+                path: path.display().to_string(),
+                reason: format!("it is about {}, not {device}", entry.device),
+            }),
+            entry => Ok(entry),
+        }
     }
 
     /// Everything is as it was.

@@ -15,6 +15,7 @@ mod error;
 mod journal;
 mod limits;
 mod owner;
+mod proc_files;
 mod processes;
 mod protocol;
 mod refusal;

@@ -116,3 +116,65 @@ pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl BufRead) -> io::Res
     }
     Ok(Some(serde_json::from_slice(&line)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn start() -> Start {
+        Start {
+            command: vec![b"sh".to_vec(), vec![0xff, 0, b'\n']],
+            environment: vec![("NAME".to_owned(), "a \"value\"\n".to_owned())],
+            process_group: 7,
+            streams: Streams::default(),
+            folder: None,
+        }
+    }
+
+    #[test]
+    fn a_request_is_one_line_whatever_it_holds() {
+        let mut bytes = Vec::new();
+        let requests = [Request::Start(start()), Request::EndWorkload];
+        for request in &requests {
+            send(&mut bytes, request).unwrap();
+        }
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines, requests.len());
+        let mut stream = &bytes[..];
+        for request in requests {
+            assert_eq!(receive::<Request>(&mut stream).unwrap(), Some(request));
+        }
+        assert_eq!(receive::<Request>(&mut stream).unwrap(), None);
+    }
+
+    #[test]
+    fn a_line_without_its_end_is_nothing() {
+        let mut bytes = Vec::new();
+        send(&mut bytes, &Request::Start(start())).unwrap();
+        for length in 0..bytes.len() {
+            let mut stream = &bytes[..length];
+            assert_eq!(receive::<Request>(&mut stream).unwrap(), None, "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let mut stream = &bytes[..];
+            while let Ok(Some(_)) = receive::<Request>(&mut stream) {}
+            let mut stream = &bytes[..];
+            while let Ok(Some(_)) = receive::<Reply>(&mut stream) {}
+        }
+
+        #[test]
+        fn no_changed_request_is_a_panic(place in 0usize..200, byte: u8) {
+            let mut bytes = Vec::new();
+            send(&mut bytes, &Request::Start(start())).unwrap();
+            let place = place % bytes.len();
+            bytes[place] = byte;
+            let _ = receive::<Request>(&mut &bytes[..]);
+        }
+    }
+}

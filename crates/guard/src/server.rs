@@ -16,7 +16,8 @@ use sweetspot_device::{Applied, Clock, Controlled, DeviceId, MonotonicClock, Ope
 use crate::journal::{Claim, Entry, Journal};
 use crate::owner::Owner;
 use crate::processes::{
-    adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap, signal_all,
+    END_WITHIN, adopt_orphans, await_end_of, end_all, end_within, has_descendants, not_ignored,
+    reap, signal_all,
 };
 use crate::protocol::{End, Ended, Reply, Request, Start, receive, send};
 use crate::refusal::{Refusal, RestoreError, Restored};
@@ -24,6 +25,9 @@ use crate::restore::{restore, settle};
 
 /// How long an orphaned workload may take to end by itself.
 const ORPHANS_GRACE: Duration = Duration::from_millis(300);
+
+/// How long a signal to a process group may take from one process of it to the next.
+const SIGNAL_LAG: Duration = Duration::from_millis(50);
 
 /// A client that does not read what it is told must not keep the guard from its work.
 const TELL_WITHIN: Duration = Duration::from_secs(10);
@@ -87,12 +91,20 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
             server.watch(child);
         }
         if let Some(end_workload) = released {
-            if end_workload {
+            if end_workload || has_descendants() && was_interrupted(&mut requests) {
                 end_all(ORPHANS_GRACE);
             }
             return Ok(());
         }
     }
+}
+
+/// Whether an interruption follows the release: a signal to the whole process group may end the workload
+/// before the client hears of it, and what is left of the workload is then to end as well.
+fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
+    let limited = requests.get_ref().set_read_timeout(Some(SIGNAL_LAG));
+    let next = limited.and_then(|()| receive::<Request>(requests));
+    matches!(next, Ok(Some(Request::Interrupt { .. })))
 }
 
 impl Server<'_, '_> {
@@ -128,7 +140,7 @@ impl Server<'_, '_> {
                 Err(reason) => Reply::Refused(reason),
             },
             Request::EndWorkload => Reply::WorkloadEnded {
-                all: end_all(ORPHANS_GRACE),
+                all: end_within(ORPHANS_GRACE, ORPHANS_GRACE + END_WITHIN),
             },
             Request::Start(start) => match run(&start) {
                 Ok(child) => {
@@ -195,8 +207,12 @@ impl Server<'_, '_> {
             if is_new {
                 entry.touched.push(knob);
             }
-            // On disk before the first write.
-            self.journal.write(entry)?;
+            // On disk before the first write; what is not there is not written.
+            let journalled = self.journal.write(entry);
+            if journalled.is_err() && is_new {
+                entry.touched.pop();
+            }
+            journalled?;
             match leased.device.apply(&settings.only(knob)) {
                 Ok(one) => {
                     applied.power_cap = one.power_cap.or(applied.power_cap);
@@ -204,9 +220,10 @@ impl Server<'_, '_> {
                     applied.memory_clock = one.memory_clock.or(applied.memory_clock);
                 }
                 Err(error) => {
-                    // What was refused was not touched.
+                    // What was refused was not touched, and nobody has to put it back.
                     if is_new && error.left_unchanged() {
                         entry.touched.pop();
+                        self.journal.keep(entry)?;
                     }
                     let name = entry.name.clone();
                     return Err(Refusal::Write { name, error });

@@ -49,7 +49,7 @@ impl WorkloadError {
     }
 
     /// The operating system refused `what`.
-    pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self {
+    pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self + Copy {
         move |problem| Self::System { what, problem }
     }
 

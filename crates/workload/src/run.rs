@@ -17,6 +17,9 @@ use crate::signals::SignalSource;
 /// How long the last output of a command is read, where a process that it left may hold the pipe open.
 const LAST_OUTPUT: Duration = Duration::from_millis(100);
 
+/// How long a signal to a process group may take from one process of it to the next.
+const SIGNAL_LAG: Duration = Duration::from_millis(50);
+
 /// Limits on a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
@@ -153,6 +156,10 @@ pub fn run_until_exit<H: RunHandler>(
     };
     handler.exited();
     tracing::info!(ended = ?end.ended, left_processes = end.left, "command exited");
+    if end.left {
+        // The signal that ended the command may be on its way to this process.
+        let _ = signals.wait_until(Instant::now() + SIGNAL_LAG);
+    }
     let interrupted = supervision.interrupted.or_else(|| signals.received());
     let may_hold_pipe = end.left || interrupted.is_some();
     let exited = end.at.max(run.began);

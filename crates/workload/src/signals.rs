@@ -1,11 +1,12 @@
 //! Signals that ask this program to end.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use sweetspot_guard::not_ignored;
@@ -31,14 +32,16 @@ pub struct SignalSource {
 
 struct Listener {
     received: Arc<Received>,
+    registered: Vec<SigId>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
 struct Received {
-    /// The last signal; 0 where there was none.
-    last: AtomicI32,
+    /// The last signal; 0 where there was none. It is stored where the signal is caught: a command that the
+    /// same signal ended may be over before the thread has woken up, and what it left would go on.
+    last: Arc<AtomicUsize>,
     count: AtomicUsize,
     first_at: OnceLock<Instant>,
     is_repeated: AtomicBool,
@@ -49,10 +52,16 @@ impl SignalSource {
     /// Begins to catch signals.
     pub fn listen() -> Result<Self, WorkloadError> {
         let caught = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
-        let mut signals =
-            Signals::new(caught).map_err(WorkloadError::system("signals cannot be caught"))?;
-        let handle = signals.handle();
+        let failed = WorkloadError::system("signals cannot be caught");
         let received = Arc::new(Received::default());
+        let mut registered = Vec::new();
+        for signal in &caught {
+            let last = received.last.clone();
+            let stored = signal_hook::flag::register_usize(*signal, last, *signal as usize);
+            registered.push(stored.map_err(&failed)?);
+        }
+        let mut signals = Signals::new(caught).map_err(&failed)?;
+        let handle = signals.handle();
         let of_thread = received.clone();
         let thread = std::thread::Builder::new()
             .name("signals".to_owned())
@@ -65,6 +74,7 @@ impl SignalSource {
         Ok(Self {
             listener: Arc::new(Listener {
                 received,
+                registered,
                 handle,
                 thread: Some(thread),
             }),
@@ -74,7 +84,7 @@ impl SignalSource {
     /// The last signal that came, if any did.
     pub fn received(&self) -> Option<i32> {
         let signal = self.listener.received.last.load(Ordering::Acquire);
-        (signal != 0).then_some(signal)
+        (signal != 0).then_some(signal as i32)
     }
 
     /// How many signals came.
@@ -94,7 +104,8 @@ impl SignalSource {
             .on_signal
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(signal) = self.received() {
+        // One that the thread has not taken yet is reported by the thread.
+        if let Some(signal) = self.received().filter(|_| self.count() > 0) {
             report(signal, is_for_command(signal));
         }
         *on_signal = Some(report);
@@ -131,7 +142,6 @@ impl Received {
         if first_at.elapsed() > SAME_REQUEST {
             self.is_repeated.store(true, Ordering::Release);
         }
-        self.last.store(signal, Ordering::Release);
         self.count.fetch_add(1, Ordering::Release);
         if let Some(report) = on_signal.as_mut() {
             report(signal, is_for_command(signal));
@@ -142,6 +152,9 @@ impl Received {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.handle.close();
+        for registered in self.registered.drain(..) {
+            signal_hook::low_level::unregister(registered);
+        }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

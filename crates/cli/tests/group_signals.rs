@@ -1,0 +1,143 @@
+//! Signals to the tool's whole process group, as a scheduler sends them, and a guard that does not answer:
+//! nothing of the workload is left, a grandchild in a session of its own included, and the GPU is as before.
+//! `KILLS=500` for many trials (scripts/torture).
+
+#[path = "common/host.rs"]
+mod host;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use host::TestHost;
+use sweetspot_sim_host::Host;
+
+fn kill(signal: &str, target: &str) {
+    let status = Command::new("kill").args([signal, "--", target]).status();
+    assert!(status.unwrap().success());
+}
+
+/// The processes that sleep for so long.
+fn sleepers(marker: &str) -> Vec<String> {
+    let wanted = format!("sleep\0{marker}\0").into_bytes();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|entry| std::fs::read(entry.path().join("cmdline")).is_ok_and(|it| it == wanted))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+fn running(marker: &str) -> usize {
+    sleepers(marker).len()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn end_of(mut client: Child, limit: Duration) -> Option<i32> {
+    let begun = Instant::now();
+    while begun.elapsed() < limit {
+        if let Some(status) = client.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let _ = client.kill();
+    panic!("the tool does not end");
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+fn new_marker() -> String {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("8{}{number:05}", std::process::id())
+}
+
+/// The tool, in a process group of its own, once both processes of its workload run.
+fn start(host: &TestHost, args: &[&str], marker: &str) -> Child {
+    let script = format!("setsid sh -c 'sleep {marker}; true' & sleep {marker}; true");
+    let client = host
+        .sweetspot()
+        .args(args)
+        .args(["--", "sh", "-c", &script])
+        .process_group(0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the workload runs", || running(marker) == 2);
+    client
+}
+
+/// Signals the group again and again, and says how often something was left.
+fn trials(args: &[&str]) -> Vec<u64> {
+    let kills: u64 = std::env::var("KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+        .unwrap_or(24);
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let work = || {
+            let host = TestHost::new("v100");
+            let mut bad = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= kills {
+                    return bad;
+                }
+                let marker = new_marker();
+                let client = start(&host, args, &marker);
+                let signal = ["-TERM", "-INT", "-HUP"][(number % 3) as usize];
+                kill(signal, &format!("-{}", client.id()));
+                end_of(client, Duration::from_secs(15));
+                // Whoever was killed may take a moment to vanish.
+                std::thread::sleep(Duration::from_millis(50));
+                for left in sleepers(&marker) {
+                    bad.push(number);
+                    kill("-KILL", &left);
+                }
+            }
+        };
+        let workers: Vec<_> = (0..3).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
+    })
+}
+
+#[test]
+fn nothing_is_left_of_a_guarded_workload() {
+    let bad = trials(&["run", "--power-cap", "160"]);
+    assert!(bad.is_empty(), "something still ran in {bad:?}");
+}
+
+#[test]
+fn nothing_is_left_of_a_measured_workload() {
+    let bad = trials(&["measure"]);
+    assert!(bad.is_empty(), "something still ran in {bad:?}");
+}
+
+#[test]
+fn the_tool_ends_although_its_guard_is_stopped() {
+    let host = TestHost::new("v100");
+    host.set_cap(0, 250.0);
+    let marker = new_marker();
+    let client = start(&host, &["run", "--power-cap", "160"], &marker);
+    let children = format!("/proc/{0}/task/{0}/children", client.id());
+    let guard = std::fs::read_to_string(children).unwrap();
+    kill("-STOP", guard.trim());
+    kill("-TERM", &client.id().to_string());
+    let code = end_of(client, Duration::from_secs(15));
+    assert_eq!(code, Some(128 + 15));
+    let shared = Host::open(host.folder()).unwrap();
+    let cap = shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap();
+    assert_eq!(cap, 250.0);
+    wait_until("everything has ended", || running(&marker) == 0);
+}
