@@ -140,6 +140,7 @@ fn a_failed_reference_does_not_hide_the_rest() {
 }
 
 #[test]
+#[ignore = "needs NVML clients in .venv: run scripts/setup"]
 fn a_cap_that_the_workload_changes_is_told_and_put_back() {
     let host = TestHost::new("v100");
     host.set_caps(300.0);
@@ -147,14 +148,6 @@ fn a_cap_that_the_workload_changes_is_told_and_put_back() {
     let program = env!("CARGO_BIN_EXE_sweetspot");
     // A run within the run sets another cap on the simulated host and is killed with its guard.
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
-    if !std::path::Path::new(python).exists() {
-        assert!(
-            std::env::var_os("SWEETSPOT_ALL_TESTS").is_none(),
-            "scripts/setup makes .venv"
-        );
-        eprintln!("skipped: no .venv");
-        return;
-    }
     let script = "import pynvml as n; n.nvmlInit(); n.nvmlDeviceSetPowerManagementLimit(n.nvmlDeviceGetHandleByIndex(0), 170000)";
     let args = [
         "--axis", "x=1", "--repeat", "1", "--settle", "0", "--study", "st", "--", python, "-c",

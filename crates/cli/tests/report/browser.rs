@@ -1,25 +1,19 @@
 //! Pages in headless Chromium: each in a frame as wide as a phone and in one as wide as a desk.
 //!
 //! A browser's window cannot be as narrow as a phone, so that pages are frames of one that asks each of them
-//! how it looks. Where there is no Chromium the tests say so and do nothing, or fail where
-//! `SWEETSPOT_ALL_TESTS` is set.
+//! how it looks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-pub fn chromium() -> Option<PathBuf> {
+pub fn chromium() -> PathBuf {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths)
         .flat_map(|folder| ["chromium", "google-chrome"].map(|name| folder.join(name)))
         .find(|path| path.is_file());
-    if found.is_none() {
-        let all = std::env::var_os("SWEETSPOT_ALL_TESTS").is_some();
-        assert!(!all, "no test may be left out, and there is no Chromium");
-        eprintln!("SKIPPED: there is no Chromium; scripts/setup installs it");
-    }
-    found
+    found.expect("Chromium is needed: run scripts/setup")
 }
 
 const WIDTHS: [u32; 2] = [360, 1280];

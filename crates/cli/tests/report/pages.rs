@@ -32,8 +32,9 @@ fn page(folder: &Path, args: &[&str], name: &str) {
 }
 
 #[test]
+#[ignore = "needs Chromium: run scripts/setup"]
 fn pages_draw_in_a_browser() {
-    let Some(browser) = chromium() else { return };
+    let browser = chromium();
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let sim = "--simulate";
