@@ -12,10 +12,11 @@ use sweetspot_study::{Store, Study};
 use crate::NOT_MET;
 use crate::args::CompareArgs;
 use crate::export::{Document, print, refuse_twins};
-use crate::report::{unmet, write_figures};
+use crate::report::{reject_missing_png, unmet, write_figures};
 
 pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     let question = args.question.question()?;
+    reject_missing_png(&args.figures)?;
     let open = |path: &Option<PathBuf>| path.as_deref().map(Document::open).transpose();
     let (json, csv) = (
         open(&args.export.text.export_json)?,

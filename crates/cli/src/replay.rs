@@ -15,9 +15,10 @@ use sweetspot_study::{Store, Study};
 use crate::NOT_MET;
 use crate::args::ReplayArgs;
 use crate::export::{TextDocuments, print};
-use crate::report::write_figures;
+use crate::report::{reject_missing_png, write_figures};
 
 pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
+    reject_missing_png(&args.figures)?;
     let documents = TextDocuments::open(&args.export)?;
     let strategies = match args.strategy.as_str() {
         "all" => StrategyName::ALL.to_vec(),

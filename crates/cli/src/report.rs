@@ -14,6 +14,7 @@ use crate::export::{Document, StudyDocuments, print, timelines};
 
 pub fn run(args: &ReportArgs) -> Result<ExitCode> {
     args.question.question()?;
+    reject_missing_png(&args.figures)?;
     let documents = StudyDocuments::open(&args.export)?;
     let store = Store::open(&crate::study::folder(&args.study))?;
     let outline = store.outline()?;
@@ -105,9 +106,17 @@ fn write_png(path: &Path, svg: &str) -> Result<()> {
     Document::open(path)?.write_bytes(&bytes)
 }
 
+const NO_PNG: &str = "this program was built without PNG figures: build it with `cargo build --release --features png`, or remove --png and use the SVG files";
+
+/// Refuses --png before any work where the program cannot draw it.
+pub fn reject_missing_png(args: &FigureArgs) -> Result<()> {
+    match args.png && !cfg!(feature = "png") {
+        true => bail!(NO_PNG),
+        false => Ok(()),
+    }
+}
+
 #[cfg(not(feature = "png"))]
 fn write_png(_: &Path, _: &str) -> Result<()> {
-    anyhow::bail!(
-        "this program was built without PNG: build it with the feature `png`, or take the SVG files"
-    )
+    bail!(NO_PNG)
 }

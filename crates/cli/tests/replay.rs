@@ -1,11 +1,9 @@
 //! `sweetspot replay` as a user types it, and on the Zeus project's measurements where they are at hand.
 
-mod common;
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 use serde_json::Value;
 
 /// Two jobs under seven caps: one bound by the clock, one that the cap does not reach.

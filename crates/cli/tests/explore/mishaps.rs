@@ -3,9 +3,9 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use super::tools::{exported, on, settings, sweep};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{exported, on, settings, sweep};
 
 #[test]
 fn a_resume_keeps_to_read_only() {
@@ -200,7 +200,7 @@ fn a_timeout_without_a_guard_and_processes_left_behind() {
         // The script itself, its own sleep, perhaps one more on its way; never one for each run before.
         assert!(most <= Some(3), "{seen}");
     }
-    assert!(!crate::tools::is_running(&marker), "nothing is left");
+    assert!(!super::tools::is_running(&marker), "nothing is left");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::{PROGRAM, command, number, warnings, words};
+use super::common::{PROGRAM, command, number, warnings, words};
 use crate::host::TestHost;
 
 fn python(kind: &[&str]) -> Vec<String> {

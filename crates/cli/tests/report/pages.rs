@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::browser::{chromium, look};
+use super::browser::{chromium, look};
 use crate::common::{sweetspot, text};
-use crate::stores::{HOSTILE, faults};
+use super::stores::{HOSTILE, faults};
 
 fn simulated(folder: &Path, name: &str, args: &[&str]) {
     let all = [
@@ -125,7 +125,7 @@ fn pages_draw_in_a_browser() {
     page(here, &["compare", "caps", "quadro"], "compared");
     page(here, &["study", "export", "caps"], "exported");
     pages.extend(["grouped", "compared", "exported"].map(str::to_owned));
-    crate::stores::large().make(&here.join("study-large"));
+    super::stores::large().make(&here.join("study-large"));
     page(here, &["report", "study-large"], "large");
     pages.push("large".to_owned());
     let size = std::fs::metadata(here.join("large.html")).unwrap().len();
@@ -178,7 +178,7 @@ fn pages_draw_in_a_browser() {
 fn no_text_of_a_study_gets_out_of_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    crate::stores::hostile().make(&here.join("study"));
+    super::stores::hostile().make(&here.join("study"));
     let output = sweetspot(
         here,
         &[
