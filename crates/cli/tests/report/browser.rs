@@ -61,8 +61,20 @@ addEventListener('load', function () {
 });
 </script>"#;
 
+/// What the reader's browser brings with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    /// Whether the system prefers dark pages.
+    pub dark: bool,
+    /// Whether the fonts are much wider than those that pages ask for.
+    pub wide_fonts: bool,
+}
+
+const WIDE_FONTS: &str =
+    "<style>*{font-family:monospace!important;letter-spacing:.2em!important}</style>";
+
 /// Every page at every width, in one start of the browser.
-pub fn look(browser: &Path, folder: &Path, pages: &[String], dark: bool) -> Vec<Value> {
+pub fn look(browser: &Path, folder: &Path, pages: &[String], reader: Reader) -> Vec<Value> {
     let frames: String = pages
         .iter()
         .flat_map(|page| {
@@ -75,7 +87,8 @@ pub fn look(browser: &Path, folder: &Path, pages: &[String], dark: bool) -> Vec<
     for page in pages {
         let text = std::fs::read_to_string(folder.join(format!("{page}.html"))).unwrap();
         let (head, tail) = text.rsplit_once("</body>").expect("a page has a body");
-        let probed = format!("{head}{PROBE}</body>{tail}");
+        let fonts = if reader.wide_fonts { WIDE_FONTS } else { "" };
+        let probed = format!("{head}{fonts}{PROBE}</body>{tail}");
         std::fs::write(folder.join(format!("probed/{page}.html")), probed).unwrap();
     }
     let outer = format!(
@@ -106,7 +119,7 @@ pub fn look(browser: &Path, folder: &Path, pages: &[String], dark: bool) -> Vec<
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!(
             "--blink-settings=preferredColorScheme={}",
-            if dark { 0 } else { 1 }
+            if reader.dark { 0 } else { 1 }
         ))
         .arg("--dump-dom")
         .arg(format!("file://{}", path.display()));

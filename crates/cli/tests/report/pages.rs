@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::browser::{chromium, look};
-use crate::common::{sweetspot, text};
+use super::browser::{Reader, chromium, look};
 use super::stores::{HOSTILE, faults};
+use crate::common::{sweetspot, text};
 
 fn simulated(folder: &Path, name: &str, args: &[&str]) {
     let all = [
@@ -136,14 +136,14 @@ fn pages_draw_in_a_browser() {
         page(here, &["report", &format!("study-{name}")], name);
         pages.push(name.to_owned());
     }
-    for dark in [false, true] {
-        for seen in look(&browser, here, &pages, dark) {
+    for (dark, wide_fonts) in [(false, false), (true, false), (false, true)] {
+        for seen in look(&browser, here, &pages, Reader { dark, wide_fonts }) {
             let name = seen["page"]
                 .as_str()
                 .unwrap()
                 .trim_end_matches(".html")
                 .to_owned();
-            let about = format!("{name}, dark {dark}: {seen:#}");
+            let about = format!("{name}, dark {dark}, wide fonts {wide_fonts}: {seen:#}");
             let number = |key: &str| seen[key].as_u64().unwrap();
             assert!(
                 number("scroll") <= number("width"),
