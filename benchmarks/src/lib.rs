@@ -1,4 +1,8 @@
 //! What several benchmarks take.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use sweetspot_decide::Objective;
 

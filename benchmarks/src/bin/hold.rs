@@ -1,6 +1,10 @@
 //! How well a cap is held, in virtual time: `cargo run --release -p sweetspot-benchmarks --bin hold [PART]`.
 //!
 //! Parts: `jobs`, `caps`, `joint`, `sets`, `others`, `decision`; all of them where none is named.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use std::collections::BTreeSet;
 use std::time::Instant;

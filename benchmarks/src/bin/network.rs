@@ -1,4 +1,8 @@
 //! How fast networks are read and counted: `cargo run --release -p sweetspot-benchmarks --bin network`.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use std::time::Instant;
 

@@ -1,4 +1,8 @@
 //! How long the page of a large study takes: `cargo run --release -p sweetspot-benchmarks --bin report [FILE]`.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,4 +1,8 @@
 //! How fast the simulator is: `cargo run --release -p sweetspot-benchmarks --bin simulator`.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use std::num::NonZeroUsize;
 use std::time::Instant;

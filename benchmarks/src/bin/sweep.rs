@@ -1,4 +1,8 @@
 //! How fast sweeps are: `cargo run --release -p sweetspot-benchmarks --bin sweep` after `cargo build --release`.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -4,6 +4,10 @@
 //! workloads, and a training whose load changes in the middle. What is true is known: the same job without
 //! noise, from start to end at every setting. FIRST takes other seeds and other random workloads, so that what
 //! was mended with some of them can be judged by others.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 
 use std::ops::Range;
 

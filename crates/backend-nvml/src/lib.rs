@@ -4,6 +4,11 @@
 //! error of that name, never zero; samples of the driver's buffer come on the machine's monotonic clock.
 //! Left to others: who may write (`guard`), how readings become joules.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod detect;
 mod error;
 mod raw;

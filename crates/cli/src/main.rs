@@ -1,5 +1,10 @@
 //! The `sweetspot` program: flags become typed requests, answers become text and exit codes.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod args;
 mod ask;
 mod compare;

@@ -3,11 +3,9 @@
 //! Lines that begin with `$ ` are commands; what follows is what they print. Commands of the program run
 //! in a copy of docs/examples; others are left alone. `SNAPSHOTS=overwrite` writes what happens into the documents.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,11 +1,9 @@
 //! `sweetspot fit` as a user meets it: from a study to a profile, and from the profile to a study again.
 
-mod common;
-
 use std::path::Path;
 use std::process::Output;
 
-use common::{sweetspot, text, words};
+use crate::common::{sweetspot, text, words};
 use serde_json::Value;
 
 const FIT: [&str; 6] = [

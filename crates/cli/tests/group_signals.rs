@@ -2,15 +2,12 @@
 //! nothing of the workload is left, a grandchild in a session of its own included, and the GPU is as before.
 //! `KILLS=500` for many trials (scripts/torture).
 
-#[path = "common/host.rs"]
-mod host;
-
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use host::TestHost;
+use crate::host::TestHost;
 use sweetspot_sim_host::Host;
 
 fn kill(signal: &str, target: &str) {

@@ -1,8 +1,6 @@
 //! The help texts, as they are printed. `SNAPSHOTS=overwrite` renews them.
 
-mod common;
-
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 use snapbox::{assert_data_eq, file};
 
 fn help(args: &[&str]) -> String {

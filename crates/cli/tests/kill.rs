@@ -1,14 +1,11 @@
 //! The tool killed at random moments of a run: the GPU is as before within a second, and no process of the
 //! workload is left. `KILLS=200` for the whole count (scripts/torture).
 
-#[path = "common/host.rs"]
-mod host;
-
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use host::TestHost;
+use crate::host::TestHost;
 use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 use sweetspot_stats::Seed;

@@ -1,14 +1,10 @@
 //! `--log LEVEL` and `SWEETSPOT_LOG`: what a bug report carries, and that nothing changes without them.
 
-mod common;
-#[path = "common/host.rs"]
-mod host;
-
 use std::fs::File;
 use std::process::Output;
 
-use common::{sweetspot, text};
-use host::TestHost;
+use crate::common::{sweetspot, text};
+use crate::host::TestHost;
 
 /// A run at a cap whose command shows whether its environment was changed.
 const RUN: [&str; 6] = [

@@ -1,10 +1,8 @@
 //! `sweetspot network` as a user runs it.
 
-mod common;
-
 use std::path::Path;
 
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 use serde_json::Value;
 
 fn onnx(name: &str) -> String {

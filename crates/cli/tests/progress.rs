@@ -1,11 +1,8 @@
 //! Every verb counts the same items, whatever the program reports and however.
 
-#[path = "common/host.rs"]
-mod host;
-
 use std::process::Stdio;
 
-use host::TestHost;
+use crate::host::TestHost;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");

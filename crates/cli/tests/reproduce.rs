@@ -1,8 +1,6 @@
 //! `sweetspot reproduce` as a user meets it.
 
-mod common;
-
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 use serde_json::Value;
 
 const PAPERS: [&str; 5] = [

@@ -1,13 +1,10 @@
 //! `sweetspot run` on simulated GPUs: what is written, what comes back, what is refused.
 
-#[path = "common/host.rs"]
-mod host;
-
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use host::TestHost;
+use crate::host::TestHost;
 use sweetspot_quantity::Megahertz;
 use sweetspot_sim_host::Host;
 

@@ -1,13 +1,10 @@
 //! Every wait has an end once a signal has come, and nothing that a command started outlives it.
 
-#[path = "common/host.rs"]
-mod host;
-
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use host::TestHost;
+use crate::host::TestHost;
 use sweetspot_sim_host::Host;
 
 /// Longer than any wait may take; shorter than what the commands sleep.

@@ -1,10 +1,8 @@
 //! `sweetspot simulate --errors`, `--list` and `--fit` as a user meets them.
 
-mod common;
-
 use std::path::Path;
 
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 use serde_json::Value;
 
 fn folder() -> tempfile::TempDir {

@@ -1,16 +1,12 @@
 //! Documents that cannot be written: the others are written all the same, and the exit code is the same for every
 //! command. `/dev/full` opens well and takes nothing, as a disk that fills up during the work does.
 
-mod common;
-#[path = "common/host.rs"]
-mod host;
-
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{sweetspot, text, words};
-use host::TestHost;
+use crate::common::{sweetspot, text, words};
+use crate::host::TestHost;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 

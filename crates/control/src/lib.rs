@@ -2,5 +2,10 @@
 //!
 //! The same controller runs on the simulator in virtual time, on a recorded trace and on a real GPU.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 pub mod hold;
 pub mod tune;

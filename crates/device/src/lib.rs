@@ -7,6 +7,11 @@
 //! Promises: identity is the UUID; time is an injected [`Clock`]; what a device cannot do is a named
 //! state, never zero.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod clock;
 mod descriptor;
 mod error;

@@ -9,6 +9,11 @@
 //! journal that is there means that something was left changed.
 //! Left to others: which backend a device belongs to, what to set.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod channel;
 mod client;
 mod error;

@@ -9,6 +9,11 @@
 //! with any content is either read or named in a [`LinkError`], and never stops the others.
 //! Left to others: starting the workload, waiting between drains, what a phase cost.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 pub mod value;
 
 mod control;

@@ -28,6 +28,11 @@
 //! # Ok::<(), sweetspot_measure::math::EnergyError>(())
 //! ```
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 pub mod math;
 mod method;
 mod sampler;

@@ -9,6 +9,11 @@
 //! memory and time, and errors name the line or the node; operators that are not known are listed.
 //! Left to others: what a network really takes on a device, and how any of it is shown.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod built_in;
 mod convention;
 mod cost;

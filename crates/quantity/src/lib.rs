@@ -21,6 +21,11 @@
 //! Promises: a printed quantity parses back to the same bits; only finite numbers parse.
 //! Left to others: what values make sense for a device.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod arithmetic;
 mod kinds;
 mod parse;

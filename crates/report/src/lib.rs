@@ -2,6 +2,11 @@
 //!
 //! Pure text from typed results; where it goes is the program's business.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod answer;
 mod choices;
 mod compare;

@@ -3,6 +3,11 @@
 //! The program turns flags into requests and answers into text; everything in between is here, so that
 //! a service or another program can do the same.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 pub mod hold;
 pub mod measure;
 pub mod published;

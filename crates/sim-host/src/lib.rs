@@ -8,6 +8,11 @@
 //! Promises: no torn state, energy conserved, the same physics as in virtual time.
 //! Left to others: NVML's functions (`nvml-sim`), programs that put load on a GPU (`session`).
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod advance;
 mod alone;
 mod error;

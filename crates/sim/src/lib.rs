@@ -8,6 +8,11 @@
 //! be computed, in real time whenever it is asked. No profile lists an outcome for a setting.
 //! Left to others: NVML's own quirks, storing and judging results.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod catalogue;
 mod device;
 mod job;

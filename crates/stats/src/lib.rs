@@ -4,6 +4,11 @@
 //! functions, so that they give the same bits on every machine; Student's quantiles, which only widen
 //! intervals, come from `statrs` and are the same on one.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod least_squares;
 mod linear;
 pub mod noise;

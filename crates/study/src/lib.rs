@@ -4,6 +4,11 @@
 //! same results in any order, on any number of threads, and after any interruption.
 //! Left to others: making the runs happen, choosing among the results.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod axis;
 mod configuration;
 mod definition;

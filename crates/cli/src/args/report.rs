@@ -92,7 +92,7 @@ pub struct FigureArgs {
     #[arg(long, value_name = "FOLDER")]
     pub export_figures: Option<PathBuf>,
 
-    /// With --export-figures: as PNG files too.
+    /// With --export-figures: as PNG files too (needs a build with the feature png).
     #[arg(long, requires = "export_figures")]
     pub png: bool,
 }

@@ -10,6 +10,8 @@ use crate::say;
 
 use super::Document;
 
+const NO_PNG: &str = "this program was built without PNG figures: build it with `cargo build --release --features png`, or remove --png and use the SVG files";
+
 /// A folder for figures. It is made when there is something to write, so that nothing is left where the input is bad.
 #[derive(Debug)]
 pub struct FigureFolder {
@@ -24,9 +26,7 @@ impl FigureFolder {
             return Ok(None);
         };
         if args.png && cfg!(not(feature = "png")) {
-            bail!(
-                "this program was built without PNG: build it with the feature `png`, or take the SVG files"
-            );
+            bail!(NO_PNG);
         }
         let cannot = || format!("cannot write figures to {}", folder.display());
         let there = folder.ancestors().find(|part| part.exists());
@@ -92,5 +92,5 @@ fn png(svg: &str, figure: &Figure) -> Result<Vec<u8>> {
 
 #[cfg(not(feature = "png"))]
 fn png(_: &str, _: &Figure) -> Result<Vec<u8>> {
-    bail!("this program was built without PNG")
+    bail!(NO_PNG)
 }

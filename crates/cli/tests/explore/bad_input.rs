@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Output;
 
+use super::tools::{settings, sweep};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{settings, sweep};
 
 /// One line that says these words, and nothing is left behind.
 fn refused(output: &Output, folder: &Path, words: &str) {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use sweetspot_stats::Seed;
 
+use super::tools::{settings, sweep};
 use crate::common::text;
 use crate::host::TestHost;
-use crate::tools::{settings, sweep};
 
 const ARGS: [&str; 8] = [
     "--power-cap",

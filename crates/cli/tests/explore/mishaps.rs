@@ -3,9 +3,9 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use super::tools::{exported, on, settings, sweep};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{exported, on, settings, sweep};
 
 #[test]
 fn a_resume_keeps_to_read_only() {
@@ -140,6 +140,7 @@ fn a_failed_reference_does_not_hide_the_rest() {
 }
 
 #[test]
+#[ignore = "needs NVML clients in .venv: run scripts/setup"]
 fn a_cap_that_the_workload_changes_is_told_and_put_back() {
     let host = TestHost::new("v100");
     host.set_caps(300.0);
@@ -147,14 +148,6 @@ fn a_cap_that_the_workload_changes_is_told_and_put_back() {
     let program = env!("CARGO_BIN_EXE_sweetspot");
     // A run within the run sets another cap on the simulated host and is killed with its guard.
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin/python");
-    if !std::path::Path::new(python).exists() {
-        assert!(
-            std::env::var_os("SWEETSPOT_ALL_TESTS").is_none(),
-            "scripts/setup makes .venv"
-        );
-        eprintln!("skipped: no .venv");
-        return;
-    }
     let script = "import pynvml as n; n.nvmlInit(); n.nvmlDeviceSetPowerManagementLimit(n.nvmlDeviceGetHandleByIndex(0), 170000)";
     let args = [
         "--axis", "x=1", "--repeat", "1", "--settle", "0", "--study", "st", "--", python, "-c",
@@ -207,7 +200,7 @@ fn a_timeout_without_a_guard_and_processes_left_behind() {
         // The script itself, its own sleep, perhaps one more on its way; never one for each run before.
         assert!(most <= Some(3), "{seen}");
     }
-    assert!(!crate::tools::is_running(&marker), "nothing is left");
+    assert!(!super::tools::is_running(&marker), "nothing is left");
 }
 
 #[test]

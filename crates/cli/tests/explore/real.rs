@@ -1,8 +1,8 @@
 //! A command under each configuration.
 
+use super::tools::{exported, is_running, number, on, settings, sweep, workload};
 use crate::common::{text, words};
 use crate::host::TestHost;
-use crate::tools::{exported, is_running, number, on, settings, sweep, workload};
 
 #[test]
 fn a_lower_cap_saves_energy_and_everything_is_put_back() {

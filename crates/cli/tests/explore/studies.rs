@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::tools::{exported, on, sweep, workload};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
-use crate::tools::{exported, on, sweep, workload};
 
 const SIMULATED: [&str; 8] = [
     "sweep",

@@ -1,6 +1,6 @@
 //! What cannot be held is said before anything starts.
 
-use crate::common::{hold, said};
+use super::common::{hold, said};
 use crate::host::TestHost;
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_quantity::Watts;
 
-use crate::common::{begin, caps, document, last_batch, said, serving};
+use super::common::{begin, caps, document, last_batch, said, serving};
 use crate::host::TestHost;
 
 fn after(seconds: f64) {

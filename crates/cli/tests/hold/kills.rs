@@ -7,7 +7,7 @@ use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 use sweetspot_stats::Seed;
 
-use crate::common::{command, serving};
+use super::common::{command, serving};
 use crate::host::TestHost;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Each knob holds its cap.
 
-use crate::common::{caps, hold, json, last_batch, number, said, serving};
+use super::common::{caps, hold, json, last_batch, number, said, serving};
 use crate::host::TestHost;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Programs and devices that do not do their part.
 
-use crate::common::{PROGRAM, hold, json, last_batch, number, said, serving};
+use super::common::{PROGRAM, hold, json, last_batch, number, said, serving};
 use crate::host::TestHost;
 
 #[test]

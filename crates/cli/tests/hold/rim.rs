@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{begin, document, hold, json, number, said, serving};
+use super::common::{begin, document, hold, json, number, said, serving};
 use crate::host::TestHost;
 
 /// A program of Python that goes on for so many seconds; `size` is what it got.

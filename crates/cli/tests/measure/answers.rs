@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{
+use super::common::{
     begin, command, json, measure, number, shell, text, warnings, words, workload,
 };
 use crate::host::TestHost;

@@ -1,6 +1,6 @@
 //! Energy against what the simulated GPUs really drew.
 
-use crate::common::{json, number, text, truth, words, workload};
+use super::common::{json, number, text, truth, words, workload};
 use crate::host::TestHost;
 
 #[test]

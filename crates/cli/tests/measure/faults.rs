@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{json, number, text, truth, warnings, words, workload};
+use super::common::{json, number, text, truth, warnings, words, workload};
 use crate::host::TestHost;
 
 /// A GPU with something wrong about it.

@@ -1,24 +1,16 @@
 //! Phases, items and values over the link.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{PROGRAM, command, number, warnings, words};
+use super::common::{PROGRAM, command, number, warnings, words};
 use crate::host::TestHost;
 
-fn python(kind: &[&str]) -> Option<Vec<String>> {
-    let there = Command::new("python3").arg("--version").output();
-    if there.is_ok_and(|output| output.status.success()) {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/marks.py");
-        let words = [&["--", "python3", script], kind].concat();
-        return Some(words.into_iter().map(str::to_owned).collect());
-    }
-    let all = std::env::var_os("SWEETSPOT_ALL_TESTS").is_some();
-    assert!(!all, "no test may be left out, and there is no python3");
-    eprintln!("SKIPPED: there is no python3");
-    None
+fn python(kind: &[&str]) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/marks.py");
+    let words = [&["--", "python3", script], kind].concat();
+    words.into_iter().map(str::to_owned).collect()
 }
 
 fn with_link(host: &TestHost, args: &[&str]) -> Value {
@@ -44,9 +36,7 @@ fn phases_that_add_up(document: &Value) -> &serde_json::Map<String, Value> {
 
 #[test]
 fn phases_add_up_and_tell_load_from_rest() {
-    let Some(run) = python(&["training", PROGRAM]) else {
-        return;
-    };
+    let run = python(&["training", PROGRAM]);
     let host = TestHost::new("nvidia_h200");
     let document = with_link(&host, &words(&run));
     let phases = phases_that_add_up(&document);
@@ -72,9 +62,7 @@ fn phases_add_up_and_tell_load_from_rest() {
 
 #[test]
 fn a_window_of_a_phase_is_from_its_first_begin_to_its_last_end() {
-    let Some(run) = python(&["workers"]) else {
-        return;
-    };
+    let run = python(&["workers"]);
     let host = TestHost::new("nvidia_h200");
     let document = with_link(
         &host,
@@ -90,9 +78,7 @@ fn a_window_of_a_phase_is_from_its_first_begin_to_its_last_end() {
 
 #[test]
 fn marks_that_do_not_fit_are_told() {
-    let Some(run) = python(&["irregular"]) else {
-        return;
-    };
+    let run = python(&["irregular"]);
     let host = TestHost::new("nvidia_h200");
     let told = warnings(&with_link(&host, &words(&run)));
     let expected = [
@@ -105,9 +91,7 @@ fn marks_that_do_not_fit_are_told() {
 
 #[test]
 fn ranks_with_phases_of_their_own_add_up() {
-    let Some(run) = python(&["ranks"]) else {
-        return;
-    };
+    let run = python(&["ranks"]);
     let host = TestHost::new("v100:2");
     let document = with_link(&host, &words(&run));
     let phases = phases_that_add_up(&document);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{begin, json, number, shell, text};
+use super::common::{begin, json, number, shell, text};
 use crate::host::TestHost;
 
 #[test]

@@ -3,7 +3,7 @@
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
-use crate::common::{measure, words, workload};
+use super::common::{measure, words, workload};
 use crate::host::TestHost;
 
 #[test]

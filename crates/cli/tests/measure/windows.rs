@@ -1,6 +1,6 @@
 //! Progress, and the part of a run that counts.
 
-use crate::common::{json, measure, number, shell, text, warnings};
+use super::common::{json, measure, number, shell, text, warnings};
 use crate::host::TestHost;
 
 #[test]

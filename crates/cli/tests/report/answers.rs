@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::stores::{caps, faults};
 use crate::common::{sweetspot, text};
-use crate::stores::{caps, faults};
 
 const COLUMNS: usize = 100;
 
@@ -160,12 +160,33 @@ fn figures_are_files() {
     caps(6).make(&folder.path().join("study"));
     let output = sweetspot(
         folder.path(),
-        &["report", "study", "--export-figures", "figures", "--png"],
+        &["report", "study", "--export-figures", "figures"],
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let read = |name: &str| std::fs::read(folder.path().join("figures").join(name)).unwrap();
-    assert!(text(&read("energy-time.svg")).starts_with("<svg "));
-    let picture = read("curves-power-cap.png");
+    let figure = std::fs::read(folder.path().join("figures/energy-time.svg")).unwrap();
+    assert!(text(&figure).starts_with("<svg "));
+}
+
+/// The feature `png` is tested by `scripts/test --all`.
+#[test]
+fn figures_are_pictures_or_the_flag_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    caps(6).make(&folder.path().join("study"));
+    let args = ["report", "study", "--export-figures", "figures", "--png"];
+    let output = sweetspot(folder.path(), &args);
+    let figures = folder.path().join("figures");
+    if !cfg!(feature = "png") {
+        assert_eq!(output.status.code(), Some(2));
+        let error = text(&output.stderr);
+        assert!(
+            error.contains("cargo build --release --features png"),
+            "{error}"
+        );
+        assert!(output.stdout.is_empty() && !figures.exists());
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let picture = std::fs::read(figures.join("curves-power-cap.png")).unwrap();
     assert_eq!(&picture[..8], b"\x89PNG\r\n\x1a\n");
     assert!(picture.len() > 10_000, "something is drawn");
 }

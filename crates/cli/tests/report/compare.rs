@@ -3,8 +3,8 @@
 use serde_json::Value;
 use sweetspot_study::RunEnd;
 
+use super::stores::{Maker, caps, faults, result};
 use crate::common::{sweetspot, text};
-use crate::stores::{Maker, caps, faults, result};
 
 fn slower(by: f64) -> Maker {
     Maker {

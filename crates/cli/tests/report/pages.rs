@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::browser::{chromium, look};
+use super::browser::{Reader, chromium, look};
+use super::stores::{HOSTILE, faults};
 use crate::common::{sweetspot, text};
-use crate::stores::{HOSTILE, faults};
 
 fn simulated(folder: &Path, name: &str, args: &[&str]) {
     let all = [
@@ -32,8 +32,9 @@ fn page(folder: &Path, args: &[&str], name: &str) {
 }
 
 #[test]
+#[ignore = "needs Chromium: run scripts/setup"]
 fn pages_draw_in_a_browser() {
-    let Some(browser) = chromium() else { return };
+    let browser = chromium();
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let sim = "--simulate";
@@ -124,7 +125,7 @@ fn pages_draw_in_a_browser() {
     page(here, &["compare", "caps", "quadro"], "compared");
     page(here, &["study", "export", "caps"], "exported");
     pages.extend(["grouped", "compared", "exported"].map(str::to_owned));
-    crate::stores::large().make(&here.join("study-large"));
+    super::stores::large().make(&here.join("study-large"));
     page(here, &["report", "study-large"], "large");
     pages.push("large".to_owned());
     let size = std::fs::metadata(here.join("large.html")).unwrap().len();
@@ -135,14 +136,14 @@ fn pages_draw_in_a_browser() {
         page(here, &["report", &format!("study-{name}")], name);
         pages.push(name.to_owned());
     }
-    for dark in [false, true] {
-        for seen in look(&browser, here, &pages, dark) {
+    for (dark, wide_fonts) in [(false, false), (true, false), (false, true)] {
+        for seen in look(&browser, here, &pages, Reader { dark, wide_fonts }) {
             let name = seen["page"]
                 .as_str()
                 .unwrap()
                 .trim_end_matches(".html")
                 .to_owned();
-            let about = format!("{name}, dark {dark}: {seen:#}");
+            let about = format!("{name}, dark {dark}, wide fonts {wide_fonts}: {seen:#}");
             let number = |key: &str| seen[key].as_u64().unwrap();
             assert!(
                 number("scroll") <= number("width"),
@@ -177,7 +178,7 @@ fn pages_draw_in_a_browser() {
 fn no_text_of_a_study_gets_out_of_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    crate::stores::hostile().make(&here.join("study"));
+    super::stores::hostile().make(&here.join("study"));
     let output = sweetspot(
         here,
         &[

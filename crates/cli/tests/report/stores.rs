@@ -167,6 +167,44 @@ pub fn hostile() -> Maker {
     }
 }
 
+/// Every name of it is 80 letters without a place to break.
+fn long_names() -> Maker {
+    let long = |start: &str| format!("{start}{}", "W".repeat(80 - start.len()));
+    let axes = [long("axis"), long("other")];
+    let configurations = (0..6).map(|index| {
+        let mut configuration = Configuration::on(1);
+        let values = [format!("first{index}"), format!("second{}", index % 2)];
+        for (axis, value) in axes.iter().zip(values) {
+            configuration.parameters.insert(axis.clone(), long(&value));
+        }
+        configuration
+    });
+    Maker {
+        configurations: configurations.collect(),
+        axes: axes.iter().cloned().map(Axis::Parameter).collect(),
+        name: long("network"),
+        command: Some(vec![long("command"), long("argument")]),
+        run: Box::new(move |configuration, task| {
+            if task.configuration == 3 {
+                let failure = Failure::new(Status::Failed, long("failure"));
+                return Some(RunEnd::Failed(failure));
+            }
+            let mut run = result(configuration, task);
+            run.time = run.time * (1.0 + 0.1 * task.configuration as f64);
+            run.values.insert(long("value"), 1.0);
+            run.phases = ["forward", "backward"]
+                .map(|name| PhaseResult {
+                    name: long(name),
+                    time: Seconds::new(1.0),
+                    energy: Joules::new(2.0),
+                })
+                .into();
+            Some(RunEnd::Done(run))
+        }),
+        ..caps(6)
+    }
+}
+
 type Fault = (&'static str, Maker);
 
 /// What a user may come with, by name.
@@ -269,6 +307,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         ("hostile", hostile()),
         ("many-axes", many_axes()),
+        ("long-names", long_names()),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! What a study answers: its own question, by whatever command it is asked.
 
+use super::{SWEEP, folder, json};
 use crate::common::{sweetspot, text};
-use crate::{SWEEP, folder, json};
 
 /// What a study was made for is what its report, its resumption and a run from it answer.
 #[test]

@@ -1,7 +1,7 @@
 //! What a sweep writes, and where.
 
+use super::{SWEEP, folder, refused};
 use crate::common::{sweetspot, text};
-use crate::{SWEEP, folder, refused};
 use serde_json::Value;
 
 #[test]

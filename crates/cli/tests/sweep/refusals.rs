@@ -1,7 +1,7 @@
 //! Wrong input.
 
+use super::{folder, refused, refused_in};
 use crate::common::{sweetspot, text};
-use crate::{folder, refused, refused_in};
 
 #[test]
 fn wrong_axes() {

@@ -37,7 +37,8 @@ const COARSE: f64 = 0.05;
 const TOGETHER: f64 = 0.005;
 
 impl Series {
-    /// A total that is not newer than the last one, or smaller, is no news.
+    /// Adds a total, unless it is not newer than the last one or not a finite number. A smaller total is kept:
+    /// callers that count up across restarts make sure that totals do not fall.
     pub(super) fn push(&mut self, at: f64, total: f64) {
         let is_news = self.points.back().is_none_or(|last| at > last.0);
         if !(is_news && at.is_finite() && total.is_finite()) {

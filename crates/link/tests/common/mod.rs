@@ -94,24 +94,23 @@ pub fn drain_until(reader: &mut Reader, so: impl Fn(&[Event]) -> bool) -> Vec<Ev
     }
 }
 
-/// A program, or none where it is absent: said aloud, and a failure where no test may be left out.
-pub fn program(name: &str) -> Option<Command> {
-    if Command::new(name).arg("--version").output().is_ok() {
-        return Some(Command::new(name));
-    }
-    let all = std::env::var_os("SWEETSPOT_ALL_TESTS").is_some();
-    assert!(!all, "no test may be left out, and there is no {name}");
-    eprintln!("SKIPPED: there is no {name}");
-    None
+/// A program that the tests need; a test fails where it is absent.
+pub fn program(name: &str) -> Command {
+    let version = Command::new(name).arg("--version").output();
+    assert!(
+        version.is_ok(),
+        "{name} is needed: scripts/setup installs it"
+    );
+    Command::new(name)
 }
 
 /// Python with our client on its path and a link.
-pub fn python(link: &Path) -> Option<Command> {
-    let mut command = program("python3")?;
+pub fn python(link: &Path) -> Command {
+    let mut command = program("python3");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/src");
     command.env("PYTHONPATH", source).env(ENV, link);
     for rank in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"] {
         command.env_remove(rank);
     }
-    Some(command)
+    command
 }

@@ -6,6 +6,7 @@ mod proto;
 mod read;
 mod scan;
 mod value;
+mod weight_inputs;
 
 pub use read::{OnnxOptions, read_onnx};
 pub use scan::MOST_FIELDS;

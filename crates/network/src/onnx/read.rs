@@ -12,6 +12,7 @@ use super::order::{called, order, short};
 use super::proto::{Graph, Model, Node, ValueInfo};
 use super::scan::scan;
 use super::value::{Value, is_whole, of_tensor};
+use super::weight_inputs::{main_input, weight_inputs};
 use crate::{Layer, Network, NetworkError, Shape, Unknown};
 
 /// What the caller knows that the file does not say.
@@ -47,6 +48,7 @@ pub fn read_onnx(path: &str, options: &OnnxOptions) -> Result<Network, NetworkEr
         graph: &graph,
         opset: opset.map_or(1, |opset| opset.version),
         values: HashMap::new(),
+        elements: Vec::new(),
         counted: HashSet::new(),
         numbers_left: MOST_NUMBERS,
         unknown: HashMap::new(),
@@ -82,6 +84,8 @@ struct Reader<'a> {
     graph: &'a Graph,
     opset: i64,
     values: HashMap<&'a str, Value>,
+    /// Elements of each weight of the file and then of each input, by the number that is their `origins`.
+    elements: Vec<u64>,
     /// Weights that some layer has already.
     counted: HashSet<usize>,
     numbers_left: usize,
@@ -97,6 +101,7 @@ impl<'a> Reader<'a> {
         let values = &self.values;
         let order = order(self.graph, |name| values.contains_key(name));
         let order = order.map_err(|(node, problem)| self.at(node, problem))?;
+        self.tell_weights_from_data(&order, options);
         let told: HashMap<&str, &ValueInfo> = self
             .graph
             .values
@@ -133,12 +138,14 @@ impl<'a> Reader<'a> {
                 file: self.path.to_owned(),
                 problem: format!("weight `{}`: {problem}", short(&tensor.name)),
             })?;
+            let elements = value.shape.as_ref().map_or(0, Shape::elements);
+            self.elements.push(elements);
             self.values.insert(&tensor.name, value);
         }
         Ok(())
     }
 
-    /// Old files list their weights among the inputs.
+    /// Old files list their weights among the inputs, beside their values.
     fn inputs(&mut self, options: &OnnxOptions) -> Result<(), NetworkError> {
         let fresh = |info: &&ValueInfo| !self.values.contains_key(info.name.as_str());
         let inputs: Vec<&ValueInfo> = self.graph.inputs.iter().filter(fresh).collect();
@@ -155,7 +162,7 @@ impl<'a> Reader<'a> {
                 problem: format!("is not there; the inputs are {}", names.join(", ")),
             });
         }
-        for (number, info) in inputs.into_iter().enumerate() {
+        for info in inputs {
             let given = options.inputs.iter().find(|(name, _)| *name == info.name);
             let shape = match given {
                 Some((_, shape)) => Ok(shape.clone()),
@@ -172,12 +179,52 @@ impl<'a> Reader<'a> {
                 &info.name,
                 Value {
                     whole: element.is_some_and(|tensor| is_whole(tensor.element)),
-                    origin: Some(self.graph.initializers.len() + number),
-                    ..Value::of(shape)
+                    origins: Some([self.elements.len()].into()),
+                    ..Value::of(shape.clone())
                 },
             );
+            self.elements.push(shape.elements());
         }
         Ok(())
+    }
+
+    /// Inputs that are weights become constants, and only the others stay inputs of the network. An input that
+    /// the caller gave a shape, or that has an axis without a size, is data.
+    fn tell_weights_from_data(&mut self, order: &[usize], options: &OnnxOptions) {
+        let listed = std::mem::take(&mut self.network.inputs);
+        let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
+        let main = main_input(self.graph, &names);
+        let Some((main_name, main_shape)) = listed.get(main) else {
+            return;
+        };
+        let fixed: HashSet<&str> = self
+            .graph
+            .inputs
+            .iter()
+            .filter(|info| is_sized(info) && info.name != *main_name)
+            .map(|info| info.name.as_str())
+            .filter(|name| !options.inputs.iter().any(|(given, _)| given == name))
+            .collect();
+        let may_be_weight = |name: &str| {
+            let value = self.values.get(name);
+            fixed.contains(name) && value.is_some_and(|value| !value.whole)
+        };
+        let candidates: Vec<(&str, &Shape)> = listed
+            .iter()
+            .filter(|(name, _)| may_be_weight(name))
+            .map(|(name, shape)| (name.as_str(), shape))
+            .collect();
+        let is_constant = |name: &str| self.values.get(name).is_some_and(|value| value.constant);
+        let weights = weight_inputs(self.graph, order, &candidates, is_constant, main_shape);
+        for name in &weights {
+            if let Some(value) = self.values.get_mut(*name) {
+                value.constant = true;
+            }
+        }
+        let data = listed
+            .iter()
+            .filter(|(name, _)| !weights.contains(name.as_str()));
+        self.network.inputs = data.cloned().collect();
     }
 
     fn node(&mut self, node: &'a Node, told: &HashMap<&str, &ValueInfo>) -> Result<(), String> {
@@ -287,22 +334,35 @@ impl<'a> Reader<'a> {
                 continue;
             }
             // Sizes, axes and single numbers are part of the operation.
-            let Some(origin) = value.origin.filter(|_| !value.whole && shape.rank() > 0) else {
+            let is_tensor = !value.whole && shape.rank() > 0;
+            let Some(origins) = value.origins.as_ref().filter(|_| is_tensor) else {
                 continue;
             };
             layer.weights += shape.elements();
-            if !statistics.contains(&position) && self.counted.insert(origin) {
-                let weight = self.graph.initializers.get(origin);
-                let own = weight.and_then(|tensor| {
-                    tensor.dims.iter().try_fold(1u64, |all, size| {
-                        all.checked_mul(u64::try_from(*size).ok()?)
-                    })
-                });
-                layer.parameters += own.unwrap_or_else(|| shape.elements());
+            if statistics.contains(&position) {
+                continue;
+            }
+            for origin in origins.iter() {
+                if self.counted.insert(*origin) {
+                    let own = self.elements.get(*origin).copied();
+                    layer.parameters += own.unwrap_or_else(|| shape.elements());
+                }
             }
         }
         self.network.layers.push(layer);
     }
+}
+
+/// Whether the file gives every size of this input.
+fn is_sized(info: &ValueInfo) -> bool {
+    let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
+    let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
+    sizes.is_some_and(|sizes| {
+        sizes
+            .axes
+            .iter()
+            .all(|axis| axis.size.is_some_and(|size| size > 0))
+    })
 }
 
 /// A first axis without a size is the batch, and taken as 1.

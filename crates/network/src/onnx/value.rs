@@ -16,8 +16,8 @@ pub struct Value {
     pub whole: bool,
     /// Whether it is the same for every input of the network.
     pub constant: bool,
-    /// The weight or network input that it comes from, by number.
-    pub origin: Option<usize>,
+    /// The weights or network inputs that it is made of, by number.
+    pub origins: Option<Rc<[usize]>>,
 }
 
 /// No constant that shapes are computed from is longer.
@@ -38,7 +38,7 @@ impl Value {
             numbers: Some(numbers.into()),
             whole: true,
             constant: true,
-            origin: None,
+            origins: None,
         })
     }
 
@@ -79,7 +79,7 @@ pub fn of_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value,
         numbers: numbers.map(Rc::from),
         whole: is_whole(tensor.data_type),
         constant: true,
-        origin,
+        origins: origin.map(|origin| Rc::from([origin])),
     })
 }
 

@@ -159,7 +159,7 @@ fn ranges(view: &View<'_>) -> Markup {
             h3.range {
                 "Better than " (view.reference_setting()) ", by " (crate::choices::axis_name(axis))
             }
-            table {
+            div.scroll { table {
                 tbody {
                     @if all.iter().filter(|one| one.axis == *axis).all(Better::is_nowhere) {
                         tr { td { "Nowhere, by any of the metrics" } }
@@ -169,7 +169,7 @@ fn ranges(view: &View<'_>) -> Markup {
                         }
                     }
                 }
-            }
+            } }
         }
     }
 }

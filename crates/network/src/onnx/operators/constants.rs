@@ -61,7 +61,7 @@ fn constant(call: &Call<'_>) -> Result<Answer, String> {
         numbers: (numbers.len() <= MOST_NUMBERS).then(|| numbers.into()),
         whole,
         constant: true,
-        origin: None,
+        origins: None,
     };
     let Some(own) = call.node.attributes.first() else {
         return Err("it has no value".to_owned());

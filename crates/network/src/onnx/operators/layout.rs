@@ -260,7 +260,7 @@ fn gather(call: &Call<'_>, input: &Shape) -> Found {
     sizes.extend(&input.sizes()[along + 1..]);
     let table = call
         .input(0)
-        .is_some_and(|value| value.constant && value.origin.is_some());
+        .is_some_and(|value| value.constant && value.origins.is_some());
     let kind = if table { Kind::Embedding } else { Kind::Move };
     Ok(Some(Answer::layer(kind, Shape::new(sizes)?)))
 }

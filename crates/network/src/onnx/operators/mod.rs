@@ -7,9 +7,15 @@ mod products;
 mod reduce;
 mod windows;
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use super::proto::{Attribute, Node};
 use super::value::Value;
 use crate::{Kind, Shape};
+
+/// No constant is made of more weights.
+const MOST_ORIGINS: usize = 64;
 
 /// What is known about a node.
 pub enum Answer {
@@ -140,6 +146,27 @@ pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
     Ok(settled(call, found))
 }
 
+/// The weights that a constant is made of. Single numbers, indices and scales of quantised weights are part
+/// of the operation.
+fn origins(call: &Call<'_>) -> Option<Rc<[usize]>> {
+    let mut given = call.inputs.iter().flatten();
+    let first = given.find(|value| value.origins.is_some())?;
+    let is_quantised = call.node.operator == "DequantizeLinear";
+    let is_weight = |value: &&Value| {
+        let rank = value.shape.as_ref().map_or(0, Shape::rank);
+        !value.whole && rank > 0 && value.origins.is_some()
+    };
+    let mut others = given.filter(|_| !is_quantised).filter(is_weight).peekable();
+    if others.peek().is_none() {
+        return first.origins.clone();
+    }
+    let all = std::iter::once(first)
+        .chain(others)
+        .filter_map(|value| value.origins.as_deref());
+    let all: BTreeSet<usize> = all.flatten().take(MOST_ORIGINS).copied().collect();
+    Some(all.into_iter().collect())
+}
+
 /// Fills in what follows from the inputs alone: what is made of constants is one.
 fn settled(call: &Call<'_>, answer: Answer) -> Answer {
     let Answer::Known {
@@ -153,13 +180,13 @@ fn settled(call: &Call<'_>, answer: Answer) -> Answer {
     };
     let mut given = call.inputs.iter().flatten().peekable();
     let constant = given.peek().is_some() && given.all(|value| value.constant);
-    let origin = call.inputs.iter().flatten().find_map(|value| value.origin);
+    let origins = origins(call);
     let whole = element_wise::makes_whole(call);
     for output in &mut outputs {
         output.whole |= whole;
         if constant {
             output.constant = true;
-            output.origin = origin;
+            output.origins.clone_from(&origins);
         }
     }
     if constant {

@@ -1,8 +1,5 @@
 //! `sweetspot report` and `sweetspot compare` as a user meets them, and their pages in Chromium.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod answers;
 mod browser;
 mod compare;

@@ -1,14 +1,12 @@
 //! `sweetspot sweep` as a user meets it: exports, wrong input, exit codes.
 
 mod answers;
-#[path = "../common/mod.rs"]
-mod common;
 mod exports;
 mod refusals;
 
 use std::path::Path;
 
-use common::{sweetspot, text};
+use crate::common::{sweetspot, text};
 use serde_json::Value;
 
 const SWEEP: [&str; 5] = ["sweep", "--simulate", "v100", "--network", "resnet50"];

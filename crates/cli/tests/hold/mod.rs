@@ -1,8 +1,5 @@
 //! `sweetspot hold` in real time, on simulated GPUs.
 
-#[path = "../common/host.rs"]
-mod host;
-
 mod bad_input;
 mod caps;
 mod common;

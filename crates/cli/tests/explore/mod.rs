@@ -1,10 +1,5 @@
 //! `sweep` of a command on simulated hosts, in real time; studies on disk; what is typed wrong.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/host.rs"]
-mod host;
-
 mod bad_input;
 mod kills;
 mod mishaps;

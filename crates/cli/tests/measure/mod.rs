@@ -1,8 +1,5 @@
 //! `sweetspot measure` on simulated GPUs.
 
-#[path = "../common/host.rs"]
-mod host;
-
 mod answers;
 mod common;
 mod energy;

@@ -1,0 +1,44 @@
+//! The program as a user meets it.
+//!
+//! All tests are one binary: it is linked once, and its tests run side by side. A new file needs its line here.
+
+mod common;
+#[path = "common/host.rs"]
+mod host;
+
+mod clients;
+mod documents;
+mod explore;
+mod fit;
+mod group_signals;
+mod help;
+mod hold;
+mod kill;
+mod log;
+mod measure;
+mod network;
+mod progress;
+mod replay;
+mod report;
+mod reproduce;
+mod run;
+mod signals;
+mod simulate;
+mod sweep;
+mod tune;
+mod unwritable;
+
+/// A file without its line would never run.
+#[test]
+fn every_file_is_a_module() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    let own = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let is_module = path.extension().is_some_and(|end| end == "rs") && name != "main";
+        if is_module || path.join("mod.rs").exists() {
+            assert!(own.contains(&format!("\nmod {name};\n")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Tells weights from data among the inputs of a graph.
+//!
+//! Exporters can list weights as inputs, with shapes alone. Nothing in the file marks them: an input is a
+//! weight if it is used like one and never like data.
+
+use std::collections::{HashMap, HashSet};
+
+use super::proto::{Graph, Node};
+use crate::Shape;
+
+/// Inputs of an operator that hold weights, except those of `Gather`, which depend on its indices.
+fn weight_positions(operator: &str) -> &'static [usize] {
+    match operator {
+        "Conv" | "ConvTranspose" | "Gemm" => &[1, 2],
+        "MatMul" | "PRelu" => &[1],
+        "BatchNormalization" => &[1, 2, 3, 4],
+        "LayerNormalization"
+        | "SimplifiedLayerNormalization"
+        | "RMSNormalization"
+        | "InstanceNormalization"
+        | "GroupNormalization" => &[1, 2],
+        _ => &[],
+    }
+}
+
+/// The number of the first input that is not passed to an operator as its weight: files list data first.
+pub fn main_input(graph: &Graph, inputs: &[&str]) -> usize {
+    let names: HashSet<&str> = inputs.iter().copied().collect();
+    let mut weights: HashSet<&str> = HashSet::new();
+    for node in &graph.nodes {
+        let input = |position: usize| node.inputs.get(position).map(String::as_str);
+        weights.extend(
+            weight_positions(&node.operator)
+                .iter()
+                .filter_map(|at| input(*at)),
+        );
+        // An embedding: rows of a table, chosen by an input.
+        if node.operator == "Gather" && input(1).is_some_and(|ids| names.contains(ids)) {
+            weights.extend(input(0));
+        }
+    }
+    let main = inputs.iter().position(|name| !weights.contains(name));
+    main.unwrap_or(0)
+}
+
+/// Those of `candidates` that are weights. `order` lists the nodes so that each has what it needs; `main` is
+/// the shape of the network's input; every name that is neither a candidate nor in `constants` is data.
+pub fn weight_inputs<'a>(
+    graph: &'a Graph,
+    order: &[usize],
+    candidates: &[(&'a str, &Shape)],
+    is_constant: impl Fn(&str) -> bool,
+    main: &Shape,
+) -> HashSet<&'a str> {
+    let mut finder = Finder {
+        roles: HashMap::new(),
+        groups: Vec::with_capacity(candidates.len()),
+        batch: main.sizes().first().copied().unwrap_or(1),
+        is_constant,
+    };
+    for (index, (name, shape)) in candidates.iter().enumerate() {
+        finder.roles.insert(name, Role::Candidate(index));
+        finder.groups.push(Group {
+            parent: index,
+            used_as_weight: false,
+            used_as_data: false,
+            rank: shape.rank(),
+            first_size: shape.sizes().first().copied(),
+        });
+    }
+    for index in order {
+        finder.visit(&graph.nodes[*index]);
+    }
+    let groups: Vec<Group> = (0..candidates.len())
+        .map(|index| {
+            let group = finder.group_of(index);
+            finder.groups[group]
+        })
+        .collect();
+    let mut sure = groups.iter();
+    let has_weights = sure.any(|group| group.used_as_weight && !group.used_as_data);
+    let is_weight = |(candidate, group): &(&(&'a str, &Shape), &Group)| {
+        // Biases and position tables are added like data; they count in files that list weights as inputs.
+        let shape = candidate.1;
+        let is_like_main = shape.rank() > 1
+            && (shape == main || finder.batch > 1 && group.first_size == Some(finder.batch));
+        !group.used_as_data && (group.used_as_weight || has_weights && !is_like_main)
+    };
+    let weights = candidates.iter().zip(&groups).filter(is_weight);
+    weights.map(|((name, _), _)| *name).collect()
+}
+
+/// What a value between nodes depends on.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    /// On nothing.
+    Constant,
+    /// On this group of candidates alone.
+    Candidate(usize),
+    /// On the network's input.
+    Data,
+}
+
+/// Candidates that are combined before anything else sees them, such as the two parts of a normalised
+/// weight. All are weights or all are data.
+#[derive(Clone, Copy)]
+struct Group {
+    /// The group that this one was merged into; its own number otherwise.
+    parent: usize,
+    used_as_weight: bool,
+    used_as_data: bool,
+    rank: usize,
+    first_size: Option<u64>,
+}
+
+struct Finder<'a, F> {
+    roles: HashMap<&'a str, Role>,
+    groups: Vec<Group>,
+    /// The first size of the network's input.
+    batch: u64,
+    is_constant: F,
+}
+
+impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
+    fn visit(&mut self, node: &'a Node) {
+        let roles: Vec<Role> = node.inputs.iter().map(|name| self.role(name)).collect();
+        let output = match node.operator.as_str() {
+            "Constant" | "Shape" | "Size" | "ConstantOfShape" | "Range" => Role::Constant,
+            "Attention" => {
+                roles.iter().for_each(|role| self.mark_data(*role));
+                Role::Data
+            }
+            "Gather" => {
+                if let [table, Role::Data, ..] = roles[..] {
+                    self.mark_weight(table);
+                }
+                self.combine(&roles)
+            }
+            operator => match weight_positions(operator) {
+                [] => self.combine(&roles),
+                positions => {
+                    self.visit_weighted(operator, &roles, positions);
+                    Role::Data
+                }
+            },
+        };
+        for name in &node.outputs {
+            self.roles.insert(name, output);
+        }
+    }
+
+    fn visit_weighted(&mut self, operator: &str, roles: &[Role], positions: &[usize]) {
+        let is_product = operator == "MatMul";
+        // The left factor of a product may be the weight, where the right one is data.
+        let left_is_data = !is_product || matches!(roles.get(1), Some(Role::Candidate(_)));
+        if let Some(first) = roles.first().filter(|_| left_is_data) {
+            self.mark_data(*first);
+        }
+        for role in positions.iter().filter_map(|position| roles.get(*position)) {
+            let Role::Candidate(index) = role else {
+                continue;
+            };
+            let group = self.group_of(*index);
+            let group = self.groups[group];
+            // Matrices with a batch of their own, as attention multiplies them.
+            match is_product && group.rank > 2 {
+                true if group.first_size == Some(self.batch) => self.mark_data(*role),
+                true => {}
+                false => self.mark_weight(*role),
+            }
+        }
+    }
+
+    fn role(&self, name: &str) -> Role {
+        match self.roles.get(name) {
+            Some(role) => *role,
+            None if name.is_empty() || (self.is_constant)(name) => Role::Constant,
+            None => Role::Data,
+        }
+    }
+
+    /// The role of what is made of these.
+    fn combine(&mut self, roles: &[Role]) -> Role {
+        if roles.contains(&Role::Data) {
+            return Role::Data;
+        }
+        let mut combined = Role::Constant;
+        for role in roles {
+            combined = match (combined, *role) {
+                (Role::Candidate(a), Role::Candidate(b)) => Role::Candidate(self.merge(a, b)),
+                (Role::Constant, other) => other,
+                (known, _) => known,
+            };
+        }
+        combined
+    }
+
+    fn merge(&mut self, a: usize, b: usize) -> usize {
+        let (a, b) = (self.group_of(a), self.group_of(b));
+        let other = self.groups[b];
+        self.groups[b].parent = a;
+        let group = &mut self.groups[a];
+        group.used_as_weight |= other.used_as_weight;
+        group.used_as_data |= other.used_as_data;
+        group.rank = group.rank.max(other.rank);
+        a
+    }
+
+    fn group_of(&mut self, mut index: usize) -> usize {
+        while self.groups[index].parent != index {
+            let above = self.groups[index].parent;
+            self.groups[index].parent = self.groups[above].parent;
+            index = above;
+        }
+        index
+    }
+
+    fn mark_weight(&mut self, role: Role) {
+        if let Role::Candidate(index) = role {
+            let group = self.group_of(index);
+            self.groups[group].used_as_weight = true;
+        }
+    }
+
+    fn mark_data(&mut self, role: Role) {
+        if let Role::Candidate(index) = role {
+            let group = self.group_of(index);
+            self.groups[group].used_as_data = true;
+        }
+    }
+}
