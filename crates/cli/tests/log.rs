@@ -101,7 +101,11 @@ fn without_it_nothing_is_logged() {
 fn studies_sensors_and_the_link_are_logged() {
     let folder = tempfile::tempdir().unwrap();
     let line = "--simulate v100 --network resnet50 --power-cap 150,300 --repeat 1 --study kept";
-    let args = [&["sweep", "--log", "debug"], &common::words(line)[..]].concat();
+    let args = [
+        &["sweep", "--log", "debug"],
+        &crate::common::words(line)[..],
+    ]
+    .concat();
     let output = sweetspot(folder.path(), &args);
     let log = text(&output.stderr);
     line_with(&log, &["study opened", "kept", "writable=true"]);
