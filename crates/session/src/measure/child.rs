@@ -170,13 +170,17 @@ impl Surroundings<'_> {
         for (at, _) in &mut run.said {
             *at = span.end.min(*at);
         }
-        if end.left && self.attention.signal().is_none() {
-            // The signal that ended the command may be on its way to this process.
-            let _ = self.rest(SIGNAL_LAG);
-        }
         run.interrupted = run.interrupted.or_else(|| self.attention.signal());
-        if end.left && run.interrupted.is_some() {
-            let _ = process.end();
+        if end.left {
+            // The signal that ended the command may be on its way to this process.
+            if run.interrupted.is_none()
+                && let Err(SessionError::Interrupted(signal)) = self.rest(SIGNAL_LAG)
+            {
+                run.interrupted = Some(signal);
+            }
+            if run.interrupted.is_some() {
+                let _ = process.end();
+            }
         }
         self.watch.clear();
         Ok(ChildRun {
