@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-const BUILT: &str = "libsweetspot_nvml_sim.so";
+const BUILT: &str = "libsweetspot_nvml_sim_library.so";
 /// Names a library that was built elsewhere, which is needed where the program is built for another processor.
 const GIVEN: &str = "SWEETSPOT_NVML_SIM_LIBRARY";
 
@@ -50,7 +50,7 @@ fn reject_other_processor() -> Result<(), Box<dyn std::error::Error>> {
     match processor(&host) == processor(&target) {
         true => Ok(()),
         false => Err(format!(
-            "the program carries the simulated NVML library, which cargo builds for {host}, not for {target}: build it with `cargo build --release --target {target} -p sweetspot-nvml-sim` and set {GIVEN} to its path"
+            "the program carries the simulated NVML library, which cargo builds for {host}, not for {target}: build it with `cargo build --release --target {target} -p sweetspot-nvml-sim-library` and set {GIVEN} to its path"
         )
         .into()),
     }

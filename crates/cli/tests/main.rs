@@ -10,7 +10,6 @@ mod clients;
 mod documents;
 mod explore;
 mod fit;
-mod group_signals;
 mod help;
 mod hold;
 mod kill;

@@ -185,8 +185,14 @@ exports! {
         if place.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        let degrees = look(device, |live| live.temperature().get())?.round() as c_int;
         // SAFETY: the place is not null and the client has filled in version and sensor.
+        let (version, sensor) = unsafe { ((*place).version, (*place).sensorType) };
+        check_version::<nvmlTemperature_t>(version, 1)?;
+        if sensor != nvml::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU {
+            return Err(INVALID_ARGUMENT);
+        }
+        let degrees = look(device, |live| live.temperature().get())?.round() as c_int;
+        // SAFETY: the place is not null.
         unsafe { (*place).temperature = degrees };
         Ok(())
     }

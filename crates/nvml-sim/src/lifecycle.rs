@@ -52,6 +52,7 @@ pub extern "C" fn nvmlErrorString(result: nvml::nvmlReturn_t) -> *const c_char {
         INSUFFICIENT_SIZE => c"Insufficient Size",
         DRIVER_NOT_LOADED => c"Driver Not Loaded",
         GPU_IS_LOST => c"GPU is lost",
+        ARGUMENT_VERSION_MISMATCH => c"Argument version mismatch",
         _ => c"Unknown Error",
     };
     text.as_ptr()

@@ -41,9 +41,10 @@ exports! {
         if place.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        let (total, used) = use_of(device)?;
         // SAFETY: the place is not null and the client has filled in the version.
         let version = unsafe { (*place).version };
+        check_version::<nvmlMemory_v2_t>(version, 2)?;
+        let (total, used) = use_of(device)?;
         put(place, nvmlMemory_v2_t { version, total, reserved: 0, free: total - used, used })
     }
     fn nvmlDeviceGetBAR1MemoryInfo(device: nvmlDevice_t, place: *mut nvmlBAR1Memory_t) {

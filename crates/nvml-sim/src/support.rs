@@ -18,6 +18,8 @@ pub const NOT_FOUND: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_NOT_FOUND;
 pub const INSUFFICIENT_SIZE: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE;
 pub const DRIVER_NOT_LOADED: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED;
 pub const GPU_IS_LOST: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST;
+pub const ARGUMENT_VERSION_MISMATCH: nvmlReturn_t =
+    nvml::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 pub const UNKNOWN: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_UNKNOWN;
 
 /// A failure is NVML's number for it.
@@ -121,6 +123,14 @@ pub fn put<T>(place: *mut T, value: T) -> Outcome {
     // SAFETY: NVML's contract: a pointer that is not null points to room for one such value.
     unsafe { place.write(value) };
     Ok(())
+}
+
+/// Whether a client's structure is the one that this library knows: NVML puts its size and number into one.
+pub fn check_version<T>(version: u32, number: u32) -> Outcome {
+    match version == size_of::<T>() as u32 | number << 24 {
+        true => Ok(()),
+        false => Err(ARGUMENT_VERSION_MISMATCH),
+    }
 }
 
 /// Gives text to the client, ended by a zero.

@@ -9,6 +9,11 @@
 //! last grandchild with it.
 //! Left to others: what is measured or set while the command runs.
 
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod command;
 mod error;
 mod lease;

@@ -68,6 +68,11 @@ pub trait RunHandler {
         events: Vec<WorkloadEvent>,
     ) -> Result<(), Self::Error>;
 
+    /// The command is started right after this. Returns the moment from which its time counts.
+    fn starting(&mut self) -> Moment {
+        MonotonicClock.now()
+    }
+
     /// The command has exited just now; what it reported last is still to come.
     fn exited(&mut self) {}
 }
@@ -142,7 +147,8 @@ pub fn run_until_exit<H: RunHandler>(
         adopt_orphans();
     }
     let is_guarded = lease.is_some();
-    let mut run = RunInProgress::start(command, lease, signals, reader)?;
+    let began = handler.starting();
+    let mut run = RunInProgress::start(command, began, lease, signals, reader)?;
     tracing::info!(command = ?command.words, is_guarded, "command started");
     let mut supervision = Supervision::new(limits);
     let ended = supervision.until_exit(&mut run, handler);
@@ -186,6 +192,7 @@ pub fn run_until_exit<H: RunHandler>(
 impl<'r, 'g> RunInProgress<'r, 'g> {
     fn start(
         command: &CommandSpec,
+        began: Moment,
         mut lease: Option<&'r mut Lease<'g>>,
         signals: &'r SignalSource,
         reader: &'r mut ProgressReader,
@@ -196,7 +203,6 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
             // Python would hold lines back otherwise, as it writes to no terminal.
             environment.push(("PYTHONUNBUFFERED".to_owned(), "1".into()));
         }
-        let began = MonotonicClock.now();
         let (child, pipes) = match &mut lease {
             Some(lease) => (None, start_guarded(lease.guard(), command, &environment)?),
             None => {

@@ -89,7 +89,7 @@ fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
         &["--device", "7"],
         "--device 7: there is no GPU `7`; the GPUs here are 0 (GPU-",
     );
-    refused(&["--device", "0,0"], "`0` is there twice");
+    refused(&["--device", "0,0"], "`0` is given twice");
     refused(
         &["--export-json", "/no/such/folder/x"],
         "cannot write /no/such/folder/x",

@@ -78,7 +78,6 @@ impl RunContext<'_> {
         let mut recorder = RunRecorder {
             window: &self.request.window,
             sampler: self.sampler,
-            begin: self.sampler.mark(),
             observer: self.observer,
             reports: 0,
             events: Vec::new(),
@@ -94,7 +93,6 @@ impl RunContext<'_> {
         )?;
         let RunRecorder {
             observer,
-            begin,
             events,
             mut progress,
             ..
@@ -106,7 +104,7 @@ impl RunContext<'_> {
             progress.retain(|one| matches!(one.reporter, Reporter::Link(_)));
         }
         Ok(MeasuredRun {
-            span: Span::new(begin, outcome.exited.max(begin)),
+            span: Span::new(outcome.began, outcome.exited),
             events,
             progress,
             is_output_matched: counter.is_output_matched(),
@@ -119,7 +117,6 @@ impl RunContext<'_> {
 struct RunRecorder<'a> {
     window: &'a Window,
     sampler: &'a Sampler,
-    begin: Moment,
     observer: &'a mut dyn Observer,
     reports: u64,
     events: Vec<Event>,
@@ -155,11 +152,15 @@ impl RunHandler for RunRecorder<'_> {
             .map(|(_, power)| *power)
             .sum::<Option<Watts>>();
         self.observer.status(&Status::Measure {
-            elapsed: MonotonicClock.now() - self.begin,
+            elapsed: MonotonicClock.now() - run.began(),
             power,
             items: counter.items().unwrap_or(0.0),
         });
         Ok(())
+    }
+
+    fn starting(&mut self) -> Moment {
+        self.sampler.mark()
     }
 
     fn exited(&mut self) {

@@ -77,7 +77,7 @@ fn trials(args: &[&str]) -> Vec<u64> {
     let kills: u64 = std::env::var("KILLS")
         .ok()
         .and_then(|kills| kills.parse().ok())
-        .unwrap_or(24);
+        .unwrap_or(12);
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let work = || {
@@ -118,6 +118,18 @@ fn nothing_is_left_of_a_guarded_workload() {
 #[test]
 fn nothing_is_left_of_a_measured_workload() {
     let bad = trials(&["measure"]);
+    assert!(bad.is_empty(), "something still ran in {bad:?}");
+}
+
+#[test]
+fn nothing_is_left_of_a_tuned_workload() {
+    let bad = trials(&["tune", "--fresh"]);
+    assert!(bad.is_empty(), "something still ran in {bad:?}");
+}
+
+#[test]
+fn nothing_is_left_of_a_held_workload() {
+    let bad = trials(&["hold", "--below", "200W"]);
     assert!(bad.is_empty(), "something still ran in {bad:?}");
 }
 

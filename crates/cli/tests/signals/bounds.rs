@@ -1,0 +1,80 @@
+//! Every wait has an end once a signal has come.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sweetspot_sim_host::Host;
+
+use crate::host::TestHost;
+
+fn send_term(pid: u32) {
+    let sent = Command::new("kill").arg(pid.to_string()).status();
+    assert!(sent.unwrap().success());
+}
+
+fn exit_code_within(child: &mut Child, limit: Duration) -> Option<i32> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if begun.elapsed() > limit {
+            let _ = child.kill();
+            panic!("the program did not end within {limit:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn second_signal_ends(verb: &[&str]) {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    // Neither the shell nor what it starts heeds the first signal.
+    let script = format!("trap '' TERM; touch {}; sleep 61", ready.display());
+    let mut child = host
+        .sweetspot()
+        .args(verb)
+        .args(["--", "sh", "-c", &script])
+        .env("XDG_STATE_HOME", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !ready.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not started");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    send_term(child.id());
+    // One that follows at once would count as the same request.
+    std::thread::sleep(Duration::from_millis(800));
+    assert_eq!(child.try_wait().unwrap(), None, "{verb:?}");
+    send_term(child.id());
+    let code = exit_code_within(&mut child, Duration::from_secs(4));
+    assert_eq!(code, Some(128 + 15), "{verb:?}");
+    let gpu = &Host::open(host.folder()).unwrap().gpus()[0];
+    let cap = gpu.look(|gpu| gpu.power_cap().get());
+    assert_eq!(cap.unwrap(), 300.0, "{verb:?}");
+}
+
+#[test]
+fn a_second_signal_ends_a_measured_command_that_ignores_the_first() {
+    second_signal_ends(&["measure"]);
+}
+
+#[test]
+fn a_second_signal_ends_a_run_that_ignores_the_first() {
+    second_signal_ends(&["run", "--power-cap", "200W"]);
+}
+
+#[test]
+fn a_second_signal_ends_a_tuned_command_that_ignores_the_first() {
+    second_signal_ends(&["tune", "--fresh"]);
+}
+
+#[test]
+fn a_second_signal_ends_a_held_command_that_ignores_the_first() {
+    second_signal_ends(&["hold", "--below", "200W"]);
+}
