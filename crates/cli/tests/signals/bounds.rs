@@ -54,8 +54,8 @@ fn second_signal_ends(verb: &[&str]) {
     send_term(child.id());
     let code = exit_code_within(&mut child, Duration::from_secs(4));
     assert_eq!(code, Some(128 + 15), "{verb:?}");
-    let gpu = &Host::open(host.folder()).unwrap().gpus()[0];
-    let cap = gpu.look(|gpu| gpu.power_cap().get());
+    let shared = Host::open(host.folder()).unwrap();
+    let cap = shared.gpus()[0].look(|gpu| gpu.power_cap().get());
     assert_eq!(cap.unwrap(), 300.0, "{verb:?}");
 }
 
