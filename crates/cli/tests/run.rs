@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::common::own_group;
 use crate::host::TestHost;
 use sweetspot_quantity::Megahertz;
 use sweetspot_sim_host::Host;
@@ -241,12 +242,11 @@ fn odd_gpu(folder: &Path, from: &str, to: &str, more: &str) -> String {
 
 /// Starts a run and waits until its setting is in force.
 fn running(host: &TestHost, watts: &str) -> Child {
-    let child = host
-        .sweetspot()
+    let mut command = host.sweetspot();
+    command
         .args(["run", "--power-cap", watts, "--", "sleep", "20"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let child = own_group(&mut command).spawn().unwrap();
     while cap(host) != watts.parse::<f64>().unwrap() {
         std::thread::sleep(Duration::from_millis(5));
     }

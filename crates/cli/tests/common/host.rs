@@ -44,13 +44,11 @@ impl TestHost {
         }
     }
 
-    #[allow(dead_code)]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// As an administrator might have left it.
-    #[allow(dead_code)]
     pub fn set_cap(&self, gpu: usize, watts: f64) {
         let host = Host::open(&self.folder).expect("a host");
         let set = host.gpus()[gpu].look(|gpu| gpu.set_power_cap(Watts::new(watts)));
@@ -58,14 +56,12 @@ impl TestHost {
     }
 
     /// The same on every GPU.
-    #[allow(dead_code)]
     pub fn set_caps(&self, watts: f64) {
         let gpus = Host::open(&self.folder).expect("a host").gpus().len();
         (0..gpus).for_each(|gpu| self.set_cap(gpu, watts));
     }
 
     /// What was written to its devices, a line each.
-    #[allow(dead_code)]
     pub fn writes(&self) -> String {
         std::fs::read_to_string(self.folder.join("writes.log")).unwrap_or_default()
     }

@@ -1,5 +1,6 @@
 //! Running the program as a user does.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -13,13 +14,17 @@ pub fn sweetspot(folder: &Path, args: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-#[allow(dead_code)]
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text is UTF-8")
 }
 
 /// A command line's words.
-#[allow(dead_code)]
 pub fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
+}
+
+/// Puts a program that a test stops with SIGSTOP into a process group of its own. A group without a shell above
+/// it, as tests have it in a service, is hung up by the kernel while one of its processes is stopped.
+pub fn own_group(command: &mut Command) -> &mut Command {
+    command.process_group(0)
 }

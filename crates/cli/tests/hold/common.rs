@@ -4,6 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::common::own_group;
 use crate::host::TestHost;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
@@ -50,7 +51,7 @@ pub fn document(output: &Output) -> Value {
 pub fn begin(host: &TestHost, args: &[&str], program: &[&str]) -> Child {
     let mut command = command(host, &[&["--export-json", "-"], args].concat(), program);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
+    own_group(&mut command).spawn().unwrap()
 }
 
 pub fn number(value: &Value) -> f64 {
