@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use sweetspot_backend_nvml::{Nvml, NvmlGpu, OpenError};
+use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{
-    Actuator, Amount, Device, DeviceId, Domain, Knob, KnobDescriptor, ReadError, SensorKind,
-    Settings, Shortfall, WriteError,
+    Amount, DeviceId, Domain, Host, HostDevice, HostError, Knob, KnobDescriptor, OpenError,
+    ReadError, SensorKind, Settings, Shortfall, WriteError,
 };
 use sweetspot_quantity::{Megahertz, Watts};
 use sweetspot_sim::gpu_text;
-use sweetspot_sim_host::{ENVIRONMENT, Host, Spec};
+use sweetspot_sim_host::{ENVIRONMENT, Host as SimulatedHost, Spec};
 
 const V100: usize = 0;
 const H200: usize = 1;
@@ -24,7 +24,7 @@ const LOST: usize = 6;
 /// The host, its library and its GPUs; one host in the life of a process, so one test at a time.
 struct Fixture {
     nvml: Nvml,
-    host: Host,
+    host: SimulatedHost,
 }
 
 fn library() -> PathBuf {
@@ -61,7 +61,7 @@ fn fixture() -> MutexGuard<'static, Fixture> {
             let profile = format!("{profile}\n{faults}");
             Spec { name, profile }
         });
-        let host = Host::create(&folder, specs.to_vec(), None, 1).unwrap();
+        let host = SimulatedHost::create(&folder, specs.to_vec(), None, 1).unwrap();
         // SAFETY: every test waits here before it does anything else.
         unsafe { std::env::set_var(ENVIRONMENT, &folder) };
         let nvml = Nvml::open(Some(library().as_os_str())).unwrap();
@@ -71,9 +71,8 @@ fn fixture() -> MutexGuard<'static, Fixture> {
 }
 
 impl Fixture {
-    fn gpu(&self, index: usize) -> NvmlGpu {
-        let id = DeviceId::new(self.host.gpus()[index].uuid());
-        self.nvml.gpu(&id).unwrap()
+    fn gpu(&self, index: usize) -> Box<dyn HostDevice> {
+        self.nvml.list().unwrap().swap_remove(index)
     }
 }
 
@@ -94,16 +93,15 @@ fn core(megahertz: f64) -> Settings {
 #[test]
 fn a_library_that_is_not_there_is_named() {
     let error = Nvml::open(Some("/no/such/library.so".as_ref())).unwrap_err();
-    assert!(
-        matches!(&error, OpenError::Library { library, .. } if library == "/no/such/library.so")
-    );
+    assert!(matches!(&error, HostError::Unavailable(_)), "{error:?}");
+    assert!(error.to_string().contains("/no/such/library.so"), "{error}");
 }
 
 #[test]
 fn every_gpu_is_found_in_order() {
     let fixture = fixture();
-    let gpus = fixture.nvml.gpus().unwrap();
-    let indices: Vec<u32> = gpus.iter().map(NvmlGpu::index).collect();
+    let gpus = fixture.nvml.list().unwrap();
+    let indices: Vec<u32> = gpus.iter().map(|gpu| gpu.index()).collect();
     assert_eq!(indices, [0, 1, 2, 3, 4, 5, 6]);
     for (gpu, shared) in gpus.iter().zip(fixture.host.gpus()) {
         assert_eq!(gpu.descriptor().id.as_str(), shared.uuid());
@@ -342,27 +340,20 @@ fn a_lost_gpu_is_found_but_neither_read_nor_set() {
     assert!(gpu.apply(&cap(200.0)).is_err());
     assert_eq!(gpu.reset(Knob::CoreClock), Err(WriteError::Lost));
     let id = gpu.descriptor().id.clone();
-    let error = fixture.nvml.gpu_for_writing(&id).unwrap_err();
-    assert!(
-        matches!(error, sweetspot_device::OpenError::Lost { .. }),
-        "{error}"
-    );
+    let error = fixture.nvml.open(&id).err().unwrap();
+    assert!(matches!(error, OpenError::Lost { .. }), "{error}");
 }
 
 #[test]
 fn a_gpu_that_is_not_there_is_not_found() {
     let fixture = fixture();
     for id in ["GPU-00000000-0000-0000-0000-000000000000", "", "nonsense"] {
-        let error = fixture
-            .nvml
-            .gpu_for_writing(&DeviceId::new(id))
-            .unwrap_err();
+        let error = fixture.nvml.open(&DeviceId::new(id)).err().unwrap();
         assert!(
-            matches!(error, sweetspot_device::OpenError::NotFound { .. }),
+            matches!(error, OpenError::NotFound { .. }),
             "{id}: {error:?}"
         );
     }
-    assert!(fixture.nvml.gpu(&DeviceId::new("nonsense")).is_err());
     let id = fixture.gpu(V100).descriptor().id.clone();
-    assert!(fixture.nvml.gpu_for_writing(&id).is_ok());
+    assert!(fixture.nvml.open(&id).is_ok());
 }
