@@ -153,22 +153,6 @@ fn a_stall_is_waited_out() {
 }
 
 #[test]
-fn progress_that_goes_back_is_counted_on() {
-    let mut scene = Scene::new(terms(Objective::Edp.into()), curve());
-    scene.noise = 0.003;
-    scene.run(12.0);
-    scene.items = 0.0;
-    scene.run(100.0);
-    assert!(said(&scene, |notice| matches!(
-        notice,
-        Notice::WentBack { .. }
-    )));
-    let best = scene.best(|time, energy| time * energy);
-    let choice = scene.finish().loads[0].choice.unwrap();
-    assert!(choice.abs_diff(best) <= 1, "{choice} for {best}");
-}
-
-#[test]
 fn a_noisy_signal_is_refused() {
     let mut scene = Scene::new(terms(Objective::Edp.into()), curve());
     scene.noise = 0.5;

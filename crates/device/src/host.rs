@@ -111,9 +111,9 @@ pub fn select_devices(
     let may_be_slice = slices == MigSlices::Include;
     let (list, is_cuda) = match selector {
         Selector::All => {
-            let is_meant =
-                |device: &Box<dyn HostDevice>| may_be_slice || !is_slice(device.as_ref());
-            return Ok(devices.into_iter().filter(is_meant).collect());
+            let is_meant = |device: &dyn HostDevice| may_be_slice || !is_slice(device);
+            let devices = devices.into_iter();
+            return Ok(devices.filter(|one| is_meant(one.as_ref())).collect());
         }
         Selector::Flag(list) => (list, false),
         Selector::CudaVisibleDevices(list) => (list, true),

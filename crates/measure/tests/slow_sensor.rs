@@ -35,6 +35,7 @@ impl Device for BlockingCounter {
         let at = MonotonicClock.now();
         Ok(Reading {
             at,
+            source: sensor,
             amount: Amount::Energy(Joules::new(at.nanos() as f64 * 1e-7)),
         })
     }

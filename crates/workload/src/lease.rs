@@ -1,6 +1,5 @@
 //! Devices leased from a guard for as long as commands work with them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,17 +20,28 @@ pub struct Lease<'a> {
     guard: Guard,
     program: GuardProgram<'a>,
     folder: PathBuf,
-    devices: BTreeMap<DeviceId, DeviceState>,
+    devices: Vec<DeviceState>,
     signals: SignalSource,
 }
 
 /// What this lease has set on a device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct DeviceState {
+    id: DeviceId,
     /// Knobs that may be set since the device was last put back.
     knobs: Vec<Knob>,
     /// The cap that is set, where one is.
     cap: Option<Watts>,
+}
+
+impl DeviceState {
+    fn new(id: DeviceId) -> Self {
+        Self {
+            id,
+            knobs: Vec::new(),
+            cap: None,
+        }
+    }
 }
 
 /// A power cap that is no longer what this lease set.
@@ -61,15 +71,17 @@ impl<'a> Lease<'a> {
         adopt_orphans();
         let guard = Guard::start(program(), folder)?;
         signals.on_signal(Box::new(guard.interrupter()));
-        let ids = devices.iter().map(|device| device.id.clone());
+        let states = devices
+            .iter()
+            .map(|device| DeviceState::new(device.id.clone()));
         let mut lease = Self {
             guard,
             program,
             folder: folder.to_owned(),
-            devices: ids.map(|id| (id, DeviceState::default())).collect(),
+            devices: states.collect(),
             signals: signals.clone(),
         };
-        match lease.guard.lease(lease.devices.keys().cloned().collect()) {
+        match lease.guard.lease(lease.ids()) {
             Ok(notes) => notes.iter().for_each(|found| note(&found.to_string())),
             Err(error) => {
                 let signal = signals.received();
@@ -80,7 +92,7 @@ impl<'a> Lease<'a> {
                 });
             }
         }
-        tracing::info!(devices = ?lease.devices.keys(), "devices leased");
+        tracing::info!(devices = ?lease.ids(), "devices leased");
         Ok(lease)
     }
 
@@ -99,13 +111,14 @@ impl<'a> Lease<'a> {
     ) -> Result<Option<AppliedKnob<Watts>>, GuardError> {
         let id = device.descriptor().id.clone();
         let wanted = settings.knobs();
-        let state = self.devices.entry(id.clone()).or_default();
-        if state.knobs.iter().any(|knob| !wanted.contains(knob)) {
+        let is_freed = |state: &DeviceState| state.knobs.iter().any(|knob| !wanted.contains(knob));
+        if self.state(&id).is_some_and(|state| is_freed(state)) {
             self.put_back(&id)?;
         }
-        let state = self.devices.entry(id.clone()).or_default();
-        state.cap = None;
-        state.knobs.extend(&wanted);
+        if let Some(state) = self.state(&id) {
+            state.cap = None;
+            state.knobs.extend(&wanted);
+        }
         let mut asked = *settings;
         let limits = device.power_limits().ok();
         if limits.is_some_and(|limits| Some(limits.requested) == settings.power_cap) {
@@ -116,7 +129,7 @@ impl<'a> Lease<'a> {
             true => None,
             false => self.guard.apply(&id, &asked)?.power_cap,
         };
-        if let Some(state) = self.devices.get_mut(&id) {
+        if let Some(state) = self.state(&id) {
             state.cap = settings.power_cap;
         }
         let Some(limits) = device.power_limits().ok().filter(|limits| {
@@ -137,14 +150,17 @@ impl<'a> Lease<'a> {
     pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
         tracing::debug!(%device, "device put back");
         self.guard.put_back(device)?;
-        self.devices.insert(device.clone(), DeviceState::default());
+        if let Some(state) = self.state(device) {
+            *state = DeviceState::new(device.clone());
+        }
         Ok(())
     }
 
     /// Says whether the cap that this lease set on a device is no longer there.
     pub fn changed_by_others(&self, device: &mut dyn Device) -> Option<ChangedCap> {
         let id = &device.descriptor().id.clone();
-        let set = self.devices.get(id)?.cap?;
+        let state = self.devices.iter().find(|state| state.id == *id);
+        let set = state?.cap?;
         let found = device.power_limits().ok()?.requested;
         (found != set).then(|| ChangedCap {
             device: id.clone(),
@@ -158,6 +174,14 @@ impl<'a> Lease<'a> {
         crate::process::end_guarded(&mut self.guard)
     }
 
+    fn ids(&self) -> Vec<DeviceId> {
+        self.devices.iter().map(|state| state.id.clone()).collect()
+    }
+
+    fn state(&mut self, device: &DeviceId) -> Option<&mut DeviceState> {
+        self.devices.iter_mut().find(|state| state.id == *device)
+    }
+
     pub(crate) fn guard(&mut self) -> &mut Guard {
         &mut self.guard
     }
@@ -166,12 +190,12 @@ impl<'a> Lease<'a> {
     /// left running goes on, unless a signal came.
     pub fn release(self, note: &mut dyn FnMut(&str)) -> Result<bool, WorkloadError> {
         let signal = self.interrupted();
+        let devices = self.ids();
         let released = match self.guard.release(signal.is_some()) {
             // Killed: what it ran is ended, and another guard puts back what it left.
             Err(GuardError::Gone(why)) => {
                 tracing::warn!(why, "the guard is gone: starting another");
                 end_descendants();
-                let devices = self.devices.into_keys().collect();
                 replace_guard(self.program, &self.folder, devices, note)
             }
             released => released,

@@ -96,7 +96,7 @@ pub enum Event {
     Progress {
         /// When that was.
         at: Seconds,
-        /// Since its start.
+        /// Since its start; it never falls.
         total: f64,
     },
     /// The job is in this phase from now on: the outermost one that it has begun and not ended.

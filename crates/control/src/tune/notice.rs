@@ -18,13 +18,6 @@ pub enum Notice {
     Stalled(Seconds),
     /// It came again.
     GoesOn,
-    /// A count of items became smaller.
-    WentBack {
-        /// What it was.
-        from: f64,
-        /// What it is.
-        to: f64,
-    },
     /// The load does not become steady.
     Unsteady(Seconds),
     /// A setting was refused.
@@ -132,10 +125,6 @@ impl Display for Notice {
                 "no progress for {time:.0}: tuning waits until it goes on"
             ),
             Self::GoesOn => f.write_str("progress goes on, and so does tuning"),
-            Self::WentBack { from, to } => write!(
-                f,
-                "progress went back from {from} to {to} items: it is counted on from there"
-            ),
             Self::Unsteady(time) => write!(
                 f,
                 "the load is not steady after {time:.0}: it is tuned as it is, with longer windows"

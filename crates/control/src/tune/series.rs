@@ -71,10 +71,6 @@ impl Series {
         }
     }
 
-    pub(super) fn forget(&mut self) {
-        self.points.clear();
-    }
-
     /// The total at a time, on the line through its neighbours.
     pub(super) fn at(&self, time: f64) -> Option<f64> {
         let after = self.points.partition_point(|point| point.0 < time);

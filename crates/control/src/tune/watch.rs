@@ -15,9 +15,6 @@ pub(super) struct Watch {
     items: Series,
     of_power: Spread,
     of_rate: Spread,
-    /// Items of counts that began again.
-    before: f64,
-    count: f64,
 }
 
 /// Two halves of a steady span differ by no more than this, or than noise explains.
@@ -31,21 +28,11 @@ impl Watch {
         self.energy.push(at, total);
     }
 
-    /// Says what the count was where it went back. The same count again is no progress.
-    pub(super) fn did(&mut self, at: f64, count: f64) -> Option<f64> {
-        let is_same = count == self.count && self.items.last().is_some();
-        if !count.is_finite() || is_same {
-            return None;
+    /// Takes a total of items. The same total again is no progress.
+    pub(super) fn did(&mut self, at: f64, total: f64) {
+        if self.items.last().is_none_or(|(_, last)| total > last) {
+            self.items.push(at, total);
         }
-        let was = std::mem::replace(&mut self.count, count);
-        let went_back = count < was;
-        if went_back {
-            self.before += was;
-            // What was in between is not known.
-            self.items.forget();
-        }
-        self.items.push(at, self.before + count);
-        went_back.then_some(was)
     }
 
     pub(super) fn last_report(&self) -> Option<f64> {

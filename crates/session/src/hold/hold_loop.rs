@@ -61,7 +61,6 @@ pub struct HoldLoop<'a> {
     same: (Watts, Seconds, bool),
     file_at: Seconds,
     live_at: Seconds,
-    faults: usize,
     /// The controller's count of windows at its last change.
     changed_in: u64,
     /// A cap that cannot be held, as was said.
@@ -112,7 +111,6 @@ impl<'a> HoldLoop<'a> {
             same: (Watts::ZERO, Seconds::ZERO, false),
             file_at: Seconds::ZERO,
             live_at: Seconds::ZERO,
-            faults: 0,
             changed_in: 0,
             infeasible_cap: None,
             asked: None,
@@ -370,8 +368,7 @@ impl RunHandler for HoldLoop<'_> {
         for (at, event) in self.batches.take(events) {
             self.take_event(run, at, event);
         }
-        for fault in self.batches.faults[self.faults..].to_vec() {
-            self.faults += 1;
+        for fault in std::mem::take(&mut self.batches.faults) {
             self.say(fault);
         }
         let now = MonotonicClock.now() - self.begin;

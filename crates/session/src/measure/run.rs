@@ -9,8 +9,8 @@ use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
 use sweetspot_quantity::Watts;
 use sweetspot_workload::{
-    CommandSpec, Lease, NoHandler, OutputTarget, Progress, ProgressReader, Reporter, RunHandler,
-    RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
+    CommandSpec, Ended, Lease, NoHandler, OutputTarget, Progress, ProgressReader, Reporter,
+    RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
     run_until_exit,
 };
 
@@ -65,10 +65,13 @@ impl RunContext<'_> {
             &mut ProgressReader::without_link(),
             &mut NoHandler,
         )?;
-        match (outcome.interrupted, outcome.exit_code()) {
+        match (outcome.interrupted, outcome.ended) {
             (Some(signal), _) => Err(WorkloadError::Interrupted(signal).into()),
-            (None, 0) => Ok(()),
-            (None, code) => Err(SessionError::Prepare(format!("exit code {code}"))),
+            (None, Ended::Code(0)) => Ok(()),
+            (None, Ended::Code(code)) => Err(SessionError::Prepare(format!("exit status: {code}"))),
+            (None, Ended::Signal(signal)) => {
+                Err(SessionError::Prepare(format!("signal: {signal}")))
+            }
         }
     }
 

@@ -345,11 +345,7 @@ impl Tuner {
     fn progress(&mut self, now: f64, at: f64, total: f64) {
         let before = self.watch.last_report();
         let stalled = before.unwrap_or(now);
-        if let Some(from) = self.watch.did(at, total) {
-            self.say(now, Notice::WentBack { from, to: total });
-            self.accounted = None;
-            self.restart_window(now);
-        }
+        self.watch.did(at, total);
         let goes_on = self.watch.last_report() != before;
         if goes_on && let Stage::Stalled(before) = &self.stage {
             let before = (**before).clone();
