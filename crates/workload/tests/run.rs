@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sweetspot_link::Writer;
@@ -19,7 +20,11 @@ fn shell(script: &str) -> CommandSpec {
     }
 }
 
+/// A process has one command at a time: ending it ends everything below the process.
+static ONE_COMMAND: Mutex<()> = Mutex::new(());
+
 fn run(command: &CommandSpec, limits: RunLimits) -> Result<RunOutcome, WorkloadError> {
+    let _alone = ONE_COMMAND.lock().unwrap_or_else(PoisonError::into_inner);
     let signals = SignalSource::listen()?;
     let mut reader = ProgressReader::without_link();
     run_until_exit(command, limits, None, &signals, &mut reader, &mut NoHandler)
@@ -115,6 +120,7 @@ fn recorded(command: &CommandSpec, reader: &mut ProgressReader, link: Option<&Pa
         has_exited: false,
         polls_after_exit: 0,
     };
+    let _alone = ONE_COMMAND.lock().unwrap_or_else(PoisonError::into_inner);
     let signals = SignalSource::listen().unwrap();
     let limits = RunLimits::default();
     run_until_exit(command, limits, None, &signals, reader, &mut recorder).unwrap();
