@@ -10,6 +10,7 @@ use sweetspot_session::hold::SetError;
 use sweetspot_workload::{Ended, WorkloadError};
 
 use crate::documents::{WriteError, Written, is_closed_pipe};
+use crate::sweep::Rephrased;
 
 const NOT_MET: u8 = 1;
 const REFUSED: u8 = 2;
@@ -104,7 +105,8 @@ fn of_error(error: &anyhow::Error) -> Option<u8> {
     if let Some(SetError::NoAnswer { .. }) = error.downcast_ref() {
         return Some(NOT_MET);
     }
-    match error.downcast_ref()? {
+    let rephrased = error.downcast_ref().map(|one: &Rephrased| &one.error);
+    match rephrased.or_else(|| error.downcast_ref())? {
         SessionError::Workload(WorkloadError::NotStarted { is_missing, .. }) => {
             Some(not_started(*is_missing))
         }

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{plan_text, study_text};
@@ -180,10 +180,9 @@ fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
         restored,
     } = error
     else {
-        return match go_on.is_empty() {
-            true => Err(error.into()),
-            false => Err(anyhow!("{error}{go_on}")),
-        };
+        // The error keeps its type, which decides the exit code.
+        let message = format!("{error}{go_on}");
+        return Err(Rephrased { error, message }.into());
     };
     let devices = match (store, restored) {
         (Some(_), true) => "everything is as before, ",
@@ -198,6 +197,21 @@ fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
         ..Outcome::stopped_by(signal)
     })
 }
+
+/// An error of a sweep with what the user can do next.
+#[derive(Debug)]
+pub struct Rephrased {
+    pub error: SessionError,
+    message: String,
+}
+
+impl std::fmt::Display for Rephrased {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Rephrased {}
 
 /// What the flags say, and the file where there is one.
 fn definition(args: &SweepArgs) -> Result<Definition> {

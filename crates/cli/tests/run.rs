@@ -494,3 +494,25 @@ fn nohup_is_respected() {
     assert_eq!(client.wait_with_output().unwrap().status.code(), Some(0));
     assert_eq!(cap(&host), 300.0);
 }
+
+#[test]
+fn what_was_measured_before_a_signal_is_written() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("run.json");
+    let mut child = host
+        .sweetspot()
+        .args(["run", "--power-cap", "200W", "--export-json"])
+        .arg(&document)
+        .args(["--", "sleep", "60"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let sent = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(sent.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let text = std::fs::read_to_string(&document).unwrap();
+    assert!(text.contains("\"energy_j\""), "{text}");
+}

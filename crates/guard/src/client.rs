@@ -128,6 +128,15 @@ impl Guard {
         }
     }
 
+    /// What is set on a leased device, as far as the device tells.
+    pub fn settings(&mut self, device: &DeviceId) -> Result<Settings, GuardError> {
+        let device = device.clone();
+        match self.ask(&Request::Settings { device })? {
+            Reply::Settings(settings) => Ok(settings),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// Ends what runs of the workload, the last grandchild included; says whether nothing is left. The
     /// settings and leases stay.
     pub fn end_workload(&mut self) -> Result<bool, GuardError> {

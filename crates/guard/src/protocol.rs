@@ -73,6 +73,10 @@ pub(crate) enum Request {
     PutBack {
         device: DeviceId,
     },
+    /// Asks what is set on a leased device.
+    Settings {
+        device: DeviceId,
+    },
     /// Ends what runs of the workload, and keeps the leases.
     EndWorkload,
     Interrupt {
@@ -95,6 +99,7 @@ pub(crate) enum Reply {
     NotStarted { missing: bool, reason: String },
     Ended(End),
     IsBack,
+    Settings(Settings),
     Alive,
     WorkloadEnded { all: bool },
     Released { problems: Vec<RestoreError> },

@@ -11,7 +11,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use sweetspot_device::{Applied, Clock, Controlled, DeviceId, MonotonicClock, OpenError, Settings};
+use sweetspot_device::{
+    Applied, AppliedKnob, Clock, Controlled, DeviceId, Knob, MonotonicClock, OpenError, Settings,
+    Shortfall,
+};
+use sweetspot_quantity::Watts;
 
 use crate::journal::{Claim, Entry, Journal};
 use crate::owner::Owner;
@@ -118,6 +122,7 @@ impl Server<'_, '_> {
         match request {
             Request::Lease { .. }
             | Request::Apply { .. }
+            | Request::Settings { .. }
             | Request::PutBack { .. }
             | Request::Start(_)
                 if self.interrupted =>
@@ -137,6 +142,10 @@ impl Server<'_, '_> {
             },
             Request::PutBack { device } => match self.put_one_back(&device) {
                 Ok(()) => Reply::IsBack,
+                Err(reason) => Reply::Refused(reason),
+            },
+            Request::Settings { device } => match self.settings(&device) {
+                Ok(settings) => Reply::Settings(settings),
                 Err(reason) => Reply::Refused(reason),
             },
             Request::EndWorkload => Reply::WorkloadEnded {
@@ -192,17 +201,19 @@ impl Server<'_, '_> {
     }
 
     fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<Applied, Refusal> {
-        let leased = self
-            .leased
-            .iter_mut()
-            .find(|leased| leased.entry.device == *id);
-        let leased = leased.ok_or_else(|| Refusal::NotLeased(id.clone()))?;
+        let leased = find(&mut self.leased, id)?;
         let entry = &mut leased.entry;
         if settings.power_cap.is_some() && entry.saved.power_cap.is_none() {
             return Err(Refusal::UnknownPowerCap(id.clone()));
         }
         let mut applied = Applied::default();
         for knob in settings.knobs() {
+            if let Some(cap) = settings.power_cap.filter(|_| knob == Knob::PowerCap)
+                && let Some(there) = already_set(leased.device.as_mut(), cap)
+            {
+                applied.power_cap = Some(there);
+                continue;
+            }
             let is_new = !entry.touched.contains(&knob);
             if is_new {
                 entry.touched.push(knob);
@@ -233,13 +244,18 @@ impl Server<'_, '_> {
         Ok(applied)
     }
 
+    fn settings(&mut self, id: &DeviceId) -> Result<Settings, Refusal> {
+        let leased = find(&mut self.leased, id)?;
+        let name = &leased.entry.name;
+        leased.device.settings().map_err(|error| Refusal::Read {
+            name: name.clone(),
+            error,
+        })
+    }
+
     /// Puts back what was touched on one device, which stays leased.
     fn put_one_back(&mut self, id: &DeviceId) -> Result<(), Refusal> {
-        let leased = self
-            .leased
-            .iter_mut()
-            .find(|leased| leased.entry.device == *id);
-        let leased = leased.ok_or_else(|| Refusal::NotLeased(id.clone()))?;
+        let leased = find(&mut self.leased, id)?;
         let was_touched = !leased.entry.touched.is_empty();
         restore(leased.device.as_mut(), &leased.entry)?;
         if was_touched {
@@ -282,6 +298,22 @@ impl Server<'_, '_> {
             let _ = send(&mut *out, &Reply::Ended(End { ended, at, left }));
         });
     }
+}
+
+fn find<'a>(leased: &'a mut [Leased], id: &DeviceId) -> Result<&'a mut Leased, Refusal> {
+    let mut leased = leased.iter_mut();
+    let found = leased.find(|leased| leased.entry.device == *id);
+    found.ok_or_else(|| Refusal::NotLeased(id.clone()))
+}
+
+/// A cap that is there already: it needs no right to set it, and is not touched.
+fn already_set(device: &mut dyn Controlled, cap: Watts) -> Option<AppliedKnob<Watts>> {
+    let limits = device.power_limits().ok()?;
+    (limits.requested == cap).then(|| AppliedKnob {
+        requested: limits.requested,
+        enforced: limits.enforced,
+        shortfall: (limits.enforced < limits.requested).then_some(Shortfall::BoardLimit),
+    })
 }
 
 fn run(start: &Start) -> io::Result<Child> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sweetspot_device::{Knob, SensorKind};
+use sweetspot_hosts::LIBRARY;
 
 use crate::host::{Gpu, left_changed, open_host};
 
@@ -53,16 +54,12 @@ fn check(name: impl Into<String>, verdict: Verdict, finding: impl Into<String>) 
 pub fn doctor() -> Vec<Check> {
     let mut checks = Vec::new();
     match open_host() {
-        Err(error) => checks.push(check("NVML library", Verdict::Fail, error.to_string())),
+        Err(error) => checks.push(check(LIBRARY, Verdict::Fail, error.to_string())),
         Ok(host) => {
             let version = host
                 .driver_version()
                 .unwrap_or_else(|error| error.to_string());
-            checks.push(check(
-                "NVML library",
-                Verdict::Pass,
-                format!("driver {version}"),
-            ));
+            checks.push(check(LIBRARY, Verdict::Pass, format!("driver {version}")));
             match host.list() {
                 Err(error) => checks.push(check("GPUs", Verdict::Fail, error.to_string())),
                 Ok(gpus) if gpus.is_empty() => {

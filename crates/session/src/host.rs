@@ -3,25 +3,18 @@
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{
     Controlled, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError, Selector,
     select_devices,
 };
 use sweetspot_guard::{Journal, JournalError, Left, restore_left, serve};
+pub(crate) use sweetspot_hosts::open_host;
 use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
 
 /// A GPU of this machine.
 pub(crate) type Gpu = Box<dyn HostDevice>;
-
-/// Opens the host of this machine: NVML from its usual place, or from where `SWEETSPOT_NVML` says. This is
-/// the one place that names a backend.
-pub(crate) fn open_host() -> Result<Box<dyn Host>, SessionError> {
-    let library = std::env::var_os("SWEETSPOT_NVML");
-    Ok(Box::new(Nvml::open(library.as_deref())?))
-}
 
 /// Lists every GPU and slice; at least one.
 pub(crate) fn all_gpus(host: &dyn Host) -> Result<Vec<Gpu>, SessionError> {

@@ -73,12 +73,15 @@ pub fn run(
         Ok(outcome?.ended)
     };
     let mut note = |text: &str| observer.note(text);
-    let (ended, restored) = at_settings(request, &gpus, guard, &signals, &mut note, work)?;
-    let ended = match ended {
-        Ok(ended) => ended,
-        Err(signal) => Ended::Signal(signal),
-    };
-    Ok(RunResult { ended, restored })
+    let done = at_settings(request, &gpus, guard, &signals, &mut note, work)?;
+    Ok(RunResult {
+        ended: done
+            .signal
+            .map(Ended::Signal)
+            .or(done.result)
+            .unwrap_or(Ended::Code(0)),
+        restored: done.restored,
+    })
 }
 
 /// Runs the command at its configuration and measures it.
@@ -122,14 +125,18 @@ pub fn run_measured(
     for note in &notes {
         observer.note(note);
     }
-    let (done, restored) = done?;
-    let (ended, measured) = match done {
-        Ok(measured) => (end_of(&measured.0), Some(measured)),
-        Err(signal) => (Ended::Signal(signal), None),
-    };
+    let done = done?;
+    let of_command = done.result.as_ref().map(|measured| end_of(&measured.0));
     Ok(MeasuredRunResult {
-        run: RunResult { ended, restored },
-        measured,
+        run: RunResult {
+            ended: done
+                .signal
+                .map(Ended::Signal)
+                .or(of_command)
+                .unwrap_or(Ended::Code(0)),
+            restored: done.restored,
+        },
+        measured: done.result,
     })
 }
 
@@ -207,7 +214,17 @@ fn used(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     Ok(gpus)
 }
 
-/// Does something with the GPUs set, and puts them back. Where a signal came, the answer is that signal.
+/// What was done with the GPUs set.
+struct DoneAtSettings<T> {
+    /// What came of it, where it got so far.
+    result: Option<T>,
+    /// The signal that came meanwhile.
+    signal: Option<i32>,
+    /// Whether every device is as before.
+    restored: bool,
+}
+
+/// Does something with the GPUs set, and puts them back.
 fn at_settings<T>(
     request: &RunRequest,
     gpus: &[Gpu],
@@ -215,21 +232,32 @@ fn at_settings<T>(
     signals: &SignalSource,
     note: &mut dyn FnMut(&str),
     work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
-) -> Result<(Result<T, i32>, bool), SessionError> {
+) -> Result<DoneAtSettings<T>, SessionError> {
     let folder = guard_folder();
     let lease = Lease::take(&descriptors(gpus), &folder, guard, signals, note);
     let mut lease = match lease {
-        Err(WorkloadError::Interrupted(signal)) => return Ok((Err(signal), true)),
+        Err(WorkloadError::Interrupted(signal)) => {
+            return Ok(DoneAtSettings {
+                result: None,
+                signal: Some(signal),
+                restored: true,
+            });
+        }
         lease => lease?,
     };
     let done = set(&mut lease, gpus, &request.configuration, note).and_then(|()| work(&mut lease));
     let signal = lease.interrupted();
     let restored = lease.release(note);
-    match (signal, done) {
-        (None, Ok(done)) => Ok((Ok(done), restored?)),
-        (Some(signal), _) => Ok((Err(signal), restored?)),
-        (None, Err(error)) => Err(error.after_release(&restored)),
-    }
+    let result = match (signal, done) {
+        (None, Err(error)) => return Err(error.after_release(&restored)),
+        // Whatever a signal made of the work, the signal ended it.
+        (_, done) => done.ok(),
+    };
+    Ok(DoneAtSettings {
+        result,
+        signal,
+        restored: restored?,
+    })
 }
 
 fn set(
@@ -239,14 +267,11 @@ fn set(
     note: &mut dyn FnMut(&str),
 ) -> Result<(), SessionError> {
     for (index, gpu) in gpus.iter().enumerate() {
-        let mut device = gpu.reopen()?;
-        let settings = configuration.settings(index);
-        if let Some(cap) = lease.set(device.as_mut(), &settings)? {
+        let device = gpu.descriptor();
+        if let Some(cap) = lease.set(&device.id, &configuration.settings(index))? {
             note(&format!(
                 "{}: asked for {}, the device enforces {} (another limit of the board is lower)",
-                gpu.descriptor().name,
-                cap.requested,
-                cap.enforced
+                device.name, cap.requested, cap.enforced
             ));
         }
     }

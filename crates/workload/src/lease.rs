@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sweetspot_device::{AppliedKnob, Descriptor, Device, DeviceId, Knob, Settings, Shortfall};
+use sweetspot_device::{AppliedKnob, Descriptor, DeviceId, Knob, Settings};
 use sweetspot_guard::{Guard, GuardError, Journal, RestoreError, adopt_orphans};
 use sweetspot_quantity::Watts;
 
@@ -106,44 +106,24 @@ impl<'a> Lease<'a> {
     /// enforces less than was asked for.
     pub fn set(
         &mut self,
-        device: &mut dyn Device,
+        device: &DeviceId,
         settings: &Settings,
     ) -> Result<Option<AppliedKnob<Watts>>, GuardError> {
-        let id = device.descriptor().id.clone();
         let wanted = settings.knobs();
         let is_freed = |state: &DeviceState| state.knobs.iter().any(|knob| !wanted.contains(knob));
-        if self.state(&id).is_some_and(|state| is_freed(state)) {
-            self.put_back(&id)?;
+        if self.state(device).is_some_and(|state| is_freed(state)) {
+            self.put_back(device)?;
         }
-        if let Some(state) = self.state(&id) {
+        if let Some(state) = self.state(device) {
             state.cap = None;
-            state.knobs.extend(&wanted);
+            state.knobs.clone_from(&wanted);
         }
-        let mut asked = *settings;
-        let limits = device.power_limits().ok();
-        if limits.is_some_and(|limits| Some(limits.requested) == settings.power_cap) {
-            asked.power_cap = None;
-        }
-        tracing::debug!(device = %id, ?asked, "settings asked for");
-        let applied = match asked.knobs().is_empty() {
-            true => None,
-            false => self.guard.apply(&id, &asked)?.power_cap,
-        };
-        if let Some(state) = self.state(&id) {
+        tracing::debug!(%device, ?settings, "settings asked for");
+        let applied = self.guard.apply(device, settings)?;
+        if let Some(state) = self.state(device) {
             state.cap = settings.power_cap;
         }
-        let Some(limits) = device.power_limits().ok().filter(|limits| {
-            Some(limits.requested) == settings.power_cap && limits.enforced < limits.requested
-        }) else {
-            return Ok(None);
-        };
-        Ok(Some(AppliedKnob {
-            requested: limits.requested,
-            enforced: limits.enforced,
-            shortfall: applied
-                .and_then(|cap| cap.shortfall)
-                .or(Some(Shortfall::BoardLimit)),
-        }))
+        Ok(applied.power_cap.filter(|cap| cap.shortfall.is_some()))
     }
 
     /// Brings a device back to what was set before the lease, and keeps the lease.
@@ -156,17 +136,21 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
-    /// Says whether the cap that this lease set on a device is no longer there.
-    pub fn changed_by_others(&self, device: &mut dyn Device) -> Option<ChangedCap> {
-        let id = &device.descriptor().id.clone();
-        let state = self.devices.iter().find(|state| state.id == *id);
-        let set = state?.cap?;
-        let found = device.power_limits().ok()?.requested;
-        (found != set).then(|| ChangedCap {
-            device: id.clone(),
+    /// Says whether the cap that this lease set on a device is no longer there. The guard looks, which has to
+    /// answer in time whatever the driver does.
+    pub fn changed_by_others(
+        &mut self,
+        device: &DeviceId,
+    ) -> Result<Option<ChangedCap>, GuardError> {
+        let Some(set) = self.state(device).and_then(|state| state.cap) else {
+            return Ok(None);
+        };
+        let found = self.guard.settings(device)?.power_cap;
+        Ok(found.filter(|found| *found != set).map(|found| ChangedCap {
+            device: device.clone(),
             set,
             found,
-        })
+        }))
     }
 
     /// Ends what still runs of the last command.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_device::{Clock, Moment, MonotonicClock};
 
+use crate::WorkloadError;
 use crate::command::{CommandSpec, OutputTarget};
 use crate::pattern::{OutputReport, ProgressPattern};
 
@@ -24,14 +25,14 @@ pub(crate) struct OutputReader {
 
 impl OutputReader {
     /// Begins to read. Without pipes there is nothing to read.
-    pub fn start(command: &CommandSpec, pipes: Option<OutputPipes>) -> Self {
+    pub fn start(command: &CommandSpec, pipes: Option<OutputPipes>) -> Result<Self, WorkloadError> {
         let (sender, reports) = channel();
         let reader = Self {
             reports,
             tail: Tail::default(),
         };
         let Some(pipes) = pipes else {
-            return reader;
+            return Ok(reader);
         };
         let follow = |target, pipe| {
             let follower = PipeFollower {
@@ -40,15 +41,16 @@ impl OutputReader {
                 tail: reader.tail.clone(),
                 reports: sender.clone(),
             };
-            follower.start(pipe);
+            follower.start(pipe)
         };
         let of_error = match command.output {
             OutputTarget::Hidden => OutputTarget::Hidden,
             _ => OutputTarget::StandardError,
         };
-        follow(command.output, pipes.output);
-        follow(of_error, pipes.error);
-        reader
+        let failed = WorkloadError::system("no thread to read the command's output with");
+        follow(command.output, pipes.output).map_err(failed)?;
+        follow(of_error, pipes.error).map_err(failed)?;
+        Ok(reader)
     }
 
     /// What was reported since the last call.
@@ -109,10 +111,9 @@ struct PipeFollower {
 }
 
 impl PipeFollower {
-    fn start(self, pipe: Box<dyn Read + Send>) {
-        let _ = std::thread::Builder::new()
-            .name("output".to_owned())
-            .spawn(move || self.follow(pipe));
+    fn start(self, pipe: Box<dyn Read + Send>) -> std::io::Result<()> {
+        let thread = std::thread::Builder::new().name("output".to_owned());
+        thread.spawn(move || self.follow(pipe)).map(drop)
     }
 
     fn follow(self, mut pipe: Box<dyn Read + Send>) {

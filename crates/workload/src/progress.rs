@@ -32,6 +32,8 @@ pub enum WorkloadEvent {
 pub struct Progress {
     /// When they were reported.
     pub at: Moment,
+    /// Since when they were done, where that is known: a rate holds for a time.
+    pub since: Option<Moment>,
     /// How many, since the report before.
     pub items: f64,
     /// Who reported them.
@@ -122,6 +124,7 @@ impl ProgressCounter {
         *self.link_items.get_or_insert(0.0) += items as f64;
         Progress {
             at,
+            since: None,
             items: items as f64,
             reporter: Reporter::Link(ring),
         }
@@ -133,9 +136,9 @@ impl ProgressCounter {
         if self.is_by_link() {
             return None;
         }
-        let since = at - self.last_line.unwrap_or(self.began).min(at);
-        self.last_line = Some(at);
+        let before = self.last_line.replace(at).unwrap_or(self.began).min(at);
         self.last_rate = None;
+        let mut since = None;
         let items = match report {
             OutputReport::Total(total) => {
                 let has_restarted = total < self.last_total;
@@ -147,24 +150,33 @@ impl ProgressCounter {
             OutputReport::Line => 1.0,
             OutputReport::Rate(rate) => {
                 self.last_rate = Some(rate);
-                rate * since.get()
+                since = Some(before);
+                rate * (at - before).get()
             }
         };
         self.reports += 1;
-        Some(self.add_output_items(at, items, Reporter::Output))
+        Some(self.add_output_items(at, since, items, Reporter::Output))
     }
 
     /// The command has exited: its last rate held until then.
     pub fn take_exit(&mut self, at: Moment) -> Option<Progress> {
         let rate = self.last_rate.take().filter(|_| !self.is_by_link())?;
-        let since = at - self.last_line?.min(at);
-        Some(self.add_output_items(at, rate * since.get(), Reporter::Exit))
+        let since = self.last_line?.min(at);
+        let items = rate * (at - since).get();
+        Some(self.add_output_items(at, Some(since), items, Reporter::Exit))
     }
 
-    fn add_output_items(&mut self, at: Moment, items: f64, reporter: Reporter) -> Progress {
+    fn add_output_items(
+        &mut self,
+        at: Moment,
+        since: Option<Moment>,
+        items: f64,
+        reporter: Reporter,
+    ) -> Progress {
         *self.output_items.get_or_insert(0.0) += items;
         Progress {
             at,
+            since,
             items,
             reporter,
         }

@@ -210,14 +210,22 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
                 (Some(child), pipes)
             }
         };
-        reader.start(began, OutputReader::start(command, pipes));
-        Ok(Self {
+        let output = OutputReader::start(command, pipes);
+        let mut run = Self {
             lease,
             child,
             reader,
             signals,
             began,
-        })
+        };
+        match output {
+            Ok(output) => run.reader.start(began, output),
+            Err(problem) => {
+                run.abandon();
+                return Err(problem);
+            }
+        }
+        Ok(run)
     }
 
     /// The lease, where devices are leased.
@@ -270,11 +278,10 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         }
     }
 
-    /// The run cannot go on: a command of our own must not outlive it. A guard's ends with the lease.
+    /// The run cannot go on: the command must not outlive it. Where the guard is gone, the release of the
+    /// lease ends what it ran.
     fn abandon(&mut self) {
-        if self.child.is_some() {
-            end_descendants();
-        }
+        let _ = self.end();
     }
 }
 
@@ -335,10 +342,9 @@ impl Supervision {
         let Some(signal) = run.signals.received() else {
             return;
         };
-        let count = run.signals.count();
-        if count > self.passed_on {
-            self.passed_on = count;
-            self.interrupted = Some(signal);
+        self.interrupted = Some(signal);
+        for signal in run.signals.after(self.passed_on) {
+            self.passed_on += 1;
             tracing::info!(signal, "signal received");
             run.pass_signal(signal);
         }

@@ -1,7 +1,7 @@
 //! Signals that ask this program to end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -37,12 +37,19 @@ struct Listener {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Whether a signal does what it does to any program. signal-hook keeps its handlers, so that signals would be
+/// swallowed after the last source is gone.
+static DEFAULT_ACTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// How many sources there are.
+static SOURCES: Mutex<usize> = Mutex::new(0);
+
 #[derive(Default)]
 struct Received {
     /// The last signal; 0 where there was none. It is stored where the signal is caught: a command that the
     /// same signal ended may be over before the thread has woken up, and what it left would go on.
     last: Arc<AtomicUsize>,
-    count: AtomicUsize,
+    /// All that came, in order.
+    all: Mutex<Vec<i32>>,
     first_at: OnceLock<Instant>,
     is_repeated: AtomicBool,
     on_signal: Mutex<Option<SignalReport>>,
@@ -60,6 +67,7 @@ impl SignalSource {
             let stored = signal_hook::flag::register_usize(*signal, last, *signal as usize);
             registered.push(stored.map_err(&failed)?);
         }
+        take_over(&caught).map_err(&failed)?;
         let mut signals = Signals::new(caught).map_err(&failed)?;
         let handle = signals.handle();
         let of_thread = received.clone();
@@ -87,9 +95,11 @@ impl SignalSource {
         (signal != 0).then_some(signal as i32)
     }
 
-    /// How many signals came.
-    pub(crate) fn count(&self) -> usize {
-        self.listener.received.count.load(Ordering::Acquire)
+    /// The signals that came after the first so many.
+    pub(crate) fn after(&self, count: usize) -> Vec<i32> {
+        let all = self.listener.received.all.lock();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        all.get(count..).unwrap_or_default().to_vec()
     }
 
     /// Whether another signal came well after the first: the user does not want to wait any longer.
@@ -105,7 +115,7 @@ impl SignalSource {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // One that the thread has not taken yet is reported by the thread.
-        if let Some(signal) = self.received().filter(|_| self.count() > 0) {
+        if let Some(signal) = self.received().filter(|_| !self.after(0).is_empty()) {
             report(signal, is_for_command(signal));
         }
         *on_signal = Some(report);
@@ -142,15 +152,37 @@ impl Received {
         if first_at.elapsed() > SAME_REQUEST {
             self.is_repeated.store(true, Ordering::Release);
         }
-        self.count.fetch_add(1, Ordering::Release);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(signal);
+        drop(all);
         if let Some(report) = on_signal.as_mut() {
             report(signal, is_for_command(signal));
         }
     }
 }
 
+/// Has signals reported to a source, and no longer do what they do to any program.
+fn take_over(caught: &[i32]) -> std::io::Result<()> {
+    static REGISTERED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    for signal in caught {
+        if !registered.contains(signal) {
+            let is_default = DEFAULT_ACTION.clone();
+            signal_hook::flag::register_conditional_default(*signal, is_default)?;
+            registered.push(*signal);
+        }
+    }
+    *SOURCES.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    DEFAULT_ACTION.store(false, Ordering::Release);
+    Ok(())
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        *sources -= 1;
+        DEFAULT_ACTION.store(*sources == 0, Ordering::Release);
+        drop(sources);
         self.handle.close();
         for registered in self.registered.drain(..) {
             signal_hook::low_level::unregister(registered);

@@ -107,7 +107,11 @@ fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> 
             let written = document.write(&bytes);
             let (bytes, ok) = (bytes.len(), written.is_ok());
             tracing::debug!(%format, to = %document, bytes, ok, "document written");
-            Ok(written?)
+            match written {
+                // The reader of a named pipe went away without its document.
+                Err(error) if !document.is_stdout() => Err(anyhow::anyhow!("{error}")),
+                written => Ok(written?),
+            }
         }
         Rendered::Nothing(reason) => {
             say(&format!("sweetspot: {reason}"));
@@ -116,7 +120,7 @@ fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> 
     }
 }
 
-/// Whether the reader of a document or of standard output went away, as `head` does.
+/// Whether the reader of standard output went away, as `head` does.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let write = error.downcast_ref::<WriteError>();
     write.is_some_and(WriteError::is_closed_pipe)

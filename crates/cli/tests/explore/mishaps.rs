@@ -316,3 +316,23 @@ fn a_chosen_configuration_of_a_simulated_study_fits_the_machine_at_hand() {
         text(&output.stdout)
     );
 }
+
+#[test]
+fn a_program_that_vanishes_ends_a_kept_sweep_as_shells_say() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("v100");
+    let program = folder.path().join("once");
+    std::fs::write(&program, "#!/bin/sh\nrm \"$0\"\n").unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let output = host
+        .sweetspot()
+        .args("sweep --power-cap 200,300 --repeat 1 --settle 0s --study kept --".split(' '))
+        .arg(&program)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(127), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("--resume kept"), "{said}");
+}

@@ -351,3 +351,32 @@ fn what_cannot_be_done_is_refused_in_one_line() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(caps(&host), [300.0]);
 }
+
+/// The energy counter of the simulated driver answers only while nobody holds this lock.
+#[test]
+fn a_driver_that_stalls_at_the_end_leaves_the_energy_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = TestHost::new("v100");
+    let args = training("--fresh --export-json tuned.json --", "30");
+    let child = tune(&host, folder.path(), &args).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let lock = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(host.folder().join("gpu0.slow"))
+        .unwrap();
+    lock.lock().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    let begun = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("its energy is unknown"), "{said}");
+    let tuned = std::fs::read_to_string(folder.path().join("tuned.json")).unwrap();
+    let tuned: Value = serde_json::from_str(&tuned).unwrap();
+    assert!(tuned.get("energy_j").is_none(), "{tuned}");
+}

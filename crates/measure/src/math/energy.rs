@@ -37,11 +37,26 @@ impl Energy {
         self.interval95 = ((self.value - half).max(Joules::ZERO), self.value + half);
     }
 
+    /// The parts at either end of a window that the value is not true of. Parts that lie between two readings
+    /// in the ordinary way do not count.
+    pub fn uncovered(&self, window: &Span) -> impl Iterator<Item = Span> + use<> {
+        let ends = [
+            Span::new(window.begin, self.covered.begin.max(window.begin)),
+            Span::new(self.covered.end.min(window.end), window.end),
+        ];
+        let shortest = BETWEEN_READINGS.max(window.length() * 0.01);
+        ends.into_iter()
+            .filter(move |part| part.length() > shortest)
+    }
+
     /// Mean power of the covered part.
     pub fn power(&self) -> Watts {
         self.value / self.covered.length()
     }
 }
+
+/// Shorter parts of a window without readings lie between two readings in the ordinary way.
+const BETWEEN_READINGS: Seconds = Seconds::new(0.02);
 
 /// Of the normal distribution.
 pub(crate) const Z95: f64 = 1.96;

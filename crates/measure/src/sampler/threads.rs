@@ -289,8 +289,10 @@ fn read_until_stopped(
         let is_ready = |at: Moment| now >= at && (is_settled() || now >= at + CUT_WITHIN);
         if let Some((_, reply)) = cut.take_if(|(at, _)| is_ready(*at)) {
             drain(device);
-            let _ = reply.send(shared.so_far(clock.now()));
-            shared.with(|recorder| recorder.forget_before(now + -LEFT_BY_CUT));
+            // Whoever no longer waits for it has taken nothing off.
+            if reply.send(shared.so_far(clock.now())).is_ok() {
+                shared.with(|recorder| recorder.forget_before(now + -LEFT_BY_CUT));
+            }
             continue;
         }
         let due = shared.with(|recorder| recorder.next()).flatten();

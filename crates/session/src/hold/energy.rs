@@ -42,11 +42,11 @@ impl EnergyParts {
 
     fn add(&mut self, recorded: &[Recorded], span: Span) {
         let measured = recorded.first().and_then(|one| {
-            Ledger::new(&one.trace)
-                .energy(&span, MethodChoice::Auto)
-                .ok()
+            let energy = Ledger::new(&one.trace).energy(&span, MethodChoice::Auto);
+            energy.ok()
         });
-        match measured {
+        // A value that is true of a part only would be too small.
+        match measured.filter(|energy| energy.uncovered(&span).next().is_none()) {
             Some(energy) => {
                 self.sum += energy.value;
                 self.interval95.0 += energy.interval95.0;

@@ -22,7 +22,6 @@ use super::result::HoldResult;
 use super::socket::ControlSocket;
 use super::verdict::Kept;
 use crate::SessionError;
-use crate::host::Gpu;
 use crate::measure::Machine;
 use crate::observer::{Observer, Status};
 
@@ -44,7 +43,6 @@ pub struct HoldLoop<'a> {
     feed: Feed,
     sampler: &'a Sampler,
     pub energy: EnergyParts,
-    gpu: Gpu,
     device: Descriptor,
     file: Option<CapFile>,
     socket: Option<ControlSocket>,
@@ -80,7 +78,7 @@ pub struct Parts<'a> {
     pub holder: Holder,
     pub feed: Feed,
     pub sampler: &'a Sampler,
-    pub gpu: Gpu,
+    pub device: Descriptor,
     pub file: Option<CapFile>,
     pub socket: Option<ControlSocket>,
     /// From which times count.
@@ -98,8 +96,7 @@ impl<'a> HoldLoop<'a> {
             feed: parts.feed,
             sampler: parts.sampler,
             energy: EnergyParts::default(),
-            device: parts.gpu.descriptor().clone(),
-            gpu: parts.gpu,
+            device: parts.device,
             file: parts.file,
             socket: parts.socket,
             below: parts.request.below,
@@ -132,7 +129,7 @@ impl<'a> HoldLoop<'a> {
             control.set_tuning(Tuning::Exploring);
         }
         if let Some(lease) = lease {
-            lease.set(self.gpu.as_mut(), &settings_of(&setting))?;
+            lease.set(&self.device.id, &settings_of(&setting))?;
         }
         Ok(())
     }
@@ -293,7 +290,7 @@ impl<'a> HoldLoop<'a> {
         let Some(lease) = run.lease() else {
             return;
         };
-        if let Err(problem) = lease.set(self.gpu.as_mut(), &settings_of(setting))
+        if let Err(problem) = lease.set(&self.device.id, &settings_of(setting))
             && !is_over
         {
             self.say(problem.to_string());

@@ -80,7 +80,7 @@ pub fn hold(
         holder,
         feed,
         sampler: &sampler,
-        gpu: gpu.reopen()?,
+        device: device.clone(),
         file,
         socket,
         begin,

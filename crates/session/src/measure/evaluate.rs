@@ -69,7 +69,7 @@ fn energy_of(
         .measure(window, request.method)
         .map_err(|problem| problem.to_string());
     if let Ok(measured) = &mut energy {
-        let uncovered = uncovered(window, &measured.energy.covered);
+        let uncovered = measured.energy.uncovered(window);
         let gaps = uncovered.map(|part| without_readings(part, ledger));
         measured.energy.missing.extend(gaps);
     }
@@ -163,20 +163,6 @@ fn one(
     (measured, window)
 }
 
-/// Shorter parts of a window without readings are between two readings in the ordinary way.
-const SHORT: Seconds = Seconds::new(0.02);
-
-/// The parts of a window at either end that a value is not true of.
-fn uncovered(window: &Span, covered: &Span) -> impl Iterator<Item = Span> {
-    let ends = [
-        Span::new(window.begin, covered.begin.max(window.begin)),
-        Span::new(covered.end.min(window.end), window.end),
-    ];
-    let shortest = SHORT.max(window.length() * 0.01);
-    ends.into_iter()
-        .filter(move |part| part.length() > shortest)
-}
-
 /// Why nothing is known of a part: what failed in it, if that was noticed.
 fn without_readings(part: Span, ledger: &Ledger<'_>) -> Gap {
     let gaps = || ledger.trace().gaps.iter();
@@ -193,10 +179,7 @@ fn without_readings(part: Span, ledger: &Ledger<'_>) -> Gap {
 /// A device whose energy is not known, or not for all of the window, has no part in a sum that would then be
 /// too small.
 fn total(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
-    let whole = |measured: &&Measured| {
-        let covered = &measured.energy.covered;
-        uncovered(window, covered).next().is_none()
-    };
+    let whole = |measured: &&Measured| measured.energy.uncovered(window).next().is_none();
     let parts: Option<Vec<_>> = devices
         .iter()
         .map(|device| device.energy.as_ref().ok().filter(whole))
@@ -236,7 +219,7 @@ fn of_readings(name: &str, measured: &Measured, window: &Span) -> Vec<String> {
             check.energy.method, check.energy.value, energy.method, energy.value
         )
     });
-    let parts = uncovered(window, &energy.covered).map(|_| {
+    let parts = energy.uncovered(window).map(|_| {
         format!(
             "{name}: the energy is that of {:.2} of the window's {:.2}",
             energy.covered.length(),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use sweetspot_device::Moment;
 use sweetspot_link::{Event, Irregularity, Mark, pair};
 use sweetspot_measure::math::{PhaseSpan, Span};
-use sweetspot_workload::Reporter;
+use sweetspot_quantity::Seconds;
+use sweetspot_workload::{Progress, Reporter};
 
 use super::Window;
 use super::run::MeasuredRun;
@@ -14,8 +15,8 @@ use super::run::MeasuredRun;
 pub struct Reports {
     /// Phases by rank.
     phases: Vec<(Option<u32>, PhaseSpan)>,
-    /// When items were reported, and how many.
-    progress: Vec<(Moment, f64)>,
+    /// Items done, in order of time.
+    progress: Vec<Progress>,
     /// The moments of the reports, for each thread of each rank; the output is one such thread.
     pub moments: BTreeMap<u32, Vec<Moment>>,
     pub values: BTreeMap<String, f64>,
@@ -78,7 +79,7 @@ impl Reports {
                 .push(format!("value '{name}' is {value}: it is left out"));
         }
         for progress in &run.progress {
-            reports.progress.push((progress.at, progress.items));
+            reports.progress.push(*progress);
             let reporter = match progress.reporter {
                 Reporter::Link(ring) => ring.number,
                 Reporter::Output => 0,
@@ -90,7 +91,7 @@ impl Reports {
                 .or_default()
                 .push(progress.at);
         }
-        reports.progress.sort_by_key(|(at, _)| *at);
+        reports.progress.sort_by_key(|progress| progress.at);
         reports
     }
 
@@ -132,10 +133,20 @@ impl Reports {
     /// Items done in the window.
     pub fn items(&self, window: &Span) -> Option<f64> {
         // A report at the window's begin is of what came before it.
-        let within = |at: Moment| window.begin < at && at <= window.end;
-        let done = self.progress.iter().filter(|(at, _)| within(*at));
-        let items = done.map(|(_, items)| items).sum();
-        (!self.progress.is_empty()).then_some(items)
+        let is_within = |at: Moment| window.begin < at && at <= window.end;
+        let share = |progress: &Progress| match progress.since {
+            Some(since) if since < progress.at => {
+                let done_in = Span::new(since, progress.at);
+                let overlap = done_in
+                    .overlap(window)
+                    .map_or(Seconds::ZERO, |part| part.length());
+                (overlap / done_in.length()).get()
+            }
+            _ if is_within(progress.at) => 1.0,
+            _ => 0.0,
+        };
+        let items = self.progress.iter().map(|one| one.items * share(one));
+        (!self.progress.is_empty()).then(|| items.sum())
     }
 }
 

@@ -93,14 +93,14 @@ impl RunContext<'_> {
             self.signals,
             &mut reader,
             &mut recorder,
-        )?;
+        );
+        recorder.observer.clear();
+        let outcome = outcome?;
         let RunRecorder {
-            observer,
             events,
             mut progress,
             ..
         } = recorder;
-        observer.clear();
         let counter = reader.counter();
         if counter.is_by_link() {
             // What was printed before the link's first report does not count.

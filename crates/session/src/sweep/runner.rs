@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sweetspot_device::{Amount, SensorKind, Shortfall};
+use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
@@ -184,7 +185,7 @@ impl SweepRunner<'_, '_> {
                 lease.put_back(id)?;
                 continue;
             }
-            let lower = lease.set(gpu.reopen()?.as_mut(), &configuration.settings(index))?;
+            let lower = lease.set(id, &configuration.settings(index))?;
             enforced.extend(lower.map(|cap| Enforced {
                 device: id.clone(),
                 requested: cap.requested,
@@ -199,18 +200,22 @@ impl SweepRunner<'_, '_> {
     fn end_what_is_left(&mut self, run: &MeasuredRun) -> Result<(), SessionError> {
         match &mut self.lease {
             _ if !run.outcome.left_processes => {}
-            Some(lease) => lease.end_workload()?,
+            // One that cannot be ended waits for a device; the sweep goes on all the same.
+            Some(lease) => match lease.end_workload() {
+                Err(WorkloadError::Guard(GuardError::Refused(Refusal::WorkloadRemains))) => {}
+                ended => ended?,
+            },
             None => end_descendants(),
         }
         Ok(())
     }
 
     /// Says where somebody else has changed a cap meanwhile.
-    fn changed_caps(&self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
+    fn changed_caps(&mut self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
         let mut changed = Vec::new();
-        if let Some(lease) = &self.lease {
+        if let Some(lease) = &mut self.lease {
             for gpu in self.real.job(configuration) {
-                let changed_cap = lease.changed_by_others(gpu.reopen()?.as_mut());
+                let changed_cap = lease.changed_by_others(&gpu.descriptor().id)?;
                 changed.extend(changed_cap.map(|cap| cap.to_string()));
             }
         }
@@ -301,7 +306,10 @@ impl SweepRunner<'_, '_> {
                 restored: !matches!(restored, Some(Ok(false) | Err(_))),
             });
         }
-        let done = done?;
+        let done = match &restored {
+            Some(restored) => done.map_err(|problem| problem.after_release(restored))?,
+            None => done?,
+        };
         kept?;
         match restored.transpose()? {
             Some(false) => Err(SessionError::NotRestored),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_control::tune::{Action, Event, JobLength, Tuner, Tuning};
 use sweetspot_device::{Clock, MigSlices, Moment, MonotonicClock};
-use sweetspot_guard::{GuardError, Refusal};
+use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as Word;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -15,7 +15,7 @@ use sweetspot_workload::{
     RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent, run_until_exit,
 };
 
-use super::meter::Meter;
+use super::meter::EnergyMeter;
 use super::phases::PhaseTracker;
 use super::space::Places;
 use super::{
@@ -71,7 +71,7 @@ pub fn tune(
     let restored = lease.release(&mut note);
     let done = match (signal, done) {
         (Some(signal), Err(_)) => return Err(WorkloadError::Interrupted(signal).into()),
-        (_, done) => done?,
+        (_, done) => done.map_err(|problem| problem.after_release(&restored))?,
     };
     let ended = done.outcome.ended;
     let tuned = TunedJob {
@@ -130,9 +130,9 @@ fn run_tuned(
     let devices = reopen_for_reading(gpus)?;
     let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock))?;
     let mut reader = ProgressReader::with_link()?;
-    let meter = Meter::start(sampler)?;
+    let meter = EnergyMeter::start(sampler)?;
     let mut handler = TuneLoop {
-        began: meter.begun(),
+        began: meter.began(),
         tuner,
         setter,
         meter,
@@ -172,12 +172,19 @@ fn run_tuned(
             }
         }
     };
-    for (at, total) in meter.stop() {
+    let (last, unknown) = meter.stop();
+    for (at, total) in last {
         power.extend(mean_power(&mut energy, began, at, total));
         let at = at - began;
         step(Event::Energy { at, total });
     }
     step(Event::Ended);
+    if unknown > Seconds::ZERO {
+        observer.note(&format!(
+            "no power readings for the last {unknown:.1} of the job: its energy is unknown"
+        ));
+        energy = None;
+    }
     Ok(Done {
         tuner,
         time: (outcome.exited - began).max(Seconds::ZERO),
@@ -217,7 +224,7 @@ fn mean_power(
 struct TuneLoop<'a> {
     tuner: Tuner,
     setter: PlaceSetter<'a>,
-    meter: Meter,
+    meter: EnergyMeter,
     observer: &'a mut dyn Observer,
     began: Moment,
     /// Items so far. They never fall, whichever of link and output counts.
@@ -246,7 +253,7 @@ impl RunHandler for TuneLoop<'_> {
         if run.interrupted().is_some() && !self.has_exited {
             return Ok(());
         }
-        for (at, total) in self.meter.came().collect::<Vec<_>>() {
+        for (at, total) in self.meter.readings() {
             let power = mean_power(&mut self.energy, self.began, at, total);
             self.power.extend(power);
             let at = at - self.began;
@@ -312,7 +319,7 @@ impl TuneLoop<'_> {
 
     /// Does nothing where it is too late to set anything.
     fn set(&mut self, run: &mut RunInProgress<'_, '_>, place: usize) -> Option<Event> {
-        if run.interrupted().is_some() || self.is_contested {
+        if run.interrupted().is_some() || self.is_contested || self.has_exited {
             return None;
         }
         let set = self.setter.set(run.lease()?, place);
@@ -341,7 +348,7 @@ impl TuneLoop<'_> {
         };
         let mut changed = None;
         for gpu in self.setter.gpus {
-            changed = changed.or(lease.changed_by_others(gpu.reopen()?.as_mut()));
+            changed = changed.or(lease.changed_by_others(&gpu.descriptor().id)?);
         }
         if let Some(changed) = changed {
             self.is_contested = true;
@@ -378,11 +385,8 @@ impl PlaceSetter<'_> {
     }
 
     fn set_one(&self, lease: &mut Lease<'_>, index: usize, place: usize) -> Result<(), GuardError> {
-        let gpu = self.gpus[index].reopen();
-        let mut gpu = gpu.map_err(Refusal::from)?;
-        lease
-            .set(gpu.as_mut(), &self.places.settings[place])
-            .map(drop)
+        let device = &self.gpus[index].descriptor().id;
+        lease.set(device, &self.places.settings[place]).map(drop)
     }
 }
 
