@@ -10,7 +10,6 @@ use sweetspot_session::hold::SetError;
 use sweetspot_workload::{Ended, WorkloadError};
 
 use crate::documents::{WriteError, Written, is_closed_pipe};
-use crate::sweep::Rephrased;
 
 const NOT_MET: u8 = 1;
 const REFUSED: u8 = 2;
@@ -76,6 +75,21 @@ impl Outcome {
         }
     }
 }
+
+/// An error in other words, with what the user can do next. It has the exit code of the error itself.
+#[derive(Debug)]
+pub struct Rephrased {
+    pub error: SessionError,
+    pub message: String,
+}
+
+impl std::fmt::Display for Rephrased {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Rephrased {}
 
 /// The exit code of a command that came to an outcome, or to an error.
 pub fn code(done: &Result<Outcome>, has_command: bool) -> u8 {

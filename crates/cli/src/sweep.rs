@@ -13,7 +13,7 @@ use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
 use crate::args::SweepArgs;
 use crate::ask::ask;
 use crate::documents::{Content, Documents, Format, print, study_content};
-use crate::exit::Outcome;
+use crate::exit::{Outcome, Rephrased};
 use crate::progress::Bar;
 use crate::run::{guard_program, read_only};
 
@@ -197,21 +197,6 @@ fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
         ..Outcome::stopped_by(signal)
     })
 }
-
-/// An error of a sweep with what the user can do next.
-#[derive(Debug)]
-pub struct Rephrased {
-    pub error: SessionError,
-    message: String,
-}
-
-impl std::fmt::Display for Rephrased {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Rephrased {}
 
 /// What the flags say, and the file where there is one.
 fn definition(args: &SweepArgs) -> Result<Definition> {

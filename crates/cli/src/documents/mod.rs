@@ -84,13 +84,17 @@ impl Documents {
         if let Some(text) = content.text.take()
             && !self.on_stdout()
         {
-            attempts.note(print(&text()).map_err(Into::into));
+            attempts.note_stdout(print(&text()).map_err(Into::into));
         }
         for note in &content.notes {
             say(&format!("sweetspot: {note}"));
         }
         for (format, document) in &self.all {
-            attempts.note(write_one(&mut content, *format, document));
+            let written = write_one(&mut content, *format, document);
+            match document.is_stdout() {
+                true => attempts.note_stdout(written),
+                false => attempts.note(written),
+            }
         }
         if let (Some(folder), Some(figures)) = (&self.figures, content.figures.take()) {
             attempts.note_all(folder.write(&figures()));
@@ -107,11 +111,7 @@ fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> 
             let written = document.write(&bytes);
             let (bytes, ok) = (bytes.len(), written.is_ok());
             tracing::debug!(%format, to = %document, bytes, ok, "document written");
-            match written {
-                // The reader of a named pipe went away without its document.
-                Err(error) if !document.is_stdout() => Err(anyhow::anyhow!("{error}")),
-                written => Ok(written?),
-            }
+            Ok(written?)
         }
         Rendered::Nothing(reason) => {
             say(&format!("sweetspot: {reason}"));
@@ -134,12 +134,17 @@ struct Attempts {
 
 impl Attempts {
     fn note(&mut self, result: Result<()>) {
+        if let Err(error) = result {
+            say(&format!("sweetspot: {error:#}"));
+            self.has_failed = true;
+        }
+    }
+
+    /// A reader of standard output that goes away, as `head` does, has what it wants.
+    fn note_stdout(&mut self, result: Result<()>) {
         match result {
-            Err(error) if !is_closed_pipe(&error) => {
-                say(&format!("sweetspot: {error:#}"));
-                self.has_failed = true;
-            }
-            _ => {}
+            Err(error) if is_closed_pipe(&error) => {}
+            result => self.note(result),
         }
     }
 

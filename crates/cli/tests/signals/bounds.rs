@@ -78,3 +78,25 @@ fn a_second_signal_ends_a_tuned_command_that_ignores_the_first() {
 fn a_second_signal_ends_a_held_command_that_ignores_the_first() {
     second_signal_ends(&["hold", "--below", "200W"]);
 }
+
+#[test]
+fn what_was_measured_before_a_signal_is_written() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("run.json");
+    let mut child = host
+        .sweetspot()
+        .args(["run", "--power-cap", "200W", "--export-json"])
+        .arg(&document)
+        .args(["--", "sleep", "60"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let sent = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(sent.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    let text = std::fs::read_to_string(&document).unwrap();
+    assert!(text.contains("\"energy_j\""), "{text}");
+}

@@ -1,6 +1,7 @@
 //! Gives a controller everything that happens, in order, and does what it asks for.
 
 mod messages;
+mod outcome;
 
 use std::num::NonZeroU64;
 
@@ -9,20 +10,17 @@ use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
 use sweetspot_link::{Control, Tuning};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::{Seconds, Watts};
-use sweetspot_workload::{Ended, Lease, RunHandler, RunInProgress, WorkloadEvent};
+use sweetspot_workload::{Lease, RunHandler, RunInProgress, WorkloadEvent};
 
 use super::batches::BatchReader;
 use super::cap::{Below, CapFile};
 use super::energy::EnergyParts;
 use super::feed::{Feed, Read};
-use super::real::{settings_of, words};
+use super::real::settings_of;
 use super::record::Record;
 use super::request::HoldRequest;
-use super::result::HoldResult;
 use super::socket::ControlSocket;
-use super::verdict::Kept;
 use crate::SessionError;
-use crate::measure::Machine;
 use crate::observer::{Observer, Status};
 
 /// The file of the cap is looked at so often.
@@ -313,41 +311,6 @@ impl<'a> HoldLoop<'a> {
     /// Tells the user something that is not kept with the result.
     pub fn note(&mut self, text: &str) {
         self.observer.note(text);
-    }
-
-    /// What came of it.
-    pub fn held(self, machine: Machine, request: &HoldRequest, terms: &Terms) -> HoldResult {
-        let summary = self.account.summary();
-        let first = self.served.map(|(first, _)| first - self.begin);
-        let last = self.served.map(|(_, last)| last - self.begin);
-        // A change of the cap begins another settling.
-        let from = self.record.caps.last().map_or(Seconds::ZERO, |(at, _)| *at);
-        let from = first.map_or(from, |first| from.max(first));
-        let settled = summary.settle_time.map(|time| from + time);
-        HoldResult {
-            command: words(&request.command),
-            machine,
-            device: self.device,
-            knob: request.knob,
-            mode: terms.mode,
-            goal: terms.goal,
-            batches: terms.batches.clone(),
-            latency_bound: terms.latency_p99,
-            run_time: Seconds::ZERO,
-            energy: None,
-            settled_items_per_s: settled
-                .zip(last)
-                .and_then(|(settled, last)| self.record.rate_between(settled, last)),
-            latency_p99: self.record.p99_from(settled.unwrap_or(Seconds::ZERO)),
-            over_time: self.record.over_time(),
-            settings: self.record.settings,
-            caps: self.record.caps,
-            notes: self.record.notes,
-            summary,
-            kept: Kept::Unknown(String::new()),
-            ended: Ended::Code(0),
-            restored: true,
-        }
     }
 }
 
