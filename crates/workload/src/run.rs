@@ -324,7 +324,7 @@ impl Supervision {
                 return Ok(End {
                     ended: Ended::Signal(self.interrupted.unwrap_or(0)),
                     at: MonotonicClock.now(),
-                    left: true,
+                    left: false,
                 });
             }
             let limit = self.limits.timeout;
