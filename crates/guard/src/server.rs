@@ -79,6 +79,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
             Ok(Some(request)) => request,
             // A client that speaks nonsense is as good as gone.
             Ok(None) | Err(_) => {
+                tracing::warn!("the client is gone: putting everything back");
                 server.put_back();
                 end_all(ORPHANS_GRACE);
                 return Ok(());
@@ -164,6 +165,7 @@ impl Server<'_, '_> {
             Request::Interrupt { signal, pass_on } => {
                 // First the devices, whatever the workload makes of the signal.
                 self.interrupted = true;
+                tracing::info!(signal, "interrupted: putting everything back");
                 let problems = self.put_back();
                 if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
                     signal_all(signal);
@@ -190,6 +192,7 @@ impl Server<'_, '_> {
                 name: name.clone(),
                 error,
             })?;
+            tracing::info!(device = %id, ?saved, "device leased");
             let entry = Entry::new(owner.clone(), id.clone(), name, saved);
             self.leased.push(Leased {
                 device,
@@ -236,6 +239,7 @@ impl Server<'_, '_> {
                         entry.touched.pop();
                         self.journal.keep(entry)?;
                     }
+                    tracing::warn!(device = %id, %knob, %error, "setting refused");
                     let name = entry.name.clone();
                     return Err(Refusal::Write { name, error });
                 }
@@ -272,6 +276,8 @@ impl Server<'_, '_> {
             let restored = restore(leased.device.as_mut(), &leased.entry);
             let forgotten =
                 restored.and_then(|()| Ok(self.journal.forget(&leased.entry.device)?));
+            let (device, touched) = (&leased.entry.device, &leased.entry.touched);
+            tracing::info!(%device, ?touched, problem = ?forgotten.as_ref().err(), "device put back");
             problems.extend(forgotten.err());
         }
         problems
