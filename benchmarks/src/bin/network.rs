@@ -15,7 +15,7 @@ const TARGET_S: f64 = 1.0;
 fn main() -> Result<()> {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../crates/network/tests/onnx/thousand_layers.onnx"
+        "/../crates/foundation/network/tests/onnx/thousand_layers.onnx"
     );
     let begun = Instant::now();
     let network = read_onnx(path, &OnnxOptions::default())?;

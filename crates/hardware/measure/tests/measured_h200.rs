@@ -1,0 +1,228 @@
+//! Readings of a real H200 (`data/measured_h200/README.md`) through the same code.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sweetspot_device::Moment;
+use sweetspot_measure::MethodChoice;
+use sweetspot_measure::math::{
+    CounterReading, Ledger, PhaseSpan, PowerSample, Response, Span, Trace,
+};
+use sweetspot_quantity::{Joules, Seconds, Watts};
+
+fn file(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../data/measured_h200");
+    let text = std::fs::read_to_string(folder.join(name)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn rows(value: &Value, key: &str) -> Vec<Vec<Value>> {
+    let rows = value[key].as_array().unwrap();
+    rows.iter()
+        .map(|row| row.as_array().unwrap().clone())
+        .collect()
+}
+
+fn micros(value: &Value) -> Moment {
+    Moment::from_nanos(value.as_u64().unwrap() * 1000)
+}
+
+fn samples(value: &Value) -> Vec<PowerSample> {
+    rows(value, "samples")
+        .iter()
+        .map(|row| PowerSample {
+            at: micros(&row[0]),
+            power: Watts::new(row[1].as_f64().unwrap() / 1e3),
+        })
+        .collect()
+}
+
+/// The H200's samples are some milliseconds late.
+fn trace(buffer: Vec<PowerSample>, counter: Vec<CounterReading>) -> Trace {
+    let mut trace = Trace {
+        buffer,
+        counter,
+        ..Trace::default()
+    };
+    trace.model.response = Response {
+        time_constant: Seconds::new(0.015),
+        delay: Seconds::new(0.004),
+    };
+    trace
+}
+
+/// The file has the moment at which a read returned a new value; a read takes about 3 ms.
+fn wave(name: &str) -> Trace {
+    let value = file(name);
+    let edges = rows(&value, "edges");
+    let counter = edges
+        .iter()
+        .map(|row| {
+            let end = Moment::from_nanos(row[0].as_u64().unwrap());
+            CounterReading {
+                call: Span::new(end + Seconds::new(-0.006), end),
+                value: Joules::new(row[1].as_f64().unwrap() / 1e3),
+            }
+        })
+        .collect();
+    trace(samples(&value), counter)
+}
+
+/// The file has the reads that showed a new value; the read before each, which the file leaves out, showed
+/// the old one.
+fn mixed(part: &Value) -> Trace {
+    let mut counter: Vec<CounterReading> = Vec::new();
+    for row in rows(part, "edges") {
+        let (begin, end) = (micros(&row[0]), micros(&row[1]));
+        if let Some(last) = counter.last().copied() {
+            counter.push(CounterReading {
+                call: Span::new(begin + Seconds::new(-0.006), begin),
+                ..last
+            });
+        }
+        counter.push(CounterReading {
+            call: Span::new(begin, end),
+            value: Joules::new(row[2].as_f64().unwrap() / 1e3),
+        });
+    }
+    trace(samples(part), counter)
+}
+
+#[test]
+fn the_buffer_agrees_with_the_counter_on_square_waves() {
+    for name in [
+        "square_wave_100ms.json",
+        "square_wave_200ms.json",
+        "square_wave_2000ms.json",
+    ] {
+        let trace = wave(name);
+        let ledger = Ledger::new(&trace);
+        let knots = &ledger.knots().knots;
+        let window = Span::new(knots[1].at(), knots[knots.len() - 2].at());
+        let counted = ledger.snapped(&window).unwrap();
+        let mut bare = trace.clone();
+        bare.counter.clear();
+        let bare = Ledger::new(&bare);
+        let by_buffer = bare.energy(&window, MethodChoice::Buffer).unwrap();
+        let off = by_buffer.value / counted.value;
+        println!(
+            "{name}: counter {} in {}, buffer {:.1} J ({:.1?}), {:+.2} %",
+            counted.value,
+            counted.covered.length(),
+            by_buffer.value.get(),
+            by_buffer.interval95,
+            100.0 * (off.get() - 1.0)
+        );
+        assert!((off.get() - 1.0).abs() < 0.015, "{name}: {off}");
+        let (low, high) = by_buffer.interval95;
+        assert!(low <= counted.value && counted.value <= high, "{name}");
+        let auto = ledger.measure(&window, MethodChoice::Auto).unwrap();
+        let off = auto.energy.value / counted.value;
+        assert!((off.get() - 1.0).abs() < 0.003, "{name}: {off}");
+        assert_eq!(auto.warnings().count(), 0, "{name}: {:?}", auto.checks);
+    }
+}
+
+#[test]
+fn short_windows_of_the_buffer_hold_what_the_counter_says() {
+    let value = file("phases_mixed.json");
+    let trace = mixed(&value["jitter"]);
+    let ledger = Ledger::new(&trace);
+    let knots = ledger.knots().knots.clone();
+    let mut bare = trace.clone();
+    bare.counter.clear();
+    let bare = Ledger::new(&bare);
+    for (beats, most) in [(5, 0.03), (10, 0.022), (50, 0.012), (100, 0.01)] {
+        let (mut held, mut count, mut squares) = (0.0, 0.0, 0.0);
+        for begin in (5..knots.len() - beats - 5).step_by(beats.min(10)) {
+            let (first, last) = (&knots[begin], &knots[begin + beats]);
+            let truth = (last.energy - first.energy).get();
+            let window = Span::new(first.at(), last.at());
+            let energy = bare.energy(&window, MethodChoice::Auto).unwrap();
+            let (low, high) = energy.interval95;
+            held += f64::from(low.get() <= truth && truth <= high.get());
+            squares += (energy.value.get() / truth - 1.0).powi(2);
+            count += 1.0;
+        }
+        let rms = (squares / count).sqrt();
+        println!(
+            "{beats} beats: rms {:.2} %, {} of {count} held",
+            100.0 * rms,
+            held
+        );
+        assert!(rms < most, "{beats} beats: {rms}");
+        assert!(held >= 0.9 * count, "{beats} beats: {held} of {count}");
+    }
+}
+
+#[test]
+fn phases_of_milliseconds_are_told_apart() {
+    let value = file("phases_mixed.json");
+    let alone = |kind: &str| {
+        let part = &value[format!("alone_{kind}")];
+        let trace = mixed(part);
+        let marks = rows(part, "marks");
+        // In the first second the clock settles.
+        let begin = micros(&marks[0][1]) + Seconds::new(1.0);
+        let window = Span::new(begin, micros(&marks[marks.len() - 1][2]));
+        let energy = Ledger::new(&trace).energy(&window, MethodChoice::Auto);
+        energy.unwrap().power().get()
+    };
+    let part = &value["jitter"];
+    let trace = mixed(part);
+    let spans: Vec<PhaseSpan> = rows(part, "marks")
+        .iter()
+        .map(|row| PhaseSpan {
+            name: row[0].as_str().unwrap().to_owned(),
+            span: Span::new(micros(&row[1]), micros(&row[2])),
+        })
+        .collect();
+    let window = Span::new(spans[0].span.begin, spans[spans.len() - 1].span.end);
+    let found = Ledger::new(&trace).phases(&spans, &window).unwrap();
+    println!("{:?}, residual {}", found.response, found.residual);
+    for phase in found.phases.iter().chain([&found.other]) {
+        let (low, high) = phase.power_interval95;
+        println!(
+            "{:>8} {} times, {:.3} s: {:.0} W ({:.0} to {:.0})",
+            phase.name,
+            phase.count,
+            phase.time.get(),
+            phase.power.get(),
+            low.get(),
+            high.get(),
+        );
+    }
+    let phase = |name: &str| {
+        found
+            .phases
+            .iter()
+            .find(|phase| phase.name == name)
+            .unwrap()
+    };
+    // No cap touches the copy: it draws what it draws alone.
+    let copy = alone("copy");
+    assert!((copy - 577.0).abs() < 2.0, "{copy}");
+    assert!((phase("copy").power.get() / copy - 1.0).abs() < 0.05);
+    let (low, high) = phase("copy").power_interval95;
+    assert!(low.get() < copy && copy < high.get());
+    // The shortest phase is hardly known, and says so.
+    let wait = phase("wait");
+    let half = 0.5 * (wait.power_interval95.1 - wait.power_interval95.0).get();
+    assert!(half > 0.5 * wait.power.get(), "{wait:?}");
+    let sum: f64 = found
+        .phases
+        .iter()
+        .chain([&found.other])
+        .map(|phase| phase.energy.get())
+        .sum();
+    assert!((sum / found.total.value.get() - 1.0).abs() < 1e-9);
+    let response = found.response.unwrap();
+    assert!(
+        (0.010..0.022).contains(&response.time_constant.get()),
+        "{response:?}"
+    );
+    assert!(
+        (0.002..0.007).contains(&response.delay.get()),
+        "{response:?}"
+    );
+}

@@ -1,0 +1,102 @@
+//! Phases, items and values over the link.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::common::{PROGRAM, command, number, warnings, words};
+use crate::host::TestHost;
+
+fn python(kind: &[&str]) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/link/marks.py");
+    let words = [&["--", "python3", script], kind].concat();
+    words.into_iter().map(str::to_owned).collect()
+}
+
+fn with_link(host: &TestHost, args: &[&str]) -> Value {
+    let client = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src"));
+    let output = command(host, &[&["--export-json", "-"], args].concat())
+        .env("PYTHONPATH", client)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn phases_that_add_up(document: &Value) -> &serde_json::Map<String, Value> {
+    let phases = document["phases"].as_object();
+    let phases = phases.unwrap_or_else(|| panic!("{document}"));
+    let energies = phases.values().map(|phase| number(&phase["energy_j"]));
+    let sum: f64 = energies.sum();
+    let off = sum / number(&document["energy_j"]) - 1.0;
+    assert!(off.abs() < 1e-6, "{document}");
+    phases
+}
+
+#[test]
+fn phases_add_up_and_tell_load_from_rest() {
+    let run = python(&["training", PROGRAM]);
+    let host = TestHost::new("nvidia_h200");
+    let document = with_link(&host, &words(&run));
+    let phases = phases_that_add_up(&document);
+    let (busy, pause) = (&phases["busy"], &phases["pause"]);
+    assert_eq!(
+        (number(&busy["count"]), number(&pause["count"])),
+        (4.0, 4.0)
+    );
+    assert!((1.2..1.5).contains(&number(&pause["time_s"])), "{document}");
+    // A process starts within the phase, so that it is not all load.
+    assert!(
+        (400.0..620.0).contains(&number(&busy["power_w"])),
+        "{document}"
+    );
+    assert!(
+        (60.0..140.0).contains(&number(&pause["power_w"])),
+        "{document}"
+    );
+    assert_eq!(number(&document["items"]), 512.0);
+    assert_eq!(document["values"], serde_json::json!({"accuracy": 0.76}));
+    assert_eq!(warnings(&document), ["value 'loss' is NaN: it is left out"]);
+}
+
+#[test]
+fn a_window_of_a_phase_is_from_its_first_begin_to_its_last_end() {
+    let run = python(&["workers"]);
+    let host = TestHost::new("nvidia_h200");
+    let document = with_link(
+        &host,
+        &[&["--window", "phase:load"], words(&run).as_slice()].concat(),
+    );
+    assert_eq!(document["window"], "phase:load");
+    let (window, run) = (number(&document["time_s"]), number(&document["run_time_s"]));
+    assert!((0.08..run).contains(&window), "{document}");
+    // Three forked workers with a ring each; too short to say more than that.
+    assert!(document["phases"].is_object() || document["phases_refused"].is_string());
+    assert!(warnings(&document).is_empty(), "{document}");
+}
+
+#[test]
+fn marks_that_do_not_fit_are_told() {
+    let run = python(&["irregular"]);
+    let host = TestHost::new("nvidia_h200");
+    let told = warnings(&with_link(&host, &words(&run)));
+    let expected = [
+        "phase 'a' ended within phase 'b', which began later: both are counted",
+        "phase 'c' ended without having begun: it is left out",
+        "phase 'd' began and never ended: it is left out",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn ranks_with_phases_of_their_own_add_up() {
+    let run = python(&["ranks"]);
+    let host = TestHost::new("v100:2");
+    let document = with_link(&host, &words(&run));
+    let phases = phases_that_add_up(&document);
+    // Only one of them evaluates.
+    assert_eq!(number(&phases["evaluate"]["count"]), 30.0, "{document}");
+    assert_eq!(number(&phases["step"]["count"]), 30.0, "{document}");
+    assert_eq!(number(&document["items"]), 600.0);
+}

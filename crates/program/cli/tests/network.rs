@@ -1,0 +1,210 @@
+//! `sweetspot network` as a user runs it.
+
+use std::path::Path;
+
+use crate::common::{sweetspot, text};
+use serde_json::Value;
+
+fn onnx(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../foundation/network/tests/onnx");
+    folder.join(format!("{name}.onnx")).display().to_string()
+}
+
+fn json(args: &[&str]) -> Value {
+    let mut all = vec!["network"];
+    all.extend(args);
+    all.extend(["--export-json", "-"]);
+    let output = sweetspot(&std::env::temp_dir(), &all);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn refused(args: &[&str], says: &str) {
+    let mut all = vec!["network"];
+    all.extend(args);
+    let output = sweetspot(&std::env::temp_dir(), &all);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains(says) && error.lines().count() == 1,
+        "{error}"
+    );
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn json_is_as_promised() {
+    let document = json(&["resnet50"]);
+    assert_eq!(document["schema"], "sweetspot.network/1");
+    assert_eq!(document["network"], "resnet50");
+    assert_eq!(document["convention"], "usual");
+    assert_eq!(document["batch"], 1);
+    let totals = &document["totals"];
+    assert_eq!(totals["macs"], 4_089_184_256u64);
+    assert_eq!(totals["flops"], 2 * 4_089_184_256u64);
+    assert_eq!(totals["parameters"], 25_557_032);
+    let layers = document["layers"].as_array().unwrap();
+    for key in ["read_bytes", "written_bytes", "macs", "parameters"] {
+        let sum: u64 = layers
+            .iter()
+            .map(|layer| layer[key].as_u64().unwrap())
+            .sum();
+        assert_eq!(totals[key], sum, "{key}");
+    }
+    assert!(totals["ctc"].as_f64().unwrap() > 1.0);
+}
+
+#[test]
+fn batches_precisions_and_training_scale() {
+    let (one, many) = (json(&["vgg16"]), json(&["vgg16", "--batch", "32"]));
+    for key in ["macs", "read_bytes", "written_bytes"] {
+        let at = |document: &Value| document["totals"][key].as_u64().unwrap();
+        assert_eq!(at(&many), 32 * at(&one), "{key}");
+    }
+    let half = json(&["vgg16", "--precision", "fp16"]);
+    let read = |document: &Value| document["totals"]["read_bytes"].as_u64().unwrap();
+    assert_eq!(2 * read(&half), read(&one));
+    let trained = json(&["vgg16", "--train"]);
+    let macs = |document: &Value| document["totals"]["macs"].as_u64().unwrap();
+    assert_eq!(macs(&trained), 3 * macs(&one));
+    assert_eq!(trained["mode"], "train");
+}
+
+#[test]
+fn a_file_and_a_name_give_the_same() {
+    let (file, own) = (json(&[&onnx("resnet50")]), json(&["resnet50"]));
+    for key in ["macs", "flops", "parameters"] {
+        assert_eq!(file["totals"][key], own["totals"][key], "{key}");
+    }
+    // A batch multiplies a file too, whatever batch it was written with.
+    let many = json(&[&onnx("attention"), "--batch", "8"]);
+    let two = json(&[&onnx("attention")]);
+    assert_eq!(two["batch"], 2);
+    assert_eq!(
+        many["totals"]["macs"].as_u64(),
+        two["totals"]["macs"].as_u64().map(|macs| 4 * macs)
+    );
+}
+
+#[test]
+fn a_gpu_bounds_time_and_energy() {
+    let document = json(&["resnet50", "--batch", "64", "--simulate", "v100"]);
+    let bound = &document["bound"];
+    let seconds = bound["time_s"].as_f64().unwrap();
+    // 523 GFLOP at 15.7 TFLOP/s, and no more than a few times that.
+    assert!((0.0333..0.1).contains(&seconds), "{seconds}");
+    // Between what it draws idle and its cap.
+    let power = bound["energy_j"].as_f64().unwrap() / seconds;
+    assert!((60.0..301.0).contains(&power), "{power}");
+    let layers = document["layers"].as_array().unwrap();
+    let by = |what: &str| {
+        layers
+            .iter()
+            .filter(|layer| layer["bound"]["by"] == what)
+            .count()
+    };
+    assert_eq!(
+        by("memory"),
+        bound["memory_bound_layers"].as_u64().unwrap() as usize
+    );
+    assert!(by("compute") > 20 && by("memory") > 100);
+}
+
+#[test]
+fn a_study_says_what_a_joule_gave() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = "sweep --simulate titan_x_pascal --network caffenet --power-cap 200,250 --repeat 1 --study it";
+    let output = sweetspot(folder.path(), &sweep.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let args = "network caffenet --convention table-1 --study it --export-json -";
+    let output = sweetspot(folder.path(), &args.split(' ').collect::<Vec<_>>());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let points = document["study"]["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    for point in points {
+        let efficiency = point["gflops_per_watt"].as_f64().unwrap();
+        let energy = point["energy_per_item_j"].as_f64().unwrap();
+        let flops = document["study"]["flops_per_item"].as_f64().unwrap();
+        assert!((efficiency * energy * 1e9 / flops - 1.0).abs() < 1e-9);
+        let of_sgemm = point["share_of_sgemm"].as_f64().unwrap();
+        assert!((of_sgemm - efficiency / 42.0).abs() < 1e-9);
+        assert!((0.05..0.5).contains(&point["share_of_peak"].as_f64().unwrap()));
+    }
+    // Table 11 has 9.8 to 10.5 at full power.
+    let full = points[1]["gflops_per_watt"].as_f64().unwrap();
+    assert!((9.0..11.0).contains(&full), "{full}");
+    let other = sweetspot(folder.path(), &["network", "vgg16", "--study", "it"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other.stderr).contains("the study ran caffenet, not vgg16"));
+}
+
+#[test]
+fn what_is_not_counted_is_listed_and_told_by_the_exit_code() {
+    let output = sweetspot(&std::env::temp_dir(), &["network", &onnx("unknown")]);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("`d` (Det)") && shown.contains("`n` (NonZero)"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn mistakes_are_told_in_a_line() {
+    refused(
+        &["resnet5"],
+        "there is no network `resnet5`; the nearest are resnet50",
+    );
+    refused(&["nowhere.onnx"], "cannot read nowhere.onnx");
+    refused(
+        &[&onnx("no_sizes")],
+        "input `x` has no size for its axis 2 (`H`)",
+    );
+    refused(&[&onnx("does_not_fit")], "node `y` (Conv)");
+    refused(
+        &["resnet50", "--input", "x=1x3x8x8"],
+        "--input is for ONNX files",
+    );
+    refused(
+        &["resnet50", "--simulate", "v100", "--precision", "bf16"],
+        "has no peak for bf16; it has fp32, fp16",
+    );
+    refused(
+        &["resnet50", "--simulate", "v10"],
+        "there is no GPU profile `v10`",
+    );
+    refused(
+        &["resnet50", "--convention", "table-1", "--precision", "fp16"],
+        "leave --precision out",
+    );
+    refused(&["resnet50", "--study", "nowhere"], "nowhere");
+    refused(&["resnet50", "--batch", "0"], "--batch");
+    refused(
+        &["resnet50", "--export-json", "-", "--export-csv", "-"],
+        "two documents",
+    );
+}
+
+#[test]
+fn csv_and_markdown_have_a_line_for_each_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let args =
+        "network alexnet --simulate h200 --precision bf16 --export-csv a.csv --export-md a.md";
+    let output = sweetspot(folder.path(), &args.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success());
+    let csv = std::fs::read_to_string(folder.path().join("a.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 21);
+    assert!(csv.starts_with("name,kind,parameters,macs,flops"));
+    assert!(
+        csv.lines().all(|line| line.split(',').count() == 18),
+        "{csv}"
+    );
+    let markdown = std::fs::read_to_string(folder.path().join("a.md")).unwrap();
+    assert_eq!(
+        markdown
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .count(),
+        23
+    );
+}

@@ -1,0 +1,152 @@
+//! `sweetspot simulate --errors`, `--list` and `--fit` as a user meets them.
+
+use std::path::Path;
+
+use crate::common::{sweetspot, text};
+use serde_json::Value;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn measured() -> String {
+    let file = "../../../data/measured_h200/batch_study_inference.csv";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    path.to_string_lossy().into_owned()
+}
+
+/// Expects to be refused with one line and nothing left behind.
+fn refused(args: &[&str]) -> String {
+    let folder = folder();
+    let output = sweetspot(folder.path(), args);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    message
+}
+
+#[test]
+fn one_study_is_compared_alone() {
+    let folder = folder();
+    for name in ["batch_sizer_2021", "batch-sizer-2021"] {
+        let output = sweetspot(folder.path(), &["simulate", "--errors", name]);
+        assert_eq!(output.status.code(), Some(0));
+        let shown = text(&output.stdout);
+        let summaries = shown.lines().filter(|line| line.contains("near enough"));
+        assert_eq!(summaries.count(), 1);
+        assert!(shown.starts_with("batch_sizer_2021: 0 free parameters"));
+    }
+    assert_eq!(
+        refused(&["simulate", "--errors", "dvfs_2020"]),
+        "sweetspot: --errors: there is no study `dvfs_2020`; there are power_capping_2022, dvfs_2019, node_power_capping_2023, multi_gpu_2018, batch_sizer_2021, h200\n"
+    );
+}
+
+#[test]
+fn tables_fit_a_terminal_of_100_columns() {
+    let folder = folder();
+    for what in ["--errors", "--list"] {
+        let output = sweetspot(folder.path(), &["simulate", what]);
+        for line in text(&output.stdout).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_fitted_profile_is_swept_at_other_batch_sizes() {
+    let folder = folder();
+    let rows = measured();
+    let fit = [
+        "simulate",
+        "--fit",
+        &rows,
+        "--gpu",
+        "h200",
+        "--network",
+        "resnet50",
+    ];
+    let shown = sweetspot(folder.path(), &fit);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    let said = text(&shown.stderr);
+    assert!(
+        said.starts_with("fitted 4 parameters to 20 values; largest deviations: throughput "),
+        "{said}"
+    );
+    let written = sweetspot(
+        folder.path(),
+        &[&fit[..], &["--output", "my.toml"]].concat(),
+    );
+    assert!(written.status.success());
+    assert_eq!(text(&written.stdout), "");
+    let profile = std::fs::read_to_string(folder.path().join("my.toml")).unwrap();
+    assert_eq!(profile, text(&shown.stdout));
+    let sweep = [
+        "sweep",
+        "--simulate",
+        "h200",
+        "--network",
+        "my.toml",
+        "--batch",
+        "96",
+        "--power-cap",
+        "700",
+        "--export-json",
+        "-",
+    ];
+    let output = sweetspot(folder.path(), &sweep);
+    let study: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    assert_eq!(study["workload"]["network"], "resnet50");
+    let speed = study["points"][0]["items_per_s"].as_f64().unwrap();
+    // Between the measured 64 and 128.
+    assert!((11_214.0..14_404.0).contains(&speed), "{speed}");
+}
+
+#[test]
+fn rows_that_cannot_be_fitted_are_refused() {
+    let rows = measured();
+    let of = |more: &[&str]| refused(&[&["simulate", "--fit", rows.as_str()], more].concat());
+    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one with"));
+    let message = of(&["--gpu", "h200", "--network", "lenet"]);
+    assert!(
+        message.contains("there are no rows of network lenet"),
+        "{message}"
+    );
+    let message = of(&["--gpu", "h200", "--network", "resnet50", "--train"]);
+    assert!(
+        message.contains("there are no rows of kind train; there are infer"),
+        "{message}"
+    );
+    let message = of(&["--gpu", "h300", "--network", "resnet50"]);
+    assert!(
+        message.contains("there is no GPU profile `h300`"),
+        "{message}"
+    );
+    assert!(of(&[]).contains("--gpu"));
+    let message = refused(&["simulate", "--fit", "no.csv", "--gpu", "h200"]);
+    assert!(
+        message.starts_with("sweetspot: cannot read no.csv: "),
+        "{message}"
+    );
+    let message = refused(&["simulate", "--fit", "/dev/zero", "--gpu", "h200"]);
+    assert!(message.contains("it is not a file"), "{message}");
+    let message = refused(&["simulate", "--gpu", "h200"]);
+    assert!(message.contains("<CMD>"), "{message}");
+    let own = folder();
+    let few = own.path().join("few.csv");
+    std::fs::write(&few, "batch,items_per_s,mean_w\n64,100,200\n").unwrap();
+    let message = refused(&["simulate", "--fit", &few.to_string_lossy(), "--gpu", "h200"]);
+    assert!(
+        message.contains("1 row is too few to fit a profile"),
+        "{message}"
+    );
+    std::fs::write(&few, "batch,items_per_s,mean_w\n64,100,200\n128,150,250\n").unwrap();
+    let few = few.to_string_lossy();
+    let message = refused(&["simulate", "--fit", &few, "--gpu", "h200", "--network", ""]);
+    assert!(
+        message.contains("`network`: a name must be one line of text"),
+        "{message}"
+    );
+}

@@ -1,0 +1,32 @@
+//! Takes the published and measured tables along where there are any. The program builds and simulates without them;
+//! only comparing with them then says that they are missing.
+
+use std::fmt::Write;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let root = std::env::var("CARGO_MANIFEST_DIR")?;
+    let mut tables = Vec::new();
+    for folder in ["../../../data/published", "../../../data/measured_h200"] {
+        let folder = Path::new(&root).join(folder);
+        println!("cargo:rerun-if-changed={}", folder.display());
+        for entry in folder.read_dir().into_iter().flatten() {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "csv") {
+                tables.push(path.canonicalize()?);
+            }
+        }
+    }
+    tables.sort();
+    let mut code = String::from("static TABLES: &[(&str, &str)] = &[");
+    for path in tables {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        write!(code, "({name:?}, include_str!({path:?})),")?;
+    }
+    code.push_str("];\n");
+    std::fs::write(
+        Path::new(&std::env::var("OUT_DIR")?).join("published.rs"),
+        code,
+    )?;
+    Ok(())
+}
