@@ -6,7 +6,7 @@ use crate::{Actuator, Device, DeviceId, OpenError};
 pub trait Controlled: Device + Actuator {}
 impl<T: Device + Actuator> Controlled for T {}
 
-/// A device as its host lists it: open for reading and, by whoever has the right, for writing.
+/// A device as its host lists it: open for reading and, with the right to do so, for writing.
 pub trait HostDevice: Controlled + Send + Sync {
     /// The device's place in the driver's order; a slice has the place of its GPU.
     fn index(&self) -> u32;

@@ -45,18 +45,18 @@ pub struct Guard {
     /// Interruptions that the guard has not answered, and how long the oldest was waited for.
     interruptions: Arc<AtomicUsize>,
     interrupted_for: Duration,
-    /// How long nothing was heard, and whether a sign of life was asked for meanwhile.
+    /// How long the guard has been silent, and whether it was asked for a sign of life meanwhile.
     silent_for: Duration,
     asked_for_life: bool,
-    /// What an interruption brought, told among the answers to other questions.
+    /// The answer to an interruption, where it came among the answers to other requests.
     released: Option<Vec<RestoreError>>,
-    /// An end that was told among the answers to other questions.
+    /// The end of the workload, where it came among the answers to other requests.
     ended: Option<End>,
     kept: Vec<RestoreError>,
 }
 
 impl Guard {
-    /// Starts the program that serves as guard; it is told the socket by its last argument.
+    /// Starts the program that serves as guard. Its last argument is the path of the socket.
     pub fn start(mut program: Command, folder: &Path) -> Result<Self, GuardError> {
         let cannot = |denied: bool| {
             move |error: io::Error| GuardError::CannotStart {
@@ -168,7 +168,7 @@ impl Guard {
         move |signal, pass_on| {
             count.fetch_add(1, Ordering::AcqRel);
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-            // A guard that does not take it does not answer either, which whoever waits for it notices.
+            // A guard that does not take it does not answer either, which the waiting thread notices.
             let _ = send_within(&stream, &Request::Interrupt { signal, pass_on }, limit);
         }
     }
@@ -183,12 +183,12 @@ impl Guard {
         }
     }
 
-    /// Problems to be told with those of the release.
+    /// Keeps problems, to be reported with those of the release.
     pub fn keep(&mut self, problems: Vec<RestoreError>) {
         self.kept.extend(problems);
     }
 
-    /// Waits for what the guard has to tell, but not for ever; nothing where it told nothing.
+    /// Waits for a message of the guard for this time at most. Returns nothing where none came.
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<Message>, GuardError> {
         if let Some(problems) = self.released.take() {
             return Ok(Some(Message::Released(problems)));

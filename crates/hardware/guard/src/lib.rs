@@ -5,7 +5,7 @@
 //! or is gone for whatever reason, the guard puts everything back and ends what still runs of the workload,
 //! to the last grandchild.
 //!
-//! Promises: one writer per device, told who it is when somebody else asks; every write read back; a
+//! Promises: one writer per device, named to a second client that asks; every write read back; a
 //! journal that is there means that something was left changed.
 //! Left to others: which backend a device belongs to, what to set.
 

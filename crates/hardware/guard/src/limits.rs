@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a guard may take. A guard that takes longer is killed, and whoever holds its lease has another
+/// How long a guard may take. A guard that takes longer is killed, and its client has another
 /// put back what the journal says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -12,7 +12,7 @@ use rustix::process::{
 
 use crate::proc_files::{Process, own_children, process, processes};
 
-/// From now on, whoever loses its parent below this process becomes its child.
+/// From now on, every process below this one that loses its parent becomes a child of this one.
 pub fn adopt_orphans() {
     let _ = set_child_subreaper(Some(getpid()));
 }
@@ -122,7 +122,7 @@ pub fn signal_all(signal: Signal) {
     }
 }
 
-/// Kills what is there. Whoever is killed cannot fork any more, and whoever loses its parent by that becomes
+/// Kills what is there. A process that is killed cannot fork any more, and one that loses its parent by that becomes
 /// this process' own child: those are killed at once, as a process that forks and ends is soon another one.
 fn kill_all() {
     const ROUNDS: u32 = 50;
@@ -161,7 +161,7 @@ pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
         }
         if begun.elapsed() > grace {
             kill_all();
-            // The dead are let go at once, so that whoever took their place is seen.
+            // Ended processes are reaped at once, so that those in their place are seen.
             reap();
             std::thread::sleep(PAUSE / 5);
         } else {
@@ -173,7 +173,7 @@ pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
 /// The child whose end somebody waits for; 0 where there is none.
 static AWAITED: AtomicI32 = AtomicI32::new(0);
 
-/// From now on this child's end is left to whoever waits for it.
+/// From now on this child is not reaped here: another thread waits for it.
 pub fn await_end_of(pid: Option<Pid>) {
     AWAITED.store(
         pid.map_or(0, |pid| pid.as_raw_nonzero().get()),

@@ -11,7 +11,7 @@ use crate::server::Open;
 /// and read back; where nothing is known of it (a lock has no getter), the knob is freed.
 pub(crate) fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), RestoreError> {
     let mut errors = Vec::new();
-    // What somebody else changed under the lease is put back as well, where it can be told.
+    // What somebody else changed under the lease is put back as well, where it is known.
     let is_ours = entry.touched.contains(&Knob::PowerCap);
     let cap = entry.saved.only(Knob::PowerCap);
     let is_there = |device: &mut dyn Controlled| {

@@ -33,7 +33,7 @@ const ORPHANS_GRACE: Duration = Duration::from_millis(300);
 /// How long a signal to a process group may take from one process of it to the next.
 const SIGNAL_LAG: Duration = Duration::from_millis(50);
 
-/// A client that does not read what it is told must not keep the guard from its work.
+/// A client that does not read its replies must not keep the guard from its work.
 const TELL_WITHIN: Duration = Duration::from_secs(10);
 
 /// How a device is opened for writing.
@@ -91,7 +91,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         };
         let reply = server.answer(request);
         server.say(&reply);
-        // Its end is told after its start, however short it is.
+        // Its end is reported after its start, however short it is.
         if let Some(child) = server.started.take() {
             server.watch(child);
         }
@@ -234,7 +234,7 @@ impl Server<'_, '_> {
                     applied.memory_clock = one.memory_clock.or(applied.memory_clock);
                 }
                 Err(error) => {
-                    // What was refused was not touched, and nobody has to put it back.
+                    // What was refused was not touched, and need not be put back.
                     if is_new && error.left_unchanged() {
                         entry.touched.pop();
                         self.journal.keep(entry)?;
@@ -269,7 +269,7 @@ impl Server<'_, '_> {
         Ok(())
     }
 
-    /// Puts back whatever was touched; what could not be put back stays in the journal and is told.
+    /// Puts back whatever was touched; what could not be put back stays in the journal and is reported.
     fn put_back(&mut self) -> Vec<RestoreError> {
         let mut problems = Vec::new();
         for mut leased in self.leased.drain(..) {

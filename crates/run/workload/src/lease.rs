@@ -57,7 +57,7 @@ pub struct ChangedCap {
 }
 
 impl<'a> Lease<'a> {
-    /// Starts a guard, with its journals in `folder`, and takes the devices. `note` is told how they were
+    /// Starts a guard, with its journals in `folder`, and takes the devices. `note` takes how they were
     /// found.
     pub fn take(
         devices: &[Descriptor],

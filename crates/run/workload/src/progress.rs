@@ -191,7 +191,7 @@ pub struct ProgressReader {
 }
 
 impl ProgressReader {
-    /// A reader with a new link, which the command is told by its environment.
+    /// A reader with a new link; a variable of the command's environment names it.
     pub fn with_link() -> Result<Self, WorkloadError> {
         let link = Reader::create()?;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! The one way in which a command writes its documents.
 //!
-//! [`Documents`] are opened before the work starts, so that a bad path is told at once. After the work a command
+//! [`Documents`] are opened before the work starts, so that a bad path is reported at once. After the work a command
 //! describes what it has to say as [`Content`], and [`Documents::write`] shows the text for people and tries every
 //! document, whatever became of the others: a full disk or a closed pipe loses nothing else.
 

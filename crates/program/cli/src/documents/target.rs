@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
-/// A place for a document. It is tried before the work starts, so that a bad path is told at once, and a
+/// A place for a document. It is tried before the work starts, so that a bad path is reported at once, and a
 /// file takes its name only when it is whole, so that an old one is never lost to half a new one.
 #[derive(Debug)]
 pub struct Document {

@@ -1,0 +1,23 @@
+//! `run`: a command at a setting, and everything as before afterwards.
+
+mod mishaps;
+mod settings;
+
+use std::process::Output;
+
+use sweetspot_sim_host::Host;
+
+use crate::host::TestHost;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn run(host: &TestHost, args: &[&str]) -> Output {
+    host.sweetspot().arg("run").args(args).output().unwrap()
+}
+
+fn cap(host: &TestHost) -> f64 {
+    let shared = Host::open(host.folder()).unwrap();
+    shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap()
+}
