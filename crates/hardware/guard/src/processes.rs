@@ -36,7 +36,7 @@ fn own_pid() -> i32 {
 /// process that is born or loses its parent meanwhile, so no decision rests on a single one that is empty.
 fn descendants() -> Vec<Process> {
     let mut all: HashMap<i32, Process> = processes().map(|one| (one.pid, one)).collect();
-    // Whoever lost its parent between the two reads has another one by now.
+    // A process that lost its parent between the two reads has another one by now.
     let orphans: Vec<i32> = all
         .values()
         .filter(|one| one.parent != 0 && !all.contains_key(&one.parent))

@@ -182,7 +182,7 @@ fn a_guard_that_cannot_be_started_says_where_and_why() {
     assert!(!no_program.is_permission_denied(), "{no_program}");
 }
 
-/// The kernel lets nobody, root included, make a file in its own folders.
+/// The kernel refuses new files in its own folders, to root as well.
 #[test]
 fn a_folder_that_nobody_may_write_is_a_missing_right() {
     let folder = Path::new("/sys");

@@ -40,7 +40,7 @@ fn short_while(trial: u64) {
 
 fn expect_nothing(marker: &str, trial: u64, keep: &Path) {
     let is_left = common::is_running(marker);
-    // Whoever is left ends with this file.
+    // A process that is left ends when this file is removed.
     let _ = std::fs::remove_file(keep);
     assert!(!is_left, "trial {trial}: something still runs");
     assert!(!has_descendants(), "trial {trial}");
@@ -78,7 +78,7 @@ fn a_grandchild_in_a_session_of_its_own() {
     stress("session", script, 80);
 }
 
-/// Each process starts the next and ends: whoever was found is another one already.
+/// Each process starts the next and ends: a process that was found is gone already, and its child runs.
 #[test]
 fn a_chain_of_processes_that_fork_and_end() {
     let script = "next='[ -e KEEP ] && sh -c \"$1\" $0 \"$1\" &'; sh -c \"$next\" $0 \"$next\" & setsid sh -c \"$next\" $0 \"$next\" &";

@@ -165,7 +165,7 @@ fn a_knob_whose_journal_could_not_be_written_is_not_put_back() {
     let bench = Bench::new(&["a"]);
     let mut guard = bench.guard();
     guard.lease(vec![id("a")]).unwrap();
-    // A folder where the next journal is to be written: nobody can write it, root included.
+    // A folder in the place of the next journal: writing the journal fails, for root as well.
     let obstacle = bench.journal_folder().join("a.new");
     std::fs::create_dir(&obstacle).unwrap();
     let error = refusal(guard.apply(&id("a"), &core(1200.0)));

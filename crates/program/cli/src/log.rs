@@ -44,7 +44,7 @@ pub fn start(flag: Option<LevelFilter>) -> Result<()> {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(io::stderr)
-        // Standard error may be closed or full, which is no reason to end.
+        // Standard error may be closed or full: the program goes on without its log.
         .log_internal_errors(false)
         .event_format(Lines {
             process: std::process::id(),

@@ -106,7 +106,7 @@ fn plain(request: &RunRequest) -> Result<Outcome> {
     })
 }
 
-/// Makes this program serve as guard. It logs as this process does; it is told by a flag, not by its environment,
+/// Makes this program serve as guard. It logs at the level of this process, given by a flag and not by its environment,
 /// because the user's command inherits that from it.
 pub fn guard_program() -> Result<impl Fn() -> Command> {
     let program = std::env::current_exe().context("this program cannot find itself")?;

@@ -289,7 +289,7 @@ fn read_until_stopped(
         let is_ready = |at: Moment| now >= at && (is_settled() || now >= at + CUT_WITHIN);
         if let Some((_, reply)) = cut.take_if(|(at, _)| is_ready(*at)) {
             drain(device);
-            // Whoever no longer waits for it has taken nothing off.
+            // A caller that no longer waits has not received it: the readings are kept for the next cut.
             if reply.send(shared.so_far(clock.now())).is_ok() {
                 shared.with(|recorder| recorder.forget_before(now + -LEFT_BY_CUT));
             }
