@@ -100,3 +100,27 @@ fn what_was_measured_before_a_signal_is_written() {
     let text = std::fs::read_to_string(&document).unwrap();
     assert!(text.contains("\"energy_j\""), "{text}");
 }
+
+/// The work is over and the devices are back: a document that waits for its reader is no reason to ignore a signal.
+#[test]
+fn a_signal_ends_the_tool_while_a_document_waits_for_its_reader() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let mut child = host
+        .sweetspot()
+        .args(["measure", "--export-json"])
+        .arg(&pipe)
+        .args(["--", "true"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(child.try_wait().unwrap(), None, "nothing reads the pipe");
+    send_term(child.id());
+    // The signal does what it does to any program.
+    assert_eq!(exit_code_within(&mut child, Duration::from_secs(4)), None);
+}
