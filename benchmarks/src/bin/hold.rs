@@ -13,11 +13,12 @@ use anyhow::{Context, Result};
 use sweetspot_control::hold::{
     BatchDone, DeviceKnob, Event, Holder, Mode, Notice, PowerReading, Terms,
 };
+use sweetspot_papers::batch_sizer_2021::tables::batch_sizer_2021_jobs;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
-use sweetspot_session::hold::{Conditions, Held, Rig, Sensor};
-use sweetspot_session::published::batch_sizer_2021_jobs;
 use sweetspot_sim::Variant;
 use sweetspot_stats::Seed;
+use sweetspot_virtual_time::SimulatedServer;
+use sweetspot_virtual_time::hold::{Conditions, HoldOutcome, Sensor};
 
 const CLOCKS: [f64; 10] = [
     544.0, 632.0, 734.0, 835.0, 949.0, 1063.0, 1189.0, 1303.0, 1430.0, 1531.0,
@@ -74,12 +75,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn rig(network: &str, dataset: &str) -> Result<Rig> {
+fn server(network: &str, dataset: &str) -> Result<SimulatedServer> {
     let variant = Variant {
         dataset: Some(dataset.to_owned()),
         ..Variant::default()
     };
-    Ok(Rig::new("tesla_p40", network, &variant)?)
+    Ok(SimulatedServer::new("tesla_p40", network, &variant)?)
 }
 
 fn terms(mode: Mode, cap: Watts, sizes: &[u64]) -> Terms {
@@ -97,7 +98,7 @@ fn one() -> Result<()> {
     let [gpu, network, cap, mode, sensor, sizes, seed] = arguments.as_slice() else {
         anyhow::bail!("GPU NETWORK CAP MODE SENSOR SIZES SEED");
     };
-    let rig = Rig::new(gpu, network, &Variant::default())?;
+    let server = SimulatedServer::new(gpu, network, &Variant::default())?;
     let sizes: Vec<u64> = sizes.split(',').map(str::parse).collect::<Result<_, _>>()?;
     let of_name = |one: &&Mode| one.name() == mode;
     let mode = Mode::ALL.iter().find(of_name).context("a mode")?;
@@ -105,10 +106,10 @@ fn one() -> Result<()> {
         sensor: SENSORS[usize::from(sensor == "Buffered")],
         ..Conditions::steady(Seconds::new(600.0), seed.parse()?)
     };
-    for (size, fixed) in sizes.iter().zip(fixed(&rig, &sizes)?) {
+    for (size, fixed) in sizes.iter().zip(fixed(&server, &sizes)?) {
         println!("{size:5}: {:7.1}/s {:6.2} W", fixed.rate, fixed.most);
     }
-    let held = rig.hold(terms(*mode, cap.parse()?, &sizes), &conditions)?;
+    let held = server.hold(terms(*mode, cap.parse()?, &sizes), &conditions)?;
     for (at, windows, setting) in held.changes.iter().take(60) {
         println!("{:8.2} s window {windows}: {setting:?}", at.get());
     }
@@ -119,7 +120,7 @@ fn one() -> Result<()> {
 /// The jobs of table 2 under every mode.
 fn jobs() -> Result<()> {
     for job in batch_sizer_2021_jobs()? {
-        let rig = rig(job.network, &job.dataset)?;
+        let server = server(job.network, &job.dataset)?;
         print!(
             "{:2} {:15} {:8} {:4.0} W",
             job.job,
@@ -129,7 +130,7 @@ fn jobs() -> Result<()> {
         );
         for mode in Mode::ALL {
             let terms = terms(mode, job.power_cap, &SIZES);
-            let held = rig.hold(terms, &Conditions::steady(Seconds::new(600.0), 1))?;
+            let held = server.hold(terms, &Conditions::steady(Seconds::new(600.0), 1))?;
             let s = &held.summary;
             print!(
                 " | {mode} {:.0}/s {:.1} % w{}",
@@ -150,10 +151,10 @@ struct Fixed {
     most: f64,
 }
 
-fn fixed(rig: &Rig, sizes: &[u64]) -> Result<Vec<Fixed>> {
+fn fixed(server: &SimulatedServer, sizes: &[u64]) -> Result<Vec<Fixed>> {
     let alone = |size: &u64| {
         let terms = Terms::robust(Watts::new(1000.0), vec![*size]);
-        let held = rig.hold(terms, &Conditions::steady(Seconds::new(300.0), 1))?;
+        let held = server.hold(terms, &Conditions::steady(Seconds::new(300.0), 1))?;
         let s = held.summary;
         Ok(Fixed {
             rate: s.items_per_s,
@@ -187,8 +188,8 @@ fn every_cap(mode: Mode, sizes: &[u64], step: usize) -> Result<()> {
     };
     for network in NETWORKS {
         for dataset in DATASETS {
-            let rig = rig(network, dataset)?;
-            let fixed = fixed(&rig, sizes)?;
+            let server = server(network, dataset)?;
+            let fixed = fixed(&server, sizes)?;
             for (sensor, cap) in SENSORS
                 .iter()
                 .flat_map(|sensor| (50..=250).step_by(step).map(move |cap| (sensor, cap)))
@@ -198,7 +199,7 @@ fn every_cap(mode: Mode, sizes: &[u64], step: usize) -> Result<()> {
                     sensor: *sensor,
                     ..Conditions::steady(Seconds::new(900.0), 1)
                 };
-                let held = rig.hold(terms, &conditions)?;
+                let held = server.hold(terms, &conditions)?;
                 let found = look(&mut worst, &held, &fixed, f64::from(cap), mode);
                 if let Some(found) = found {
                     println!("  {mode} {network} {dataset} {cap} W {sensor:?}: {found}");
@@ -254,10 +255,10 @@ fn others(seed: u64) -> Result<()> {
             below if below < 0.75 => vec![1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64],
             _ => vec![2, 5, 12, 30, 75],
         };
-        let Ok(rig) = Rig::new(gpu, network, &Variant::default()) else {
+        let Ok(server) = SimulatedServer::new(gpu, network, &Variant::default()) else {
             continue;
         };
-        let fixed = fixed(&rig, &sizes)?;
+        let fixed = fixed(&server, &sizes)?;
         let powers = || {
             fixed
                 .iter()
@@ -276,7 +277,7 @@ fn others(seed: u64) -> Result<()> {
                 ..Conditions::steady(Seconds::new(600.0), number)
             };
             let terms = terms(Mode::Robust, Watts::new(cap), &sizes);
-            let held = rig.hold(terms, &conditions)?;
+            let held = server.hold(terms, &conditions)?;
             if let Some(found) = look(&mut worst, &held, &fixed, cap, Mode::Robust) {
                 println!(
                     "  {gpu} {network} {cap:.4}W robust {:?} {} {number}: {found}",
@@ -294,7 +295,13 @@ fn others(seed: u64) -> Result<()> {
     Ok(())
 }
 
-fn look(worst: &mut Worst, held: &Held, fixed: &[Fixed], cap: f64, mode: Mode) -> Option<String> {
+fn look(
+    worst: &mut Worst,
+    held: &HoldOutcome,
+    fixed: &[Fixed],
+    cap: f64,
+    mode: Mode,
+) -> Option<String> {
     let s = &held.summary;
     let mut found = Vec::new();
     worst.runs += 1;

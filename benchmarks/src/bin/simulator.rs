@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{BOARDS, NETWORKS};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
-use sweetspot_session::{Conduct, Sweep};
+use sweetspot_session::{Sweep, SweepOptions};
 use sweetspot_sim::{
     Chip, Job, Limits, Order, State, Trace, Variant, Variation, Work, find_gpu, find_workload, run,
 };
@@ -36,12 +36,12 @@ fn twelve_sweeps() -> Result<()> {
         let mut studies = Vec::new();
         for gpu in BOARDS {
             for network in NETWORKS {
-                let conduct = Conduct {
+                let options = SweepOptions {
                     threads: NonZeroUsize::new(threads).context("at least one thread")?,
-                    ..Conduct::default()
+                    ..SweepOptions::default()
                 };
                 let sweep = Sweep::prepare(&Definition::simulated(gpu, network))?;
-                studies.push(sweep.run(None, &conduct, &mut ())?);
+                studies.push(sweep.run(None, &options, &mut ())?);
             }
         }
         times.push(begun.elapsed().as_secs_f64());

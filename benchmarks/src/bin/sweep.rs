@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_benchmarks::NETWORKS;
-use sweetspot_session::{Conduct, Sweep};
+use sweetspot_session::{Sweep, SweepOptions};
 use sweetspot_study::{Definition, RunEnd, Store};
 
 fn main() -> Result<()> {
@@ -32,11 +32,11 @@ fn stored_sweeps() -> Result<()> {
             let sweep = Sweep::prepare(&Definition::simulated("v100", network))?;
             let place = folder.path().join(round).join(network);
             let mut store = Store::create(&place, &sweep.outline)?;
-            let conduct = Conduct {
+            let options = SweepOptions {
                 threads: NonZeroUsize::new(2).context("two threads")?,
-                ..Conduct::default()
+                ..SweepOptions::default()
             };
-            sweep.run(Some(&mut store), &conduct, &mut ())?;
+            sweep.run(Some(&mut store), &options, &mut ())?;
             ends.extend(store.runs()?.into_iter().map(|(_, run)| run.end));
         }
         times.push(begun.elapsed().as_secs_f64());

@@ -13,13 +13,13 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{BOARDS, NETWORKS, OBJECTIVES};
-use sweetspot_control::tune::TunedLoad;
+use sweetspot_control::tune::{TuneKnob, TuneRequest, TunedJob, TunedLoad};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_quantity::{Ratio, Seconds};
-use sweetspot_session::{SimulatedJob, TuneKnob, TuneRequest, TunedJob, tune_simulated};
 use sweetspot_sim::{Variant, Workload, find_gpu, find_workload};
 use sweetspot_stats::Seed;
+use sweetspot_virtual_time::{JobSequence, tune};
 
 const JOB: Seconds = Seconds::new(600.0);
 
@@ -71,14 +71,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn job(gpu: &str, networks: &[&str]) -> Result<SimulatedJob> {
+fn job(gpu: &str, networks: &[&str]) -> Result<JobSequence> {
     let gpu = find_gpu(gpu)?;
     let study = gpu.1.study.clone();
     let workloads: Result<Vec<Workload>, _> = networks
         .iter()
         .map(|network| find_workload(network, study.as_deref(), &Variant::default()))
         .collect();
-    Ok(SimulatedJob::of(
+    Ok(JobSequence::from_profiles(
         gpu,
         workloads?,
         JOB * (1.0 / networks.len() as f64),
@@ -86,7 +86,7 @@ fn job(gpu: &str, networks: &[&str]) -> Result<SimulatedJob> {
 }
 
 /// A workload that no study ran.
-fn random_job(number: u64) -> Result<(String, SimulatedJob)> {
+fn random_job(number: u64) -> Result<(String, JobSequence)> {
     let seed = Seed::new(9).label("random workload").number(number);
     let draw = |label: &str, low: f64, high: f64| low + (high - low) * seed.label(label).uniform();
     let boards = [
@@ -110,7 +110,7 @@ fn random_job(number: u64) -> Result<(String, SimulatedJob)> {
     on.core = Seconds::new(item * (1.0 - host) * core);
     on.memory = Seconds::new(item * (1.0 - host) * (1.0 - core));
     on.switching = Ratio::new(draw("switching", 0.6, 1.35));
-    let job = SimulatedJob::of(gpu, vec![workload], JOB)?;
+    let job = JobSequence::from_profiles(gpu, vec![workload], JOB)?;
     Ok((format!("{name} random {number}"), job))
 }
 
@@ -126,7 +126,7 @@ fn request(objective: Objective, knob: TuneKnob, seed: u64) -> TuneRequest {
 }
 
 /// Time, energy and items of every place, without noise.
-fn truth(job: &SimulatedJob, workload: usize, tuned: &TunedJob) -> Result<Vec<Outcome>> {
+fn truth(job: &JobSequence, workload: usize, tuned: &TunedJob) -> Result<Vec<Outcome>> {
     let outcomes = tuned.settings.iter().map(|settings| {
         let (time, energy, items) = job.outcome_at(workload, *settings)?;
         let mut outcome = Outcome::new(time, energy);
@@ -137,7 +137,7 @@ fn truth(job: &SimulatedJob, workload: usize, tuned: &TunedJob) -> Result<Vec<Ou
 }
 
 fn each(
-    job: &SimulatedJob,
+    job: &JobSequence,
     knob: TuneKnob,
     seeds: Range<u64>,
     tally: &mut Tally,
@@ -146,7 +146,7 @@ fn each(
     let mut known: Option<Vec<Outcome>> = None;
     for objective in OBJECTIVES {
         for seed in seeds.clone() {
-            let tuned = tune_simulated(&request(objective, knob, seed), job, None, &mut ())?;
+            let tuned = tune(&request(objective, knob, seed), job, None, &mut |_, _| {})?;
             let outcomes = match &known {
                 Some(outcomes) => outcomes,
                 None => known.insert(truth(job, 0, &tuned)?),
@@ -160,15 +160,10 @@ fn each(
     Ok(())
 }
 
-fn changing(
-    job: &SimulatedJob,
-    knob: TuneKnob,
-    seeds: Range<u64>,
-    tally: &mut Tally,
-) -> Result<()> {
+fn changing(job: &JobSequence, knob: TuneKnob, seeds: Range<u64>, tally: &mut Tally) -> Result<()> {
     for objective in [Objective::Edp, Objective::Energy] {
         for seed in seeds.clone() {
-            let tuned = tune_simulated(&request(objective, knob, seed), job, None, &mut ())?;
+            let tuned = tune(&request(objective, knob, seed), job, None, &mut |_, _| {})?;
             let outcomes = truth(job, 1, &tuned)?;
             let changed = tuned.begins[1];
             let Some(load) = tuned.tuned.loads.get(1) else {

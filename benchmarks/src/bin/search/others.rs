@@ -6,9 +6,9 @@ use sweetspot_decide::search::{Ask, Knob, Space, StrategyName, Terms, Told};
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Seconds, Watts};
-use sweetspot_session::SimulatedJob;
 use sweetspot_sim::{GpuProfile, gpus, workloads};
 use sweetspot_stats::Seed;
+use sweetspot_virtual_time::JobSequence;
 
 /// As of a simulated sweep; the search is not told.
 const NOISE: f64 = 0.003;
@@ -28,7 +28,11 @@ pub fn print(seeds: u64) -> Result<()> {
             let study = workload.name.split('@').nth(1);
             if study == profile.study.as_deref() {
                 let gpu = (name.clone(), profile.clone());
-                jobs.push(SimulatedJob::of(gpu, vec![workload], Seconds::new(600.0))?);
+                jobs.push(JobSequence::from_profiles(
+                    gpu,
+                    vec![workload],
+                    Seconds::new(600.0),
+                )?);
             }
         }
         for (knob, settings) in [
@@ -80,7 +84,7 @@ fn clocks(profile: &GpuProfile) -> Vec<(f64, Settings)> {
     clocks.map(|clock| (clock.get(), settings(clock))).collect()
 }
 
-fn at(job: &SimulatedJob, settings: Settings) -> Result<Outcome> {
+fn at(job: &JobSequence, settings: Settings) -> Result<Outcome> {
     let (time, energy, items) = job.outcome_at(0, settings)?;
     let mut outcome = Outcome::new(time, energy);
     outcome.items = Some(items);

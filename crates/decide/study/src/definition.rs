@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Limit, Objective};
+use sweetspot_measure::{MethodChoice, RunWindow};
 use sweetspot_quantity::{Celsius, Ratio, Seconds};
 
-use crate::{EnergyOf, Order, Until};
+use crate::{EnergyOf, Order, Until, text_field};
 
 /// What is run, which values are tried, and how; what is absent has a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,14 +82,17 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// What decides which configurations are run, where not all are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
+    pub strategy: Option<StrategyName>,
     /// What the study is made for: what a strategy looks for, and what is recommended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub objective: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
+    pub objective: Option<Objective>,
     /// What its choice must keep to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Vec<String>>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        with = "text_field::optional_list"
+    )]
+    pub limit: Option<Vec<Limit>>,
     /// Runs at most, with a strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluations: Option<u32>,
@@ -111,14 +116,14 @@ pub struct Definition {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
     /// The part of a run that counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
+    pub window: Option<RunWindow>,
     /// How progress shows in the command's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// How energy is come to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
+    pub method: Option<MethodChoice>,
     /// Whether power samples are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<bool>,
@@ -290,16 +295,6 @@ impl Definition {
         }
         if self.strategy.is_none() && (self.evaluations.is_some() || self.prior.is_some()) {
             return bad("evaluations and prior: they belong to a strategy, so give one");
-        }
-        if let Some(text) = &self.objective
-            && let Err(problem) = text.parse::<Objective>()
-        {
-            return bad(&format!("objective: {problem}"));
-        }
-        for text in self.limit.iter().flatten() {
-            if let Err(problem) = text.parse::<Limit>() {
-                return bad(&format!("limit: {problem}"));
-            }
         }
         if self.warmup.is_some_and(|warmup| warmup > 1_000) {
             return bad("warmup: 1000 runs at most");

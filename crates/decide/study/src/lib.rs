@@ -9,21 +9,28 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-mod axis;
+mod axes;
 mod configuration;
 mod definition;
+mod outline;
 mod plan;
+mod prior;
 mod results;
 mod run;
 mod samples;
 mod search;
 mod store;
 mod template;
+mod text_field;
 
-pub use axis::{AxisError, MOST_VALUES, parse_axis};
+pub use axes::{
+    AxesError, AxisError, MOST_VALUES, OfferedKnobs, ResolvedAxes, parse_axis, resolve_axes,
+};
 pub use configuration::{Axis, BATCH, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
+pub use outline::{Outline, ReferenceFailed, SweepProgress, format_gpu_list};
 pub use plan::{Order, Plan, Task, Until};
+pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};
 pub use run::{
     DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, PhaseResult, RunEnd, RunRecord,
@@ -32,7 +39,7 @@ pub use run::{
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
 pub use search::{EarlierStudy, Search, SearchError, Searched};
 pub use store::{
-    Info, Outline, SCHEMA, Store, StoreError, is_study, merge, read_plan_file, samples_file,
-    write_task, write_whole,
+    Info, SCHEMA, Store, StoreError, is_study, merge, read_plan_file, samples_file, write_task,
+    write_whole,
 };
 pub use template::{TemplateError, environment, fill, is_name};

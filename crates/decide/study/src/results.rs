@@ -288,7 +288,7 @@ impl Study {
 
     /// What a search for this very question holds for the best, where its setting was run.
     pub fn searched_for(&self, question: &Question) -> Option<Answer> {
-        let own = self.plan.search.as_ref()?.question().ok()?;
+        let own = self.plan.search.as_ref()?.question();
         if own.objective != question.objective || own.limits != question.limits {
             return None;
         }

@@ -4,22 +4,24 @@ use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::{
     Answer, Ask, Done, Earlier, Knob, Prior, Space, SpaceError, Strategy, StrategyName, Terms, Told,
 };
-use sweetspot_decide::{Objective, Outcome, Question, Tariff};
+use sweetspot_decide::{Limit, Objective, Outcome, Question, Tariff};
 use sweetspot_quantity::{Joules, Seconds};
 
-use crate::{Axis, BATCH, Configuration, Plan, Point, Status, Study, Task};
+use crate::{Axis, BATCH, Configuration, Plan, Point, Status, Study, Task, text_field};
 
 /// Which strategy decides what is run next, and for what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// By its name.
-    pub strategy: String,
-    /// As on the command line.
-    pub objective: String,
-    /// As on the command line.
-    #[serde(default)]
-    pub limits: Vec<String>,
+    /// The strategy.
+    #[serde(with = "text_field::required")]
+    pub strategy: StrategyName,
+    /// What it minimises.
+    #[serde(with = "text_field::required")]
+    pub objective: Objective,
+    /// The limits that its choice must keep.
+    #[serde(default, with = "text_field::list")]
+    pub limits: Vec<Limit>,
     /// No more runs than this.
     #[serde(default)]
     pub most: Option<u32>,
@@ -75,8 +77,8 @@ impl Search {
             .configurations
             .len()
             .saturating_mul(plan.repeat as usize);
-        let own = match self.strategy.as_str() {
-            "guided" => GUIDED,
+        let own = match self.strategy {
+            StrategyName::Guided => GUIDED,
             _ => all,
         };
         self.most.map_or(own, |most| own.min(most as usize))
@@ -120,20 +122,12 @@ impl Search {
     }
 
     /// What it looks for.
-    pub fn question(&self) -> Result<Question, SearchError> {
-        let fault = |text: String| SearchError(text);
-        let limits = self.limits.iter().map(|limit| {
-            let parsed = limit.parse();
-            parsed.map_err(|error| fault(format!("limit: {error}")))
-        });
-        Ok(Question {
-            objective: self
-                .objective
-                .parse()
-                .map_err(|error| fault(format!("objective: {error}")))?,
-            limits: limits.collect::<Result<_, _>>()?,
+    pub fn question(&self) -> Question {
+        Question {
+            objective: self.objective,
+            limits: self.limits.clone(),
             tariff: Tariff::NONE,
-        })
+        }
     }
 
     fn told(&self, plan: &Plan, points: &[Point]) -> Option<(Box<dyn Strategy>, usize)> {
@@ -163,15 +157,9 @@ impl Search {
     }
 
     fn start(&self, plan: &Plan) -> Result<Box<dyn Strategy>, SearchError> {
-        let fault = |text: String| SearchError(text);
-        let name: StrategyName = self
-            .strategy
-            .parse()
-            .map_err(|error| fault(format!("strategy: {error}")))?;
-        let question = self.question()?;
-        let objective = question.objective;
+        let (name, objective) = (self.strategy, self.objective);
         if matches!(objective, Objective::Cost | Objective::Carbon) {
-            return Err(fault(format!(
+            return Err(SearchError(format!(
                 "a strategy does not search for {objective}, for its prices may change later: make the study for energy or eds:K, or without a strategy"
             )));
         }
@@ -195,7 +183,7 @@ impl Search {
             },
             ..Terms::default()
         };
-        Ok(name.start(space, &question, terms))
+        Ok(name.start(space, &self.question(), terms))
     }
 }
 

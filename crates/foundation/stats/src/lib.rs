@@ -12,9 +12,11 @@
 mod least_squares;
 mod linear;
 pub mod noise;
+mod percentile;
 mod summary;
 
 pub use least_squares::{Bounds, Fit, fit};
 pub use linear::{Cholesky, solve_symmetric};
 pub use noise::Seed;
+pub use percentile::weighted_p99;
 pub use summary::{Difference, Interval, Summary, any_differs, differ, geometric_mean};

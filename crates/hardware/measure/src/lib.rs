@@ -36,6 +36,8 @@
 pub mod math;
 mod method;
 mod sampler;
+mod window;
 
 pub use method::{Method, MethodChoice, UnknownMethod};
 pub use sampler::{Beside, Recorded, Recorder, Sampler, SamplerError, Task, perform};
+pub use window::{RunWindow, UnknownWindow};

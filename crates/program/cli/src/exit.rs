@@ -5,8 +5,8 @@
 //! it failed, 128 and the signal that ended it or this program, and 126 or 127 where it could not be started.
 
 use anyhow::Result;
-use sweetspot_session::SessionError;
 use sweetspot_session::hold::SetError;
+use sweetspot_session::{SessionError, SweepError};
 use sweetspot_workload::{Ended, WorkloadError};
 
 use crate::documents::{WriteError, Written, is_closed_pipe};
@@ -125,8 +125,8 @@ fn of_error(error: &anyhow::Error) -> Option<u8> {
             Some(not_started(*is_missing))
         }
         SessionError::Workload(WorkloadError::Interrupted(signal))
-        | SessionError::Stopped { signal, .. } => Some(by_signal(*signal)),
-        SessionError::NotRestored => Some(NOT_MET),
+        | SessionError::Sweep(SweepError::Interrupted { signal, .. }) => Some(by_signal(*signal)),
+        SessionError::Sweep(SweepError::NotRestored) => Some(NOT_MET),
         _ => None,
     }
 }
@@ -184,8 +184,10 @@ mod tests {
     fn errors_are_refusals_unless_they_say_more() {
         let number = |error: anyhow::Error| of_error(&error);
         assert_eq!(number(anyhow::anyhow!("bad flags")), None);
-        assert_eq!(number(SessionError::ReadOnly.into()), None);
-        assert_eq!(number(SessionError::NotRestored.into()), Some(1));
+        let nothing = SessionError::from(SweepError::NothingToRun);
+        assert_eq!(number(nothing.into()), None);
+        let not_restored = SessionError::from(SweepError::NotRestored);
+        assert_eq!(number(not_restored.into()), Some(1));
         let interrupted = SessionError::from(WorkloadError::Interrupted(15));
         assert_eq!(number(interrupted.into()), Some(143));
         let not_started = |is_missing| {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use sweetspot_fit::{fit_study, measured_study, profile_text};
 use sweetspot_report::{fit_study_json, fit_study_text};
-use sweetspot_session::{fit_study, measured_study, profile_text};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::Store;
 

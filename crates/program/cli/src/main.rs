@@ -11,6 +11,7 @@ mod compare;
 mod documents;
 mod exit;
 mod fit;
+mod hints;
 mod hold;
 mod live_line;
 mod log;
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
     if let Err(error) = &done
         && !documents::is_closed_pipe(error)
     {
-        say(&format!("sweetspot: {error:#}"));
+        say(&format!("sweetspot: {}", hints::message(error)));
     }
     let code = exit::code(&done, has_command);
     tracing::info!(code, "finished");

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use sweetspot_report::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
 use sweetspot_session::measure::{
-    MeasureRequest, Measurement, Recording, RunMeasurement, Stopped, Window, measure, series,
+    MeasureRequest, Measurement, Recording, RunMeasurement, RunWindow, Stopped, measure, series,
 };
 use sweetspot_study::write_samples;
 use sweetspot_workload::Ended;
@@ -71,8 +71,8 @@ fn notes(measurement: &Measurement) -> Vec<String> {
 
 fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
     let window = match (args.window, args.iterations, args.skip) {
-        (window, None, None) => window.unwrap_or(Window::Run),
-        (None | Some(Window::Progress { .. }), iterations, skip) => Window::Progress {
+        (window, None, None) => window.unwrap_or(RunWindow::Run),
+        (None | Some(RunWindow::Progress { .. }), iterations, skip) => RunWindow::Progress {
             skip: skip.unwrap_or(0),
             iterations,
         },

@@ -7,8 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sweetspot_decide::Question;
 use sweetspot_quantity::Joules;
 use sweetspot_report::{configuration_text, duration_text};
-use sweetspot_session::{Observer, SweepProgress};
-use sweetspot_study::{Point, RunEnd, RunRecord, Study, Task};
+use sweetspot_session::Observer;
+use sweetspot_study::{Point, RunEnd, RunRecord, Study, SweepProgress, Task};
 
 /// A log gets a line so often.
 const LINE_EVERY: Duration = Duration::from_secs(30);

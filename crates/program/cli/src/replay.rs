@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::search::StrategyName;
-use sweetspot_report::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
-use sweetspot_session::{
+use sweetspot_fit::{
     EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, ReplayRequest,
     recorded_curves, replay, studied_curve,
 };
+use sweetspot_report::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
 use sweetspot_study::{Store, Study};
 
 use crate::args::ReplayArgs;

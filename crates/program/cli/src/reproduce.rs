@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 
 use anyhow::{Result, bail};
+use sweetspot_papers::{papers, reproduce};
 use sweetspot_report::{
     reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
     reproduction_text,
 };
-use sweetspot_session::{papers, reproduce};
 
 use crate::args::ReproduceArgs;
 use crate::documents::{Content, Documents};

@@ -8,8 +8,8 @@ use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    RunRequest, SessionError, left_changed, restore_all, run as run_session, run_measured,
-    serve_as_guard,
+    DevicesError, RunRequest, SessionError, left_changed, restore_all, run as run_session,
+    run_measured, serve_as_guard,
 };
 use sweetspot_study::{Configuration, Store};
 use tracing::level_filters::LevelFilter;
@@ -130,7 +130,7 @@ pub fn guard(socket: &Path) -> Result<Outcome> {
 
 pub fn restore() -> Result<Outcome> {
     if read_only() && !left_changed().is_empty() {
-        return Err(SessionError::ReadOnly.into());
+        return Err(SessionError::from(DevicesError::ReadOnly).into());
     }
     let lines = restore_all()?;
     if lines.is_empty() {

@@ -3,8 +3,8 @@
 use std::io;
 
 use anyhow::Result;
-use sweetspot_session::{Amount, Serving, SessionError, SimWorkloadRequest, sim_workload};
-use sweetspot_sim::JobError;
+use sweetspot_sim::{JobError, PlacementError};
+use sweetspot_sim_host::{Amount, Serving, StandInError, StandInRequest, run_stand_in};
 
 use crate::args::SimWorkloadArgs;
 use crate::documents::print;
@@ -12,7 +12,7 @@ use crate::exit::Outcome;
 use crate::say;
 
 pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
-    let request = SimWorkloadRequest {
+    let request = StandInRequest {
         network: args.network.clone(),
         variant: args.variant.variant(),
         batch: args.batch,
@@ -27,11 +27,11 @@ pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
             seed: args.seed,
         }),
     };
-    let finished = match sim_workload(&request, &mut io::stdout().lock()) {
-        Err(SessionError::Job {
+    let finished = match run_stand_in(&request, &mut io::stdout().lock()) {
+        Err(StandInError::Placement(PlacementError {
             workload,
             problem: problem @ JobError::OutOfMemory { .. },
-        }) => {
+        })) => {
             say(&format!(
                 "sim-workload: CUDA out of memory: {workload}: {problem}"
             ));

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
+use sweetspot_papers::{Profiles, StudyDeviations, deviations, deviations_of, studies};
 use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
-use sweetspot_session::{
-    FitRequest, HostParts, Profiles, RowChoice, SessionError, SimulatedHost, StudyDeviations,
-    deviations, deviations_of, fit_workload, measured_rows, studies, workload_text,
-};
+use sweetspot_session::SessionError;
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
+use sweetspot_sim_host::{HostParts, TemporaryHost};
 use sweetspot_workload::{
     CommandSpec, NoHandler, OnSignal, ProgressReader, RunLimits, SignalSource, run_until_exit,
 };
@@ -28,7 +28,7 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
     }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
-        let host = SimulatedHost::new(parts, LIBRARY, args.seed)?;
+        let host = TemporaryHost::new(parts, LIBRARY, args.seed)?;
         let environment = host.environment().into_iter();
         let command = CommandSpec {
             environment: environment

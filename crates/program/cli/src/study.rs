@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sweetspot_decide::Objective;
 use sweetspot_report::{studies_text, study_runs_text, study_text};
-use sweetspot_session::{Conduct, SessionError, Sweep};
+use sweetspot_session::{SessionError, Sweep, SweepError, SweepOptions};
 use sweetspot_study::{RunEnd, Store, is_study, read_plan_file, write_task};
 
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
@@ -146,15 +146,17 @@ pub fn task(args: &TaskArgs) -> Result<Outcome> {
         bail!("the plan in {} has no run {}", folder.display(), args.id);
     };
     allowed(&outline, args.read_only)?;
-    let conduct = Conduct {
+    let conduct = SweepOptions {
         guard: &guard_program()?,
-        ..Conduct::default()
+        ..SweepOptions::default()
     };
     let mut bar = Bar::new(Objective::Edp.into());
     let record = sweep.task(task, &folder, &conduct, &mut bar);
     bar.end();
     let record = match record {
-        Err(SessionError::Stopped { signal, .. }) => return Ok(Outcome::stopped_by(signal)),
+        Err(SessionError::Sweep(SweepError::Interrupted { signal, .. })) => {
+            return Ok(Outcome::stopped_by(signal));
+        }
         record => record?,
     };
     let file = write_task(&folder, args.id, &record)?;

@@ -7,8 +7,11 @@ use anyhow::{Context, Result, bail};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{plan_text, study_text};
-use sweetspot_session::{Conduct, SessionError, Sweep, all_went_well};
+use sweetspot_session::{
+    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_went_well,
+};
 use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
+use sweetspot_virtual_time::SimulationError;
 
 use crate::args::SweepArgs;
 use crate::ask::ask;
@@ -72,7 +75,7 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome
         true => None,
         false => Some(create(args, sweep)?),
     };
-    tell_lessons(args, sweep);
+    report_prior_studies(args, sweep);
     let done = conduct(args, sweep, store.as_mut(), documents);
     // A study without a run is none.
     if let Some(store) = store
@@ -111,7 +114,7 @@ pub fn allowed(outline: &Outline, read_only_flag: bool) -> Result<()> {
     let definition = &outline.definition;
     let writes = definition.command.is_some() && !definition.read_only();
     match writes && (read_only_flag || read_only()) {
-        true => Err(SessionError::ReadOnly.into()),
+        true => Err(SessionError::from(DevicesError::ReadOnly).into()),
         false => Ok(()),
     }
 }
@@ -123,7 +126,7 @@ fn conduct(
     documents: &Documents,
 ) -> Result<Outcome> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let conduct = Conduct {
+    let conduct = SweepOptions {
         threads: args.threads.unwrap_or(cores),
         guard: &guard_program()?,
         show_output: args.show_output,
@@ -163,7 +166,7 @@ fn conduct(
 /// A sweep that did not come to its end: what is kept, and how to go on.
 fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
     let kept = store.and_then(|store| Some((store.folder(), store.info().ok()?.runs)));
-    let nothing_ran = matches!(error, SessionError::NothingRan { .. });
+    let nothing_ran = is_reference_failed(&error);
     let go_on = kept
         .filter(|(_, runs)| *runs > 0)
         .map_or(String::new(), |(folder, _)| match nothing_ran {
@@ -173,12 +176,12 @@ fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
                 folder.display()
             ),
         });
-    let SessionError::Stopped {
+    let SessionError::Sweep(SweepError::Interrupted {
         signal,
         done,
         planned,
         restored,
-    } = error
+    }) = error
     else {
         // The error keeps its type, which decides the exit code.
         let message = format!("{error}{go_on}");
@@ -240,12 +243,9 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         until: args.until,
         at_most: args.at_most,
         order: args.order,
-        strategy: args.strategy.map(|strategy| strategy.to_string()),
-        objective: kept_objective(args).map(|objective| objective.to_string()),
-        limit: args.question.limits().map(|limits| {
-            let limits = limits.iter();
-            limits.map(ToString::to_string).collect()
-        }),
+        strategy: args.strategy,
+        objective: stored_objective(args),
+        limit: args.question.limits(),
         evaluations: args.evaluations,
         prior: prior(args)?,
         seed: args.seed,
@@ -253,9 +253,9 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         settle: args.settle,
         cool_to: args.cool_to,
         timeout: args.timeout,
-        window: args.window.as_ref().map(ToString::to_string),
+        window: args.window.clone(),
         progress: args.progress.clone(),
-        method: args.method.map(|method| method.to_string()),
+        method: args.method,
         samples: args.no_samples.then_some(false),
         read_only: (args.read_only || read_only()).then_some(true),
         axis: parameters,
@@ -274,22 +274,23 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
     Ok(definition)
 }
 
-/// What the study is made for. Prices are not kept, so that a later question names them, and the objective too.
-fn kept_objective(args: &SweepArgs) -> Option<Objective> {
+/// The objective that is stored with the study. Prices are not stored, so that an objective that needs them is
+/// named again in a later question.
+fn stored_objective(args: &SweepArgs) -> Option<Objective> {
     let is_priced =
         |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
     let objective = args.question.objective;
     objective.filter(|objective| args.strategy.is_some() || !is_priced(objective))
 }
 
-/// What the search learns from. Of studies that happen to be here, most teach nothing; of those that were named
-/// it is said why.
-fn tell_lessons(args: &SweepArgs, sweep: &Sweep) {
-    let lessons = &sweep.lessons;
-    for (study, why) in &lessons.damaged {
+/// Reports which earlier studies the search learns from. Most studies that happen to be in the folder do not help;
+/// only for studies that the user named is it said why.
+fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
+    let prior = &sweep.prior;
+    for (study, why) in &prior.damaged {
         eprintln!("sweetspot: the search learns nothing from {study}: {why}");
     }
-    for (study, why) in lessons.unused.iter().filter(|_| !args.prior.is_empty()) {
+    for (study, why) in prior.unused.iter().filter(|_| !args.prior.is_empty()) {
         eprintln!("sweetspot: the search learns nothing from {study}: {why}");
     }
     let search = sweep.outline.plan.search.iter();
@@ -385,4 +386,13 @@ fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
         }
     }
     bail!("no name is left for a study")
+}
+
+/// Whether the reference failed, so that resuming would fail again.
+fn is_reference_failed(error: &SessionError) -> bool {
+    matches!(
+        error,
+        SessionError::Sweep(SweepError::ReferenceFailed(_))
+            | SessionError::Simulation(SimulationError::ReferenceFailed(_))
+    )
 }

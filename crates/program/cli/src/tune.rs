@@ -1,12 +1,14 @@
 //! `sweetspot tune`.
 
 use anyhow::Result;
-use sweetspot_control::tune::needs_progress;
+use sweetspot_control::tune::{Notice, TuneRequest, TunedJob, needs_progress};
+use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text};
 use sweetspot_session::{
-    ChoiceStore, SessionError, Setup, SimulatedJob, TuneRequest, TunedCommand, TunedJob, tune,
-    tune_simulated,
+    ChoiceStore, Observer, SessionError, SweepError, TunedCommand, TunedCommandResult, tune,
 };
+use sweetspot_virtual_time::{JobSequence, JobSpec, SimulationError};
+use sweetspot_workload::Ended;
 
 use crate::args::TuneArgs;
 use crate::documents::{Content, Documents, Format, Written};
@@ -29,35 +31,40 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
         retune_every: args.retune_every,
         seed: args.seed,
     };
-    let job = match (&args.simulate, args.cmd.is_empty()) {
-        (Some(_), false) => return Err(SessionError::CommandInVirtualTime.into()),
-        (None, true) => return Err(SessionError::NothingToRun.into()),
-        (Some(_), true) => simulated(&args, &request)?,
-        (None, false) => real(&args, &request, documents.on_stdout())?,
+    let (job, ended) = match (&args.simulate, args.cmd.is_empty()) {
+        (Some(_), false) => {
+            return Err(SessionError::from(SweepError::CommandInVirtualTime).into());
+        }
+        (None, true) => return Err(SessionError::from(SweepError::NothingToRun).into()),
+        (Some(_), true) => (simulated(&args, &request)?, None),
+        (None, false) => {
+            let result = real(&args, &request, documents.on_stdout())?;
+            (result.job, Some(result.ended))
+        }
     };
     let written = documents.write(content(&job));
-    Ok(outcome(&job, &request, written))
+    Ok(outcome(&job, ended, &request, written))
 }
 
 fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
-    let setup = Setup {
+    let spec = JobSpec {
         gpus: args.simulate.clone(),
         node: None,
-        network: args.network.clone().ok_or(SessionError::NoNetwork)?,
+        network: args.network.clone().ok_or(SimulationError::NoNetwork)?,
         variant: args.work.variant.variant(),
         items: args.work.items,
     };
-    let job = SimulatedJob::new(&setup, args.work.batch)?;
-    // What is chosen in virtual time says nothing about a real job.
-    Ok(tune_simulated(
-        request,
-        &job,
-        None,
-        &mut TerminalObserver::new(),
+    let sequence = JobSequence::new(&spec, args.work.batch)?;
+    let mut observer = TerminalObserver::new();
+    // A choice of a real job says nothing about a simulated one.
+    let earlier = None;
+    let mut show = |now: Seconds, notice: &Notice| observer.note(&format!("{now:.0}: {notice}"));
+    Ok(sweetspot_virtual_time::tune(
+        request, &sequence, earlier, &mut show,
     )?)
 }
 
-fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<TunedJob> {
+fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<TunedCommandResult> {
     let command = TunedCommand {
         device: args.device.clone(),
         command: args.cmd.clone(),
@@ -88,10 +95,15 @@ fn content(job: &TunedJob) -> Content<'_> {
         })
 }
 
-fn outcome(job: &TunedJob, request: &TuneRequest, written: Written) -> Outcome {
+fn outcome(
+    job: &TunedJob,
+    ended: Option<Ended>,
+    request: &TuneRequest,
+    written: Written,
+) -> Outcome {
     let unheard = job.items.is_none() && needs_progress(&request.question);
     Outcome {
-        command: job.ended,
+        command: ended,
         is_met: job.is_settled() && !unheard,
         is_restored: job.restored,
         written,

@@ -1,6 +1,6 @@
 //! How far the simulator is from the papers and from measurements, value by value.
 
-use sweetspot_session::{Column, Off, StudyDeviations, Table};
+use sweetspot_papers::{Column, Off, StudyDeviations, Table};
 
 use crate::table::Rows;
 
@@ -60,7 +60,7 @@ fn rows(table: &Table) -> Rows {
 }
 
 /// With a mark where it is too much, and another where the published value is not to be trusted.
-fn off(value: &sweetspot_session::Value, column: &Column) -> String {
+fn off(value: &sweetspot_papers::Value, column: &Column) -> String {
     let digits = column.digits;
     let off = match column.off {
         Off::Relative => format!("{:+.2}", 100.0 * value.off(Off::Relative)),

@@ -1,6 +1,6 @@
 //! What a fit came to.
 
-use sweetspot_session::{FittedRow, FittedWorkload};
+use sweetspot_fit::{FittedRow, FittedWorkload};
 
 /// How many parameters and values there were, and the largest deviations.
 pub fn fit_text(fitted: &FittedWorkload) -> String {

@@ -1,8 +1,8 @@
 //! What a fit to a study came to: how near each configuration is, for people and as JSON.
 
 use serde_json::{Value, json};
+use sweetspot_fit::{Errors, FitErrors, FittedPoint, FittedStudy};
 use sweetspot_quantity::Ratio;
-use sweetspot_session::{Errors, FitErrors, FittedPoint, FittedStudy};
 use sweetspot_study::{Axis, Configuration};
 
 use crate::json::settings;

@@ -78,9 +78,18 @@ fn search(study: &Study) -> Option<Value> {
     let searched = study.searched()?;
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    put("strategy", json!(search.strategy));
-    put("objective", json!(search.objective));
-    put("limits", json!(search.limits));
+    put("strategy", json!(search.strategy.to_string()));
+    put("objective", json!(search.objective.to_string()));
+    put(
+        "limits",
+        json!(
+            search
+                .limits
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        ),
+    );
     put("evaluations", json!(searched.evaluations));
     let learns = search.earlier.iter().map(|earlier| json!(earlier.name));
     put("learns_from", learns.collect());

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sweetspot_decide::search::StrategyName;
-use sweetspot_session::{Replay, ReplayedCurve};
+use sweetspot_fit::{Replay, ReplayedCurve};
 
 use crate::figure::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
 use crate::table::Rows;

@@ -1,7 +1,8 @@
 //! A published study beside its reproduction: for people, as JSON and as CSV.
 
 use serde_json::{Map, Value, json};
-use sweetspot_session::{Counted, JobResult, Label, ReproducedRow, Reproduction};
+use sweetspot_papers::batch_sizer_2021::JobResult;
+use sweetspot_papers::{Counted, Label, ReproducedRow, Reproduction};
 
 use crate::table::Rows;
 use crate::words::wrapped;

@@ -1,9 +1,9 @@
 //! What `tune` came to, for people.
 
+use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{
     Cost, GaveUp, Purpose, Share, TunedLoad, WAYS_TO_TELL_PROGRESS, Window, progress_is_for,
 };
-use sweetspot_session::TunedJob;
 
 use crate::table::Rows;
 

@@ -1,9 +1,9 @@
 //! What `tune` came to, for programs: `sweetspot.tune/1`.
 
 use serde_json::{Map, Value, json};
+use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{Claim, Cost, Purpose, Share, TunedLoad, Window};
 use sweetspot_device::Settings;
-use sweetspot_session::TunedJob;
 
 /// As one object.
 pub fn tuning_json(job: &TunedJob) -> Value {

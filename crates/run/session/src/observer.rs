@@ -1,9 +1,8 @@
 //! What a person sees while a verb works.
 
 use sweetspot_quantity::{Seconds, Watts};
-use sweetspot_study::{RunRecord, Task};
+use sweetspot_study::{RunRecord, SweepProgress, Task};
 
-use crate::SweepProgress;
 use crate::hold::Live;
 
 /// Shows a person how the work goes. A method that is not implemented shows nothing.

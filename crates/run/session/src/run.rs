@@ -10,12 +10,12 @@ use sweetspot_workload::{
     WorkloadError, run_until_exit,
 };
 
-use crate::SessionError;
 use crate::host::{
     Gpu, all_gpus, descriptors, guard_folder, open_host, reject_lost, select, visible,
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::observer::Observer;
+use crate::{DevicesError, SessionError};
 
 /// A command and the configuration it is to run at.
 #[derive(Clone, Debug)]
@@ -184,10 +184,10 @@ impl RunRequest {
 /// The GPUs that the run uses, each of which offers what is to be set.
 fn gpus_of(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     if request.configuration.settings(0) == Settings::default() {
-        return Err(SessionError::NothingToSet);
+        return Err(DevicesError::NothingToSet.into());
     }
     if request.read_only {
-        return Err(SessionError::ReadOnly);
+        return Err(DevicesError::ReadOnly.into());
     }
     let gpus = used(request)?;
     for (index, gpu) in gpus.iter().enumerate() {
@@ -202,10 +202,11 @@ fn used(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
     let count = request.configuration.gpus as usize;
     if count > gpus.len() {
-        return Err(SessionError::Count {
-            axis: count.to_string(),
-            problem: format!("there are {}", gpus.len()),
-        });
+        return Err(DevicesError::TooFew {
+            wanted: count,
+            available: gpus.len(),
+        }
+        .into());
     }
     if count > 0 {
         gpus.truncate(count);
@@ -286,8 +287,8 @@ fn environment_of(variables: Vec<(String, String)>) -> Vec<(String, OsString)> {
 }
 
 /// Whether the device offers the setting, before anything is touched.
-fn check(device: &Descriptor, settings: &Settings) -> Result<(), SessionError> {
-    let bad = |problem: String| SessionError::Setting {
+fn check(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
+    let bad = |problem: String| DevicesError::NotOffered {
         device: device.name.clone(),
         problem,
     };

@@ -6,7 +6,7 @@
 //! that the other is whole whatever happens.
 //!
 //! Promises: no torn state, energy conserved, the same physics as in virtual time.
-//! Left to others: NVML's functions (`nvml-sim`), programs that put load on a GPU (`session`).
+//! Left to others: NVML's functions (`nvml-sim`).
 
 #![cfg_attr(
     not(test),
@@ -19,8 +19,10 @@ mod error;
 mod host;
 mod job;
 mod sensors;
+mod stand_in;
 mod state;
 mod store;
+mod temporary_host;
 #[cfg(test)]
 mod tests;
 
@@ -29,4 +31,6 @@ pub use error::HostError;
 pub use host::{ENVIRONMENT, Host, SharedGpu, Spec};
 pub use job::{JobId, JobProgress};
 pub use sensors::{PowerSensor, Sample};
+pub use stand_in::{Amount, Finished, Serving, StandInError, StandInRequest, run_stand_in};
 pub use state::{Live, Throttle, WriteDenied};
+pub use temporary_host::{CreateHostError, HostParts, TemporaryHost};

@@ -17,7 +17,9 @@ mod catalogue;
 mod device;
 mod job;
 mod physics;
+mod placement;
 mod profile;
+mod requests;
 mod run;
 mod sensors;
 
@@ -28,11 +30,13 @@ pub use catalogue::{
 pub use device::{SimulatedGpu, uuid};
 pub use job::{Exchange, Job, JobError, Order, Phase, Variation, Work};
 pub use physics::{Chip, Cycle, Limits, Load, State, Step};
+pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{
     AllReduce, Cap, ConvAlgorithm, Core, Dataset, Fault, GpuProfile, HostPower, Memory, MemoryNeed,
     Meter, Mode, NodeProfile, On, Peak, PhaseShare, PowerDraw, ProfileError, Supply, Thermal,
     Variant, VariantError, WorkloadProfile, parse_gpu, parse_node, parse_workload,
 };
+pub use requests::{ArrivalError, Arrivals, QueueStatus, RequestQueue};
 pub use run::{Outcome, PhaseTotal, Rank, Sink, Span, Stretch, Together, Trace, run, run_together};
 pub use sensors::Generation;
 pub use sweetspot_device::{Knob, SensorKind};

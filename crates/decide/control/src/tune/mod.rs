@@ -11,18 +11,24 @@
 mod change;
 mod claim;
 mod drift;
+mod job;
 mod load;
 mod noise;
 mod notice;
 mod question;
+mod request;
 mod series;
+mod space;
 mod tuner;
 mod watch;
 mod window;
 
 pub use claim::{Claim, Cost, Share, Tuned, TunedLoad};
+pub use job::TunedJob;
 pub use notice::{Cut, GaveUp, Notice, WAYS_TO_TELL_PROGRESS};
 pub use question::{cannot_answer, needs_progress, progress_is_for};
+pub use request::{EarlierChoice, TuneKnob, TuneKnobError, TuneRequest};
+pub use space::{TuneSpace, TuneSpaceError};
 pub use tuner::Tuner;
 pub use window::{Purpose, Window};
 

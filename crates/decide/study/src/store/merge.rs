@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Outline, Store, StoreError, samples_file};
-use crate::{Plan, RunRecord, Task};
+use super::{Store, StoreError, samples_file};
+use crate::{Outline, Plan, RunRecord, Task};
 
 /// Puts the runs of studies into a new one, and says how many there are. Runs of the same configuration are
 /// its repeats; a run that two studies have (copies of one study, on two machines) counts once.

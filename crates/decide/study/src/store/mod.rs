@@ -21,7 +21,7 @@ pub use merge::merge;
 pub use read::Info;
 pub use tasks::{read_plan_file, write_task};
 
-use crate::{Definition, Plan, RunRecord, Subject};
+use crate::{Outline, RunRecord};
 
 /// The schema that this program writes and reads.
 pub const SCHEMA: i32 = 1;
@@ -43,27 +43,6 @@ pub struct Store {
     folder: PathBuf,
     connection: Connection,
     _lock: Option<File>,
-}
-
-/// What a study is, before its first run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outline {
-    /// As the user defined it.
-    pub definition: Definition,
-    /// What it is about.
-    pub subject: Subject,
-    /// What is to be run.
-    pub plan: Plan,
-    /// Of everything that simulated runs depend on besides the plan; nothing for real ones.
-    pub fingerprint: Option<u64>,
-    /// The program that made it.
-    pub program: String,
-    /// Where it was made.
-    pub machine: String,
-    /// Whether it was put together from others.
-    pub merged: bool,
-    /// In seconds since 1970.
-    pub created_unix_s: Option<f64>,
 }
 
 impl Store {

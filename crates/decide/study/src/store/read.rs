@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use sweetspot_device::{DeviceId, Shortfall};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::{Outline, Store, StoreError};
+use super::{Store, StoreError};
 use crate::{
-    DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, PhaseResult, Point, RunEnd,
-    RunRecord, RunResult, Status, Study, Task,
+    DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, Outline, PhaseResult, Point,
+    RunEnd, RunRecord, RunResult, Status, Study, Task,
 };
 
 /// How far a study is.

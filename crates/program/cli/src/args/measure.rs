@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_measure::MethodChoice;
-use sweetspot_session::measure::{ProgressPattern, Window};
+use sweetspot_session::measure::{ProgressPattern, RunWindow};
 
 use super::shared::TextExportArgs;
 
@@ -35,7 +35,7 @@ pub struct MeasureArgs {
     /// The part of a run that counts: run, progress (from the first report of progress to the last) or
     /// phase:NAME (from its first begin to its last end) [default: run].
     #[arg(long, value_name = "WINDOW")]
-    pub window: Option<Window>,
+    pub window: Option<RunWindow>,
 
     /// So many reports of progress are the window.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use sweetspot_decide::{
     CarbonIntensity, Hour, Limit, LimitError, Objective, Price, Question, Tariff,
@@ -220,16 +220,11 @@ impl QuestionArgs {
     /// What is asked of a study: what it was made for, unless something else is given.
     pub fn question_of(&self, definition: &Definition) -> Result<Question> {
         let mut question = self.question()?;
-        if self.objective.is_none()
-            && let Some(objective) = &definition.objective
-        {
-            question.objective = objective.parse().context("the study's objective")?;
+        if self.objective.is_none() {
+            question.objective = definition.objective.unwrap_or(question.objective);
         }
         if self.limit.is_empty() {
-            let limits = definition.limit.iter().flatten();
-            question.limits = limits
-                .map(|limit| limit.parse().context("the study's limit"))
-                .collect::<Result<_>>()?;
+            question.limits = definition.limit.clone().unwrap_or_default();
         }
         Ok(question)
     }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_quantity::Seconds;
-use sweetspot_session::Arrivals;
-use sweetspot_sim::Mode;
+use sweetspot_sim::{Arrivals, Mode};
 
 use super::shared::{VariantArgs, mode, positive_seconds, whole_number};
 

@@ -8,7 +8,7 @@ use clap::Args;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
-use sweetspot_session::measure::{ProgressPattern, Window};
+use sweetspot_session::measure::{ProgressPattern, RunWindow};
 use sweetspot_study::{EnergyOf, Order};
 
 use super::shared::{ExportArgs, QuestionArgs, WorkArgs, positive_seconds};
@@ -112,7 +112,7 @@ pub struct SweepArgs {
 
     /// The part of a run that counts: run, progress or phase:NAME [default: run].
     #[arg(long, value_name = "WINDOW", help_heading = "Runs")]
-    pub window: Option<Window>,
+    pub window: Option<RunWindow>,
 
     /// A pattern that finds progress in the command's output, as for `measure`.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = "Runs")]

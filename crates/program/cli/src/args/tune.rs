@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use sweetspot_control::tune::TuneKnob;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
-use sweetspot_session::TuneKnob;
 use sweetspot_session::measure::ProgressPattern;
 
 use super::shared::{QuestionArgs, WorkArgs, positive_seconds};

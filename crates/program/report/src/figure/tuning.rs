@@ -1,7 +1,7 @@
 //! Power of a job over time, with the windows in which it was tuned.
 
+use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{Purpose, Window};
-use sweetspot_session::TunedJob;
 
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Rule, Ruler};
 use super::timeline::thinned;

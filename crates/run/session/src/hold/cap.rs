@@ -15,7 +15,7 @@ pub enum Below {
 
 /// A cap that is none.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("`{0}` is no power to hold: give watts above 0 such as 150W")]
+#[error("invalid power cap `{0}`: give watts above 0, such as 150W")]
 pub struct BadCap(String);
 
 impl std::str::FromStr for Below {
@@ -64,8 +64,8 @@ impl CapFile {
         }
         let name = self.path.display();
         let told = match &read {
-            Ok(text) => parse_cap(text).map_err(|problem| format!("--cap-file {name}: {problem}")),
-            Err(problem) => Err(format!("--cap-file {name}: {problem}")),
+            Ok(text) => parse_cap(text).map_err(|problem| format!("cap file {name}: {problem}")),
+            Err(problem) => Err(format!("cap file {name}: {problem}")),
         };
         self.last = Some(read);
         Some(told)
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(file.look(), None);
         std::fs::write(&path, "much").unwrap();
         let problem = file.look().unwrap().unwrap_err();
-        assert!(problem.contains("`much` is no power"), "{problem}");
+        assert!(problem.contains("invalid power cap `much`"), "{problem}");
         assert_eq!(file.look(), None);
         std::fs::write(&path, "140 W").unwrap();
         assert_eq!(file.look(), Some(Ok(Watts::new(140.0))));

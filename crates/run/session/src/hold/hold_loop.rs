@@ -20,8 +20,8 @@ use super::real::settings_of;
 use super::record::Record;
 use super::request::HoldRequest;
 use super::socket::ControlSocket;
-use crate::SessionError;
 use crate::observer::{Observer, Status};
+use crate::{DevicesError, SessionError};
 
 /// The file of the cap is looked at so often.
 const FILE_EVERY: Seconds = Seconds::new(0.1);
@@ -198,7 +198,7 @@ impl<'a> HoldLoop<'a> {
                 }
             }
             // The program goes on or ends by itself; it is not for the tool to end it.
-            Read::Lost => self.say(SessionError::Lost(self.device.name.clone()).to_string()),
+            Read::Lost => self.say(DevicesError::Lost(self.device.name.clone()).to_string()),
         }
     }
 

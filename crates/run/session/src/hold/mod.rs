@@ -1,8 +1,9 @@
-//! `hold`: inference under a power cap, in virtual time on simulated GPUs and in real time with a command.
+//! `hold`: the most inference under a power cap.
 
 mod batches;
 mod cap;
 mod energy;
+mod error;
 mod feed;
 mod hold_loop;
 mod notice;
@@ -10,14 +11,13 @@ mod real;
 mod record;
 mod request;
 mod result;
-mod simulated;
 mod socket;
 mod verdict;
 
 pub use cap::{BadCap, Below, parse_cap};
+pub use error::HoldError;
 pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, usual_batches};
 pub use result::{HeldEnergy, HoldResult, Live, Slice};
-pub use simulated::{Conditions, Disturbance, Held, Rig, Sensor, Sighting};
 pub use socket::{SetError, set_cap};
 pub use verdict::Kept;

@@ -16,6 +16,7 @@ use sweetspot_workload::{
     WorkloadError, run_until_exit,
 };
 
+use super::HoldError;
 use super::cap::CapFile;
 use super::feed::{Feed, best_sensor};
 use super::hold_loop::{HoldLoop, Parts};
@@ -23,12 +24,12 @@ use super::request::{HoldKnob, HoldRequest, first_cap};
 use super::result::HoldResult;
 use super::socket::ControlSocket;
 use super::verdict::verdict;
-use crate::SessionError;
 use crate::host::{
     Gpu, all_gpus, guard_folder, open_host, reject_lost, reopen_for_reading, select, visible,
 };
 use crate::measure::Machine;
 use crate::observer::Observer;
+use crate::{DevicesError, SessionError};
 
 /// How often the controller looks at everything.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -46,15 +47,14 @@ pub fn hold(
     let mut file = request.cap_file.as_deref().map(CapFile::new);
     let of_file = file.as_mut().and_then(CapFile::look);
     if let (Some(_), Some(Err(problem))) = (request.below, &of_file) {
-        observer.note(&format!("{problem}; --below counts until it says a power"));
+        observer.note(&format!(
+            "{problem}; the cap given at the start applies until then"
+        ));
     }
     let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
     let cap = first_cap(request.below, of_file, enforced)?;
     let terms = terms(request, &device, cap, power_at_rest(gpu.as_mut()))?;
-    let bad = |problem: sweetspot_control::hold::TermsError| {
-        SessionError::Definition(problem.to_string())
-    };
-    let holder = Holder::new(terms.clone()).map_err(bad)?;
+    let holder = Holder::new(terms.clone())?;
     let machine = Machine::here(open_host()?.driver_version().ok());
     let mut reader = ProgressReader::with_link()?;
     let clock = Arc::new(MonotonicClock);
@@ -156,9 +156,8 @@ fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
         }
         other => other.to_string(),
     };
-    SessionError::Definition(format!(
-        "--knob {knob} sets the device: {text}; run it as root, or use --knob batch, which needs no privilege"
-    ))
+    let problem = text;
+    HoldError::NotPermitted { knob, problem }.into()
 }
 
 /// A hold without it goes on: only `hold set` does not reach it.
@@ -179,27 +178,24 @@ fn the_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
     let gpus = all_gpus(open_host()?.as_ref())?;
     let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
     if gpus.len() != 1 {
-        return Err(SessionError::Definition(format!(
-            "a hold is of one GPU, and there are {}: name one with --device, and hold each by itself",
-            gpus.len()
-        )));
+        return Err(HoldError::SeveralGpus(gpus.len()).into());
     }
     reject_lost(&gpus)?;
     Ok(gpus.swap_remove(0))
 }
 
-fn sensor_of(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, SessionError> {
-    let bad = |problem: String| SessionError::Setting {
+fn sensor_of(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, DevicesError> {
+    let bad = |problem: String| DevicesError::NotOffered {
         device: device.name.clone(),
         problem,
     };
     match request.sensor {
         Some(sensor) if device.sensor(sensor).is_none() => Err(bad(format!(
-            "it has no {sensor}: remove --sensor (`sweetspot devices` shows what it has)"
+            "it has no {sensor} (`sweetspot devices` shows its sensors)"
         ))),
         Some(sensor) => Ok(sensor),
         None => best_sensor(device)
-            .ok_or_else(|| bad("it has no power sensor: nothing can be held".to_owned())),
+            .ok_or_else(|| bad("it has no power sensor, so that no cap can be held".to_owned())),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use sweetspot_control::hold::{PowerReading, Setting};
 use sweetspot_quantity::{Seconds, Watts};
+use sweetspot_stats::weighted_p99;
 
 use super::result::{Live, Slice};
 
@@ -161,7 +162,7 @@ impl Record {
             cap: self.cap(),
             setting: self.settings[self.settings.len() - 1].1,
             items_per_s: (items > 0).then(|| items as f64 / RATE_OVER.min(at.max(0.1))),
-            p99: percentile99(latencies.collect()).map(Seconds::new),
+            p99: weighted_p99(latencies.collect()).map(Seconds::new),
         }
     }
 
@@ -170,7 +171,7 @@ impl Record {
         let all = self.all_latencies.iter();
         let later = all.filter(|(at, ..)| f64::from(*at) >= from.get());
         let weighted = later.map(|(_, latency, items)| (f64::from(*latency), f64::from(*items)));
-        percentile99(weighted.collect()).map(Seconds::new)
+        weighted_p99(weighted.collect()).map(Seconds::new)
     }
 
     /// Items a second between two times, in whole slices.
@@ -201,19 +202,6 @@ impl Record {
             });
         slices.collect()
     }
-}
-
-/// The value that 99 of 100 parts by weight do not exceed.
-pub fn percentile99(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
-    weighted.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut left = 0.01 * weighted.iter().map(|(_, weight)| weight).sum::<f64>();
-    for (value, weight) in &weighted {
-        left -= weight;
-        if left < 0.0 {
-            return Some(*value);
-        }
-    }
-    weighted.last().map(|(value, _)| *value)
 }
 
 #[cfg(test)]
@@ -266,6 +254,5 @@ mod tests {
         assert_eq!(record.p99_from(Seconds::ZERO).unwrap().get() as f32, 0.5);
         // It began before.
         assert_eq!(record.p99_from(Seconds::new(99.9)), None);
-        assert_eq!(percentile99(Vec::new()), None);
     }
 }

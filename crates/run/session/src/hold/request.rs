@@ -7,8 +7,9 @@ use sweetspot_control::hold::{DeviceKnob, Goal, Mode};
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
 use sweetspot_quantity::{Quantity, Ratio, Seconds, Watts};
 
+use super::HoldError;
 use super::cap::Below;
-use crate::SessionError;
+use crate::host::DevicesError;
 
 /// What is set to hold the cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub struct HoldRequest {
 
 impl HoldRequest {
     /// The mode of the knob, unless the user names one that fits it.
-    pub(super) fn mode(&self) -> Result<Mode, SessionError> {
+    pub(super) fn mode(&self) -> Result<Mode, HoldError> {
         let usual = match self.knob {
             HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => Mode::Robust,
             HoldKnob::Joint => Mode::Joint,
@@ -104,15 +105,15 @@ impl HoldRequest {
         };
         match fits {
             true => Ok(mode),
-            false => Err(SessionError::Definition(format!(
-                "--mode {mode} does not set the knob {}: leave one of them away",
-                self.knob
-            ))),
+            false => Err(HoldError::ModeForKnob {
+                mode,
+                knob: self.knob,
+            }),
         }
     }
 
     /// The levels of what may be set on the device.
-    pub(super) fn device_knob(&self, device: &Descriptor) -> Result<DeviceKnob, SessionError> {
+    pub(super) fn device_knob(&self, device: &Descriptor) -> Result<DeviceKnob, DevicesError> {
         let clock = || match device.knob(Knob::CoreClock) {
             Some(KnobDescriptor::CoreClock(range)) => match &range.domain {
                 Domain::Levels(levels) => Some(DeviceKnob::CoreClock(ascending(levels))),
@@ -138,53 +139,37 @@ impl HoldRequest {
             HoldKnob::Joint => clock().or_else(cap).map(spread),
         };
         knob.filter(|knob| knob.levels() > 0)
-            .ok_or_else(|| SessionError::Setting {
+            .ok_or_else(|| DevicesError::NotOffered {
                 device: device.name.clone(),
                 problem: format!(
-                    "it has nothing to set for --knob {}: use --knob batch",
+                    "it has nothing to set for the knob {}: use the knob batch",
                     self.knob
                 ),
             })
     }
 
-    /// What cannot be done together is refused before anything starts.
-    pub(super) fn check(&self) -> Result<(), SessionError> {
-        let refuse = |text: &str| Err(SessionError::Definition(text.to_owned()));
-        let refuse_mode = |mode: Mode, what: &str| {
-            Err(SessionError::Definition(format!(
-                "--mode {mode} knows no {what}, as in the paper: leave one of them away"
-            )))
-        };
+    /// Refuses options that contradict each other, before anything starts.
+    pub(super) fn check(&self) -> Result<(), HoldError> {
         if let Some(mode @ (Mode::Paper | Mode::Text | Mode::Windowed)) = self.mode {
-            if self.latency_p99.is_some() {
-                return refuse_mode(mode, "--latency-p99");
-            }
-            if self.goal == Goal::EnergyPerItem {
-                return refuse_mode(mode, "--objective energy-per-item");
+            let feature = match (self.latency_p99, self.goal) {
+                (Some(_), _) => Some("latency bound"),
+                (None, Goal::EnergyPerItem) => Some("objective energy-per-item"),
+                _ => None,
+            };
+            if let Some(feature) = feature {
+                return Err(HoldError::ModeWithout { mode, feature });
             }
         }
         if self.fixed_batch.is_some() && matches!(self.knob, HoldKnob::Batch | HoldKnob::Joint) {
-            return Err(SessionError::Definition(format!(
-                "--fixed-batch is for --knob core-clock and power-cap, and --knob {} chooses the batch size: give the sizes with --batches",
-                self.knob
-            )));
+            return Err(HoldError::FixedBatch(self.knob));
         }
         if self.knob != HoldKnob::Batch && self.read_only {
-            return Err(SessionError::Definition(format!(
-                "read-only: --knob {} sets the device, which --read-only or SWEETSPOT_READ_ONLY forbids: use --knob batch",
-                self.knob
-            )));
+            return Err(HoldError::ReadOnly(self.knob));
         }
         match self.below {
-            None if self.cap_file.is_none() => {
-                refuse("no cap to hold: give --below 150W, --below device or --cap-file FILE")
-            }
-            Some(Below::Device) if self.knob == HoldKnob::PowerCap => refuse(
-                "--below device follows the device's limit, and --knob power-cap would set it: use another knob",
-            ),
-            Some(Below::Device) if self.cap_file.is_some() => refuse(
-                "--below device follows the device's limit, and --cap-file would say another: leave one of them away",
-            ),
+            None if self.cap_file.is_none() => Err(HoldError::NoCap),
+            Some(Below::Device) if self.knob == HoldKnob::PowerCap => Err(HoldError::KnobSetsCap),
+            Some(Below::Device) if self.cap_file.is_some() => Err(HoldError::TwoCaps),
             _ => Ok(()),
         }
     }
@@ -229,23 +214,17 @@ pub fn usual_batches() -> Vec<u64> {
     (0..=8).map(|power| 1 << power).collect()
 }
 
-/// What to hold at the start.
+/// The cap at the start.
 pub(super) fn first_cap(
     below: Option<Below>,
     of_file: Option<Result<Watts, String>>,
     enforced: Option<Watts>,
-) -> Result<Watts, SessionError> {
-    let refuse = |text: String| Err(SessionError::Definition(text));
+) -> Result<Watts, HoldError> {
     match (below, of_file) {
         (_, Some(Ok(cap))) => Ok(cap),
         (Some(Below::Power(cap)), _) => Ok(cap),
-        (Some(Below::Device), _) => match enforced {
-            Some(cap) => Ok(cap),
-            None => refuse("--below device: the device tells no limit: give watts".to_owned()),
-        },
-        (None, Some(Err(problem))) => {
-            refuse(format!("{problem}; write a power to it or give --below"))
-        }
-        (None, None) => refuse("no cap to hold: give --below".to_owned()),
+        (Some(Below::Device), _) => enforced.ok_or(HoldError::NoDeviceLimit),
+        (None, Some(Err(problem))) => Err(HoldError::CapFile(problem)),
+        (None, None) => Err(HoldError::NoCap),
     }
 }

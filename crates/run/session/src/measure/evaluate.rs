@@ -100,7 +100,7 @@ fn one(
     let moments: Vec<&[Moment]> = reports.moments.values().map(Vec::as_slice).collect();
     let found = request
         .window
-        .of(&run.span, &moments, &reports.all_phases());
+        .find_in(&run.span, &moments, &reports.all_phases());
     let (window, window_problem) = match found {
         Ok(window) => (window, None),
         Err(problem) => {

@@ -1,18 +1,19 @@
 //! `measure`: time and energy of a command, per device and phase, with method and uncertainty.
 
+mod error;
 mod evaluate;
 mod machine;
 mod reports;
 mod result;
 mod run;
 mod samples;
-mod window;
 
+pub use error::MeasureError;
 pub use machine::Machine;
 pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy};
 pub use samples::series;
+pub use sweetspot_measure::{RunWindow, UnknownWindow};
 pub use sweetspot_workload::{InvalidPattern, ProgressPattern};
-pub use window::{UnknownWindow, Window};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,9 +27,9 @@ use sweetspot_workload::{
     CommandSpec, Lease, OnSignal, OutputTarget, RunLimits, SignalSource, WorkloadError,
 };
 
-use crate::SessionError;
 use crate::host::{Gpu, all_gpus, descriptors, open_host, reject_lost, select};
 use crate::observer::Observer;
+use crate::{DevicesError, SessionError};
 use evaluate::evaluate;
 pub(crate) use evaluate::evaluate_beside;
 pub(crate) use run::{MeasuredRun, RunContext};
@@ -47,7 +48,7 @@ pub struct MeasureRequest {
     /// A command for the shell before each run.
     pub prepare: Option<String>,
     /// The part of a run that counts.
-    pub window: Window,
+    pub window: RunWindow,
     /// Whether to measure the idle devices first, and subtract.
     pub idle: bool,
     /// How progress shows in the command's output.
@@ -77,7 +78,7 @@ impl MeasureRequest {
             runs: 1,
             warmup: 0,
             prepare: None,
-            window: Window::Run,
+            window: RunWindow::Run,
             idle: false,
             progress: None,
             method: MethodChoice::Auto,
@@ -157,10 +158,11 @@ pub(crate) fn measure_on(
             .iter()
             .find(|device| device.sensor(SensorKind::EnergyCounter).is_none())
     {
-        return Err(SessionError::Setting {
+        return Err(DevicesError::NotOffered {
             device: without.name.clone(),
-            problem: "it has no energy counter: use --method auto or buffer".to_owned(),
-        });
+            problem: "it has no energy counter: use the method auto or buffer".to_owned(),
+        }
+        .into());
     }
     let read = gpus.into_iter().map(|gpu| gpu as Box<dyn Device + Send>);
     let sampler = Sampler::start(read.collect(), request.method, Arc::new(MonotonicClock))?;

@@ -8,7 +8,7 @@ use sweetspot_measure::math::{PhaseSpan, Span};
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::{Progress, Reporter};
 
-use super::Window;
+use super::RunWindow;
 use super::run::MeasuredRun;
 
 /// What a command reported of itself in one run.
@@ -101,11 +101,11 @@ impl Reports {
 
     /// Where there are as many ranks as devices, each device has the phases of its rank. The phase that is
     /// the window itself is none within it.
-    pub fn phases_of(&self, index: usize, devices: usize, window: &Window) -> Vec<PhaseSpan> {
+    pub fn phases_of(&self, index: usize, devices: usize, window: &RunWindow) -> Vec<PhaseSpan> {
         let ranks = self.ranks();
         let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
         let meant = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
-            (own.is_none() || *rank == own) && *window != Window::Phase(phase.name.clone())
+            (own.is_none() || *rank == own) && *window != RunWindow::Phase(phase.name.clone())
         };
         let phases = self.phases.iter().filter(meant);
         phases.map(|(_, phase)| phase.clone()).collect()

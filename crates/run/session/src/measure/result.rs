@@ -6,7 +6,7 @@ use sweetspot_device::Descriptor;
 use sweetspot_measure::math::{Attribution, AttributionError, Measured};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::{Machine, Window};
+use super::{Machine, RunWindow};
 
 /// A value that several devices or runs add up to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +137,7 @@ pub struct Measurement {
     /// Where.
     pub machine: Machine,
     /// The part of each run that counts.
-    pub window: Window,
+    pub window: RunWindow,
     /// The method asked for.
     pub method: String,
     /// At rest, where that was asked for.

@@ -14,7 +14,8 @@ use sweetspot_workload::{
     run_until_exit,
 };
 
-use super::{MeasureRequest, Window};
+use super::MeasureError;
+use super::{MeasureRequest, RunWindow};
 use crate::SessionError;
 use crate::observer::{Observer, Status};
 
@@ -68,9 +69,11 @@ impl RunContext<'_> {
         match (outcome.interrupted, outcome.ended) {
             (Some(signal), _) => Err(WorkloadError::Interrupted(signal).into()),
             (None, Ended::Code(0)) => Ok(()),
-            (None, Ended::Code(code)) => Err(SessionError::Prepare(format!("exit status: {code}"))),
+            (None, Ended::Code(code)) => {
+                Err(MeasureError::Prepare(format!("exit status: {code}")).into())
+            }
             (None, Ended::Signal(signal)) => {
-                Err(SessionError::Prepare(format!("signal: {signal}")))
+                Err(MeasureError::Prepare(format!("signal: {signal}")).into())
             }
         }
     }
@@ -118,7 +121,7 @@ impl RunContext<'_> {
 
 /// Keeps what a command reports, and has the counters read at the edges of the window.
 struct RunRecorder<'a> {
-    window: &'a Window,
+    window: &'a RunWindow,
     sampler: &'a Sampler,
     observer: &'a mut dyn Observer,
     reports: u64,
@@ -172,8 +175,8 @@ impl RunHandler for RunRecorder<'_> {
 }
 
 /// Whether the phase that is the window begins or ends.
-fn is_edge_of_phase(window: &Window, event: &Event) -> bool {
-    let (Window::Phase(wanted), Event::Record(record)) = (window, event) else {
+fn is_edge_of_phase(window: &RunWindow, event: &Event) -> bool {
+    let (RunWindow::Phase(wanted), Event::Record(record)) = (window, event) else {
         return false;
     };
     match &record.mark {

@@ -6,23 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
-use sweetspot_measure::Sampler;
+use sweetspot_measure::{RunWindow, Sampler};
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
-    Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, Subject, Task,
-    WorkloadInfo, environment, fill,
+    Configuration, Definition, EnergyOf, OfferedKnobs, Outline, Plan, Point, RunRecord, Store,
+    Subject, Task, WorkloadInfo, environment, fill, format_gpu_list, resolve_axes,
 };
 use sweetspot_workload::{Lease, SignalSource, WorkloadError};
 
-use super::axes::{Offer, tried};
 use super::runner::SweepRunner;
-use super::{Conduct, Estimate, Stage, Sweep, outline};
+use super::{Backend, Estimate, Sweep, SweepError, SweepOptions};
 use crate::SessionError;
 use crate::host::{
     Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_answering,
     visible,
 };
-use crate::measure::{MeasureRequest, Window};
+use crate::measure::{MeasureRequest, ProgressPattern};
 use crate::observer::Observer;
 
 /// A command and the real GPUs it runs on.
@@ -45,7 +44,7 @@ impl Real {
     pub fn prepare(definition: &Definition) -> Result<Sweep, SessionError> {
         let command = definition.command.clone().unwrap_or_default();
         if definition.energy_of == Some(EnergyOf::Node) {
-            return Err(SessionError::NoMeter);
+            return Err(SweepError::NoMeter.into());
         }
         let gpus = select_answering(definition.device.as_deref(), MigSlices::Exclude)?;
         let devices = descriptors(&gpus);
@@ -56,16 +55,16 @@ impl Real {
             other.parent.is_none() && !gpu.is_lost() && !is_used(&other.id)
         });
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
-        let tried = tried(
+        let resolved = resolve_axes(
             definition,
-            &Offer {
+            &OfferedKnobs {
                 devices: &devices,
                 names: &names,
-                usual: Default::default(),
+                usual_parameters: Default::default(),
             },
         )?;
         let mut programs: Vec<String> = Vec::new();
-        for configuration in tried.configurations.iter().chain([&tried.reference]) {
+        for configuration in resolved.configurations.iter().chain([&resolved.reference]) {
             let program = fill(&command, configuration)?.swap_remove(0);
             if !programs.contains(&program) {
                 exists(&program, definition.folder.as_deref())?;
@@ -84,16 +83,16 @@ impl Real {
             gpus,
         };
         let plan = Plan::new(
-            tried.axes,
-            tried.configurations,
-            tried.reference,
+            resolved.axes,
+            resolved.configurations,
+            resolved.reference,
             definition.repeat(),
             definition.seed(),
             command.join(" "),
         );
         let subject = Subject {
             energy_of: definition.energy_of.unwrap_or_default(),
-            device_name: super::device_name(&names),
+            device_name: format_gpu_list(&names),
             devices,
             workload: WorkloadInfo {
                 name: command.join(" "),
@@ -101,11 +100,11 @@ impl Real {
                 ..WorkloadInfo::default()
             },
         };
-        let (outline, lessons) = outline(definition, subject, plan, None)?;
+        let (outline, prior) = Outline::new(definition, subject, plan, None)?;
         Ok(Sweep {
             outline,
-            lessons,
-            stage: Stage::Real(Box::new(real)),
+            prior,
+            backend: Backend::Real(Box::new(real)),
         })
     }
 
@@ -121,7 +120,7 @@ impl Real {
         outline: &Outline,
         points: &mut [Point],
         store: &mut Option<&mut Store>,
-        conduct: &Conduct<'_>,
+        options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
         let of = outline.subject.energy_of;
@@ -129,7 +128,7 @@ impl Real {
             return Ok(());
         }
         let folder = store.as_ref().map(|store| store.folder().to_owned());
-        let runner = self.runner(outline, points, store, folder, conduct, observer)?;
+        let runner = self.runner(outline, points, store, folder, options, observer)?;
         runner.run_and_restore(SweepRunner::run_all)
     }
 
@@ -140,12 +139,12 @@ impl Real {
         points: &mut [Point],
         task: Task,
         folder: &Path,
-        conduct: &Conduct<'_>,
+        options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
     ) -> Result<RunRecord, SessionError> {
         let folder = Some(folder.to_owned());
         let mut store = None;
-        let runner = self.runner(outline, points, &mut store, folder, conduct, observer)?;
+        let runner = self.runner(outline, points, &mut store, folder, options, observer)?;
         runner.run_and_restore(|runner| runner.run_task(task)?.finish())
     }
 
@@ -155,7 +154,7 @@ impl Real {
         points: &'a mut [Point],
         store: &'a mut Option<&'b mut Store>,
         folder: Option<PathBuf>,
-        conduct: &'a Conduct<'a>,
+        options: &'a SweepOptions<'a>,
         observer: &'a mut dyn Observer,
     ) -> Result<SweepRunner<'a, 'b>, SessionError> {
         let signals = SignalSource::listen()?;
@@ -165,14 +164,15 @@ impl Real {
                 let mut note = |text: &str| observer.note(text);
                 let devices = descriptors(&self.gpus);
                 let folder = guard_folder();
-                match Lease::take(&devices, &folder, conduct.guard, &signals, &mut note) {
+                match Lease::take(&devices, &folder, options.guard, &signals, &mut note) {
                     Err(WorkloadError::Interrupted(signal)) => {
-                        return Err(SessionError::Stopped {
+                        return Err(SweepError::Interrupted {
                             signal,
                             done: points.iter().map(|point| point.runs.len()).sum(),
                             planned: outline.plan.len(),
                             restored: true,
-                        });
+                        }
+                        .into());
                     }
                     lease => Some(lease?),
                 }
@@ -188,7 +188,7 @@ impl Real {
             store,
             folder,
             observer,
-            conduct,
+            options,
             lease,
             signals,
             finishing: None,
@@ -214,7 +214,7 @@ impl Real {
     pub fn request(
         &self,
         configuration: &Configuration,
-        conduct: &Conduct<'_>,
+        options: &SweepOptions<'_>,
     ) -> Result<MeasureRequest, SessionError> {
         let words = fill(&self.command, configuration)?;
         let mut variables = environment(configuration);
@@ -222,7 +222,7 @@ impl Real {
         Ok(MeasureRequest {
             command: words.into_iter().map(OsString::from).collect(),
             environment: variables,
-            quiet: !conduct.show_output,
+            quiet: !options.show_output,
             ..self.request.clone()
         })
     }
@@ -247,21 +247,16 @@ fn exists(program: &str, folder: Option<&str>) -> Result<(), SessionError> {
     }
 }
 
-fn parsed<T: std::str::FromStr>(text: &Option<String>) -> Result<Option<T>, SessionError>
-where
-    T::Err: std::fmt::Display,
-{
-    let parsed = text.as_ref().map(|text| text.parse());
-    parsed
-        .transpose()
-        .map_err(|error: T::Err| SessionError::Definition(error.to_string()))
-}
-
 fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
+    let progress = definition
+        .progress
+        .as_ref()
+        .map(|text| text.parse::<ProgressPattern>());
+    let progress = progress.transpose();
     Ok(MeasureRequest {
-        window: parsed(&definition.window)?.unwrap_or(Window::Run),
-        progress: parsed(&definition.progress)?,
-        method: parsed(&definition.method)?.unwrap_or_default(),
+        window: definition.window.clone().unwrap_or(RunWindow::Run),
+        progress: progress.map_err(|error| SweepError::Progress(error.to_string()))?,
+        method: definition.method.unwrap_or_default(),
         keep_stdout: true,
         quiet: true,
         keep_output: true,

@@ -12,6 +12,7 @@ use sweetspot_study::{
 };
 use sweetspot_workload::Ended;
 
+use super::SweepError;
 use crate::SessionError;
 use crate::measure::{
     DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_beside, series,
@@ -45,7 +46,7 @@ impl Finisher {
             let series = series(&recorded, self.run.span.begin);
             let bytes = write_samples(&series).map_err(std::io::Error::other);
             let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
-            written.map_err(|problem| SessionError::Keep { file, problem })?;
+            written.map_err(|problem| SweepError::Samples { file, problem })?;
         }
         if let RunEnd::Failed(_) = self.record.end {
             return Ok(self.record);

@@ -10,15 +10,16 @@ use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
-    Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, Task,
-    samples_file, write_task,
+    Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, SweepProgress,
+    Task, samples_file, write_task,
 };
 use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
 
 use super::real::Real;
 use super::record::{Finisher, failure_of};
-use super::{Conduct, SweepProgress};
+use super::{SweepError, SweepOptions};
 use crate::SessionError;
+use crate::host::DevicesError;
 use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
 use crate::observer::Observer;
 
@@ -34,7 +35,7 @@ pub struct SweepRunner<'a, 'b> {
     /// Of the study.
     pub folder: Option<PathBuf>,
     pub observer: &'a mut dyn Observer,
-    pub conduct: &'a Conduct<'a>,
+    pub options: &'a SweepOptions<'a>,
     pub lease: Option<Lease<'a>>,
     pub signals: SignalSource,
     /// Reads all devices for as long as the sweep lasts.
@@ -108,7 +109,7 @@ impl SweepRunner<'_, '_> {
         let configuration = &self.outline.plan.configurations[task.configuration];
         let enforced = self.set(configuration)?;
         let settled = Instant::now() + self.real.settle;
-        let request = self.real.request(configuration, self.conduct)?;
+        let request = self.real.request(configuration, self.options)?;
         let caps = self.caps()?;
         self.finish()?;
         if task.repeat == 0 {
@@ -262,22 +263,24 @@ impl SweepRunner<'_, '_> {
                 {
                     Ok(Amount::Temperature(temperature)) => temperature,
                     _ => {
-                        return Err(SessionError::Setting {
+                        return Err(DevicesError::NotOffered {
                             device: gpu.descriptor().name.clone(),
-                            problem: "its temperature cannot be read: remove --cool-to".to_owned(),
-                        });
+                            problem: "its temperature cannot be read, so that the sweep cannot wait for it to cool".to_owned(),
+                        }
+                        .into());
                     }
                 };
                 if temperature <= wanted {
                     break;
                 }
                 if begun.elapsed() > COOL_WITHIN {
-                    return Err(SessionError::TooHot {
+                    return Err(SweepError::TooHot {
                         device: gpu.descriptor().name.clone(),
                         temperature,
                         wanted,
                         minutes: COOL_WITHIN.as_secs() / 60,
-                    });
+                    }
+                    .into());
                 }
                 let again = Instant::now() + Duration::from_millis(500);
                 self.signals.wait_until(again)?;
@@ -299,12 +302,13 @@ impl SweepRunner<'_, '_> {
         self.show(|_, progress| (finished, planned) = (progress.done, progress.planned));
         // Whatever a signal made of the work, the signal ended it.
         if let Some(signal) = self.signals.received() {
-            return Err(SessionError::Stopped {
+            return Err(SweepError::Interrupted {
                 signal,
                 done: finished,
                 planned,
                 restored: !matches!(restored, Some(Ok(false) | Err(_))),
-            });
+            }
+            .into());
         }
         let done = match &restored {
             Some(restored) => done.map_err(|problem| problem.after_release(restored))?,
@@ -312,7 +316,7 @@ impl SweepRunner<'_, '_> {
         };
         kept?;
         match restored.transpose()? {
-            Some(false) => Err(SessionError::NotRestored),
+            Some(false) => Err(SweepError::NotRestored.into()),
             _ => Ok(done),
         }
     }

@@ -151,3 +151,45 @@ impl ChoiceStore {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(objective: &str) -> Fingerprint {
+        Fingerprint {
+            gpu: "Tesla V100".to_owned(),
+            gpus: 1,
+            simulated: true,
+            workload: "resnet50".to_owned(),
+            knob: "power-cap".to_owned(),
+            objective: objective.to_owned(),
+            limits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_choice_is_remembered_for_its_job_and_a_damaged_file_is_reported() {
+        let folder = std::env::temp_dir().join(format!("sweetspot-choices-{}", std::process::id()));
+        let store = ChoiceStore::in_folder(&folder);
+        let choice = Choice {
+            settings: Settings::default(),
+            gain: 0.1,
+            expected_regret: Some(0.001),
+            time_s: 600.0,
+        };
+        assert_eq!(store.recall(&job("edp")).unwrap(), None);
+        store.remember(&job("edp"), &choice).unwrap();
+        assert_eq!(store.recall(&job("edp")).unwrap(), Some(choice.clone()));
+        assert_eq!(store.recall(&job("energy")).unwrap(), None);
+        let file = store.file(&job("edp"));
+        for damage in ["", "{}", "{\"schema\": \"sweetspot.choice/9\"}", "\0\0"] {
+            std::fs::write(&file, damage).unwrap();
+            let problem = store.recall(&job("edp")).unwrap_err().to_string();
+            assert!(problem.contains("cannot be read"), "{problem}");
+        }
+        store.remember(&job("edp"), &choice).unwrap();
+        assert_eq!(store.recall(&job("edp")).unwrap(), Some(choice));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sweetspot_control::tune::{Action, Event, JobLength, Tuner, Tuning};
+use sweetspot_control::tune::{
+    Action, EarlierChoice, Event, JobLength, TuneRequest, TuneSpace, TunedJob, Tuner, Tuning,
+};
 use sweetspot_device::{Clock, MigSlices, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
 use sweetspot_link::Tuning as Word;
@@ -17,12 +19,11 @@ use sweetspot_workload::{
 
 use super::meter::EnergyMeter;
 use super::phases::PhaseTracker;
-use super::space::Places;
-use super::{
-    ChoiceStore, TuneRequest, TunedCommand, TunedJob, fingerprint, recall, remember, terms,
-};
+use super::{ChoiceStore, TunedCommand, TunedCommandResult, fingerprint, recall, remember};
 use crate::SessionError;
-use crate::host::{Gpu, descriptors, guard_folder, reopen_for_reading, select_answering, visible};
+use crate::host::{
+    DevicesError, Gpu, descriptors, guard_folder, reopen_for_reading, select_answering, visible,
+};
 use crate::measure::{Machine, MeasureRequest};
 use crate::observer::Observer;
 
@@ -35,13 +36,13 @@ pub fn tune(
     store: Option<&ChoiceStore>,
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
-) -> Result<TunedJob, SessionError> {
+) -> Result<TunedCommandResult, SessionError> {
     if command.read_only {
-        return Err(SessionError::ReadOnly);
+        return Err(DevicesError::ReadOnly.into());
     }
     let gpus = select_answering(command.device.as_deref(), MigSlices::Exclude)?;
     let devices = descriptors(&gpus);
-    let places = Places::of(&devices, request.knob)?;
+    let places = TuneSpace::new(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
     let workload = words.collect::<Vec<_>>().join(" ");
     let is_simulated = Machine::here(None).simulated;
@@ -50,10 +51,16 @@ pub fn tune(
         true => None,
         false => recall(store, &print, observer),
     };
-    let mut terms = terms(request, &devices, &places, remembered.as_ref());
-    if let Some(choice) = &remembered {
-        terms.job = JobLength::Time(Seconds::new(choice.time_s));
-    }
+    let length = match &remembered {
+        Some(choice) => JobLength::Time(Seconds::new(choice.time_s)),
+        None => JobLength::Unknown,
+    };
+    let earlier = remembered.map(|choice| EarlierChoice {
+        settings: choice.settings,
+        gain: choice.gain,
+        expected_regret: choice.expected_regret,
+    });
+    let terms = request.terms(&devices, &places, length, earlier);
     let signals = SignalSource::listen()?;
     let mut note = |text: &str| observer.note(text);
     let mut lease = Lease::take(&devices, &guard_folder(), guard, &signals, &mut note)?;
@@ -88,17 +95,19 @@ pub fn tune(
         items: done.items,
         begins: vec![Seconds::ZERO],
         power: done.power,
-        ended: Some(match signal {
-            Some(signal) => Ended::Signal(signal),
-            None => ended,
-        }),
         restored: restored?,
         devices,
     };
     if signal.is_none() && ended == Ended::Code(0) {
         remember(store, &print, &tuned, observer);
     }
-    Ok(tuned)
+    Ok(TunedCommandResult {
+        job: tuned,
+        ended: match signal {
+            Some(signal) => Ended::Signal(signal),
+            None => ended,
+        },
+    })
 }
 
 /// A job that was run to its end.
@@ -114,7 +123,7 @@ struct Done {
 fn run_tuned(
     tuner: Tuner,
     command: &TunedCommand,
-    places: &Places,
+    places: &TuneSpace,
     gpus: &[Gpu],
     lease: &mut Lease<'_>,
     signals: &SignalSource,
@@ -360,7 +369,7 @@ impl TuneLoop<'_> {
 
 /// Sets one place of the search space on every GPU.
 struct PlaceSetter<'a> {
-    places: &'a Places,
+    places: &'a TuneSpace,
     gpus: &'a [Gpu],
     /// The place that is set.
     place: Option<usize>,

@@ -1,0 +1,61 @@
+//! The result of tuning a job.
+
+use sweetspot_decide::Question;
+use sweetspot_decide::search::StrategyName;
+use sweetspot_device::{Descriptor, Settings};
+use sweetspot_quantity::{Joules, Seconds, Watts};
+
+use super::{TuneKnob, Tuned};
+
+/// The result of tuning a job.
+#[derive(Clone, Debug)]
+pub struct TunedJob {
+    /// The command, or the simulated workload.
+    pub workload: String,
+    /// The GPUs.
+    pub devices: Vec<Descriptor>,
+    /// The knob that was tuned.
+    pub knob: TuneKnob,
+    /// The objective and its limits.
+    pub question: Question,
+    /// The search strategy.
+    pub strategy: StrategyName,
+    /// The settings of each place of the search space.
+    pub settings: Vec<Settings>,
+    /// The label of each place, such as `180 W`.
+    pub labels: Vec<String>,
+    /// The place that all others were compared with.
+    pub reference: usize,
+    /// What the tuner found.
+    pub tuned: Tuned,
+    /// The duration of the job.
+    pub time: Seconds,
+    /// The energy of all GPUs, if it is known.
+    pub energy: Option<Joules>,
+    /// The number of items done, if it is known.
+    pub items: Option<f64>,
+    /// When each workload of a simulated job began.
+    pub begins: Vec<Seconds>,
+    /// The power of all GPUs together over time.
+    pub power: Vec<(Seconds, Watts)>,
+    /// Whether every device has its earlier settings again.
+    pub restored: bool,
+}
+
+impl TunedJob {
+    /// The place that was held at the end, if one was chosen.
+    pub fn choice(&self) -> Option<usize> {
+        let last = self.tuned.last_choice().or(self.tuned.loads.last());
+        last?.choice
+    }
+
+    /// Whether no setting kept the limits.
+    pub fn is_outside_limits(&self) -> bool {
+        self.tuned.loads.iter().any(|load| load.outside_limits)
+    }
+
+    /// Whether a setting (or the reference, if nothing is better) was found and held to the end of the job.
+    pub fn is_settled(&self) -> bool {
+        self.tuned.gave_up.is_none() && !self.tuned.ended_early && !self.is_outside_limits()
+    }
+}

@@ -1,0 +1,125 @@
+//! What a user asks of tuning.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+use sweetspot_decide::Question;
+use sweetspot_decide::search::StrategyName;
+use sweetspot_device::{Descriptor, Settings};
+use sweetspot_quantity::{Ratio, Seconds};
+
+use super::{JobLength, Remembered, Terms, TuneSpace};
+
+/// The knob that is tuned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TuneKnob {
+    /// The power cap.
+    #[default]
+    PowerCap,
+    /// The core clock.
+    CoreClock,
+    /// The power cap and the core clock.
+    Both,
+}
+
+/// A text that names no knob to tune.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown knob `{0}`: use power-cap, core-clock or both")]
+pub struct TuneKnobError(String);
+
+impl FromStr for TuneKnob {
+    type Err = TuneKnobError;
+
+    fn from_str(text: &str) -> Result<Self, TuneKnobError> {
+        match text {
+            "power-cap" => Ok(Self::PowerCap),
+            "core-clock" => Ok(Self::CoreClock),
+            "both" => Ok(Self::Both),
+            _ => Err(TuneKnobError(text.to_owned())),
+        }
+    }
+}
+
+impl Display for TuneKnob {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::PowerCap => "power-cap",
+            Self::CoreClock => "core-clock",
+            Self::Both => "both",
+        })
+    }
+}
+
+/// What a user asks of tuning.
+#[derive(Clone, Debug)]
+pub struct TuneRequest {
+    /// The knob to tune.
+    pub knob: TuneKnob,
+    /// The objective and its limits.
+    pub question: Question,
+    /// The search strategy.
+    pub strategy: StrategyName,
+    /// The largest share of the job's time or energy that exploring may cost.
+    pub budget: Ratio,
+    /// How long a choice is held before the search is repeated.
+    pub retune_every: Option<Seconds>,
+    /// The seed of random draws.
+    pub seed: u64,
+}
+
+/// The choice of an earlier run of the same job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EarlierChoice {
+    /// The settings that were chosen.
+    pub settings: Settings,
+    /// By how much its objective was better than the reference's, as a fraction.
+    pub gain: f64,
+    /// By how much it was expected to be worse than the true best, as a fraction.
+    pub expected_regret: Option<f64>,
+}
+
+impl TuneRequest {
+    /// The terms of a tuner for a job on these GPUs.
+    pub fn terms(
+        &self,
+        devices: &[Descriptor],
+        space: &TuneSpace,
+        job: JobLength,
+        earlier: Option<EarlierChoice>,
+    ) -> Terms {
+        let count = devices.len();
+        Terms {
+            space: space.space.clone(),
+            labels: space.labels.clone(),
+            question: self.question.clone(),
+            strategy: self.strategy,
+            gpus: count as u64,
+            settle: settling_time(devices),
+            budget: self.budget,
+            job,
+            retune_every: self.retune_every,
+            remembered: earlier.and_then(|choice| {
+                Some(Remembered {
+                    place: space.find(&choice.settings)?,
+                    gain: choice.gain,
+                    expected_regret: choice.expected_regret,
+                })
+            }),
+            lowest_cap: space.lowest_cap.map(|cap| cap * count as f64),
+            seed: self.seed,
+        }
+    }
+}
+
+/// The time from a change of the setting to readings of the new setting alone: clocks settle in 0.2 s, sensors
+/// lag by 0.1 s, and a sensor that averages over a second needs more.
+fn settling_time(devices: &[Descriptor]) -> Seconds {
+    use sweetspot_device::SensorKind::{BufferedPower, EnergyCounter};
+    let is_quick = |device: &Descriptor| {
+        device.sensor(EnergyCounter).is_some() || device.sensor(BufferedPower).is_some()
+    };
+    Seconds::new(match devices.iter().all(is_quick) {
+        true => 1.0,
+        false => 1.6,
+    })
+}

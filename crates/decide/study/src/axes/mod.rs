@@ -1,0 +1,117 @@
+//! From axes as the user writes them to configurations.
+
+mod error;
+mod knob_values;
+mod parameters;
+mod reference;
+mod values;
+
+pub use error::AxesError;
+pub use knob_values::{AxisError, MOST_VALUES, parse_axis};
+
+use std::collections::BTreeMap;
+
+use sweetspot_device::{Descriptor, Knob, KnobDescriptor, KnobRange};
+use sweetspot_quantity::{Megahertz, Quantity, Watts};
+
+use crate::{Axis, Configuration, Definition};
+use values::AxisValues;
+
+/// The largest number of runs of a study; more are taken for a mistake in writing.
+const MAX_RUNS: usize = 1_000_000;
+
+/// The axes of a study, every combination of their values, and the reference.
+pub struct ResolvedAxes {
+    /// The axes that vary.
+    pub axes: Vec<Axis>,
+    /// Every combination of the axes' values.
+    pub configurations: Vec<Configuration>,
+    /// The configuration that all others are compared with.
+    pub reference: Configuration,
+}
+
+/// The devices of a study, and the usual parameters of its workload.
+pub struct OfferedKnobs<'a> {
+    /// The devices that may be used, in order; at least one.
+    pub devices: &'a [Descriptor],
+    /// The devices' names as the user wrote them.
+    pub names: &'a [String],
+    /// The usual value of each parameter of the workload, if it is known.
+    pub usual_parameters: BTreeMap<String, String>,
+}
+
+impl OfferedKnobs<'_> {
+    pub(super) fn is_mixed(&self) -> bool {
+        self.names.iter().any(|name| *name != self.names[0])
+    }
+
+    fn range<Q: Quantity>(
+        &self,
+        knob: Knob,
+        pick: impl Fn(&KnobDescriptor) -> Option<&KnobRange<Q>>,
+    ) -> Result<&KnobRange<Q>, AxesError> {
+        let found = self.devices[0].knob(knob).and_then(pick);
+        found.ok_or_else(|| AxesError::NotSettable {
+            device: self.devices[0].name.clone(),
+            knob,
+        })
+    }
+
+    pub(super) fn caps(&self) -> Result<&KnobRange<Watts>, AxesError> {
+        self.range(Knob::PowerCap, |knob| match knob {
+            KnobDescriptor::PowerCap(range) => Some(range),
+            _ => None,
+        })
+    }
+
+    pub(super) fn core_clocks(&self) -> Result<&KnobRange<Megahertz>, AxesError> {
+        self.range(Knob::CoreClock, |knob| match knob {
+            KnobDescriptor::CoreClock(range) => Some(range),
+            _ => None,
+        })
+    }
+
+    pub(super) fn memory_clocks(&self) -> Result<&KnobRange<Megahertz>, AxesError> {
+        self.range(Knob::MemoryClock, |knob| match knob {
+            KnobDescriptor::MemoryClock(range) => Some(range),
+            _ => None,
+        })
+    }
+}
+
+/// Resolves the axes of a definition against what the devices offer: every combination of their values, and the
+/// reference, which has the default settings, the largest number of GPUs on the axis, and the usual value of each
+/// parameter (or its first).
+pub fn resolve_axes(
+    definition: &Definition,
+    offered: &OfferedKnobs<'_>,
+) -> Result<ResolvedAxes, AxesError> {
+    let mut values = AxisValues::read(definition, offered)?;
+    let count = values.combination_count();
+    if count.saturating_mul(definition.repeat() as usize) > MAX_RUNS {
+        return Err(AxesError::TooManyRuns {
+            count: count.saturating_mul(definition.repeat() as usize),
+            limit: MAX_RUNS,
+        });
+    }
+    let reference = values.reference(definition, offered)?;
+    let configurations = values.combinations();
+    // A knob that only the reference sets is an axis too: it is what distinguishes the reference.
+    let knobs = [
+        Axis::Gpus,
+        Axis::PowerCap,
+        Axis::CoreClock,
+        Axis::MemoryClock,
+    ];
+    for axis in knobs {
+        let differs = axis.text(&reference) != axis.text(&configurations[0]);
+        if differs && !values.axes.contains(&axis) {
+            values.axes.push(axis);
+        }
+    }
+    Ok(ResolvedAxes {
+        configurations,
+        reference,
+        axes: values.axes,
+    })
+}

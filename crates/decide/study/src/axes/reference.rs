@@ -1,0 +1,88 @@
+//! The reference as the user names it.
+
+use sweetspot_quantity::Megahertz;
+
+use super::values::{read_axis, read_caps};
+use super::{AxesError, OfferedKnobs};
+use crate::{Axis, Configuration};
+
+/// Changes what a text such as `power-cap=250,batch=64` names; the rest of the reference stays.
+pub fn change_reference(
+    reference: &mut Configuration,
+    text: &str,
+    offered: &OfferedKnobs<'_>,
+) -> Result<(), AxesError> {
+    let error = |problem: String| AxesError::Reference {
+        text: text.to_owned(),
+        problem,
+    };
+    for part in text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let (name, value) = part.split_once('=').ok_or_else(|| {
+            error(format!(
+                "`{part}` is not NAME=VALUE, such as power-cap=250W"
+            ))
+        })?;
+        let (name, value) = (name.trim(), value.trim());
+        match Axis::named(name) {
+            Axis::PowerCap => {
+                let gpus = [reference.gpus];
+                let mut caps = read_caps(value, offered, &gpus)?;
+                require_single(&caps).map_err(error)?;
+                reference.power_caps = caps.swap_remove(0);
+            }
+            Axis::CoreClock => {
+                let range = &offered.core_clocks()?.domain;
+                let clock = read_axis(Axis::CoreClock, value, range, Megahertz::new(1.0), offered)?;
+                require_single(&clock).map_err(error)?;
+                reference.core_clock = Some(clock[0]);
+            }
+            Axis::MemoryClock => {
+                let range = &offered.memory_clocks()?.domain;
+                let clock = read_axis(
+                    Axis::MemoryClock,
+                    value,
+                    range,
+                    Megahertz::new(1.0),
+                    offered,
+                )?;
+                require_single(&clock).map_err(error)?;
+                reference.memory_clock = Some(clock[0]);
+            }
+            Axis::Gpus => {
+                let count: Option<u64> = value.parse().ok();
+                let available = offered.devices.len() as u64;
+                let count = count.filter(|count| (1..=available).contains(count));
+                reference.gpus = count.ok_or_else(|| {
+                    error(format!(
+                        "`{value}` is not a number of GPUs from 1 to {available}"
+                    ))
+                })?;
+            }
+            Axis::Parameter(name) => {
+                let known: Vec<&str> = reference.parameters.keys().map(String::as_str).collect();
+                let known = match known.as_slice() {
+                    [] => "there are no other axes".to_owned(),
+                    known => format!("the other axes are {}", known.join(", ")),
+                };
+                let place = reference.parameters.get_mut(&name);
+                let place = place.ok_or_else(|| {
+                    error(format!("there is no axis `{name}`: it may be power-cap, core-clock, memory-clock, gpus; {known}"))
+                })?;
+                *place = value.to_owned();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses more than one value.
+fn require_single<T>(values: &[T]) -> Result<(), String> {
+    match values.len() {
+        1 => Ok(()),
+        count => Err(format!("{count} values are given, but a reference has one")),
+    }
+}

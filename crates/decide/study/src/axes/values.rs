@@ -1,0 +1,274 @@
+//! The values of every axis of a study.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use sweetspot_device::{Domain, KnobRange};
+use sweetspot_quantity::{Megahertz, Quantity, Watts, parse_bare};
+
+use super::parameters::read_parameter;
+use super::reference::change_reference;
+use super::{AxesError, AxisError, OfferedKnobs, parse_axis};
+use crate::{Axis, AxisText, Configuration, Definition};
+
+/// The step between caps where the user gives none: that of the papers.
+const USUAL_CAP_STEP: Watts = Watts::new(5.0);
+
+/// The values of every axis.
+pub struct AxisValues {
+    pub axes: Vec<Axis>,
+    /// The caps of each value: none where the cap is not set, one for all GPUs, or one for each GPU.
+    pub caps: Vec<Vec<Watts>>,
+    pub core_clocks: Vec<Option<Megahertz>>,
+    pub memory_clocks: Vec<Option<Megahertz>>,
+    pub gpu_counts: Vec<u64>,
+    pub parameters: Vec<(String, Vec<String>)>,
+}
+
+impl AxisValues {
+    /// Reads the axes of a definition.
+    pub fn read(definition: &Definition, offered: &OfferedKnobs<'_>) -> Result<Self, AxesError> {
+        let named = [
+            (Axis::PowerCap, &definition.power_cap),
+            (Axis::CoreClock, &definition.core_clock),
+            (Axis::MemoryClock, &definition.memory_clock),
+        ];
+        let first = named.iter().find(|(_, values)| values.is_some());
+        if first.is_some() && definition.read_only() {
+            return Err(AxesError::ReadOnly);
+        }
+        if let Some((axis, _)) = first
+            && offered.is_mixed()
+        {
+            return Err(AxesError::MixedGpus {
+                axis: axis.clone(),
+                gpus: offered.names.join(", "),
+            });
+        }
+        let gpu_counts = read_gpu_counts(definition, offered.devices.len())?;
+        let no_axis = first.is_none() && definition.gpus.is_none() && definition.axis.is_empty();
+        if no_axis && definition.read_only() {
+            return Err(AxesError::NothingToVary);
+        }
+        let caps = match &definition.power_cap {
+            Some(axis) => read_caps(&axis.0, offered, &gpu_counts)?,
+            None if definition.read_only() || offered.is_mixed() => vec![Vec::new()],
+            None if no_axis => read_caps("all", offered, &gpu_counts)?,
+            // A cap that is not explored is at its default, whatever is set now.
+            None => match offered.caps() {
+                Ok(range) => vec![vec![range.default]],
+                Err(_) => vec![Vec::new()],
+            },
+        };
+        let clocks = |axis, text: Option<&AxisText>, range: Result<&KnobRange<Megahertz>, _>| {
+            let Some(text) = text else {
+                return Ok(vec![None]);
+            };
+            let values = read_axis(axis, &text.0, &range?.domain, Megahertz::new(1.0), offered)?;
+            Ok::<_, AxesError>(values.into_iter().map(Some).collect())
+        };
+        let core_clocks = definition.core_clock.as_ref();
+        let core_clocks = clocks(Axis::CoreClock, core_clocks, offered.core_clocks())?;
+        let memory_clocks = definition.memory_clock.as_ref();
+        let memory_clocks = clocks(Axis::MemoryClock, memory_clocks, offered.memory_clocks())?;
+        let parameters = definition.axis.iter();
+        let parameters = parameters
+            .map(|(name, axis)| Ok((name.clone(), read_parameter(name, axis)?)))
+            .collect::<Result<Vec<_>, AxesError>>()?;
+        let mut axes = Vec::new();
+        axes.extend((gpu_counts.len() > 1).then_some(Axis::Gpus));
+        axes.extend((definition.power_cap.is_some() || no_axis).then_some(Axis::PowerCap));
+        axes.extend(definition.core_clock.is_some().then_some(Axis::CoreClock));
+        axes.extend(
+            definition
+                .memory_clock
+                .is_some()
+                .then_some(Axis::MemoryClock),
+        );
+        let names = parameters.iter().map(|(name, _)| name.clone());
+        axes.extend(names.map(Axis::Parameter));
+        Ok(Self {
+            axes,
+            caps,
+            core_clocks,
+            memory_clocks,
+            gpu_counts,
+            parameters,
+        })
+    }
+
+    /// The number of combinations.
+    pub fn combination_count(&self) -> usize {
+        let knobs = [
+            self.caps.len(),
+            self.core_clocks.len(),
+            self.memory_clocks.len(),
+            self.gpu_counts.len(),
+        ];
+        let parameters = self.parameters.iter().map(|(_, values)| values.len());
+        knobs
+            .into_iter()
+            .chain(parameters)
+            .fold(1, usize::saturating_mul)
+    }
+
+    /// Every combination of the values.
+    pub fn combinations(&self) -> Vec<Configuration> {
+        let mut all = vec![BTreeMap::new()];
+        for (name, values) in &self.parameters {
+            let with = |others: &BTreeMap<String, String>, value: &String| {
+                let mut combined = others.clone();
+                combined.insert(name.clone(), value.clone());
+                combined
+            };
+            all = all
+                .iter()
+                .flat_map(|others| values.iter().map(move |value| with(others, value)))
+                .collect();
+        }
+        let mut configurations = Vec::new();
+        for gpus in &self.gpu_counts {
+            for parameters in &all {
+                for memory_clock in &self.memory_clocks {
+                    for core_clock in &self.core_clocks {
+                        for caps in &self.caps {
+                            configurations.push(Configuration {
+                                power_caps: caps.clone(),
+                                core_clock: *core_clock,
+                                memory_clock: *memory_clock,
+                                gpus: *gpus,
+                                parameters: parameters.clone(),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        configurations
+    }
+
+    /// The configuration that all others are compared with.
+    pub fn reference(
+        &self,
+        definition: &Definition,
+        offered: &OfferedKnobs<'_>,
+    ) -> Result<Configuration, AxesError> {
+        let default_cap = match self.caps.iter().any(|caps| !caps.is_empty()) {
+            true => vec![offered.caps()?.default],
+            false => Vec::new(),
+        };
+        // A clock that is on an axis is locked in the reference too, so that it is one of the points.
+        let is_locked = |clocks: &[Option<Megahertz>]| clocks[0].is_some();
+        let mut reference = Configuration {
+            power_caps: default_cap,
+            core_clock: match is_locked(&self.core_clocks) {
+                true => Some(offered.core_clocks()?.default),
+                false => None,
+            },
+            memory_clock: match is_locked(&self.memory_clocks) {
+                true => Some(offered.memory_clocks()?.default),
+                false => None,
+            },
+            gpus: self.gpu_counts.iter().copied().max().unwrap_or(1),
+            parameters: BTreeMap::new(),
+        };
+        for (name, values) in &self.parameters {
+            let usual = offered
+                .usual_parameters
+                .get(name)
+                .filter(|usual| values.contains(usual));
+            let value = usual.unwrap_or(&values[0]).clone();
+            reference.parameters.insert(name.clone(), value);
+        }
+        if let Some(text) = &definition.reference {
+            change_reference(&mut reference, text, offered)?;
+        }
+        Ok(reference)
+    }
+}
+
+pub fn read_axis<Q: Quantity + Display>(
+    axis: Axis,
+    text: &str,
+    domain: &Domain<Q>,
+    step: Q,
+    offered: &OfferedKnobs<'_>,
+) -> Result<Vec<Q>, AxesError> {
+    parse_axis(text, domain, step, &offered.names[0])
+        .map_err(|problem| AxesError::Axis { axis, problem })
+}
+
+/// Reads power caps: each value is one cap for all GPUs, or `250/200`, one for each GPU of the job.
+pub fn read_caps(
+    text: &str,
+    offered: &OfferedKnobs<'_>,
+    counts: &[u64],
+) -> Result<Vec<Vec<Watts>>, AxesError> {
+    let domain = &offered.caps()?.domain;
+    if !text.contains('/') {
+        let caps = read_axis(Axis::PowerCap, text, domain, USUAL_CAP_STEP, offered)?;
+        return Ok(caps.into_iter().map(|cap| vec![cap]).collect());
+    }
+    let error = |problem| AxesError::Axis {
+        axis: Axis::PowerCap,
+        problem,
+    };
+    let mut all: Vec<Vec<Watts>> = Vec::new();
+    for value in text.split(',').map(str::trim) {
+        let mut each = Vec::new();
+        for part in value.split('/') {
+            let cap: Watts = parse_bare(part).map_err(|problem| {
+                let axis = text.to_owned();
+                error(AxisError::Value { axis, problem })
+            })?;
+            if !domain.contains(cap) {
+                return Err(error(AxisError::NotOffered {
+                    value: cap.to_string(),
+                    device: offered.names[0].clone(),
+                    offered: domain.offered_near(cap),
+                }));
+            }
+            each.push(cap);
+        }
+        if each.len() > 1 && counts.iter().any(|count| *count != each.len() as u64) {
+            return Err(AxesError::CapList {
+                value: value.to_owned(),
+                caps: each.len(),
+                gpus: counts.to_vec(),
+            });
+        }
+        if all.contains(&each) {
+            let (axis, value) = (text.to_owned(), value.to_owned());
+            return Err(error(AxisError::Duplicate { axis, value }));
+        }
+        all.push(each);
+    }
+    Ok(all)
+}
+
+/// Reads numbers of GPUs such as `1,2,4,8`; without an axis, all available GPUs are used.
+fn read_gpu_counts(definition: &Definition, available: usize) -> Result<Vec<u64>, AxesError> {
+    let Some(AxisText(text)) = &definition.gpus else {
+        return Ok(vec![available as u64]);
+    };
+    let error = |problem: String| AxesError::GpuCount {
+        text: text.clone(),
+        problem,
+    };
+    let mut counts = Vec::new();
+    for value in text.split(',').map(str::trim) {
+        let count = value.parse().ok().filter(|count| *count > 0);
+        let count = count.ok_or_else(|| error(format!("`{value}` is not a number of GPUs")))?;
+        if count > available as u64 {
+            return Err(error(match definition.command {
+                Some(_) => format!("there are {available}"),
+                None => format!("there are {available}: simulate NAME:{count}"),
+            }));
+        }
+        if counts.contains(&count) {
+            return Err(error(format!("{count} is given twice")));
+        }
+        counts.push(count);
+    }
+    Ok(counts)
+}

@@ -1,0 +1,138 @@
+//! What a study is, before its first run.
+
+use crate::prior::read_prior_studies;
+use crate::{Definition, EnergyOf, Plan, Point, PriorStudies, Search, SearchError, Study, Subject};
+
+/// What a study is, before its first run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outline {
+    /// The definition, as the user wrote it.
+    pub definition: Definition,
+    /// The devices and the workload.
+    pub subject: Subject,
+    /// The runs to make.
+    pub plan: Plan,
+    /// A hash of everything that simulated runs depend on besides the plan; real runs have none.
+    pub fingerprint: Option<u64>,
+    /// The program and version that created the study.
+    pub program: String,
+    /// The name of the machine on which it was created.
+    pub machine: String,
+    /// Whether the study was merged from others.
+    pub merged: bool,
+    /// When it was created, in seconds since 1970.
+    pub created_unix_s: Option<f64>,
+}
+
+/// How far a sweep has come.
+pub struct SweepProgress<'a> {
+    /// The study.
+    pub outline: &'a Outline,
+    /// The runs so far, by configuration.
+    pub points: &'a [Point],
+    /// The number of runs that are done.
+    pub done: usize,
+    /// The number of runs in all, as far as it is known.
+    pub planned: usize,
+}
+
+/// The reference of a study failed and nothing else ran, so that there is nothing to compare.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reference of {study} failed: {reason}")]
+pub struct ReferenceFailed {
+    /// The name of the study.
+    pub study: String,
+    /// Why it failed.
+    pub reason: String,
+}
+
+impl Outline {
+    /// The outline of a new study, created now on this machine, and what became of the earlier studies that its
+    /// search may learn from.
+    pub fn new(
+        definition: &Definition,
+        subject: Subject,
+        mut plan: Plan,
+        fingerprint: Option<u64>,
+    ) -> Result<(Self, PriorStudies), SearchError> {
+        plan.until = definition.until();
+        plan.order = definition.order.unwrap_or_default();
+        let (search, prior) = search(definition, &subject, &plan)?;
+        plan.search = search;
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let outline = Self {
+            definition: definition.clone(),
+            subject,
+            plan,
+            fingerprint,
+            program: concat!("sweetspot ", env!("CARGO_PKG_VERSION")).to_owned(),
+            machine: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            merged: false,
+            created_unix_s: since.ok().map(|since| since.as_secs_f64()),
+        };
+        Ok((outline, prior))
+    }
+
+    /// The study with its results.
+    pub fn into_study(self, points: Vec<Point>) -> Result<Study, ReferenceFailed> {
+        let study = Study::new(self.subject, self.plan, points);
+        let is_empty = study.points.iter().all(|point| point.outcome().is_none());
+        match study.reference.failure().filter(|_| is_empty) {
+            Some(failure) => Err(ReferenceFailed {
+                study: study.name(),
+                reason: failure.reason.clone(),
+            }),
+            None => Ok(study),
+        }
+    }
+
+    /// A point without runs for each configuration.
+    pub fn empty_points(&self, energy_of: EnergyOf) -> Vec<Point> {
+        let configurations = self.plan.configurations.iter();
+        configurations
+            .map(|configuration| Point::new(configuration.clone(), energy_of))
+            .collect()
+    }
+}
+
+/// The search of a study, if its definition names a strategy.
+fn search(
+    definition: &Definition,
+    subject: &Subject,
+    plan: &Plan,
+) -> Result<(Option<Search>, PriorStudies), SearchError> {
+    let Some(strategy) = definition.strategy else {
+        return Ok((None, PriorStudies::default()));
+    };
+    let (earlier, prior) = read_prior_studies(definition, subject, plan);
+    let search = Search {
+        strategy,
+        objective: definition
+            .objective
+            .unwrap_or(sweetspot_decide::Objective::Edp),
+        limits: definition.limit.clone().unwrap_or_default(),
+        most: definition.evaluations,
+        earlier,
+    };
+    search.check(plan)?;
+    Ok((Some(search), prior))
+}
+
+/// Writes the names of GPUs as a list such as `v100:2,quadro_rtx_6000`.
+pub fn format_gpu_list(names: &[String]) -> String {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match kinds.last_mut() {
+            Some((last, count)) if *last == name => *count += 1,
+            _ => kinds.push((name, 1)),
+        }
+    }
+    let parts = kinds.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        count => format!("{name}:{count}"),
+    });
+    parts.collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,172 @@
+//! The part of a run that is measured.
+
+use crate::math::{PhaseSpan, Span};
+use sweetspot_device::Moment;
+
+/// The part of a run that is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunWindow {
+    /// The whole run.
+    Run,
+    /// The part from one report of progress to another.
+    Progress {
+        /// The number of reports before the window.
+        skip: u64,
+        /// The number of reports in the window; if absent, all that follow.
+        iterations: Option<u64>,
+    },
+    /// The part from the first begin to the last end of a phase.
+    Phase(String),
+}
+
+/// A text that names no window.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown window `{0}`: use run, progress or phase:NAME")]
+pub struct UnknownWindow(String);
+
+impl std::str::FromStr for RunWindow {
+    type Err = UnknownWindow;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWindow> {
+        match (text, text.strip_prefix("phase:")) {
+            ("run", _) => Ok(Self::Run),
+            ("progress", _) => Ok(Self::Progress {
+                skip: 0,
+                iterations: None,
+            }),
+            (_, Some(name)) if !name.is_empty() => Ok(Self::Phase(name.to_owned())),
+            _ => Err(UnknownWindow(text.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for RunWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Run => f.pad("run"),
+            Self::Progress { .. } => f.pad("progress"),
+            Self::Phase(name) => write!(f, "phase:{name}"),
+        }
+    }
+}
+
+impl RunWindow {
+    /// Whether the window begins or ends while the number of reports rises from `before` to `now`.
+    pub fn has_edge(&self, before: u64, now: u64) -> bool {
+        let Self::Progress { skip, iterations } = self else {
+            return false;
+        };
+        let last = iterations.map(|count| skip.saturating_add(count).saturating_add(1));
+        let passes = |report: u64| before < report && report <= now;
+        passes(skip.saturating_add(1)) || last.is_some_and(passes)
+    }
+
+    /// Finds the window in a run, given the moments of progress reports of each reporter; or why it is not
+    /// found. Of several reporters the slowest decides.
+    pub fn find_in(
+        &self,
+        run: &Span,
+        reports: &[&[Moment]],
+        phases: &[PhaseSpan],
+    ) -> Result<Span, String> {
+        match self {
+            Self::Run => Ok(*run),
+            Self::Progress { skip, iterations } => {
+                let none: &[Moment] = &[];
+                let all = if reports.is_empty() { &[none] } else { reports };
+                let mut window: Option<Span> = None;
+                for reports in all {
+                    let own = between(reports, *skip, *iterations)?;
+                    window = Some(window.map_or(own, |window| {
+                        Span::new(window.begin.max(own.begin), window.end.max(own.end))
+                    }));
+                }
+                window.ok_or_else(|| "no progress was reported".to_owned())
+            }
+            Self::Phase(name) => {
+                let spans = || phases.iter().filter(|phase| phase.name == *name);
+                let begin = spans().map(|phase| phase.span.begin).min();
+                let end = spans().map(|phase| phase.span.end).max();
+                let ends = begin.zip(end).filter(|(begin, end)| begin < end);
+                ends.map(|(begin, end)| Span::new(begin, end))
+                    .ok_or_else(|| format!("the command never marked a phase '{name}'"))
+            }
+        }
+    }
+}
+
+/// The span of the window: a report ends an iteration, so it begins with the report before its first.
+fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Span, String> {
+    let reported = reports.len() as u64;
+    let wanted = iterations.map_or(reported, |count| {
+        skip.saturating_add(count).saturating_add(1)
+    });
+    if reported < 2 || skip.saturating_add(1) >= reported || wanted > reported {
+        return Err(format!(
+            "progress was reported {reported} times, which is too few: {}",
+            if reported == 0 {
+                "call sweetspot.progress() in the program, or give a progress pattern".to_owned()
+            } else {
+                format!(
+                    "the iterations of the window need {}",
+                    wanted.max(skip.saturating_add(2))
+                )
+            }
+        ));
+    }
+    let (first, last) = (skip as usize, wanted as usize - 1);
+    Ok(Span::new(reports[first], reports[last]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn iterations_lie_between_reports() {
+        let run = Span::new(at(0), at(100));
+        let reports: Vec<Moment> = (1..=10).map(|n| at(10 + n)).collect();
+        let of = |skip, iterations| {
+            RunWindow::Progress { skip, iterations }.find_in(&run, &[&reports], &[])
+        };
+        assert_eq!(of(0, None), Ok(Span::new(at(11), at(20))));
+        assert_eq!(of(2, Some(5)), Ok(Span::new(at(13), at(18))));
+        assert_eq!(of(0, Some(9)), Ok(Span::new(at(11), at(20))));
+        assert!(of(0, Some(10)).is_err());
+        assert!(of(9, None).is_err());
+        assert!(of(u64::MAX, Some(u64::MAX)).is_err());
+        let far = RunWindow::Progress {
+            skip: u64::MAX,
+            iterations: Some(1),
+        };
+        assert!(!far.has_edge(0, 10));
+    }
+
+    #[test]
+    fn a_phase_is_taken_from_its_first_begin_to_its_last_end() {
+        let run = Span::new(at(0), at(100));
+        let phase = |name: &str, begin, end| PhaseSpan {
+            name: name.to_owned(),
+            span: Span::new(at(begin), at(end)),
+        };
+        let phases = [
+            phase("train", 10, 20),
+            phase("save", 20, 22),
+            phase("train", 22, 30),
+        ];
+        let window = RunWindow::Phase("train".to_owned());
+        assert_eq!(
+            window.find_in(&run, &[], &phases),
+            Ok(Span::new(at(10), at(30)))
+        );
+        let missing = RunWindow::Phase("test".to_owned()).find_in(&run, &[], &phases);
+        assert_eq!(
+            missing,
+            Err("the command never marked a phase 'test'".to_owned())
+        );
+    }
+}

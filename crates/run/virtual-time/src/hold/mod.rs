@@ -1,0 +1,360 @@
+//! `hold` in virtual time: the program, the GPU and its sensor are simulated, the holder is the real one.
+
+mod conditions;
+mod outcome;
+mod queue;
+mod sensor;
+
+use std::collections::{HashMap, VecDeque};
+
+use sweetspot_control::hold::{
+    Account, Actions, BatchDone, Event, Holder, PowerReading, Setting, Summary, Terms,
+};
+use sweetspot_quantity::{Ratio, Seconds, Watts};
+use sweetspot_sim::{
+    Chip, GpuProfile, Job, JobError, Limits, Load, Order, Phase, RequestQueue, State, Variant,
+    Variation, Work, Workload, find_gpu, find_workload,
+};
+use sweetspot_stats::Seed;
+
+use crate::SimulationError;
+pub use conditions::{Conditions, Disturbance, Sensor};
+pub use outcome::{HoldOutcome, HoldSample};
+
+/// The time between two power readings, in seconds.
+const READING_PERIOD: f64 = 0.02;
+/// The number of power readings in a sample of the outcome.
+const READINGS_PER_SAMPLE: u64 = 10;
+/// The work of batches differs by this share, as their inputs do.
+const BATCH_VARIATION: f64 = 0.01;
+
+/// A program that serves requests, batch after batch, on a simulated GPU.
+#[derive(Clone, Debug)]
+pub struct SimulatedServer {
+    gpu: GpuProfile,
+    chip: Chip,
+    workload: Workload,
+    work: Work,
+}
+
+impl SimulatedServer {
+    /// Finds GPU and network by name or path.
+    pub fn new(gpu: &str, network: &str, variant: &Variant) -> Result<Self, SimulationError> {
+        let (name, gpu) = find_gpu(gpu)?;
+        let workload = find_workload(network, gpu.study.as_deref(), variant)?;
+        let work = workload.work_on(&name, &gpu)?;
+        Ok(Self {
+            chip: Chip::new(&gpu),
+            gpu,
+            workload,
+            work,
+        })
+    }
+
+    /// Serves under a holder.
+    pub fn hold(
+        &self,
+        terms: Terms,
+        conditions: &Conditions,
+    ) -> Result<HoldOutcome, SimulationError> {
+        HoldSimulation::new(self, terms, conditions)?.run()
+    }
+
+    /// The phases of an iteration with this batch size, or nothing if it does not fit into memory.
+    fn iteration(
+        &self,
+        batch: u64,
+        variation: Variation,
+    ) -> Result<Option<Vec<Phase>>, SimulationError> {
+        let order = Order {
+            batch: Some(batch),
+            items: Some(batch),
+        };
+        let workload = &self.workload.profile;
+        match Job::new(workload, &self.work, &self.gpu, order, variation) {
+            Ok(job) => Ok(Some(job.iterations().0.to_vec())),
+            Err(JobError::OutOfMemory { .. }) => Ok(None),
+            Err(problem) => Err(self.workload.cannot_run(problem).into()),
+        }
+    }
+
+    fn limits(&self, setting: &Setting) -> Limits {
+        let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
+        self.chip
+            .limits(self.gpu.enforced(cap), setting.core_clock, None)
+    }
+}
+
+struct HoldSimulation<'a> {
+    server: &'a SimulatedServer,
+    conditions: &'a Conditions,
+    seed: Seed,
+    variation: Variation,
+    holder: Holder,
+    account: Account,
+    state: State,
+    limits: Limits,
+    setting: Setting,
+    now: f64,
+    iterations: HashMap<u64, Option<Vec<Phase>>>,
+    heavier: f64,
+    reading: CurrentReading,
+    /// The readings of the last second for an averaging sensor, or those not yet delivered by a buffer.
+    readings: VecDeque<(f64, f64)>,
+    spike: Option<f64>,
+    silent: bool,
+    script: VecDeque<(f64, Disturbance)>,
+    requests: Option<RequestQueue>,
+    outcome: HoldOutcome,
+}
+
+/// The power reading that is being accumulated.
+#[derive(Clone, Copy, Default)]
+struct CurrentReading {
+    number: u64,
+    energy: f64,
+    /// The sum of the readings since the last sample.
+    sum: f64,
+}
+
+impl<'a> HoldSimulation<'a> {
+    fn new(
+        server: &'a SimulatedServer,
+        terms: Terms,
+        conditions: &'a Conditions,
+    ) -> Result<Self, SimulationError> {
+        let seed = Seed::new(conditions.seed);
+        let mut account = Account::new(terms.cap, terms.judged_over);
+        account.begin(Seconds::ZERO);
+        let holder = Holder::new(terms)?;
+        let setting = holder.setting();
+        let script = conditions.script.iter();
+        let mut script: Vec<(f64, Disturbance)> =
+            script.map(|(at, what)| (at.get(), *what)).collect();
+        script.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(Self {
+            variation: Variation::draw(server.gpu.noise, seed),
+            seed,
+            account,
+            state: server.chip.rest(),
+            limits: server.limits(&setting),
+            server,
+            conditions,
+            now: 0.0,
+            iterations: HashMap::new(),
+            heavier: 1.0,
+            reading: CurrentReading::default(),
+            readings: VecDeque::new(),
+            spike: None,
+            silent: false,
+            script: script.into(),
+            requests: match &conditions.arrivals {
+                Some(arrivals) => RequestQueue::new(arrivals, conditions.seed)?,
+                None => None,
+            },
+            outcome: HoldOutcome {
+                summary: Summary::default(),
+                notices: Vec::new(),
+                changes: Vec::new(),
+                windows: 0,
+                last: setting,
+                samples: Vec::new(),
+                latencies: Vec::new(),
+            },
+            holder,
+            setting,
+        })
+    }
+
+    fn run(mut self) -> Result<HoldOutcome, SimulationError> {
+        let end = self.conditions.time.get();
+        let mut number = 0;
+        while self.now < end {
+            if !self.await_request(end) {
+                break;
+            }
+            let wanted = self.setting.batch;
+            let items = match &self.requests {
+                Some(requests) => wanted.min(requests.waiting()),
+                None => wanted,
+            };
+            if !self.fits(items)? {
+                self.send(Event::OutOfMemory { size: items });
+                if self.setting.batch >= wanted {
+                    break;
+                }
+                continue;
+            }
+            let begun = Seconds::new(self.now);
+            let oldest = match &mut self.requests {
+                Some(requests) => requests.take(items).first().copied(),
+                None => None,
+            };
+            self.run_batch(items, number);
+            number += 1;
+            let now = Seconds::new(self.now);
+            let done = BatchDone {
+                size: wanted,
+                items,
+                duration: now - begun,
+                latency: oldest.map(|came| now - came),
+            };
+            let latency = done.latency.unwrap_or(done.duration);
+            self.outcome.latencies.push((now, latency, items));
+            self.account.batch(now, &done);
+            self.send(Event::Batch(done));
+        }
+        self.outcome.summary = self.account.summary();
+        self.outcome.windows = self.holder.windows();
+        self.outcome.last = self.setting;
+        Ok(self.outcome)
+    }
+
+    /// Whether a batch of this size fits into memory.
+    fn fits(&mut self, size: u64) -> Result<bool, SimulationError> {
+        if !self.iterations.contains_key(&size) {
+            let phases = self.server.iteration(size, self.variation)?;
+            self.iterations.insert(size, phases);
+        }
+        Ok(matches!(self.iterations.get(&size), Some(Some(_))))
+    }
+
+    fn run_batch(&mut self, size: u64, number: u64) {
+        let off = 2.0 * self.seed.label("batch").number(number).uniform() - 1.0;
+        let jitter = 1.0 + BATCH_VARIATION * off;
+        let phases = self.iterations.get(&size).cloned().flatten();
+        for phase in phases.unwrap_or_default() {
+            self.run_load(&scale_load(&phase.load, jitter, self.heavier));
+        }
+    }
+
+    /// Advances until a load is done.
+    fn run_load(&mut self, load: &Load) {
+        let mut left = Ratio::new(1.0);
+        while left > Ratio::ZERO {
+            let next = (self.reading.number + 1) as f64 * READING_PERIOD;
+            let at_most = Seconds::new((next - self.now).max(1e-9));
+            let state = &mut self.state;
+            let step = self
+                .server
+                .chip
+                .step(state, &self.limits, load, left, at_most);
+            left -= step.done;
+            self.now += step.time.get();
+            self.reading.energy += step.power.get() * step.time.get();
+            if self.now >= next - 1e-9 {
+                self.end_reading();
+            }
+        }
+    }
+
+    fn end_reading(&mut self) {
+        let to = (self.reading.number + 1) as f64 * READING_PERIOD;
+        let power = self.reading.energy / READING_PERIOD;
+        self.reading = CurrentReading {
+            number: self.reading.number + 1,
+            energy: 0.0,
+            sum: self.reading.sum + power,
+        };
+        self.account
+            .power(&power_reading(to - READING_PERIOD, to, power));
+        let number = self.reading.number;
+        if self.conditions.keep_samples && number.is_multiple_of(READINGS_PER_SAMPLE) {
+            let sum = std::mem::take(&mut self.reading.sum);
+            self.outcome.samples.push(HoldSample {
+                at: Seconds::new(to),
+                power: Watts::new(sum / READINGS_PER_SAMPLE as f64),
+                batch: self.setting.batch,
+                core_clock: self.setting.core_clock,
+            });
+        }
+        self.readings.push_back((to, power));
+        match self.conditions.sensor {
+            Sensor::Averaged => self.read_average(number),
+            Sensor::Buffered => self.read_buffer(number),
+        }
+        while self.script.front().is_some_and(|(at, _)| *at <= to) {
+            if let Some((_, what)) = self.script.pop_front() {
+                self.disturb(what);
+            }
+        }
+        if number.is_multiple_of(5) {
+            self.send(Event::Tick);
+        }
+        self.send_queue(Seconds::new(to));
+    }
+
+    fn disturb(&mut self, what: Disturbance) {
+        let now = Seconds::new(self.now);
+        match what {
+            Disturbance::Cap(cap) => {
+                self.account.cap(now, cap);
+                self.send(Event::Cap(cap));
+            }
+            Disturbance::Heavier(factor) => {
+                self.heavier = factor.get();
+                self.account.disturb(now);
+            }
+            Disturbance::FalseSpike(power) => {
+                self.spike = Some(power.get());
+                self.account.disturb(now);
+            }
+            Disturbance::Silence(silent) => {
+                self.silent = silent;
+                self.account.disturb(now);
+            }
+        }
+    }
+
+    fn send(&mut self, event: Event) {
+        let now = Seconds::new(self.now);
+        let actions = self.holder.step(now, event);
+        self.account.windows(self.holder.windows());
+        self.act(now, &actions);
+    }
+
+    fn act(&mut self, now: Seconds, actions: &Actions) {
+        if let Some(notice) = actions.notice {
+            self.outcome.notices.push((now, notice));
+        }
+        if actions.changes() {
+            self.setting = self.holder.setting();
+            self.limits = self.server.limits(&self.setting);
+            self.account.changed(now);
+            let windows = self.holder.windows();
+            self.outcome.changes.push((now, windows, self.setting));
+        }
+    }
+}
+
+fn power_reading(from: f64, to: f64, power: f64) -> PowerReading {
+    PowerReading {
+        from: Seconds::new(from),
+        to: Seconds::new(to),
+        power: Watts::new(power),
+    }
+}
+
+/// A load with `factor` times the work, and on the device `heavier` times that.
+fn scale_load(load: &Load, factor: f64, heavier: f64) -> Load {
+    let device = factor * heavier;
+    match *load {
+        Load::Waiting { host } => Load::Waiting {
+            host: host * factor,
+        },
+        Load::Kernels {
+            launch,
+            core,
+            memory,
+            switching,
+            memory_activity,
+        } => Load::Kernels {
+            launch: launch * factor,
+            core: core * device,
+            memory: memory * device,
+            switching,
+            memory_activity,
+        },
+        other => other,
+    }
+}

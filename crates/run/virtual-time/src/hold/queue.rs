@@ -1,0 +1,41 @@
+//! Requests that wait for the simulated program.
+
+use sweetspot_control::hold::Event;
+use sweetspot_quantity::Seconds;
+use sweetspot_sim::Load;
+
+use super::HoldSimulation;
+
+impl HoldSimulation<'_> {
+    /// Waits for the next request, and returns whether one arrives before the end.
+    pub(super) fn await_request(&mut self, end: f64) -> bool {
+        loop {
+            let now = Seconds::new(self.now);
+            let Some(requests) = &mut self.requests else {
+                return true;
+            };
+            requests.admit(now);
+            if requests.waiting() > 0 {
+                return true;
+            }
+            let Some(next) = requests.next_arrival().filter(|next| next.get() < end) else {
+                return false;
+            };
+            self.run_load(&Load::Waiting { host: next - now });
+        }
+    }
+
+    /// Reports the queue to the holder, when it is time.
+    pub(super) fn send_queue(&mut self, now: Seconds) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        requests.admit(now);
+        if let Some(queue) = requests.report(now) {
+            self.send(Event::Queue {
+                length: queue.length,
+                arrivals_per_s: Some(queue.arrivals_per_s),
+            });
+        }
+    }
+}

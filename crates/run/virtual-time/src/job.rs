@@ -1,0 +1,214 @@
+//! A workload on simulated GPUs.
+
+use std::sync::Arc;
+
+use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
+use sweetspot_sim::{
+    AllReduce, GpuProfile, Job, JobError, NodeProfile, Order, PlacementError, SimulatedGpu, Sink,
+    Together, Variant, Variation, Work, Workload, find_gpu, find_node, find_workload,
+    has_workloads, parse_gpu_list, uuid,
+};
+use sweetspot_stats::Seed;
+use sweetspot_study::{Configuration, Enforced, Failure, Status};
+
+use crate::SimulationError;
+
+/// A workload and the simulated GPUs it runs on, as the user names them.
+#[derive(Clone, Debug, Default)]
+pub struct JobSpec {
+    /// The GPUs as `NAME[:N],...`; if absent, those of the node.
+    pub gpus: Option<String>,
+    /// The name of the node that the GPUs are in.
+    pub node: Option<String>,
+    /// The workload: `NETWORK`, `NETWORK@STUDY` or the path of a profile.
+    pub network: String,
+    /// The variant of the workload (mode, algorithm, dataset).
+    pub variant: Variant,
+    /// The items of a run, all GPUs together; if absent, those of the study that the profile is from.
+    pub items: Option<u64>,
+}
+
+/// A GPU of a job.
+pub struct JobGpu {
+    /// The name of its profile.
+    pub name: String,
+    /// Its profile.
+    pub profile: GpuProfile,
+    /// The work of an item on it.
+    pub work: Work,
+}
+
+/// A workload on simulated GPUs.
+pub struct SimulatedJob {
+    /// The GPUs; at least one.
+    pub gpus: Vec<JobGpu>,
+    /// The node that they are in.
+    pub node: Option<NodeProfile>,
+    /// The workload.
+    pub workload: Workload,
+    /// The items of a run, all GPUs together.
+    pub items: u64,
+}
+
+impl SimulatedJob {
+    /// Finds GPUs, node and workload by name or path.
+    pub fn new(spec: &JobSpec) -> Result<Self, SimulationError> {
+        let node = spec.node.as_deref().map(find_node).transpose()?;
+        let selector = match (&spec.gpus, &node) {
+            (Some(gpus), _) => gpus,
+            (None, Some((_, node))) => &node.gpus,
+            (None, None) => return Err(SimulationError::NoGpu),
+        };
+        let mut gpus = Vec::new();
+        for name in parse_gpu_list(selector)? {
+            gpus.push(find_gpu(&name)?);
+        }
+        // The workloads of the node's study come before those of the GPU's.
+        let of_gpu = gpus[0].1.study.as_deref();
+        let of_node = node.as_ref().map(|(name, _)| name.as_str());
+        let study = of_node.filter(|study| has_workloads(study)).or(of_gpu);
+        let workload = find_workload(&spec.network, study, &spec.variant)?;
+        let mut job = Self::from_profiles(gpus, node.map(|(_, node)| node), workload)?;
+        job.items = spec.items.unwrap_or(job.items);
+        Ok(job)
+    }
+
+    /// A workload on GPUs, at least one, with as many items as in its study.
+    pub fn from_profiles(
+        gpus: Vec<(String, GpuProfile)>,
+        node: Option<NodeProfile>,
+        workload: Workload,
+    ) -> Result<Self, SimulationError> {
+        let gpus = gpus
+            .into_iter()
+            .map(|(name, profile)| {
+                let work = workload.work_on(&name, &profile)?;
+                Ok(JobGpu {
+                    name,
+                    profile,
+                    work,
+                })
+            })
+            .collect::<Result<Vec<_>, SimulationError>>()?;
+        Ok(Self {
+            items: gpus[0].work.items(),
+            gpus,
+            node,
+            workload,
+        })
+    }
+
+    /// The part of each GPU in a job with this batch size on the first `gpus` GPUs.
+    pub fn jobs(
+        &self,
+        batch: u64,
+        gpus: usize,
+        seed: Option<Seed>,
+    ) -> Result<Vec<Job>, SimulationError> {
+        let order = Order {
+            batch: Some(batch),
+            items: Some(self.items),
+        };
+        let jobs = self.gpus[..gpus].iter().enumerate().map(|(rank, gpu)| {
+            let variation = match seed {
+                None => Variation::NONE,
+                Some(seed) => Variation::draw(gpu.profile.noise, rank_seed(seed, rank)),
+            };
+            let order = order.share(&self.workload.profile, gpus);
+            let workload = &self.workload.profile;
+            Job::new(workload, &gpu.work, &gpu.profile, order, variation)
+                .map_err(|problem| self.workload.cannot_run(problem).into())
+        });
+        jobs.collect()
+    }
+
+    /// Simulates one run, or returns why the run fails. The GPUs start idle and cool, so that the run depends on
+    /// nothing before it. `sink` receives the power of each GPU.
+    pub fn simulate(
+        &self,
+        configuration: &Configuration,
+        seed: Option<Seed>,
+        sink: &mut (impl Sink + ?Sized),
+    ) -> Result<Result<Together, Failure>, SimulationError> {
+        let clock = Arc::new(VirtualClock::default());
+        let count = configuration.gpus as usize;
+        let batch = configuration.batch();
+        let batch = batch.unwrap_or(self.workload.profile.batch);
+        let jobs = match self.jobs(batch, count, seed) {
+            Err(SimulationError::Placement(PlacementError {
+                problem: problem @ JobError::OutOfMemory { .. },
+                ..
+            })) => {
+                return Ok(Err(Failure::new(Status::OutOfMemory, problem.to_string())));
+            }
+            jobs => jobs?,
+        };
+        let failed = |problem: String| Ok(Err(Failure::new(Status::Failed, problem)));
+        let mut gpus = Vec::new();
+        for (index, gpu) in self.gpus[..count].iter().enumerate() {
+            let profile = gpu.profile.clone();
+            let mut gpu = SimulatedGpu::new(index as u64, profile, clock.clone());
+            if let Err(problem) = gpu.apply(&configuration.settings(index)) {
+                return failed(problem.to_string());
+            }
+            gpus.push(gpu);
+        }
+        let all_reduce = AllReduce::of_node(self.node.as_ref());
+        let exchange = all_reduce.exchange(count, self.workload.profile.gradients);
+        match SimulatedGpu::run_together(&mut gpus, &jobs, exchange, sink) {
+            Ok(together) if together.time.is_finite() => Ok(Ok(together)),
+            Ok(_) => failed("the simulation gave no finite result".to_owned()),
+            Err(problem) => failed(problem.to_string()),
+        }
+    }
+
+    /// The caps of a configuration that the boards replace by lower ones.
+    pub fn enforced_caps(&self, configuration: &Configuration) -> Vec<Enforced> {
+        let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
+        gpus.filter_map(|(index, gpu)| {
+            let requested = configuration.settings(index).power_cap?;
+            let enforced = gpu.profile.enforced(requested);
+            (enforced < requested).then(|| Enforced {
+                device: uuid(&gpu.profile.name, index as u64),
+                requested,
+                enforced,
+                reason: Shortfall::BoardLimit,
+            })
+        })
+        .collect()
+    }
+
+    /// The descriptors of the GPUs, as real GPUs have them.
+    pub fn descriptors(&self) -> Vec<Descriptor> {
+        let clock = Arc::new(VirtualClock::default());
+        let gpus = self.gpus.iter().enumerate();
+        gpus.map(|(index, gpu)| {
+            SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone())
+                .descriptor()
+                .clone()
+        })
+        .collect()
+    }
+
+    /// A hash of everything that a run depends on besides its configuration and seed.
+    pub fn fingerprint(&self) -> u64 {
+        let mut print = Seed::new(0);
+        for gpu in &self.gpus {
+            print = print.label(&format!("{:?}{:?}", gpu.profile, gpu.work));
+        }
+        let node = self.node.as_ref().map(|node| format!("{node:?}"));
+        print
+            .label(&format!("{:?}", self.workload.profile))
+            .label(&node.unwrap_or_default())
+            .number(self.items)
+            .get()
+    }
+}
+
+/// The seed of one GPU of a job; the first GPU has the seed that it would have alone.
+fn rank_seed(seed: Seed, rank: usize) -> Seed {
+    match rank {
+        0 => seed,
+        rank => seed.label("rank").number(rank as u64),
+    }
+}

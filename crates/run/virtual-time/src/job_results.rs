@@ -1,0 +1,150 @@
+//! The results of simulated runs, as a study keeps them.
+
+use std::collections::BTreeMap;
+
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_sim::{Together, Trace, uuid};
+use sweetspot_stats::Seed;
+use sweetspot_study::{
+    Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
+    Quantity, RunEnd, RunResult, Series,
+};
+
+use crate::{SimulatedJob, SimulationError};
+
+/// The time between two samples: that of the driver's buffer.
+const SAMPLE_PERIOD: Seconds = Seconds::new(0.02);
+/// The measurement method of simulated energy.
+const METHOD: &str = "simulator";
+
+impl SimulatedJob {
+    /// Simulates a run, and returns its result.
+    pub fn run(
+        &self,
+        configuration: &Configuration,
+        seed: Option<Seed>,
+    ) -> Result<RunEnd, SimulationError> {
+        let together = self.simulate(configuration, seed, &mut ())?;
+        Ok(self.run_end(together, configuration, seed))
+    }
+
+    /// Simulates a run, and returns its result with samples of power, clock and utilisation.
+    pub fn run_sampled(
+        &self,
+        configuration: &Configuration,
+        seed: Option<Seed>,
+    ) -> Result<(RunEnd, Vec<Series>), SimulationError> {
+        let gpus = configuration.gpus as usize;
+        let mut traces = vec![Trace::every(SAMPLE_PERIOD); gpus];
+        let together = self.simulate(configuration, seed, traces.as_mut_slice())?;
+        let series = traces.into_iter().enumerate();
+        let series = series.map(|(index, trace)| self.series(index, trace));
+        let series = series.collect();
+        Ok((self.run_end(together, configuration, seed), series))
+    }
+
+    fn series(&self, index: usize, trace: Trace) -> Series {
+        let profile = &self.gpus[index].profile;
+        let [power, mut clock, utilisation] = trace.into_parts();
+        let default = profile.core.default.get() as f32;
+        for clock in &mut clock {
+            *clock *= default;
+        }
+        let period = SAMPLE_PERIOD.nanos();
+        Series {
+            device: uuid(&profile.name, index as u64).to_string(),
+            source: METHOD.to_owned(),
+            nanos: (1..=power.len() as i64).map(|n| n * period).collect(),
+            columns: vec![
+                (Quantity::Power, Column::All(power)),
+                (Quantity::Utilisation, Column::All(utilisation)),
+                (Quantity::CoreClock, Column::All(clock)),
+            ],
+            throttle: None,
+        }
+    }
+
+    fn run_end(
+        &self,
+        together: Result<Together, Failure>,
+        configuration: &Configuration,
+        seed: Option<Seed>,
+    ) -> RunEnd {
+        let together = match together {
+            Ok(together) => together,
+            Err(failure) => return RunEnd::Failed(failure),
+        };
+        let in_use = configuration.gpus as usize;
+        let of = |of| self.energy(of, &together, in_use, seed).map(Energy::exact);
+        let energies = Energies {
+            job_gpus: of(EnergyOf::JobGpus),
+            all_gpus: of(EnergyOf::AllGpus),
+            node: of(EnergyOf::Node),
+        };
+        let devices = self.gpus.iter().enumerate().map(|(index, gpu)| {
+            let idle = gpu.profile.power.idle * together.time;
+            let rank = together.ranks.get(index).map(|rank| rank.energy);
+            DeviceEnergy {
+                device: uuid(&gpu.profile.name, index as u64),
+                in_job: index < in_use,
+                energy: Some(Energy::exact(rank.unwrap_or(idle))),
+                method: METHOD.to_owned(),
+            }
+        });
+        RunEnd::Done(RunResult {
+            time: together.time,
+            energies,
+            devices: devices.collect(),
+            items: Some(together.ranks.iter().map(|rank| rank.items as f64).sum()),
+            phases: phases(&together),
+            values: BTreeMap::new(),
+        })
+    }
+
+    /// The energy of the devices that `of` names; none for a node without a model.
+    fn energy(
+        &self,
+        of: EnergyOf,
+        together: &Together,
+        in_use: usize,
+        seed: Option<Seed>,
+    ) -> Option<Joules> {
+        let of_job: Joules = together.ranks.iter().map(|rank| rank.energy).sum();
+        let unused: Watts = self.gpus[in_use..]
+            .iter()
+            .map(|gpu| gpu.profile.power.idle)
+            .sum();
+        match of {
+            EnergyOf::JobGpus => Some(of_job),
+            EnergyOf::AllGpus => Some(of_job + unused * together.time),
+            EnergyOf::Node => {
+                let node = self.node.as_ref()?;
+                let most = self.gpus.iter().map(|gpu| gpu.profile.cap.default).sum();
+                let spans = together.spans.iter().map(|span| {
+                    let gpus = span.energy / span.time + unused;
+                    node.at_the_wall(gpus, most, in_use) * span.time
+                });
+                let off = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
+                Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
+            }
+        }
+    }
+}
+
+/// The phases of a run: their time on the first GPU, and the energy of all GPUs.
+fn phases(together: &Together) -> Vec<PhaseResult> {
+    let first = together.ranks[0].phases.iter();
+    let energy = |name: &str| {
+        let all = together.ranks.iter().flat_map(|rank| &rank.phases);
+        all.filter(|phase| phase.name == name)
+            .map(|phase| phase.energy)
+            .sum()
+    };
+    first
+        .map(|phase| PhaseResult {
+            name: phase.name.clone(),
+            time: phase.time,
+            energy: energy(&phase.name),
+        })
+        .collect()
+}

@@ -1,0 +1,27 @@
+//! Sweep, tune and hold on simulated GPUs in virtual time: hours of GPU work in a second, without a clock.
+//!
+//! [`SimulatedJob`] is a workload on simulated GPUs. [`SimulatedSweep`] makes the runs of a study with it,
+//! [`tune`] lets a tuner act on a [`JobSequence`], and [`SimulatedServer`] lets a holder act on a program that
+//! serves requests. Tuner and holder are the same as for real GPUs.
+//!
+//! Promises: the same request and seed give the same bits, on any number of threads.
+//! Left to others: real commands and devices (`session`), judging the results (`decide`).
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+pub mod hold;
+
+mod error;
+mod job;
+mod job_results;
+mod sweep;
+mod tune;
+
+pub use error::SimulationError;
+pub use hold::SimulatedServer;
+pub use job::{JobGpu, JobSpec, SimulatedJob};
+pub use sweep::{PreparedSweep, RunCounts, SimulatedSweep, sweep};
+pub use tune::{JobSequence, tune};

@@ -1,0 +1,72 @@
+//! Simulated energy counters.
+
+use std::collections::VecDeque;
+
+use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_sim::{Sink, Stretch};
+
+/// The update period of the counters, in seconds.
+const COUNTER_PERIOD: f64 = 0.1;
+
+/// The energy counters of all GPUs together, which show a value every 0.1 s.
+pub struct EnergyCounter {
+    ranks: Vec<GpuCounter>,
+    delivered: u64,
+}
+
+#[derive(Clone, Default)]
+struct GpuCounter {
+    time: f64,
+    energy: f64,
+    updates: u64,
+    shown: VecDeque<f64>,
+}
+
+impl EnergyCounter {
+    pub fn new(ranks: usize) -> Self {
+        Self {
+            ranks: vec![GpuCounter::default(); ranks],
+            delivered: 0,
+        }
+    }
+
+    /// The energy so far, which the counters may not show yet.
+    pub fn total(&self) -> Joules {
+        Joules::new(self.ranks.iter().map(|rank| rank.energy).sum())
+    }
+
+    /// The new values that every counter shows.
+    pub fn new_values(&mut self) -> Vec<(Seconds, Joules)> {
+        let mut values = Vec::new();
+        while self.ranks.iter().all(|rank| !rank.shown.is_empty()) {
+            let shown = self
+                .ranks
+                .iter_mut()
+                .filter_map(|rank| rank.shown.pop_front());
+            let total = Joules::new(shown.sum());
+            self.delivered += 1;
+            values.push((Seconds::new(self.delivered as f64 * COUNTER_PERIOD), total));
+        }
+        values
+    }
+}
+
+impl Sink for EnergyCounter {
+    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
+        let Some(counter) = self.ranks.get_mut(rank) else {
+            return;
+        };
+        let (time, power) = (stretch.time.get(), stretch.power.get());
+        loop {
+            let update = (counter.updates + 1) as f64 * COUNTER_PERIOD;
+            if update > counter.time + time {
+                break;
+            }
+            counter.updates += 1;
+            let energy = counter.energy + power * (update - counter.time);
+            counter.shown.push_back(energy);
+        }
+        counter.time += time;
+        counter.energy += power * time;
+    }
+}

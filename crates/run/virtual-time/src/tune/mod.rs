@@ -1,0 +1,204 @@
+//! `tune` in virtual time: a job on simulated GPUs, iteration by iteration, as a tuner sees it.
+
+mod energy_counter;
+mod simulation;
+
+use std::sync::Arc;
+
+use sweetspot_control::tune::{
+    EarlierChoice, Event, JobLength, Notice, TuneRequest, TuneSpace, TunedJob, Tuner, cannot_answer,
+};
+use sweetspot_device::{Descriptor, Settings, VirtualClock};
+use sweetspot_quantity::{Joules, Ratio, Seconds};
+use sweetspot_sim::{GpuProfile, Job, Order, SimulatedGpu, Variation, Workload};
+use sweetspot_stats::Seed;
+use sweetspot_study::{Configuration, ReferenceFailed};
+
+use crate::{JobSpec, SimulatedJob, SimulationError};
+use simulation::TuneSimulation;
+
+/// Workloads on the same simulated GPUs, one after the other.
+pub struct JobSequence {
+    jobs: Vec<SimulatedJob>,
+    batch: Option<u64>,
+    /// The standard deviation of a second of work and of its switching power.
+    pub noise: Ratio,
+}
+
+/// The usual noise: iterations differ by some percent, so that seconds differ by one.
+const USUAL_NOISE: Ratio = Ratio::new(0.01);
+
+impl JobSequence {
+    /// The workloads that `spec.network` lists, separated by commas.
+    pub fn new(spec: &JobSpec, batch: Option<u64>) -> Result<Self, SimulationError> {
+        let jobs = spec.network.split(',').map(|network| {
+            SimulatedJob::new(&JobSpec {
+                network: network.trim().to_owned(),
+                ..spec.clone()
+            })
+        });
+        let jobs: Vec<SimulatedJob> = jobs.collect::<Result<_, _>>()?;
+        let sequence = Self {
+            jobs,
+            batch,
+            noise: USUAL_NOISE,
+        };
+        for job in &sequence.jobs {
+            sequence.part(job, None, Variation::NONE)?;
+        }
+        Ok(sequence)
+    }
+
+    /// Workloads on a GPU, each of which takes about `time` at the default settings.
+    pub fn from_profiles(
+        gpu: (String, GpuProfile),
+        workloads: Vec<Workload>,
+        time: Seconds,
+    ) -> Result<Self, SimulationError> {
+        let mut jobs = Vec::new();
+        for workload in workloads {
+            let mut job = SimulatedJob::from_profiles(vec![gpu.clone()], None, workload)?;
+            job.items = job.workload.profile.batch * 10;
+            let (took, _, _) = outcome(&job, None, Settings::default())?;
+            let items = job.items as f64 * (time / took).get();
+            let batches = (items / job.workload.profile.batch as f64).ceil();
+            job.items = batches as u64 * job.workload.profile.batch;
+            jobs.push(job);
+        }
+        Ok(Self {
+            jobs,
+            batch: None,
+            noise: USUAL_NOISE,
+        })
+    }
+
+    /// The time, energy and items of one of the workloads at a setting, without noise.
+    pub fn outcome_at(
+        &self,
+        workload: usize,
+        settings: Settings,
+    ) -> Result<(Seconds, Joules, f64), SimulationError> {
+        outcome(&self.jobs[workload], self.batch, settings)
+    }
+
+    /// The descriptors of the GPUs, as real GPUs have them.
+    pub fn descriptors(&self) -> Vec<Descriptor> {
+        self.jobs[0].descriptors()
+    }
+
+    fn name(&self) -> String {
+        let names = self.jobs.iter().map(|job| job.workload.name.clone());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    fn items(&self) -> f64 {
+        self.jobs.iter().map(|job| job.items as f64).sum()
+    }
+
+    /// A part of a workload on each GPU: so many iterations, or the whole workload with its startup.
+    pub(super) fn part(
+        &self,
+        job: &SimulatedJob,
+        iterations: Option<u64>,
+        variation: Variation,
+    ) -> Result<Vec<Job>, SimulationError> {
+        let count = job.gpus.len();
+        let profile = &job.workload.profile;
+        let batch = self.batch.unwrap_or(profile.batch);
+        let whole = Order {
+            batch: Some(batch),
+            items: Some(job.items),
+        };
+        let share = whole.share(profile, count);
+        let parts = job.gpus.iter().map(|gpu| {
+            let order = match iterations {
+                Some(iterations) => Order {
+                    items: share.batch.map(|batch| batch * iterations),
+                    ..share
+                },
+                None => share,
+            };
+            let part = Job::new(profile, &gpu.work, &gpu.profile, order, variation)
+                .map_err(|problem| job.workload.cannot_run(problem))?;
+            Ok(match iterations {
+                Some(_) => part.without_startup(),
+                None => part,
+            })
+        });
+        parts.collect()
+    }
+}
+
+/// The time, energy and items of a job at a setting, without noise.
+fn outcome(
+    job: &SimulatedJob,
+    batch: Option<u64>,
+    settings: Settings,
+) -> Result<(Seconds, Joules, f64), SimulationError> {
+    let mut configuration = Configuration {
+        gpus: job.gpus.len() as u64,
+        ..Configuration::default()
+    }
+    .with_settings(settings);
+    if let Some(batch) = batch {
+        configuration = configuration.with_batch(batch);
+    }
+    let together = job.simulate(&configuration, None, &mut ())?;
+    let together = together.map_err(|failure| ReferenceFailed {
+        study: job.workload.name.clone(),
+        reason: failure.reason,
+    })?;
+    let energy = together.ranks.iter().map(|rank| rank.energy).sum();
+    let items = together.ranks.iter().map(|rank| rank.items as f64).sum();
+    Ok((together.time, energy, items))
+}
+
+/// Tunes a sequence of jobs. `earlier` is the choice of an earlier run of the same jobs; `on_notice` receives what
+/// the tuner reports.
+pub fn tune(
+    request: &TuneRequest,
+    sequence: &JobSequence,
+    earlier: Option<EarlierChoice>,
+    on_notice: &mut dyn FnMut(Seconds, &Notice),
+) -> Result<TunedJob, SimulationError> {
+    if let Some((subject, problem)) = cannot_answer(&request.question) {
+        return Err(SimulationError::Question { subject, problem });
+    }
+    let devices = sequence.descriptors();
+    let space = TuneSpace::new(&devices, request.knob)?;
+    let length = JobLength::Items(sequence.items());
+    let terms = request.terms(&devices, &space, length, earlier);
+    let clock = Arc::new(VirtualClock::default());
+    let gpus = sequence.jobs[0].gpus.iter().enumerate();
+    let gpus: Vec<SimulatedGpu> = gpus
+        .map(|(index, gpu)| SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone()))
+        .collect();
+    let tuner = Tuner::new(terms);
+    let mut simulation = TuneSimulation::new(gpus, clock, tuner, &space, on_notice);
+    let mut begins = Vec::new();
+    for (number, job) in sequence.jobs.iter().enumerate() {
+        let seed = Seed::new(request.seed).label("tune").number(number as u64);
+        begins.push(simulation.now);
+        simulation.run_job(sequence, job, seed)?;
+    }
+    let (now, items) = (simulation.now, simulation.items);
+    let energy = simulation.counter.total();
+    simulation.send(Event::Ended);
+    Ok(TunedJob {
+        workload: sequence.name(),
+        devices,
+        knob: request.knob,
+        question: request.question.clone(),
+        strategy: request.strategy,
+        reference: space.space.reference(),
+        tuned: simulation.tuner.finish(),
+        time: now,
+        energy: Some(energy),
+        items: Some(items),
+        begins,
+        power: simulation.power,
+        restored: true,
+        settings: space.settings.clone(),
+        labels: space.labels.clone(),
+    })
+}

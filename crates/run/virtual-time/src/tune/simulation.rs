@@ -1,0 +1,140 @@
+//! The events of a simulated job, as a tuner receives them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sweetspot_control::tune::{Action, Event, Notice, TuneSpace, Tuner};
+use sweetspot_device::{Actuator, Knob, VirtualClock};
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_sim::{AllReduce, SimulatedGpu, Variation};
+use sweetspot_stats::Seed;
+
+use super::JobSequence;
+use super::energy_counter::EnergyCounter;
+use crate::{SimulatedJob, SimulationError};
+
+/// The time between two moments at which a setting can take effect, in seconds.
+const PART_TIME: f64 = 0.1;
+
+/// A tuner and the simulated GPUs that it acts on.
+pub struct TuneSimulation<'a> {
+    gpus: Vec<SimulatedGpu>,
+    clock: Arc<VirtualClock>,
+    pub counter: EnergyCounter,
+    pub tuner: Tuner,
+    space: &'a TuneSpace,
+    on_notice: &'a mut dyn FnMut(Seconds, &Notice),
+    pub now: Seconds,
+    pub items: f64,
+    /// The power of all GPUs together over time.
+    pub power: Vec<(Seconds, Watts)>,
+    /// The last update of the counter.
+    last_energy: (Seconds, Joules),
+}
+
+impl<'a> TuneSimulation<'a> {
+    /// A simulation at the start of its first job.
+    pub fn new(
+        gpus: Vec<SimulatedGpu>,
+        clock: Arc<VirtualClock>,
+        tuner: Tuner,
+        space: &'a TuneSpace,
+        on_notice: &'a mut dyn FnMut(Seconds, &Notice),
+    ) -> Self {
+        Self {
+            counter: EnergyCounter::new(gpus.len()),
+            gpus,
+            clock,
+            tuner,
+            space,
+            on_notice,
+            now: Seconds::ZERO,
+            items: 0.0,
+            power: Vec::new(),
+            last_energy: (Seconds::ZERO, Joules::ZERO),
+        }
+    }
+
+    /// Runs a job from its first iteration to its last.
+    pub fn run_job(
+        &mut self,
+        sequence: &JobSequence,
+        job: &SimulatedJob,
+        seed: Seed,
+    ) -> Result<(), SimulationError> {
+        let all_reduce = AllReduce::of_node(job.node.as_ref());
+        let exchange = all_reduce.exchange(self.gpus.len(), job.workload.profile.gradients);
+        let whole = sequence.part(job, None, Variation::NONE)?;
+        let (mut left, mut iterations, mut length) = (whole[0].iterations().1, 1, PART_TIME);
+        let batch: u64 = whole.iter().map(|part| part.batch).sum();
+        let mut number = 0;
+        while left > 0 {
+            iterations = iterations.clamp(1, left);
+            let noise = sequence.noise * (1.0 / length.max(1e-3).sqrt());
+            let variation = Variation::draw(noise, seed.number(number));
+            let parts = sequence.part(job, Some(iterations), variation)?;
+            let together =
+                SimulatedGpu::run_together(&mut self.gpus, &parts, exchange, &mut self.counter)
+                    .map_err(|problem| SimulationError::Device {
+                        device: job.gpus[0].profile.name.clone(),
+                        problem: problem.to_string(),
+                    })?;
+            self.clock.advance(together.time);
+            self.items += (batch * iterations) as f64;
+            self.send_readings(together.time);
+            left -= iterations;
+            number += 1;
+            // Settings take effect between two parts.
+            length = together.time.get();
+            let each = length / iterations as f64;
+            iterations = (PART_TIME / each) as u64;
+        }
+        Ok(())
+    }
+
+    /// Sends the tuner what happened in a part of the job, in order.
+    fn send_readings(&mut self, time: Seconds) {
+        let end = self.now + time;
+        for (at, total) in self.counter.new_values() {
+            let (before, was) = self.last_energy;
+            if at > before {
+                self.power.push((at, (total - was) / (at - before)));
+            }
+            self.last_energy = (at, total);
+            self.now = at.max(self.now);
+            self.send(Event::Energy { at, total });
+        }
+        self.now = end;
+        let total = self.items;
+        self.send(Event::Progress { at: end, total });
+    }
+
+    /// Sends an event to the tuner, and does what the tuner asks for.
+    pub fn send(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for action in self.tuner.step(self.now, event) {
+                match action {
+                    Action::Set(place) => events.push_back(self.set(place)),
+                    Action::Say(notice) => (self.on_notice)(self.now, &notice),
+                    Action::Tell(_) => {}
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, place: usize) -> Event {
+        let settings = &self.space.settings[place];
+        for gpu in &mut self.gpus {
+            let freed = match settings.core_clock {
+                None => gpu.reset(Knob::CoreClock),
+                Some(_) => Ok(()),
+            };
+            if let Err(problem) = freed.and_then(|()| gpu.apply(settings).map(drop)) {
+                let why = problem.to_string();
+                return Event::Refused { place, why };
+            }
+        }
+        Event::Applied(place)
+    }
+}

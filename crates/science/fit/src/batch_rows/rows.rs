@@ -1,0 +1,265 @@
+//! Measured rows from CSV text: batch studies, and what `sweep --export-csv` writes.
+
+use std::collections::BTreeMap;
+
+use sweetspot_device::Settings;
+use sweetspot_quantity::{Megahertz, Seconds, Watts};
+use sweetspot_sim::Mode;
+
+use super::RowsError;
+use crate::csv_columns::{CsvLine, CsvText};
+
+/// Runs of one configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredRow {
+    /// Items in a batch.
+    pub batch: u64,
+    /// What was set; the default where nothing is said.
+    pub settings: Settings,
+    /// Iterations in the run.
+    pub iterations: u64,
+    /// Time of one of them.
+    pub iteration: Seconds,
+    /// Mean power.
+    pub power: Watts,
+}
+
+/// Which rows of a file are meant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowChoice {
+    /// The network, where the file has a column of that name.
+    pub network: Option<String>,
+    /// Training or inference, where the file has a column `kind`.
+    pub mode: Option<Mode>,
+}
+
+/// Where the file does not say how long a run was, it was long enough to be warm.
+const USUAL_RUN: Seconds = Seconds::new(10.0);
+
+/// The rows of a file that are meant, and what they are rows of, as far as the file says. `file` is its
+/// name in messages.
+pub fn measured_rows(
+    file: &str,
+    text: &str,
+    choice: &RowChoice,
+) -> Result<(Vec<MeasuredRow>, RowChoice), RowsError> {
+    let table = Table::read(file, text)?;
+    let network = table.one_of(
+        "network",
+        "networks",
+        "--network",
+        choice.network.as_deref(),
+    )?;
+    let kind = match choice.mode {
+        Some(Mode::Train) => Some("train"),
+        Some(Mode::Infer) => Some("infer"),
+        None => None,
+    };
+    let kind = table.one_of("kind", "kinds", "--train or --infer", kind)?;
+    let mode = match (kind.as_deref(), choice.mode) {
+        (Some("train"), _) => Some(Mode::Train),
+        (Some("infer"), _) => Some(Mode::Infer),
+        (_, asked) => asked,
+    };
+    let mut rows = Vec::new();
+    for line in &table.lines {
+        let is = |column, wanted: &Option<String>| {
+            let there = line.cells.get(column);
+            wanted.is_none() || there.is_none() || there == wanted.as_ref()
+        };
+        let ran = line.cells.get("status").is_none_or(|status| status == "ok");
+        if is("network", &network) && is("kind", &kind) && ran {
+            rows.push(table.row(line)?);
+        }
+    }
+    if rows.is_empty() {
+        return Err(RowsError::NoRows {
+            file: file.to_owned(),
+            what: [network, kind]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", "),
+            there: vec!["none that ended well".to_owned()],
+        });
+    }
+    let network = network.or_else(|| choice.network.clone());
+    Ok((rows, RowChoice { network, mode }))
+}
+
+/// A file by line and column; empty cells are left out.
+struct Table<'a> {
+    file: &'a str,
+    columns: Vec<String>,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    number: u64,
+    cells: BTreeMap<String, String>,
+}
+
+impl<'a> Table<'a> {
+    fn read(file: &'a str, text: &str) -> Result<Self, RowsError> {
+        let format = |reason: String| RowsError::Format {
+            file: file.to_owned(),
+            reason,
+        };
+        let read = CsvText::read(text).map_err(format)?;
+        let columns = read.columns;
+        let filled = |line: CsvLine| Line {
+            number: line.number,
+            cells: columns
+                .iter()
+                .cloned()
+                .zip(line.cells)
+                .filter(|(_, cell)| !cell.is_empty())
+                .collect(),
+        };
+        let lines = read.lines.into_iter().map(filled).collect();
+        let table = Self {
+            file,
+            columns,
+            lines,
+        };
+        let has = |name: &str| table.columns.iter().any(|column| column == name);
+        let missing = |wanted| RowsError::Column {
+            file: file.to_owned(),
+            wanted,
+            there: table.columns.clone(),
+        };
+        if !has("batch") {
+            return Err(missing("`batch`"));
+        }
+        if !(has("samples_per_s") || has("items_per_s") || (has("time_s") && has("items"))) {
+            return Err(missing(
+                "`items_per_s` (or `samples_per_s`, or `time_s` with `items`)",
+            ));
+        }
+        if !(has("mean_w") || has("average_power_w") || (has("energy_j") && has("time_s"))) {
+            return Err(missing(
+                "`mean_w` (or `average_power_w`, or `energy_j` with `time_s`)",
+            ));
+        }
+        if table.lines.is_empty() {
+            return Err(format("it has no rows".to_owned()));
+        }
+        Ok(table)
+    }
+
+    /// The one value of a column that is meant, where the file has that column.
+    fn one_of(
+        &self,
+        column: &str,
+        what: &'static str,
+        flag: &'static str,
+        asked: Option<&str>,
+    ) -> Result<Option<String>, RowsError> {
+        let mut there: Vec<String> = self
+            .lines
+            .iter()
+            .filter_map(|line| line.cells.get(column).cloned())
+            .collect();
+        there.sort();
+        there.dedup();
+        match (asked, there.len()) {
+            (_, 0) => Ok(None),
+            (Some(asked), _) if there.iter().any(|name| name == asked) => {
+                Ok(Some(asked.to_owned()))
+            }
+            // One network may well be named otherwise in its profile.
+            (Some(_), 1) if column == "network" => Ok(there.pop()),
+            (Some(asked), _) => Err(RowsError::NoRows {
+                file: self.file.to_owned(),
+                what: format!("{column} {asked}"),
+                there,
+            }),
+            (None, 1) => Ok(there.pop()),
+            (None, _) => Err(RowsError::Several {
+                file: self.file.to_owned(),
+                what,
+                flag,
+                there,
+            }),
+        }
+    }
+
+    fn row(&self, line: &Line) -> Result<MeasuredRow, RowsError> {
+        let number = |columns: &[&str]| self.number(line, columns);
+        let whole = |column| self.whole(line, column);
+        let need = |value: Option<f64>, column: &str| {
+            value.ok_or_else(|| self.bad(line, column, "a number above 0"))
+        };
+        if whole("gpus")?.is_some_and(|gpus| gpus != 1) {
+            return Err(self.bad(line, "gpus", "1: a profile is fitted to runs on one GPU"));
+        }
+        let batch = whole("batch")?;
+        let batch = batch.ok_or_else(|| self.bad(line, "batch", "a whole number from 1"))?;
+        let (time, items) = (number(&["time_s"])?, number(&["items"])?);
+        let throughput = match number(&["samples_per_s", "items_per_s"])? {
+            Some(throughput) => throughput,
+            None => need(items, "items")? / need(time, "time_s")?,
+        };
+        let power = match number(&["mean_w", "average_power_w"])? {
+            Some(power) => power,
+            None => need(number(&["energy_j"])?, "energy_j")? / need(time, "time_s")?,
+        };
+        let iteration = batch as f64 / throughput;
+        let iterations = match (whole("iters")?, items) {
+            (Some(iterations), _) => iterations as f64,
+            (None, Some(items)) => (items / batch as f64).round(),
+            (None, None) => (USUAL_RUN.get() / iteration).round(),
+        };
+        let settings = Settings {
+            power_cap: number(&["power_cap_w"])?.map(Watts::new),
+            core_clock: number(&["core_clock_mhz"])?.map(Megahertz::new),
+            memory_clock: number(&["memory_clock_mhz"])?.map(Megahertz::new),
+        };
+        Ok(MeasuredRow {
+            batch,
+            settings,
+            iterations: iterations.max(1.0) as u64,
+            iteration: Seconds::new(iteration),
+            power: Watts::new(power),
+        })
+    }
+
+    /// The first of these columns that is filled.
+    fn number(&self, line: &Line, columns: &[&str]) -> Result<Option<f64>, RowsError> {
+        let filled = columns
+            .iter()
+            .find_map(|column| line.cells.get(*column).map(|cell| (column, cell)));
+        let Some((column, cell)) = filled else {
+            return Ok(None);
+        };
+        let possible = |value: &f64| (1e-9..=1e12).contains(value);
+        match cell.parse().ok().filter(possible) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.bad(line, column, "a number above 0")),
+        }
+    }
+
+    fn whole(&self, line: &Line, column: &str) -> Result<Option<u64>, RowsError> {
+        let Some(cell) = line.cells.get(column) else {
+            return Ok(None);
+        };
+        let possible = |value: &u64| (1..=MOST_ITEMS).contains(value);
+        match cell.parse().ok().filter(possible) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.bad(line, column, "a whole number from 1")),
+        }
+    }
+
+    fn bad(&self, line: &Line, column: &str, allowed: &'static str) -> RowsError {
+        RowsError::Value {
+            file: self.file.to_owned(),
+            line: line.number,
+            column: column.to_owned(),
+            value: line.cells.get(column).cloned().unwrap_or_default(),
+            allowed,
+        }
+    }
+}
+
+/// A billion items take years on any GPU.
+const MOST_ITEMS: u64 = 1_000_000_000;

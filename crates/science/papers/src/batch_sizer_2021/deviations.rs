@@ -1,0 +1,83 @@
+//! What the paper says of its card and of batch sizes; nothing was fitted to it.
+
+use sweetspot_device::Settings;
+use sweetspot_sim::Variant;
+use sweetspot_study::EnergyOf;
+
+use super::tables::batch_sizer_2021;
+use crate::PapersError;
+use crate::Profiles;
+use crate::deviations::{Column, StudyDeviations, Table, Value};
+
+const STUDY: &str = "batch_sizer_2021";
+const GPU: &str = "tesla_p40";
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+    let facts = batch_sizer_2021()?;
+    let gpu = profiles.gpus.get(GPU);
+    let watts =
+        |power: Option<sweetspot_quantity::Watts>| power.map_or(f64::NAN, |power| power.get());
+    let value = |published: f64, here: f64, tolerance: f64| {
+        vec![Value {
+            published,
+            here,
+            tolerance: Some(tolerance),
+        }]
+    };
+    let loaded = gpu.map(|gpu| gpu.power.idle + gpu.power.context);
+    let card = vec![
+        (
+            "with a model loaded".to_owned(),
+            value(facts.loaded.get(), watts(loaded), 1.0),
+        ),
+        (
+            "at most".to_owned(),
+            value(facts.most.get(), watts(gpu.map(|gpu| gpu.cap.max)), 1.0),
+        ),
+    ];
+    let mut saturation = Vec::new();
+    let networks = profiles
+        .workloads
+        .iter()
+        .filter(|workload| workload.name.ends_with(STUDY));
+    for workload in networks {
+        for dataset in &workload.profile.datasets {
+            let variant = Variant {
+                dataset: Some(dataset.name.clone()),
+                ..Variant::default()
+            };
+            let case = profiles.case(&[GPU], None, &workload.name, &variant, EnergyOf::JobGpus)?;
+            let throughput = |batch| -> Result<f64, PapersError> {
+                let run = case.run(Settings::default(), batch, 1)?;
+                Ok(run.items / run.time.get())
+            };
+            let last = facts.saturation;
+            let gain = throughput(2 * last)? / throughput(last)? - 1.0;
+            let label = format!(
+                "{} {}: gained by {} instead of {last}",
+                workload.profile.network,
+                dataset.name,
+                2 * last
+            );
+            saturation.push((label, value(0.0, 100.0 * gain, 3.0)));
+        }
+    }
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &[GPU], &[]),
+        values: card.len() + saturation.len(),
+        tables: vec![
+            Table {
+                title: "the card".to_owned(),
+                columns: vec![Column::difference("W", 0)],
+                rows: card,
+            },
+            Table {
+                title: "section 3: throughput gained beyond the largest batch size: nothing"
+                    .to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: saturation,
+            },
+        ],
+    })
+}

@@ -1,0 +1,328 @@
+//! The card, throughput and power by batch size, and what the jobs of table 2 come to.
+
+use sweetspot_control::hold::Mode;
+use sweetspot_decide::Objective;
+use sweetspot_sim::find_gpu;
+use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
+
+use super::jobs::{JobResult, figures, jobs};
+use super::tables::{batch_sizer_2021, batch_sizer_2021_jobs};
+use crate::PapersError;
+use crate::Reproduction;
+use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows, ends};
+use crate::simulated_runs::Runs;
+
+pub const PAPER: &str = "batch-sizer-2021";
+const SOURCE: &str = "S. M. Nabavinejad, S. Reda, M. Ebrahimi: BatchSizer: Power-Performance Trade-off for DNN Inference. ASP-DAC 2021";
+pub(super) const STUDY: &str = "batch_sizer_2021";
+pub(super) const GPU: &str = "tesla_p40";
+
+const BATCHES: &str = "1,2,4,8,16,32,64,128,256,512";
+pub(super) const CLOCKS: &str = "544,632,734,835,949,1063,1189,1303,1430,1531";
+/// The batch size with which the paper's baseline sets clocks.
+pub(super) const BASELINE: u64 = 16;
+
+const POWER: Kind = Kind::difference("power_w", "power [W]", 1.0, 0);
+const SATURATION: Kind =
+    Kind::difference("throughput_gain", "throughput, 512 over 256 [%]", 100.0, 1);
+const THROUGHPUT: Kind = Kind::relative("items_per_s", "throughput [1/s]", 1.0, 0);
+/// The networks of figure 1.
+const SHOWN: [&str; 3] = ["inception_v3", "resnet50", "mobilenet_v1"];
+
+/// One network with one data set, over batch sizes.
+struct Workload {
+    network: &'static str,
+    dataset: String,
+    batches: Study,
+}
+
+impl Workload {
+    fn sweep(runs: &mut Runs, network: &'static str, dataset: &str) -> Result<Self, PapersError> {
+        let both = Definition {
+            dataset: Some(dataset.to_owned()),
+            repeat: Some(3),
+            ..Definition::simulated(GPU, &format!("{network}@{STUDY}"))
+        };
+        let axis = AxisText(BATCHES.to_owned());
+        let batches = runs.sweep(Definition {
+            axis: [(BATCH.to_owned(), axis)].into(),
+            ..both
+        })?;
+        Ok(Self {
+            network,
+            dataset: dataset.to_owned(),
+            batches,
+        })
+    }
+
+    fn throughput(&self, batch: u64) -> Option<f64> {
+        let mut points = self.batches.points.iter();
+        let outcome = points
+            .find(|point| point.configuration.batch() == Some(batch))?
+            .outcome()?;
+        Objective::Throughput.value(&outcome, &outcome).ok()
+    }
+
+    fn power(&self, batch: u64) -> Option<f64> {
+        let mut points = self.batches.points.iter();
+        at_work(points.find(|point| point.configuration.batch() == Some(batch))?)
+    }
+}
+
+/// Power while a batch is computed, which is what the paper holds below the cap: between batches the GPU
+/// waits for its host and draws little.
+fn at_work(point: &Point) -> Option<f64> {
+    let phases = point.phases();
+    let forward = phases.iter().find(|phase| phase.name == "forward")?;
+    Some((forward.energy / forward.time).get()).filter(|power| power.is_finite())
+}
+
+pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
+    let printed = batch_sizer_2021_jobs()?;
+    let mut workloads: Vec<Workload> = Vec::new();
+    for job in &printed {
+        workloads.push(Workload::sweep(runs, job.network, &job.dataset)?);
+    }
+    let (jobs, over_time) = jobs(&printed, runs.seed)?;
+    runs.runs += jobs.len() * Mode::ALL.len();
+    let mut rows = card()?;
+    rows.extend(saturation(&workloads));
+    rows.extend(figure_1(&workloads));
+    rows.extend(figures(&jobs)?);
+    rows.extend(over_time);
+    Ok(Reproduction {
+        paper: PAPER,
+        source: SOURCE,
+        runs: runs.clone(),
+        conclusions: conclusions(&workloads, &jobs),
+        rows,
+        counted: Vec::new(),
+        waits: Vec::new(),
+        jobs,
+    })
+}
+
+fn card() -> Result<Vec<ReproducedRow>, PapersError> {
+    let facts = batch_sizer_2021()?;
+    let (_, gpu) = find_gpu(GPU)?;
+    let loaded = gpu.power.idle + gpu.power.context;
+    let mut rows = Rows::new("section 5.1");
+    for (what, printed, here) in [
+        ("with a model loaded", facts.loaded, loaded),
+        ("at most", facts.most, gpu.cap.max),
+    ] {
+        let labels: [(&'static str, Label); 2] = [("gpu", GPU.into()), ("what", what.into())];
+        let each = Judgement::Each(1.0);
+        rows.add(&labels, POWER, Some(printed.get()), Some(here.get()), each);
+    }
+    Ok(rows.rows)
+}
+
+fn saturation(workloads: &[Workload]) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("section 3");
+    for workload in workloads {
+        let labels: [(&'static str, Label); 2] = [
+            ("network", workload.network.into()),
+            ("dataset", workload.dataset.as_str().into()),
+        ];
+        let both = workload.throughput(512).zip(workload.throughput(256));
+        let here = both.map(|(beyond, last)| beyond / last - 1.0);
+        rows.add(&labels, SATURATION, Some(0.0), here, Judgement::Each(0.03));
+    }
+    rows.rows
+}
+
+/// Throughput, and power while a batch is computed, by batch size.
+fn figure_1(workloads: &[Workload]) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("figure 1");
+    let shown = workloads
+        .iter()
+        .filter(|workload| SHOWN.contains(&workload.network));
+    for workload in shown {
+        for batch in BATCHES.split(',').filter_map(|batch| batch.parse().ok()) {
+            let labels: [(&'static str, Label); 3] = [
+                ("network", workload.network.into()),
+                ("dataset", workload.dataset.as_str().into()),
+                ("batch", Label::from(batch)),
+            ];
+            for (kind, here) in [
+                (THROUGHPUT, workload.throughput(batch)),
+                (POWER, workload.power(batch)),
+            ] {
+                rows.add(&labels, kind, None, here, Judgement::Shown);
+            }
+        }
+    }
+    rows.rows
+}
+
+fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
+    let ratio = |workload: &Workload, of: fn(&Workload, u64) -> Option<f64>| {
+        Some(of(workload, 256)? / of(workload, 1)?)
+    };
+    let speed: Vec<f64> = workloads
+        .iter()
+        .filter_map(|one| ratio(one, Workload::throughput))
+        .collect();
+    let power: Vec<f64> = workloads
+        .iter()
+        .filter_map(|one| ratio(one, Workload::power))
+        .collect();
+    let grows = speed.iter().chain(&power).all(|ratio| *ratio > 1.0);
+    let (speed, power) = (ends(speed), ends(power));
+    let mobile = |dataset: &str| {
+        let of = |one: &&Workload| one.network == "mobilenet_v1" && one.dataset == dataset;
+        let found = workloads.iter().find(of);
+        found.and_then(|one| ratio(one, Workload::throughput))
+    };
+    let (caltech, imagenet) = (
+        mobile("caltech").unwrap_or_default(),
+        mobile("imagenet").unwrap_or_default(),
+    );
+    let saturated = workloads.iter().filter_map(|one| {
+        let beyond = one.throughput(512)? / one.throughput(256)?;
+        Some(100.0 * (beyond - 1.0))
+    });
+    let beyond = ends(saturated);
+    vec![
+        Conclusion::new(
+            "throughput and power grow with the batch size",
+            grows,
+            format!(
+                "from 1 to 256: {:.1} to {:.1} times the throughput, {:.1} to {:.1} times the power at work",
+                speed.0, speed.1, power.0, power.1
+            ),
+        ),
+        Conclusion::new(
+            "beyond a batch of 256 throughput does not grow",
+            beyond.1 <= 3.0,
+            format!("{:+.1} to {:+.1} % from 256 to 512", beyond.0, beyond.1),
+        ),
+        Conclusion::new(
+            "for MobileNet throughput gains much from the batch size on Caltech",
+            caltech > 2.0,
+            format!("{caltech:.2} times from 1 to 256"),
+        ),
+        Conclusion::new(
+            "for MobileNet it gains next to nothing on ImageNet",
+            imagenet < 1.05,
+            format!("{imagenet:.2} times from 1 to 256"),
+        ),
+    ]
+    .into_iter()
+    .chain(about_jobs(jobs))
+    .collect()
+}
+
+/// What figure 5 says, of the paper's algorithm as it was meant and of the default here; and what is asked beyond it.
+fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
+    let (over, behind) = shortfalls(jobs);
+    let figure_5 = [Mode::Windowed, Mode::Robust].map(|mode| about_mode(jobs, mode));
+    let beyond = vec![
+        Conclusion::new(
+            "robust keeps every cap 99 % of the time",
+            over.is_empty(),
+            among("over it for longer", &over),
+        ),
+        Conclusion::new(
+            "no other mode of batch sizes that does is faster than robust by over 1 %, and joint is as fast as the faster of robust and DVFS, within 1 %",
+            behind.is_empty(),
+            among("behind", &behind),
+        ),
+    ];
+    figure_5.into_iter().flatten().chain(beyond).collect()
+}
+
+/// The sentences about figure 5: a value counts as the printed one where it is printed the same.
+fn about_mode(jobs: &[JobResult], mode: Mode) -> Vec<Conclusion> {
+    let gains: Vec<(f64, u64)> = jobs
+        .iter()
+        .filter_map(|job| Some((100.0 * job.gain(mode)?, job.job)))
+        .collect();
+    let by_gain = |a: &&(f64, u64), b: &&(f64, u64)| a.0.total_cmp(&b.0);
+    let most = gains.iter().max_by(by_gain).copied().unwrap_or_default();
+    let least = gains.iter().min_by(by_gain).copied().unwrap_or_default();
+    let ahead = gains.iter().filter(|(gain, _)| *gain > 0.0).count();
+    let of_job = |number| gains.iter().find(|(_, job)| *job == number);
+    let told = |number| of_job(number).map_or(f64::NAN, |(gain, _)| *gain);
+    let over = over_the_cap(jobs, mode);
+    let cost = match over.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; {}",
+            among("over the cap for 1 % of the time or longer", &over)
+        ),
+    };
+    let name = match mode {
+        Mode::Windowed => "BatchSizer as it was meant (windowed)",
+        _ => "the robust one here",
+    };
+    let here = |(gain, job): (f64, u64)| format!("{gain:+.2} % in job {job}");
+    vec![
+        Conclusion::new(
+            &format!("{name} beats DVFS in most jobs"),
+            2 * ahead > gains.len(),
+            format!("in {ahead} of {} jobs{cost}", gains.len()),
+        ),
+        Conclusion::new(
+            &format!("{name} gains up to 29 %"),
+            most.0.round() == 29.0,
+            here(most),
+        ),
+        Conclusion::new(
+            &format!("{name} gains most in job 19"),
+            most.1 == 19,
+            format!("{}, {}", here(most), here((told(19), 19))),
+        ),
+        Conclusion::new(
+            &format!("{name} loses at most 8 %"),
+            least.0 >= -8.0,
+            here(least),
+        ),
+        Conclusion::new(
+            &format!("{name} loses most in job 5"),
+            least.1 == 5,
+            format!(
+                "{}, {}: there the host leaves the GPU so little to do that 84 W do not bind the mean of a second",
+                here(least),
+                here((told(5), 5))
+            ),
+        ),
+    ]
+}
+
+fn among(what: &str, jobs: &[u64]) -> String {
+    match jobs {
+        [] => format!("{what} in no job"),
+        jobs => format!("{what} in jobs {jobs:?}"),
+    }
+}
+
+/// The share of time in which a mode is over the cap.
+fn share(job: &JobResult, mode: Mode) -> f64 {
+    let share = job
+        .of(mode)
+        .and_then(|result| result.summary.violation_share);
+    share.map_or(0.0, |share| share.get())
+}
+
+/// Jobs in which a mode is over the cap for 1 % of the time.
+fn over_the_cap(jobs: &[JobResult], mode: Mode) -> Vec<u64> {
+    let over = jobs.iter().filter(|job| share(job, mode) >= 0.01);
+    over.map(|job| job.job).collect()
+}
+
+/// Jobs in which robust is over the cap for 1 % of the time, and those in which another mode is ahead.
+fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
+    let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
+    let behind = jobs.iter().filter(|job| {
+        let robust = speed(job, Mode::Robust);
+        let others = [Mode::Paper, Mode::Text, Mode::Windowed];
+        let others = others.into_iter().filter(|mode| share(job, *mode) < 0.01);
+        let fastest = others.map(|mode| speed(job, mode)).fold(0.0, f64::max);
+        let either = robust.max(speed(job, Mode::Dvfs));
+        robust < 0.99 * fastest || speed(job, Mode::Joint) < 0.99 * either
+    });
+    let behind = behind.map(|job| job.job).collect();
+    (over_the_cap(jobs, Mode::Robust), behind)
+}

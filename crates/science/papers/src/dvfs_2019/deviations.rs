@@ -1,0 +1,260 @@
+//! Tables III and IV: what the best core clock saves; and what the text says of speed and power.
+
+use sweetspot_device::Settings;
+use sweetspot_quantity::Megahertz;
+use sweetspot_sim::{Mode, Variant};
+use sweetspot_stats::geometric_mean;
+use sweetspot_study::EnergyOf;
+
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
+use super::tables::{SavingCell, dvfs_2019, dvfs_2019_text};
+use crate::PapersError;
+use crate::Profiles;
+use crate::deviations::{Column, StudyDeviations, Table, Value};
+
+const STUDY: &str = "dvfs_2019";
+/// One measurement of the study.
+struct Sample {
+    network: &'static str,
+    algorithm: Option<&'static str>,
+    batch: u64,
+    core: f64,
+    items_per_s: f64,
+    watts: f64,
+}
+
+/// Everything that fits the board's memory, at each of its clocks, and at `extra` too.
+fn samples(
+    profiles: &Profiles,
+    board: &Board,
+    mode: Mode,
+    extra: Option<f64>,
+) -> Result<Vec<Sample>, PapersError> {
+    let algorithms: Vec<Option<&'static str>> = match mode {
+        Mode::Train => ALGORITHMS.into_iter().map(Some).collect(),
+        Mode::Infer => vec![None],
+    };
+    let mut samples = Vec::new();
+    for (network, batches) in NETWORKS {
+        for algorithm in &algorithms {
+            let variant = Variant {
+                mode: Some(mode),
+                conv_algorithm: algorithm.map(str::to_owned),
+                dataset: None,
+            };
+            let name = format!("{network}@{STUDY}");
+            let case = profiles.case(&[board.gpu], None, &name, &variant, EnergyOf::JobGpus)?;
+            for batch in batches.iter().filter(|batch| case.fits(**batch)) {
+                for core in board.core.iter().copied().chain(extra) {
+                    for memory in board.memory {
+                        let settings = Settings {
+                            core_clock: Some(Megahertz::new(core)),
+                            memory_clock: Some(Megahertz::new(*memory)),
+                            ..Settings::default()
+                        };
+                        let run = case.run(settings, *batch, 1)?;
+                        samples.push(Sample {
+                            network,
+                            algorithm: *algorithm,
+                            batch: *batch,
+                            core,
+                            items_per_s: run.items / run.time.get(),
+                            watts: (run.energy / run.time).get(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// The geometric mean of a value over all samples at a core clock that are meant.
+fn mean_at(
+    samples: &[Sample],
+    core: f64,
+    meant: impl Fn(&Sample) -> bool,
+    value: impl Fn(&Sample) -> f64,
+) -> f64 {
+    let values: Vec<f64> = samples
+        .iter()
+        .filter(|sample| sample.core == core && meant(sample))
+        .map(value)
+        .collect();
+    geometric_mean(&values).unwrap_or(f64::NAN)
+}
+
+/// 1 - min over f of g(f) / g(default), g the geometric mean of joules per item; and that f.
+fn saving(samples: &[Sample], board: &Board, meant: impl Fn(&Sample) -> bool) -> (f64, f64) {
+    let joules = |core| mean_at(samples, core, &meant, |s| s.watts / s.items_per_s);
+    let default = joules(board.default);
+    let each = board
+        .core
+        .iter()
+        .map(|core| (1.0 - joules(*core) / default, *core));
+    each.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
+}
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+    let (by_network, by_algorithm) = dvfs_2019()?;
+    let mut networks = Vec::new();
+    let mut algorithms = Vec::new();
+    let mut facts = Vec::new();
+    for board in &BOARDS {
+        let is_turing = board.gpu == TURING;
+        let extra = is_turing.then_some(RAISED);
+        for mode in [Mode::Train, Mode::Infer] {
+            let samples = samples(profiles, board, mode, extra)?;
+            let of_board = |cell: &&SavingCell| cell.gpu == board.gpu && cell.mode == mode;
+            for cell in by_network.iter().filter(of_board) {
+                let (here, _) = saving(&samples, board, |s| s.network == cell.of);
+                let label = format!("{} {} {mode}", board.gpu, cell.of);
+                networks.push((label, vec![points(cell.saving.get(), here)]));
+            }
+            for cell in by_algorithm.iter().filter(of_board) {
+                let (here, _) = saving(&samples, board, |s| s.algorithm == Some(&cell.of));
+                let label = format!("{} {}", board.gpu, cell.of);
+                algorithms.push((label, vec![points(cell.saving.get(), here)]));
+            }
+            if is_turing {
+                facts.extend(faster(&samples, board, mode));
+            }
+            if board.gpu == VOLTA && mode == Mode::Train {
+                facts.extend(alexnet_1024(&samples, board));
+            }
+        }
+    }
+    let values = networks.len() + algorithms.len() + facts.len();
+    let averages = averages(&networks, &algorithms)?;
+    let gpus = BOARDS.map(|board| board.gpu);
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &gpus, &[]),
+        values,
+        tables: vec![
+            Table {
+                title: "table III: energy saved by the best core clock, over all algorithms, batches and memory clocks"
+                    .to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: networks,
+            },
+            Table {
+                title: "table IV: the same in training, by convolution algorithm, over all networks"
+                    .to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: algorithms,
+            },
+            Table {
+                title: "sections IV-A and IV-B: averages of these".to_owned(),
+                columns: vec![Column::difference("%", 1)],
+                rows: averages,
+            },
+            Table {
+                title: "the text".to_owned(),
+                columns: vec![Column::difference("%, MHz", 1)],
+                rows: facts,
+            },
+        ],
+    })
+}
+
+type LabelledValues = (String, Vec<Value>);
+
+/// The text's averages of a table's cells, to be met within one point.
+fn averages(
+    networks: &[LabelledValues],
+    algorithms: &[LabelledValues],
+) -> Result<Vec<LabelledValues>, PapersError> {
+    let mut rows = Vec::new();
+    for fact in dvfs_2019_text()? {
+        if fact.what != "average_saving_pct" {
+            continue;
+        }
+        let gpu = fact.gpu.unwrap_or_default();
+        let cells = match fact.gpu {
+            Some(_) => networks,
+            None => algorithms,
+        };
+        let is_meant = |label: &str| label.starts_with(gpu) && label.ends_with(&fact.of);
+        let meant = cells.iter().filter(|(label, _)| is_meant(label));
+        let here: Vec<f64> = meant
+            .flat_map(|(_, values)| values.iter().map(|value| value.here))
+            .collect();
+        let value = Value {
+            published: fact.value,
+            here: here.iter().sum::<f64>() / here.len() as f64,
+            tolerance: Some(1.0),
+        };
+        let label = format!("{gpu} {}, average", fact.of);
+        rows.push((label.trim().to_owned(), vec![value]));
+    }
+    Ok(rows)
+}
+
+/// Per cent, two points of which are near enough.
+fn points(published: f64, here: f64) -> Value {
+    Value {
+        published: 100.0 * published,
+        here: 100.0 * here,
+        tolerance: Some(2.0),
+    }
+}
+
+/// How much faster the slowest and the fastest network become at 1.5 times the default clock.
+fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Value>)> {
+    let published = match mode {
+        Mode::Train => [0.174, 0.382],
+        Mode::Infer => [0.225, 0.330],
+    };
+    let mut gains: Vec<f64> = NETWORKS
+        .iter()
+        .map(|(network, _)| {
+            let at = |core| mean_at(samples, core, |s| s.network == *network, |s| s.items_per_s);
+            at(RAISED) / at(board.default) - 1.0
+        })
+        .collect();
+    gains.sort_by(f64::total_cmp);
+    let ends = [("least", gains[0]), ("most", gains[gains.len() - 1])];
+    ends.into_iter()
+        .zip(published)
+        .map(|((which, here), published)| {
+            let label = format!("{} {mode}: {which} speed gained at 1.5 x clock", board.gpu);
+            (label, vec![points(published, here)])
+        })
+        .collect()
+}
+
+/// AlexNet with batches of 1024: best at 945 MHz, and how it gets there from 510 MHz.
+fn alexnet_1024(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Value>)> {
+    let meant = |s: &Sample| {
+        s.network == "alexnet" && s.batch == 1024 && s.algorithm == Some(ALGORITHMS[0])
+    };
+    let growth = |value: fn(&Sample) -> f64| {
+        mean_at(samples, 945.0, meant, value) / mean_at(samples, 510.0, meant, value) - 1.0
+    };
+    let (_, best) = saving(samples, board, meant);
+    let of = |what: &str, value| {
+        (
+            format!("{} alexnet batch 1024: {what}", board.gpu),
+            vec![value],
+        )
+    };
+    vec![
+        of(
+            "speed from 510 to 945 MHz",
+            points(0.83, growth(|s| s.items_per_s)),
+        ),
+        of(
+            "power from 510 to 945 MHz",
+            points(0.66, growth(|s| s.watts)),
+        ),
+        of(
+            "best clock",
+            Value {
+                published: 945.0,
+                here: best,
+                tolerance: Some(0.0),
+            },
+        ),
+    ]
+}

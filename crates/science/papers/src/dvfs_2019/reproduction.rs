@@ -1,0 +1,266 @@
+//! Tables III and IV: every core and memory clock of three GPUs, four networks, their batches and algorithms.
+
+use sweetspot_decide::{Cell, Direction, Groups, Mean, Objective, group};
+use sweetspot_sim::{JobError, Mode, PlacementError};
+use sweetspot_study::{Axis, AxisText, Definition, Point};
+use sweetspot_virtual_time::SimulationError;
+
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, RUNS, TURING, VOLTA};
+use super::tables::{SavingCell, TextFact, dvfs_2019, dvfs_2019_boards, dvfs_2019_text};
+use super::text_claims::{conclusions, in_words};
+use crate::PapersError;
+use crate::Reproduction;
+use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows};
+use crate::simulated_runs::Runs;
+
+pub const PAPER: &str = "dvfs-2019";
+const SOURCE: &str = "Z. Tang, Y. Wang, Q. Wang, X. Chu: The Impact of GPU DVFS on the Energy and Performance of Deep Learning: an Empirical Study. e-Energy 2019";
+
+const SAVING: Kind = Kind::difference("energy_saving", "energy saved [%]", 100.0, 1);
+const HIGHEST: Kind = Kind::difference("core_clock_mhz", "highest core clock [MHz]", 1.0, 0);
+const DEFAULT: Kind = Kind::difference("default_core_clock_mhz", "default clock [MHz]", 1.0, 0);
+
+const CELL: Judgement = Judgement::Each(0.02);
+const AVERAGE: Judgement = Judgement::Each(0.01);
+
+/// A configuration with its means.
+pub(super) struct Sample {
+    pub gpu: &'static str,
+    pub mode: Mode,
+    pub network: &'static str,
+    pub algorithm: Option<String>,
+    pub batch: u64,
+    pub core: f64,
+    pub memory: f64,
+    pub items_per_s: f64,
+    pub joules_per_item: f64,
+}
+
+impl Sample {
+    fn of(
+        point: &Point,
+        board: &Board,
+        mode: Mode,
+        network: &'static str,
+        batch: u64,
+    ) -> Option<Self> {
+        let outcome = point.outcome()?;
+        let value = |objective: Objective| objective.value(&outcome, &outcome).ok();
+        let configuration = &point.configuration;
+        Some(Self {
+            gpu: board.gpu,
+            mode,
+            network,
+            algorithm: configuration.parameters.get("conv_algorithm").cloned(),
+            batch,
+            core: Axis::CoreClock.number(configuration)?,
+            memory: Axis::MemoryClock.number(configuration)?,
+            items_per_s: value(Objective::Throughput)?,
+            joules_per_item: value(Objective::EnergyPerItem)?,
+        })
+    }
+}
+
+fn list<T: ToString>(values: impl IntoIterator<Item = T>) -> Option<AxisText> {
+    let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    Some(AxisText(values.join(",")))
+}
+
+/// One batch size of one network on one board; nothing where it does not fit.
+fn sweep(
+    runs: &mut Runs,
+    board: &Board,
+    mode: Mode,
+    (network, batch): (&'static str, u64),
+) -> Result<Vec<Sample>, PapersError> {
+    let raised = (board.gpu == TURING).then_some(RAISED);
+    let mut definition = Definition {
+        mode: Some(match mode {
+            Mode::Train => "train".to_owned(),
+            Mode::Infer => "infer".to_owned(),
+        }),
+        batch: Some(batch),
+        repeat: Some(RUNS),
+        core_clock: list(board.core.iter().copied().chain(raised)),
+        memory_clock: list(board.memory),
+        ..Definition::simulated(board.gpu, &format!("{network}@dvfs_2019"))
+    };
+    if mode == Mode::Train {
+        let algorithms = list(ALGORITHMS).map(|axis| ("conv_algorithm".to_owned(), axis));
+        definition.axis.extend(algorithms);
+    }
+    let study = match runs.sweep(definition) {
+        Err(PapersError::Simulation(SimulationError::Placement(PlacementError {
+            problem: JobError::OutOfMemory { .. },
+            ..
+        }))) => return Ok(Vec::new()),
+        study => study?,
+    };
+    let points = study.points.iter();
+    Ok(points
+        .filter_map(|point| Sample::of(point, board, mode, network, batch))
+        .collect())
+}
+
+fn samples(runs: &mut Runs) -> Result<Vec<Sample>, PapersError> {
+    let mut samples = Vec::new();
+    for board in &BOARDS {
+        for mode in [Mode::Train, Mode::Infer] {
+            for (network, batches) in NETWORKS {
+                for batch in batches {
+                    samples.extend(sweep(runs, board, mode, (network, *batch))?);
+                }
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// Geometric means by core clock over everything else that is meant.
+pub(super) fn by_clock(
+    samples: &[Sample],
+    board: &Board,
+    extra: Option<f64>,
+    meant: impl Fn(&Sample) -> bool,
+    value: impl Fn(&Sample) -> f64,
+    direction: Direction,
+) -> Option<Groups<f64>> {
+    let cells: Vec<_> = samples
+        .iter()
+        .filter(|sample| sample.gpu == board.gpu && meant(sample))
+        .filter(|sample| board.core.contains(&sample.core) || extra == Some(sample.core))
+        .map(|sample| Cell {
+            by: sample.core,
+            over: (
+                sample.network,
+                sample.algorithm.clone(),
+                sample.batch,
+                sample.memory.to_bits(),
+            ),
+            value: Some(value(sample)),
+        })
+        .collect();
+    group(&cells, board.default, Mean::Geometric, direction).ok()
+}
+
+pub(super) fn saving(
+    samples: &[Sample],
+    board: &Board,
+    meant: impl Fn(&Sample) -> bool,
+) -> Option<(f64, f64)> {
+    let joules = |sample: &Sample| sample.joules_per_item;
+    let groups = by_clock(samples, board, None, meant, joules, Direction::Least)?;
+    Some((groups.saving.get(), groups.groups[groups.best].by))
+}
+
+pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
+    let (by_network, by_algorithm) = dvfs_2019()?;
+    let text = dvfs_2019_text()?;
+    let samples = samples(runs)?;
+    let mut rows = table_1()?;
+    let table_3 = savings("III", "network", &by_network, &samples);
+    let table_4 = savings("IV", "conv_algorithm", &by_algorithm, &samples);
+    let averages = averages(&text, &table_3, &table_4);
+    let conclusions = conclusions(&samples, &averages);
+    rows.extend(table_3);
+    rows.extend(table_4);
+    rows.extend(averages);
+    rows.extend(in_words(&text, &samples));
+    Ok(Reproduction {
+        paper: PAPER,
+        source: SOURCE,
+        runs: runs.clone(),
+        rows,
+        counted: Vec::new(),
+        conclusions,
+        waits: Vec::new(),
+        jobs: Vec::new(),
+    })
+}
+
+/// The clocks that were set.
+fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
+    let mut rows = Rows::new("I");
+    for printed in dvfs_2019_boards()? {
+        let Some(board) = BOARDS.iter().find(|board| board.gpu == printed.gpu) else {
+            continue;
+        };
+        let labels: [(&'static str, Label); 1] = [("gpu", printed.gpu.into())];
+        let highest = |clocks: &mut dyn Iterator<Item = f64>| clocks.reduce(f64::max);
+        let theirs = highest(&mut printed.core.iter().map(|clock| clock.get()));
+        let here = highest(&mut board.core.iter().copied());
+        *rows.add(&labels, HIGHEST, theirs, here, Judgement::Each(0.0)) = match printed.gpu {
+            TURING => Some("fault of the text: it speaks of 2,050 MHz, and of 1.5 times the default (2,025 MHz); this table ends at 1,950 MHz".to_owned()),
+            VOLTA => Some("1,380 MHz is the PCIe board's, not that of power-capping-2022's V100".to_owned()),
+            _ => None,
+        };
+        let (theirs, here) = (Some(printed.default_core.get()), Some(board.default));
+        rows.add(&labels, DEFAULT, theirs, here, Judgement::Each(0.0));
+    }
+    Ok(rows.rows)
+}
+
+/// Each cell of a table of savings.
+fn savings(
+    table: &str,
+    of: &'static str,
+    cells: &[SavingCell],
+    samples: &[Sample],
+) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new(table);
+    for cell in cells {
+        let Some(board) = BOARDS.iter().find(|board| board.gpu == cell.gpu) else {
+            continue;
+        };
+        let here = saving(samples, board, |sample| {
+            let own = sample.algorithm.as_deref().unwrap_or_default();
+            sample.mode == cell.mode
+                && if of == "network" { sample.network } else { own } == cell.of
+        });
+        let labels: [(&'static str, Label); 3] = [
+            (of, cell.of.as_str().into()),
+            ("mode", cell.mode.to_string().into()),
+            ("gpu", cell.gpu.into()),
+        ];
+        let here = here.map(|(saving, _)| saving);
+        rows.add(&labels, SAVING, Some(cell.saving.get()), here, CELL);
+    }
+    rows.rows
+}
+
+/// The averages that the text gives of both tables.
+fn averages(
+    text: &[TextFact],
+    table_3: &[ReproducedRow],
+    table_4: &[ReproducedRow],
+) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("sections IV-A and IV-B, averages");
+    for fact in text.iter().filter(|fact| fact.what == "average_saving_pct") {
+        let has = |row: &&ReproducedRow, what: &str| {
+            row.row.iter().any(|(_, label)| *label == Label::from(what))
+        };
+        let cells: Vec<&ReproducedRow> = match fact.gpu {
+            Some(gpu) => table_3
+                .iter()
+                .filter(|row| has(row, gpu) && has(row, &fact.of))
+                .collect(),
+            None => table_4.iter().filter(|row| has(row, &fact.of)).collect(),
+        };
+        let mean = |value: fn(&ReproducedRow) -> Option<f64>| {
+            let values: Option<Vec<f64>> = cells.iter().map(|row| value(row)).collect();
+            let values = values.filter(|values| !values.is_empty())?;
+            Some(values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let labels: [(&'static str, Label); 2] = [
+            ("of", fact.of.as_str().into()),
+            ("gpu", fact.gpu.unwrap_or("all three").into()),
+        ];
+        let printed = fact.value / 100.0;
+        let here = mean(|row| row.reproduced);
+        let from_cells = mean(|row| row.published);
+        *rows.add(&labels, SAVING, Some(printed), here, AVERAGE) = from_cells
+            .filter(|from| (from - printed).abs() > 0.0011)
+            .map(|from| format!("fault of the text: its cells average {:.1} %", 100.0 * from));
+    }
+    rows.rows
+}

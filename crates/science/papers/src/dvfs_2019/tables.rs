@@ -1,0 +1,155 @@
+//! Of dvfs_2019: its boards, tables III and IV, and what the text says.
+
+use serde::Deserialize;
+use sweetspot_quantity::{Megahertz, Ratio};
+use sweetspot_sim::Mode;
+
+use crate::tables::{PublishedError, damaged, network, rows};
+
+/// A cell of tables III and IV of dvfs_2019: what the best core clock saves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavingCell {
+    /// The GPU's profile.
+    pub gpu: &'static str,
+    /// The network of table III, the convolution algorithm of table IV.
+    pub of: String,
+    /// Training or inference.
+    pub mode: Mode,
+    /// Of the energy of an item.
+    pub saving: Ratio,
+}
+
+#[derive(Deserialize)]
+struct PrintedSaving {
+    #[serde(alias = "network")]
+    algorithm: String,
+    phase: Option<String>,
+    gpu: String,
+    energy_saving_pct: f64,
+}
+
+/// Tables III and IV of dvfs_2019.
+pub fn dvfs_2019() -> Result<(Vec<SavingCell>, Vec<SavingCell>), PublishedError> {
+    let cells = |file: &'static str,
+                 name: fn(&'static str, &str) -> Result<String, PublishedError>| {
+        let of = |row: PrintedSaving| {
+            Ok(SavingCell {
+                gpu: gpu(file, &row.gpu)?,
+                of: name(file, &row.algorithm)?,
+                mode: match row.phase.as_deref() {
+                    Some("inference") => Mode::Infer,
+                    _ => Mode::Train,
+                },
+                saving: Ratio::new(row.energy_saving_pct / 100.0),
+            })
+        };
+        rows(file)?
+            .into_iter()
+            .map(of)
+            .collect::<Result<Vec<_>, _>>()
+    };
+    Ok((
+        cells("dvfs_2019_table_3_savings.csv", |file, name| {
+            network(file, name).map(str::to_owned)
+        })?,
+        cells("dvfs_2019_table_4_savings_by_algorithm.csv", |_, name| {
+            Ok(name.to_lowercase())
+        })?,
+    ))
+}
+
+/// A GPU's profile, by the name in the tables.
+fn gpu(file: &'static str, printed: &str) -> Result<&'static str, PublishedError> {
+    Ok(match printed {
+        "tesla_p100" => "tesla_p100",
+        "tesla_v100" => "tesla_v100_pcie_16gb",
+        "gtx_2080ti" => "gtx_2080ti",
+        other => return Err(damaged(file, format!("unknown GPU {other}"))),
+    })
+}
+
+/// A column of table I of dvfs_2019: a board and the clocks that were set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrintedBoard {
+    /// The GPU's profile.
+    pub gpu: &'static str,
+    /// The core clocks.
+    pub core: Vec<Megahertz>,
+    /// The default core clock.
+    pub default_core: Megahertz,
+    /// The memory clocks.
+    pub memory: Vec<Megahertz>,
+    /// The default memory clock.
+    pub default_memory: Megahertz,
+}
+
+#[derive(Deserialize)]
+struct PrintedClocks {
+    gpu: String,
+    core_mhz: String,
+    default_core_mhz: f64,
+    memory_mhz: String,
+    default_memory_mhz: f64,
+}
+
+/// Table I of dvfs_2019.
+pub fn dvfs_2019_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
+    const FILE: &str = "dvfs_2019_table_1_gpus.csv";
+    let clocks = |text: &str| {
+        let clock = |text: &str| {
+            let number = text.parse().map(Megahertz::new);
+            number.map_err(|_| damaged(FILE, format!("`{text}` is no clock")))
+        };
+        text.split_whitespace()
+            .map(clock)
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let of = |row: PrintedClocks| {
+        Ok(PrintedBoard {
+            gpu: gpu(FILE, &row.gpu)?,
+            core: clocks(&row.core_mhz)?,
+            default_core: Megahertz::new(row.default_core_mhz),
+            memory: clocks(&row.memory_mhz)?,
+            default_memory: Megahertz::new(row.default_memory_mhz),
+        })
+    };
+    rows(FILE)?.into_iter().map(of).collect()
+}
+
+/// A number in the text of dvfs_2019.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextFact {
+    /// Which, with its unit.
+    pub what: String,
+    /// `training`, `inference`, an algorithm.
+    pub of: String,
+    /// The GPU's profile; none for all together.
+    pub gpu: Option<&'static str>,
+    /// As printed.
+    pub value: f64,
+}
+
+#[derive(Deserialize)]
+struct PrintedFact {
+    what: String,
+    of: String,
+    gpu: String,
+    value: f64,
+}
+
+/// What the text of dvfs_2019 says in numbers.
+pub fn dvfs_2019_text() -> Result<Vec<TextFact>, PublishedError> {
+    const FILE: &str = "dvfs_2019_text.csv";
+    let of = |row: PrintedFact| {
+        Ok(TextFact {
+            gpu: match row.gpu.as_str() {
+                "all" => None,
+                name => Some(gpu(FILE, name)?),
+            },
+            what: row.what,
+            of: row.of,
+            value: row.value,
+        })
+    };
+    rows(FILE)?.into_iter().map(of).collect()
+}

@@ -1,0 +1,181 @@
+//! What the text of dvfs_2019 says of speed, power and the best clocks.
+
+use sweetspot_decide::Direction;
+use sweetspot_sim::Mode;
+
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
+use super::reproduction::{Sample, by_clock, saving};
+use super::tables::TextFact;
+use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows, ends};
+
+const PARAMETERS: Kind = Kind::relative("parameters", "parameters [millions]", 1e-6, 0);
+const CLOCK: Kind = Kind::difference("core_clock_mhz", "best core clock [MHz]", 1.0, 0);
+const POWER: Kind = Kind::difference("power_gain", "power added [%]", 100.0, 1);
+const FASTER: Kind = Kind::difference("speed_gain", "speed gained [%]", 100.0, 1);
+
+/// What the text says of speed and power: shown here, and judged without noise by `simulate --errors`.
+pub fn in_words(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("the text");
+    let speed = |sample: &Sample| sample.items_per_s;
+    for fact in text {
+        let mode = match fact.of.as_str() {
+            "inference" => Mode::Infer,
+            _ => Mode::Train,
+        };
+        let board = BOARDS.iter().find(|board| Some(board.gpu) == fact.gpu);
+        let labels: [(&'static str, Label); 2] = [
+            ("of", fact.of.as_str().into()),
+            ("gpu", fact.gpu.unwrap_or("all three").into()),
+        ];
+        let share = fact.value / 100.0;
+        let large = |sample: &Sample| {
+            let gemm = sample.algorithm.as_deref() == Some(ALGORITHMS[0]);
+            sample.mode == mode && sample.network == "alexnet" && sample.batch == 1024 && gemm
+        };
+        let growth = |value: fn(&Sample) -> f64| {
+            let groups = by_clock(samples, board?, None, large, value, Direction::Most)?;
+            let at = |clock: f64| groups.groups.iter().find(|group| group.by == clock);
+            Some(at(945.0)?.mean / at(510.0)?.mean - 1.0)
+        };
+        match fact.what.as_str() {
+            "least_faster_pct" | "most_faster_pct" => {
+                let (low, high) = faster(samples, board, mode, speed);
+                let (which, here) = match fact.what.as_str() {
+                    "least_faster_pct" => ("slowest", low),
+                    _ => ("fastest", high),
+                };
+                let mut labels = labels.to_vec();
+                labels.push(("network", which.into()));
+                let note = rows.add(&labels, FASTER, Some(share), Some(here), Judgement::Shown);
+                *note = Some(
+                    "at 1.5 times the default clock; the text says 2,050 MHz, table I ends at 1,950 MHz"
+                        .to_owned(),
+                );
+            }
+            "alexnet_1024_faster_pct" => {
+                let mut labels = labels.to_vec();
+                labels.push(("network", "alexnet-1024, 510-945 MHz".into()));
+                let here = growth(|sample| sample.items_per_s);
+                *rows.add(&labels, FASTER, Some(share), here, Judgement::Shown) = Some("fault of the text: it defines performance as time over batch, the inverse of what it shows".to_owned());
+            }
+            "alexnet_1024_more_power_pct" => {
+                let mut labels = labels.to_vec();
+                labels.push(("network", "alexnet-1024, 510-945 MHz".into()));
+                let here = growth(|sample| sample.items_per_s * sample.joules_per_item);
+                rows.add(&labels, POWER, Some(share), here, Judgement::Shown);
+            }
+            "alexnet_1024_best_mhz" => {
+                let mut labels = labels.to_vec();
+                labels.push(("network", "alexnet-1024".into()));
+                let best = board.and_then(|board| saving(samples, board, large));
+                let here = best.map(|(_, clock)| clock);
+                rows.add(&labels, CLOCK, Some(fact.value), here, Judgement::Shown);
+            }
+            "googlenet_parameters_millions" => {
+                let labels = [("network", Label::from("googlenet"))];
+                let printed = Some(1e6 * fact.value);
+                *rows.add(&labels, PARAMETERS, printed, None, Judgement::Shown) = Some(
+                    "fault of table II: GoogLeNet has about 7 million; `sweetspot network` counts them"
+                        .to_owned(),
+                );
+            }
+            _ => {}
+        }
+    }
+    rows.rows
+}
+
+/// How much faster the slowest and the fastest network become at 1.5 times the default clock.
+fn faster(
+    samples: &[Sample],
+    board: Option<&Board>,
+    mode: Mode,
+    speed: fn(&Sample) -> f64,
+) -> (f64, f64) {
+    let gain = |network: &str| {
+        let meant = |sample: &Sample| sample.mode == mode && sample.network == network;
+        let groups = by_clock(samples, board?, Some(RAISED), meant, speed, Direction::Most)?;
+        let raised = groups.groups.iter().find(|group| group.by == RAISED)?;
+        Some(raised.relative.get() - 1.0)
+    };
+    ends(NETWORKS.iter().filter_map(|(network, _)| gain(network)))
+}
+
+pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclusion> {
+    let mut all = Vec::new();
+    for (mode, words) in [(Mode::Train, "training"), (Mode::Infer, "inference")] {
+        let of_mode = |row: &&ReproducedRow| {
+            let labels = row.row.iter().map(|(_, label)| label.to_string());
+            labels.into_iter().any(|label| label == words)
+        };
+        let (low, high) = ends(
+            averages
+                .iter()
+                .filter(of_mode)
+                .filter_map(|row| row.reproduced),
+        );
+        all.push(Conclusion::new(
+            match mode {
+                Mode::Train => "the best core clock saves 8.7 to 23.1 % of the energy of training, on average over networks",
+                Mode::Infer => "and 19.6 to 26.4 % of that of inference",
+            },
+            low > 0.05,
+            format!("{:.1} to {:.1} %", 100.0 * low, 100.0 * high),
+        ));
+    }
+    let mut inner = Vec::new();
+    for board in BOARDS.iter().filter(|board| board.gpu != TURING) {
+        let best = saving(samples, board, |sample| sample.mode == Mode::Train);
+        inner.extend(best.map(|(_, clock)| (board, clock)));
+    }
+    let is_inside = |(board, clock): &(&Board, f64)| {
+        *clock > board.core[0] && *clock < board.core[board.core.len() - 1]
+    };
+    all.push(Conclusion::new(
+        "on P100 and V100 energy has its valley in the middle of the core clocks",
+        inner.len() == 2 && inner.iter().all(is_inside),
+        inner
+            .iter()
+            .map(|(board, clock)| format!("{clock} MHz on {}", board.gpu))
+            .collect::<Vec<_>>()
+            .join(", "),
+    ));
+    all.extend(large_batch(samples));
+    let turing = BOARDS.iter().find(|board| board.gpu == TURING);
+    for (mode, words) in [(Mode::Train, "training"), (Mode::Infer, "inference")] {
+        let best = turing.and_then(|board| saving(samples, board, |sample| sample.mode == mode));
+        let clock = best.map_or(0.0, |(_, clock)| clock);
+        all.push(Conclusion::new(
+            &format!("the 2080 Ti is most efficient in {words} at a high core clock"),
+            turing.is_some_and(|board| clock > board.default),
+            format!("at {clock} MHz"),
+        ));
+    }
+    all
+}
+
+/// AlexNet with batches of 1024 on the V100: why there is a valley.
+fn large_batch(samples: &[Sample]) -> Option<Conclusion> {
+    let board = BOARDS.iter().find(|board| board.gpu == VOLTA)?;
+    let meant = |sample: &Sample| {
+        let gemm = sample.algorithm.as_deref() == Some(ALGORITHMS[0]);
+        sample.network == "alexnet" && sample.batch == 1024 && gemm
+    };
+    let growth = |value: fn(&Sample) -> f64| {
+        let groups = by_clock(samples, board, None, meant, value, Direction::Most)?;
+        let at = |clock: f64| groups.groups.iter().find(|group| group.by == clock);
+        Some(at(945.0)?.mean / at(510.0)?.mean - 1.0)
+    };
+    let speed = growth(|sample| sample.items_per_s)?;
+    let power = growth(|sample| sample.items_per_s * sample.joules_per_item)?;
+    let (_, best) = saving(samples, board, meant)?;
+    Some(Conclusion::new(
+        "AlexNet in batches of 1024 on the V100: up to 945 MHz speed grows faster than power, and energy is least there",
+        speed > power && best == 945.0,
+        format!(
+            "{:+.0} % speed and {:+.0} % power from 510 to 945 MHz; least at {best} MHz",
+            100.0 * speed,
+            100.0 * power
+        ),
+    ))
+}

@@ -1,0 +1,32 @@
+//! Why a published study cannot be compared or reproduced.
+
+use sweetspot_network::NetworkError;
+use sweetspot_sim::CatalogueError;
+use sweetspot_virtual_time::SimulationError;
+
+use crate::tables::PublishedError;
+
+/// Why a published study cannot be compared or reproduced.
+#[derive(Debug, thiserror::Error)]
+pub enum PapersError {
+    /// A published table is missing or damaged.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A profile is missing or cannot be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The description of a network cannot be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A simulation cannot be run.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// A workload of the study cannot be simulated.
+    #[error("{workload}: {reason}")]
+    Workload {
+        /// The name of the workload.
+        workload: String,
+        /// Why it cannot be simulated.
+        reason: String,
+    },
+}

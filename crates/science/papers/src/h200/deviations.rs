@@ -1,0 +1,53 @@
+//! The batch studies measured on an H200 at its default settings: throughput and mean power.
+
+use sweetspot_device::Settings;
+use sweetspot_sim::Variant;
+use sweetspot_study::EnergyOf;
+
+use super::tables::h200;
+use crate::PapersError;
+use crate::Profiles;
+use crate::deviations::{Column, StudyDeviations, Table, Value};
+
+const STUDY: &str = "h200";
+const GPU: &str = "nvidia_h200";
+
+/// From this batch size on the GPU is busy; below, the host is, and its time is not smooth.
+const BUSY: u64 = 64;
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+    let mut rows = Vec::new();
+    for (mode, row) in h200()? {
+        let variant = Variant {
+            mode: Some(mode),
+            ..Variant::default()
+        };
+        let name = format!("{}@{STUDY}", row.network);
+        let case = profiles.case(&[GPU], None, &name, &variant, EnergyOf::JobGpus)?;
+        let case = case.items(row.batch * row.iters);
+        let here = case.run(Settings::default(), row.batch, 1)?;
+        let tolerance = Some(if row.batch >= BUSY { 0.10 } else { 0.35 });
+        let value = |published: f64, here: f64| Value {
+            published,
+            here,
+            tolerance,
+        };
+        rows.push((
+            format!("{} {mode}, batch {}", row.network, row.batch),
+            vec![
+                value(row.samples_per_s, here.items / here.time.get()),
+                value(row.mean_w, (here.energy / here.time).get()),
+            ],
+        ));
+    }
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &[GPU], &[]),
+        values: 2 * rows.len(),
+        tables: vec![Table {
+            title: "measured by batch size: within 10 % from 64 on, 35 % below".to_owned(),
+            columns: vec![Column::relative("items/s", 0), Column::relative("W", 1)],
+            rows,
+        }],
+    })
+}

@@ -1,0 +1,36 @@
+//! The published studies: what was printed, how far the simulator is from it, and the studies run again.
+//!
+//! Each paper has a folder with its tables as printed (`tables.rs`), the deviations of the simulator from them
+//! (`deviations.rs`, for `simulate --errors`) and its reproduction (`reproduction.rs`, for `reproduce PAPER`). The
+//! folder `h200` holds measurements in place of a paper. Published values are only compared with: nothing is
+//! computed from them.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+pub mod batch_sizer_2021;
+pub mod dvfs_2019;
+pub mod h200;
+pub mod multi_gpu_2018;
+pub mod node_power_capping_2023;
+pub mod power_capping_2022;
+
+mod deviations;
+mod error;
+mod profiles;
+mod reproduction;
+mod row;
+mod simulated_runs;
+mod tables;
+
+pub use deviations::{
+    Column, Off, StudyDeviations, Table, Value, deviations, deviations_of, studies,
+};
+pub use error::PapersError;
+pub use profiles::Profiles;
+pub use reproduction::{Reproduction, papers, reproduce};
+pub use row::{Conclusion, Counted, Judgement, Kind, Label, ReproducedRow};
+pub use simulated_runs::Runs;
+pub use tables::PublishedError;

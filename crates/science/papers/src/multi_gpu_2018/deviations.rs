@@ -1,0 +1,93 @@
+//! Tables 4, 5, 7 and 8: seconds and joules of the forward and backward step of a batch.
+
+use sweetspot_device::Settings;
+use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_sim::Variant;
+use sweetspot_study::EnergyOf;
+
+use super::tables::{StepCell, multi_gpu_2018};
+use crate::PapersError;
+use crate::Profiles;
+use crate::deviations::{Column, StudyDeviations, Table, Value};
+
+const STUDY: &str = "multi_gpu_2018";
+const PASCAL: &str = "titan_x_pascal";
+const MAXWELL: &str = "titan_x_maxwell";
+
+/// Iterations of a run: enough to be warm.
+const ITERATIONS: u64 = 300;
+
+/// The GPUs of a cell, the measured one first: four are two of each kind.
+fn gpus_of(cell: &StepCell) -> Vec<&str> {
+    let other = if cell.gpu == PASCAL { MAXWELL } else { PASCAL };
+    let own = cell.gpu.as_str();
+    match cell.gpus {
+        1 => vec![own],
+        2 => vec![own; 2],
+        _ => vec![own, own, other, other],
+    }
+}
+
+fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, PapersError> {
+    let name = format!("{}@{STUDY}", cell.network);
+    let gpus = gpus_of(cell);
+    let variant = Variant::default();
+    let case = profiles.case(&gpus, Some(STUDY), &name, &variant, EnergyOf::JobGpus)?;
+    let case = case.items(cell.batch * ITERATIONS);
+    let ranks = case.ranks(Settings::default(), cell.batch, cell.gpus)?;
+    // What is left of the exchange is part of the backward step, as a profiler sees it.
+    let is_meant =
+        |name: &str| name == cell.step || (cell.step == "backward" && name == "exchange");
+    let phases = ranks[0].phases.iter().filter(|phase| is_meant(&phase.name));
+    let (time, energy) = phases.fold((Seconds::ZERO, Joules::ZERO), |(time, energy), phase| {
+        (time + phase.time, energy + phase.energy)
+    });
+    let judged = cell.gpus == 1 && cell.is_consistent();
+    let value = |published: f64, here: f64, tolerance: f64| Value {
+        published,
+        here: here / ITERATIONS as f64,
+        tolerance: judged.then_some(tolerance),
+    };
+    Ok(vec![
+        value(cell.time.get() * 1e3, time.get() * 1e3, 0.10),
+        value(cell.energy.get(), energy.get(), 0.15),
+    ])
+}
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+    let mut tables: Vec<Table> = [
+        "one Titan X: a step of a batch; where watts contradict joules and seconds: in brackets",
+        "two and four (the second pair is of the other kind), from the all-reduce alone: not judged",
+    ]
+    .into_iter()
+    .map(|title| Table {
+        title: title.to_owned(),
+        columns: vec![Column::relative("ms", 0), Column::relative("J", 2)],
+        rows: Vec::new(),
+    })
+    .collect();
+    for cell in multi_gpu_2018()? {
+        let count = match cell.gpus {
+            1 => String::new(),
+            count => format!(" on {count}"),
+        };
+        let label = format!(
+            "{} {} {} {}{count}",
+            cell.gpu.trim_start_matches("titan_x_"),
+            cell.network,
+            cell.step,
+            cell.batch
+        );
+        let row = (label, compare_cell(profiles, &cell)?);
+        tables[usize::from(cell.gpus > 1)].rows.push(row);
+    }
+    let judged = tables[0]
+        .values()
+        .filter(|(value, _)| value.tolerance.is_some());
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &[PASCAL, MAXWELL], &[STUDY]),
+        values: judged.count(),
+        tables,
+    })
+}

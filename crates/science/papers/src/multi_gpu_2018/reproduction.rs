@@ -1,0 +1,392 @@
+//! Tables 3 to 9, 12 and 13: a step of a batch on one, two and four GPUs, three runs each.
+
+use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
+
+use super::tables::{
+    StepCell, multi_gpu_2018, multi_gpu_2018_accuracy, multi_gpu_2018_averages,
+    multi_gpu_2018_counts, multi_gpu_2018_efficiency, multi_gpu_2018_iterations,
+    multi_gpu_2018_whole,
+};
+use super::{table_1, table_11};
+use crate::PapersError;
+use crate::Reproduction;
+use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows};
+use crate::simulated_runs::Runs;
+
+pub const PAPER: &str = "multi-gpu-2018";
+const SOURCE: &str = "F. M. Castro, N. Guil, M. J. Marín-Jiménez, J. Pérez-Serrano, M. Ujaldón: Energy-based Tuning of Convolutional Neural Networks on Multi-GPUs. 2018";
+const STUDY: &str = "multi_gpu_2018";
+pub const PASCAL: &str = "titan_x_pascal";
+pub const MAXWELL: &str = "titan_x_maxwell";
+
+/// Enough iterations to be warm.
+const ITEMS: u64 = 300 * 128;
+
+const TIME: Kind = Kind::relative("time_s", "time of a batch [ms]", 1e3, 0);
+const ENERGY: Kind = Kind::relative("energy_j", "energy of a batch [J]", 1.0, 2);
+const POWER: Kind = Kind::relative("power_w", "power [W]", 1.0, 0);
+const WHOLE_TIME: Kind = Kind::relative("time_s", "training [ks]", 1e-3, 1);
+const WHOLE_ENERGY: Kind = Kind::relative("energy_j", "training [MJ]", 1e-6, 2);
+const WHOLE_EDP: Kind = Kind::relative("edp_js", "training [MJ ks]", 1e-9, 1);
+const ITERATIONS: Kind = Kind::relative("iterations", "iterations", 1.0, 0);
+const ACCURACY: Kind = Kind::difference("accuracy", "accuracy [%]", 100.0, 1);
+
+const COUNTS: [u64; 3] = [1, 2, 4];
+const NETWORKS: [&str; 4] = ["resnet_gait", "cnn2d", "caffenet", "resnet_im"];
+
+/// Seconds and joules of a step of a batch.
+#[derive(Clone, Copy)]
+pub struct Step {
+    pub time: f64,
+    pub energy: f64,
+}
+
+/// What was measured on one GPU of a job: forward and backward.
+pub struct Measured {
+    pub gpu: &'static str,
+    pub network: &'static str,
+    pub gpus: u64,
+    pub batch: u64,
+    pub forward: Step,
+    pub backward: Step,
+}
+
+impl Measured {
+    fn of(point: &Point, gpu: &'static str, network: &'static str, gpus: u64) -> Option<Self> {
+        let outcome = point.outcome()?;
+        let batch = point.configuration.batch()?;
+        let iterations = outcome.items? / batch as f64;
+        let phases = point.phases();
+        let all: f64 = phases.iter().map(|phase| phase.energy.get()).sum();
+        // A study keeps each phase's energy of all GPUs and each GPU's energy of all phases; those of one
+        // kind share alike, so that only with both kinds the first one's share is taken for its own.
+        let (_, own) = point.by_device().into_iter().next()?;
+        let whole = outcome.energy?.get();
+        let step = |names: &[&str]| {
+            let meant = phases
+                .iter()
+                .filter(|phase| names.contains(&phase.name.as_str()));
+            let (time, energy) = meant.fold((0.0, 0.0), |(time, energy), phase| {
+                (time + phase.time.get(), energy + phase.energy.get())
+            });
+            Step {
+                time: time / iterations,
+                energy: energy / iterations * own.get() / whole,
+            }
+        };
+        (all > 0.0 && whole > 0.0).then(|| Self {
+            gpu,
+            network,
+            gpus,
+            batch,
+            forward: step(&["forward"]),
+            // What is left of the exchange is part of the backward step, as a profiler sees it.
+            backward: step(&["backward", "exchange"]),
+        })
+    }
+
+    pub fn time(&self) -> f64 {
+        self.forward.time + self.backward.time
+    }
+
+    pub fn energy(&self) -> f64 {
+        self.forward.energy + self.backward.energy
+    }
+}
+
+fn sweep(
+    runs: &mut Runs,
+    gpu: &'static str,
+    network: &str,
+    gpus: u64,
+) -> Result<Study, PapersError> {
+    let other = if gpu == PASCAL { MAXWELL } else { PASCAL };
+    let selector = match gpus {
+        1 | 2 => format!("{gpu}:{gpus}"),
+        _ => format!("{gpu}:2,{other}:2"),
+    };
+    let batches = AxisText("64,128,256".to_owned());
+    runs.sweep(Definition {
+        node: Some(STUDY.to_owned()),
+        items: Some(ITEMS),
+        repeat: Some(3),
+        axis: [(BATCH.to_owned(), batches)].into(),
+        ..Definition::simulated(&selector, &format!("{network}@{STUDY}"))
+    })
+}
+
+pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
+    let cells = multi_gpu_2018()?;
+    let mut measured: Vec<Measured> = Vec::new();
+    for gpu in [PASCAL, MAXWELL] {
+        for network in NETWORKS {
+            for gpus in COUNTS {
+                let study = sweep(runs, gpu, network, gpus)?;
+                let points = study.points.iter();
+                measured.extend(points.filter_map(|point| Measured::of(point, gpu, network, gpus)));
+            }
+        }
+    }
+    let counts = multi_gpu_2018_counts()?;
+    let mut rows = table_1::rows(&counts)?;
+    rows.extend(table_3()?);
+    for cell in &cells {
+        rows.extend(step_rows(cell, &measured));
+    }
+    rows.extend(whole_rows(&measured, &cells)?);
+    let efficiency = table_11::Tables {
+        counts: &counts,
+        cells: &cells,
+        measured: &measured,
+    };
+    rows.extend(efficiency.rows(&multi_gpu_2018_efficiency()?, &multi_gpu_2018_averages()?));
+    rows.extend(accuracy()?);
+    Ok(Reproduction {
+        paper: PAPER,
+        source: SOURCE,
+        runs: runs.clone(),
+        conclusions: conclusions(&measured),
+        rows,
+        counted: Vec::new(),
+        waits: vec![
+            "tables 12 and 13 (accuracy) need real training: a simulated GPU learns nothing"
+                .to_owned(),
+        ],
+        jobs: Vec::new(),
+    })
+}
+
+pub fn find<'a>(
+    measured: &'a [Measured],
+    gpu: &str,
+    network: &str,
+    gpus: u64,
+    batch: u64,
+) -> Option<&'a Measured> {
+    measured.iter().find(|one| {
+        one.gpu == gpu && one.network == network && one.gpus == gpus && one.batch == batch
+    })
+}
+
+/// Iterations are epochs by items over the batch size: whole trainings below take them as printed.
+fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
+    let mut rows = Rows::new("3");
+    let printed = multi_gpu_2018_iterations()?;
+    for row in &printed {
+        let labels: [(&'static str, Label); 2] = [
+            ("network", row.network.as_str().into()),
+            ("batch", row.batch_size.into()),
+        ];
+        let first = printed.iter().find(|other| other.network == row.network);
+        let here = first.map(|first| {
+            let items = (first.iterations * first.batch_size) as f64 / first.epochs as f64;
+            items * row.epochs as f64 / row.batch_size as f64
+        });
+        let printed = Some(row.iterations as f64);
+        rows.add(&labels, ITERATIONS, printed, here, Judgement::Shown);
+    }
+    Ok(rows.rows)
+}
+
+fn step_rows(cell: &StepCell, measured: &[Measured]) -> Vec<ReproducedRow> {
+    let tables = match cell.gpu.as_str() {
+        PASCAL => ("4", "5"),
+        _ => ("7", "8"),
+    };
+    let labels: [(&'static str, Label); 5] = [
+        ("gpu", cell.gpu.as_str().into()),
+        ("network", cell.printed_network.as_str().into()),
+        ("step", cell.step.as_str().into()),
+        ("batch", cell.batch.into()),
+        ("gpus", cell.gpus.into()),
+    ];
+    let here = find(measured, &cell.gpu, cell.network, cell.gpus, cell.batch);
+    let here = here.map(|here| match cell.step.as_str() {
+        "forward" => here.forward,
+        _ => here.backward,
+    });
+    let judged = |tolerance| match cell.gpus == 1 && cell.is_consistent() {
+        true => Judgement::Each(tolerance),
+        false => Judgement::Shown,
+    };
+    let mut times = Rows::new(tables.0);
+    let time = here.map(|here| here.time);
+    let printed = Some(cell.time.get());
+    *times.add(&labels, TIME, printed, time, judged(0.10)) = unjudged(cell);
+    let mut energies = Rows::new(tables.1);
+    let energy = here.map(|here| here.energy);
+    let printed = Some(cell.energy.get());
+    *energies.add(&labels, ENERGY, printed, energy, judged(0.15)) = unjudged(cell);
+    let power = here.map(|here| here.energy / here.time);
+    let printed = Some(cell.power.get());
+    *energies.add(&labels, POWER, printed, power, Judgement::Shown) = contradiction(cell);
+    times.rows.extend(energies.rows);
+    times.rows
+}
+
+/// Where watts are not joules over seconds, or more than the board can draw.
+fn contradiction(cell: &StepCell) -> Option<String> {
+    if cell.is_consistent() {
+        return None;
+    }
+    let power = cell.energy / cell.time;
+    let beyond = match power.get().max(cell.power.get()) >= 275.0 {
+        true => ", and the board draws 250 W at most",
+        false => "",
+    };
+    Some(format!(
+        "fault of the table: its joules over its seconds are {:.0} W, printed are {:.0} W{beyond}",
+        power.get(),
+        cell.power.get()
+    ))
+}
+
+fn unjudged(cell: &StepCell) -> Option<String> {
+    match (cell.gpus, cell.is_consistent()) {
+        (1, true) => None,
+        (1, false) => {
+            Some("not judged: its watts, joules and seconds contradict each other".into())
+        }
+        (2, _) => Some("not judged: follows from one GPU and the all-reduce alone".into()),
+        _ => Some(
+            "not judged: follows from the all-reduce alone; \"4 GPUs\" are 2 Pascal and 2 Maxwell"
+                .into(),
+        ),
+    }
+}
+
+/// Tables 6 and 9: whole trainings on all GPUs.
+fn whole_rows(
+    measured: &[Measured],
+    cells: &[StepCell],
+) -> Result<Vec<ReproducedRow>, PapersError> {
+    let iterations = multi_gpu_2018_iterations()?;
+    let mut all = Vec::new();
+    for row in multi_gpu_2018_whole()? {
+        let mut rows = Rows::new(if row.measured_gpu == PASCAL { "6" } else { "9" });
+        let labels: [(&'static str, Label); 4] = [
+            ("gpu", row.measured_gpu.as_str().into()),
+            ("network", row.network.as_str().into()),
+            ("batch", row.batch_size.into()),
+            ("gpus", row.gpus.into()),
+        ];
+        let times = iterations
+            .iter()
+            .find(|known| known.network == row.network && known.batch_size == row.batch_size);
+        let network = cells
+            .iter()
+            .find(|cell| cell.printed_network == row.network)
+            .map(|cell| cell.network);
+        let here = times.zip(network).and_then(|(times, network)| {
+            let gpu = &row.measured_gpu;
+            let one = find(measured, gpu, network, row.gpus, row.batch_size)?;
+            let count = times.iterations as f64;
+            Some((count * one.time(), count * one.energy() * row.gpus as f64))
+        });
+        let (time, energy) = (here.map(|here| here.0), here.map(|here| here.1));
+        let edp = here.map(|(time, energy)| time * energy);
+        let shown = Judgement::Shown;
+        let printed = |value: Option<f64>, scale: f64| value.map(|value| value * scale);
+        if row.kiloseconds.is_none() {
+            *rows.add(&labels, WHOLE_TIME, None, time, shown) =
+                Some("empty in the table: the batch did not fit".to_owned());
+        } else {
+            rows.add(
+                &labels,
+                WHOLE_TIME,
+                printed(row.kiloseconds, 1e3),
+                time,
+                shown,
+            );
+            rows.add(
+                &labels,
+                WHOLE_ENERGY,
+                printed(row.megajoules, 1e6),
+                energy,
+                shown,
+            );
+            rows.add(&labels, WHOLE_EDP, printed(row.edp, 1e9), edp, shown);
+        }
+        all.extend(rows.rows);
+    }
+    Ok(all)
+}
+
+fn accuracy() -> Result<Vec<ReproducedRow>, PapersError> {
+    let mut all = Vec::new();
+    for row in multi_gpu_2018_accuracy()? {
+        let mut rows = Rows::new(if row.measure == "average" { "12" } else { "13" });
+        let labels: [(&'static str, Label); 4] = [
+            ("network", row.network.as_str().into()),
+            ("dataset", row.dataset.as_str().into()),
+            ("batch", row.batch_size.into()),
+            ("measure", row.measure.as_str().into()),
+        ];
+        let printed = Some(row.accuracy_pct / 100.0);
+        *rows.add(&labels, ACCURACY, printed, None, Judgement::Shown) =
+            Some("needs real training".to_owned());
+        all.extend(rows.rows);
+    }
+    Ok(all)
+}
+
+fn conclusions(measured: &[Measured]) -> Vec<Conclusion> {
+    let mut faster = Vec::new();
+    let mut leaner = Vec::new();
+    for network in ["cnn2d", "caffenet", "resnet_im"] {
+        for batch in [64, 128, 256] {
+            let of = |gpu| find(measured, gpu, network, 1, batch);
+            if let (Some(pascal), Some(maxwell)) = (of(PASCAL), of(MAXWELL)) {
+                faster.push(1.0 - pascal.time() / maxwell.time());
+                leaner.push(1.0 - pascal.energy() / maxwell.energy());
+            }
+        }
+    }
+    let range = |values: &[f64]| {
+        let (low, high) = crate::row::ends(values.iter().copied());
+        format!("{:.0} to {:.0} %", 100.0 * low, 100.0 * high)
+    };
+    let mut larger = Vec::new();
+    for network in NETWORKS {
+        for gpu in [PASCAL, MAXWELL] {
+            let of = |batch| find(measured, gpu, network, 1, batch);
+            let largest = [256, 128].into_iter().find_map(of);
+            if let (Some(small), Some(large)) = (of(64), largest) {
+                let per_item = |one: &Measured| one.energy() / one.batch as f64;
+                larger.push(per_item(large) / per_item(small));
+            }
+        }
+    }
+    let mut spread = Vec::new();
+    for network in NETWORKS {
+        let of = |gpus| find(measured, PASCAL, network, gpus, 128);
+        if let (Some(one), Some(four)) = (of(1), of(4)) {
+            spread.push((network, 4.0 * four.energy() / one.energy()));
+        }
+    }
+    vec![
+        Conclusion::new(
+            "one Pascal is ahead of one Maxwell in time and energy for 2D-CNN, CaffeNet and ResNetIm (by 30 to 40 %)",
+            faster.iter().chain(&leaner).all(|gain| *gain > 0.0),
+            format!(
+                "{} less time, {} less energy",
+                range(&faster),
+                range(&leaner)
+            ),
+        ),
+        Conclusion::new(
+            "on one GPU the largest batch costs no more energy for an item than the smallest",
+            larger.iter().all(|ratio| *ratio < 1.05),
+            format!("{} of that of a batch of 64", range(&larger)),
+        ),
+        Conclusion::new(
+            "four GPUs take more energy for a batch than one",
+            spread.iter().all(|(_, ratio)| *ratio > 1.0),
+            spread
+                .iter()
+                .map(|(network, ratio)| format!("{network} {ratio:.1} times"))
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
+    ]
+}

@@ -1,0 +1,121 @@
+//! Table 11 of multi_gpu_2018: operations a second for each watt.
+
+use super::reproduction::{Measured, find};
+use super::tables::{Count, Efficiency, StepCell};
+use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows};
+
+const EFFICIENCY: Kind = Kind::relative("flops_per_watt", "GFLOPS/W", 1e-9, 1);
+
+/// What table 11 is made of.
+pub struct Tables<'a> {
+    pub counts: &'a [Count],
+    pub cells: &'a [StepCell],
+    pub measured: &'a [Measured],
+}
+
+/// Half of the last printed digit.
+const HALF: f64 = 0.05;
+
+impl Tables<'_> {
+    /// Two operations for each that table 1 prints, over the joules of forward and backward on all GPUs.
+    fn efficiency(&self, row: &Efficiency, joules: f64) -> Option<f64> {
+        let name = row.network.as_deref()?;
+        let count = self.counts.iter().find(|count| count.network == name)?;
+        let operations = 1e6 * count.arithmetic_operations_millions;
+        Some(2.0 * row.batch_size? as f64 * operations / (row.gpus as f64 * joules))
+    }
+
+    fn here(&self, row: &Efficiency) -> Option<f64> {
+        let name = row.network.as_deref()?;
+        let cell = self
+            .cells
+            .iter()
+            .find(|cell| cell.printed_network == name)?;
+        let gpu = &row.measured_gpu;
+        let one = find(self.measured, gpu, cell.network, row.gpus, row.batch_size?)?;
+        self.efficiency(row, one.energy())
+    }
+
+    /// From the printed joules.
+    fn printed(&self, row: &Efficiency) -> Option<f64> {
+        let own = self.cells.iter().filter(|cell| {
+            cell.gpu == row.measured_gpu
+                && Some(&cell.printed_network) == row.network.as_ref()
+                && cell.gpus == row.gpus
+                && Some(cell.batch) == row.batch_size
+        });
+        let joules: Vec<f64> = own.map(|cell| cell.energy.get()).collect();
+        let both = (joules.len() == 2).then(|| joules.iter().sum())?;
+        self.efficiency(row, both)
+    }
+
+    /// Every cell, and every average.
+    pub fn rows(&self, cells: &[Efficiency], averages: &[Efficiency]) -> Vec<ReproducedRow> {
+        let mut rows = Rows::new("11");
+        for row in cells {
+            let printed = row.gflops_per_watt.map(|value| 1e9 * value);
+            let here = self.here(row).filter(|_| printed.is_some());
+            let note = rows.add(&labels(row), EFFICIENCY, printed, here, Judgement::Shown);
+            let follows = self.printed(row).zip(row.gflops_per_watt);
+            *note = match follows {
+                None => Some("empty in the table: the batch did not fit".to_owned()),
+                Some((from, value)) if (1e-9 * from - value).abs() > HALF * 1.001 => Some(format!(
+                    "fault of the table: its joules and operations give {:.2}",
+                    1e-9 * from
+                )),
+                Some(_) => None,
+            };
+        }
+        for row in averages {
+            let meant: Vec<&Efficiency> = cells.iter().filter(|cell| is_part(cell, row)).collect();
+            let mean = |values: Vec<f64>| {
+                (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+            };
+            let with_value = || meant.iter().filter(|cell| cell.gflops_per_watt.is_some());
+            let from = mean(
+                with_value()
+                    .filter_map(|cell| cell.gflops_per_watt)
+                    .collect(),
+            );
+            let here = mean(with_value().filter_map(|cell| self.here(cell)).collect());
+            let printed = row.gflops_per_watt;
+            let note = rows.add(
+                &labels(row),
+                EFFICIENCY,
+                printed.map(|value| 1e9 * value),
+                here,
+                Judgement::Shown,
+            );
+            *note = from
+                .zip(printed)
+                .filter(|(from, printed)| (from - printed).abs() > 3.0 * HALF)
+                .map(|(from, printed)| {
+                    format!(
+                        "fault of the table: its own cells average {from:.2}, printed is {printed:.1}"
+                    )
+                });
+        }
+        rows.rows
+    }
+}
+
+fn labels(row: &Efficiency) -> Vec<(&'static str, Label)> {
+    let batch = row.batch_size.map(Label::from);
+    vec![
+        ("gpu", row.measured_gpu.as_str().into()),
+        (
+            "network",
+            row.network.as_deref().unwrap_or("average").into(),
+        ),
+        ("batch", batch.unwrap_or_else(|| "average".into())),
+        ("gpus", row.gpus.into()),
+    ]
+}
+
+/// Whether a cell is one of those that an average is over.
+fn is_part(cell: &Efficiency, average: &Efficiency) -> bool {
+    cell.measured_gpu == average.measured_gpu
+        && cell.gpus == average.gpus
+        && (average.network.is_none() || cell.network == average.network)
+        && (average.batch_size.is_none() || cell.batch_size == average.batch_size)
+}

@@ -1,0 +1,8 @@
+//! node_power_capping_2023: Power capping of several GPUs with a node meter.
+
+mod deviations;
+mod reproduction;
+pub mod tables;
+
+pub(crate) use deviations::compare;
+pub(crate) use reproduction::{PAPER, reproduce};

@@ -1,0 +1,193 @@
+//! Table 1, figure 7 and the text: every power cap of a server with 8 GPUs, ten runs each, at the wall.
+
+use sweetspot_decide::Objective;
+use sweetspot_study::{AxisText, Definition, EnergyOf};
+
+use super::tables::{NodeFacts, node_power_capping_2023};
+use crate::PapersError;
+use crate::Reproduction;
+use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows};
+use crate::simulated_runs::{CapCurve, Runs};
+
+pub const PAPER: &str = "node-power-capping-2023";
+const SOURCE: &str = "G. Koszczał, J. Dobrosolski, M. Matuszek, P. Czarnul: Performance and Energy Aware Training of a Deep Neural Network in a Multi-GPU Environment with Power Capping. Euro-Par 2023 Workshops";
+const STUDY: &str = "node_power_capping_2023";
+
+const GAIN: Kind = Kind::difference("gain", "gain [%]", 100.0, 2);
+const CAP: Kind = Kind::difference("power_cap_w", "best cap [W]", 1.0, 0);
+const AT_CAP: Kind = Kind::difference("gain_at_published_cap", "gain at their cap [%]", 100.0, 2);
+const SAVING: Kind = Kind::difference("energy_saving", "energy saved [%]", 100.0, 2);
+const SPEEDUP: Kind = Kind::relative("speedup", "speed-up", 1.0, 2);
+const TIME: Kind = Kind::relative("time_s", "time [s]", 1.0, 1);
+
+const COUNTS: [u64; 4] = [1, 2, 4, 8];
+const DEFAULT: f64 = 260.0;
+/// The cap that the paper singles out.
+const CHOSEN: f64 = 170.0;
+
+fn sweep(runs: &mut Runs, gpus: u64) -> Result<CapCurve, PapersError> {
+    let study = runs.sweep(Definition {
+        node: Some(STUDY.to_owned()),
+        network: Some(format!("xception@{STUDY}")),
+        gpus: Some(AxisText(gpus.to_string())),
+        power_cap: Some(AxisText("100..260:10".to_owned())),
+        energy_of: Some(EnergyOf::Node),
+        repeat: Some(10),
+        ..Definition::default()
+    })?;
+    Ok(CapCurve::new(&study))
+}
+
+pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
+    let facts = node_power_capping_2023()?;
+    let mut curves = Vec::new();
+    for gpus in COUNTS {
+        curves.push((gpus, sweep(runs, gpus)?));
+    }
+    let mut rows = table_1(&facts, &curves[3].1);
+    rows.extend(figure_7(&facts, &curves));
+    rows.extend(text(&facts, &curves));
+    Ok(Reproduction {
+        paper: PAPER,
+        source: SOURCE,
+        runs: runs.clone(),
+        conclusions: conclusions(&curves),
+        rows,
+        counted: Vec::new(),
+        waits: Vec::new(),
+        jobs: Vec::new(),
+    })
+}
+
+fn objective(metric: &str) -> Objective {
+    match metric {
+        "energy" => Objective::Energy,
+        "edp" => Objective::Edp,
+        "eds_k1.5" => Objective::Eds(1.5),
+        "eds_k2.0" => Objective::Eds(2.0),
+        _ => Objective::GainMinusLoss,
+    }
+}
+
+/// The gain by an objective at a cap.
+fn gain_at(curve: &CapCurve, cap: f64, objective: Objective) -> Option<f64> {
+    let own = curve.value(cap, objective)?;
+    match objective {
+        Objective::GainMinusLoss => Some(own),
+        _ => Some(1.0 - own / curve.value(DEFAULT, objective)?),
+    }
+}
+
+fn table_1(facts: &NodeFacts, eight: &CapCurve) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("1");
+    for (metric, gain, cap) in &facts.best {
+        let objective = objective(metric);
+        let labels: [(&'static str, Label); 2] =
+            [("gpus", 8u64.into()), ("metric", metric.as_str().into())];
+        let (gain, cap) = (Some(gain.get()), cap.get());
+        let best = eight.best(objective).map(|(cap, _)| cap);
+        let each = Judgement::Each(0.007);
+        rows.add(&labels, GAIN, gain, eight.gain(objective), each);
+        rows.add(&labels, CAP, Some(cap), best, Judgement::Each(10.0));
+        let there = gain_at(eight, cap, objective);
+        rows.add(&labels, AT_CAP, gain, there, Judgement::Shown);
+    }
+    rows.rows
+}
+
+fn time(curves: &[(u64, CapCurve)], gpus: u64, cap: f64) -> Option<f64> {
+    let (_, curve) = curves.iter().find(|(count, _)| *count == gpus)?;
+    Some(curve.at(cap)?.time.get())
+}
+
+fn figure_7(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("figure 7");
+    let [four, eight, eight_capped] = facts.speedups;
+    let printed = [
+        (4, DEFAULT, four),
+        (4, CHOSEN, four),
+        (8, DEFAULT, eight),
+        (8, CHOSEN, eight_capped),
+    ];
+    for (gpus, cap, printed) in printed {
+        let labels: [(&'static str, Label); 2] =
+            [("gpus", gpus.into()), ("power_cap_w", cap.into())];
+        let here = time(curves, 1, cap).zip(time(curves, gpus, cap));
+        let here = here.map(|(one, all)| one / all);
+        rows.add(&labels, SPEEDUP, Some(printed), here, Judgement::Each(0.05));
+    }
+    for (gpus, cap, printed) in &facts.times {
+        let labels: [(&'static str, Label); 2] =
+            [("gpus", (*gpus).into()), ("power_cap_w", cap.get().into())];
+        let here = time(curves, *gpus, cap.get());
+        rows.add(&labels, TIME, Some(printed.get()), here, Judgement::Shown);
+    }
+    rows.rows
+}
+
+fn text(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow> {
+    let mut rows = Rows::new("section 5");
+    for (gpus, printed) in &facts.savings {
+        let labels = [("gpus", Label::from(*gpus))];
+        let curve = curves.iter().find(|(count, _)| count == gpus);
+        let here = curve.and_then(|(_, curve)| curve.gain(Objective::Energy));
+        let each = Judgement::Each(0.01);
+        rows.add(&labels, SAVING, Some(printed.get()), here, each);
+    }
+    rows.rows
+}
+
+fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
+    let eight = &curves[3].1;
+    let objectives = [
+        Objective::Energy,
+        Objective::GainMinusLoss,
+        Objective::Edp,
+        Objective::Eds(1.5),
+        Objective::Eds(2.0),
+    ];
+    let caps: Vec<f64> = objectives
+        .iter()
+        .filter_map(|objective| Some(eight.best(*objective)?.0))
+        .collect();
+    let savings: Vec<f64> = curves
+        .iter()
+        .filter_map(|(_, curve)| curve.gain(Objective::Energy))
+        .collect();
+    let text = |values: &[f64], digits: usize| {
+        let values = values.iter().map(|value| format!("{value:.digits$}"));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    let percent: Vec<f64> = savings.iter().map(|saving| 100.0 * saving).collect();
+    let edp: Vec<f64> = curves[..3]
+        .iter()
+        .filter_map(|(_, curve)| Some(100.0 * curve.gain(Objective::Edp)?))
+        .collect();
+    let of_eight = eight.gain(Objective::Edp).map_or(0.0, |gain| 100.0 * gain);
+    let scaling: Vec<f64> = [2, 4, 8]
+        .into_iter()
+        .filter_map(|gpus| Some(time(curves, 1, DEFAULT)? / time(curves, gpus, DEFAULT)?))
+        .collect();
+    vec![
+        Conclusion::new(
+            "with 8 GPUs every metric is best at a cap of 160 to 200 W (within 10 W here), not at the default of 260 W",
+            caps.len() == 5 && caps.iter().all(|cap| (150.0..=210.0).contains(cap)),
+            format!("{} W", text(&caps, 0)),
+        ),
+        Conclusion::new(
+            "the more GPUs are used, the larger a share of the node's energy a cap saves",
+            savings.len() == 4 && savings.is_sorted(),
+            format!("{} % with 1, 2, 4, 8", text(&percent, 1)),
+        ),
+        Conclusion::new(
+            "with 1, 2 or 4 GPUs a cap gains little in EDP",
+            edp.iter().all(|gain| *gain < 0.5 * of_eight),
+            format!("{} % against {of_eight:.1} % with 8", text(&edp, 1)),
+        ),
+        Conclusion::new(
+            "training becomes faster with every doubling of GPUs",
+            scaling.len() == 3 && scaling.is_sorted(),
+            format!("{} times as fast with 2, 4, 8", text(&scaling, 2)),
+        ),
+    ]
+}

@@ -1,0 +1,68 @@
+//! Of node_power_capping_2023: table 1, figure 7 and the text.
+
+use serde::Deserialize;
+use sweetspot_quantity::{Ratio, Seconds, Watts};
+
+use crate::tables::{Fact, PublishedError, fact, rows};
+
+/// What node_power_capping_2023 says of its node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeFacts {
+    /// Numbers of GPUs and the most that a cap saves with them.
+    pub savings: Vec<(u64, Ratio)>,
+    /// Time on one GPU over time on 4, and on 8 at 260 W and at 170 W.
+    pub speedups: [f64; 3],
+    /// Figure 7: numbers of GPUs, a cap, and the time that is readable there.
+    pub times: Vec<(u64, Watts, Seconds)>,
+    /// With 8 GPUs: the metric, what it gains, and the best cap.
+    pub best: Vec<(String, Ratio, Watts)>,
+}
+
+#[derive(Deserialize)]
+struct PrintedBest {
+    metric: String,
+    gain_pct: f64,
+    power_cap_w: f64,
+}
+
+#[derive(Deserialize)]
+struct PrintedTime {
+    gpus: u64,
+    power_cap_w: f64,
+    time_s: f64,
+}
+
+/// The facts and table 1 of node_power_capping_2023.
+pub fn node_power_capping_2023() -> Result<NodeFacts, PublishedError> {
+    const FACTS: &str = "node_power_capping_2023_facts.csv";
+    let facts: Vec<Fact> = rows(FACTS)?;
+    let of = |name: &str| fact(FACTS, &facts, name);
+    let mut savings = Vec::new();
+    for gpus in [1, 2, 4, 8] {
+        let percent = of(&format!("energy_saving_{gpus}_gpu_pct"))?;
+        savings.push((gpus, Ratio::new(percent / 100.0)));
+    }
+    let best: Vec<PrintedBest> = rows("node_power_capping_2023_table_1.csv")?;
+    Ok(NodeFacts {
+        savings,
+        speedups: [
+            of("speedup_4_gpus")?,
+            of("speedup_8_gpus_260w")?,
+            of("speedup_8_gpus_170w")?,
+        ],
+        times: rows::<PrintedTime>("node_power_capping_2023_figure_7.csv")?
+            .into_iter()
+            .map(|row| {
+                let cap = Watts::new(row.power_cap_w);
+                (row.gpus, cap, Seconds::new(row.time_s))
+            })
+            .collect(),
+        best: best
+            .into_iter()
+            .map(|row| {
+                let gain = Ratio::new(row.gain_pct / 100.0);
+                (row.metric, gain, Watts::new(row.power_cap_w))
+            })
+            .collect(),
+    })
+}

@@ -1,0 +1,54 @@
+//! Tables 2 and 3: time and energy at the published caps.
+
+use std::collections::BTreeSet;
+
+use sweetspot_device::Settings;
+use sweetspot_sim::Variant;
+use sweetspot_study::EnergyOf;
+
+use super::tables::power_capping_2022;
+use crate::PapersError;
+use crate::Profiles;
+use crate::deviations::{Column, StudyDeviations, TWO_PERCENT, Table, Value};
+
+const STUDY: &str = "power_capping_2022";
+
+pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+    let mut rows = Vec::new();
+    let mut different = BTreeSet::new();
+    for row in power_capping_2022()? {
+        let network = format!("{}@{STUDY}", row.network);
+        let variant = Variant::default();
+        let case = profiles.case(&[&row.gpu], None, &network, &variant, EnergyOf::JobGpus)?;
+        let settings = Settings {
+            power_cap: Some(row.power_cap),
+            ..Settings::default()
+        };
+        let here = case.run(settings, case.batch(), 1)?;
+        let value = |published: f64, here: f64| Value {
+            published,
+            here,
+            tolerance: Some(TWO_PERCENT.get()),
+        };
+        let label = format!("{} {} {:.0} W", row.gpu, row.network, row.power_cap.get());
+        different.insert(label.clone());
+        rows.push((
+            label,
+            vec![
+                value(row.time.get(), here.time.get()),
+                value(row.energy.get() / 1e3, here.energy.get() / 1e3),
+            ],
+        ));
+    }
+    Ok(StudyDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.free(STUDY, &["tesla_v100_sxm2_16gb", "quadro_rtx_6000"], &[]),
+        values: 2 * different.len(),
+        tables: vec![Table {
+            title: "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once"
+                .to_owned(),
+            columns: vec![Column::relative("s", 1), Column::relative("kJ", 3)],
+            rows,
+        }],
+    })
+}

@@ -1,0 +1,10 @@
+//! power_capping_2022: Power capping with E, EDP and EDS (StEP).
+
+mod deviations;
+mod printed_errors;
+mod reproduction;
+pub mod tables;
+mod text_claims;
+
+pub(crate) use deviations::compare;
+pub(crate) use reproduction::{PAPER, reproduce};

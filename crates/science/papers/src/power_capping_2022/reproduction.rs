@@ -1,0 +1,267 @@
+//! Tables 2 and 3: every power cap of two GPUs, six networks, five runs each.
+
+use sweetspot_decide::Objective;
+use sweetspot_study::{AxisText, Definition};
+
+use super::tables::{CapRow, power_capping_2022, power_capping_2022_text};
+use super::{printed_errors, text_claims};
+use crate::PapersError;
+use crate::Reproduction;
+use crate::row::{Conclusion, Counted, Judgement, Kind, Label, Rows, ends};
+use crate::simulated_runs::{CapCurve, Runs, joules};
+
+pub const PAPER: &str = "power-capping-2022";
+const SOURCE: &str = "A. Krzywaniak, P. Czarnul, J. Proficz: GPU power capping for energy-performance trade-offs in training of Deep Convolutional Neural Networks for image recognition. ICCS 2022";
+
+/// Its testbeds in the order of its tables.
+pub const GPUS: [(&str, &str); 2] = [("quadro_rtx_6000", "2"), ("tesla_v100_sxm2_16gb", "3")];
+
+const POWER: Kind = Kind::relative("average_power_w", "average power [W]", 1.0, 1);
+const ENERGY: Kind = Kind::relative("energy_j", "energy [kJ]", 1e-3, 3);
+const TIME: Kind = Kind::relative("time_s", "time [s]", 1.0, 1);
+const ENERGY_CHANGE: Kind = Kind::difference("energy_vs_default", "energy [%]", 100.0, 1);
+const TIME_CHANGE: Kind = Kind::difference("time_vs_default", "time [%]", 100.0, 1);
+const CAP: Kind = Kind::difference("power_cap_w", "best cap [W]", 1.0, 0);
+const REGRET: Kind = Kind::difference("regret", "regret there [%]", 100.0, 2);
+
+const NEAR: f64 = 0.03;
+const SMALL_REGRET: f64 = 0.015;
+const NEAR_CAP: f64 = 10.0;
+const ENOUGH_REGRETS: usize = 46;
+const ENOUGH_CAPS: usize = 36;
+
+/// The sweep of one network on one GPU.
+pub struct Curve {
+    pub gpu: &'static str,
+    pub network: &'static str,
+    pub caps: CapCurve,
+}
+
+/// The metric that a row of the tables is the best of.
+pub fn objective(selection: &str) -> Option<Objective> {
+    match selection {
+        "min E" => Some(Objective::Energy),
+        "min EDP" => Some(Objective::Edp),
+        "min EDS(k=2.0)" => Some(Objective::Eds(2.0)),
+        "min EDS(k=1.5)" => Some(Objective::Eds(1.5)),
+        _ => None,
+    }
+}
+
+fn curves(runs: &mut Runs, printed: &[CapRow]) -> Result<Vec<Curve>, PapersError> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for (gpu, _) in GPUS {
+        for row in printed.iter().filter(|row| row.gpu == gpu) {
+            if curves
+                .iter()
+                .any(|known| known.gpu == gpu && known.network == row.network)
+            {
+                continue;
+            }
+            let definition = Definition {
+                power_cap: Some(AxisText("all".to_owned())),
+                repeat: Some(5),
+                ..Definition::simulated(gpu, &format!("{}@power_capping_2022", row.network))
+            };
+            curves.push(Curve {
+                gpu,
+                network: row.network,
+                caps: CapCurve::new(&runs.sweep(definition)?),
+            });
+        }
+    }
+    Ok(curves)
+}
+
+pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
+    let printed = power_capping_2022()?;
+    let curves = curves(runs, &printed)?;
+    let mut rows = Vec::new();
+    for (gpu, table) in GPUS {
+        let mut own = Rows::new(table);
+        let mut best = Rows::new(&format!("{table}, the best caps"));
+        for curve in curves.iter().filter(|curve| curve.gpu == gpu) {
+            let of_network: Vec<&CapRow> = printed
+                .iter()
+                .filter(|row| row.gpu == gpu && row.network == curve.network)
+                .collect();
+            let Some(default) = of_network.iter().find(|row| row.selection == "default") else {
+                continue;
+            };
+            for row in &of_network {
+                at_cap(&mut own, row, default, curve);
+                optimum(&mut best, row, default, &of_network, curve);
+            }
+        }
+        rows.extend(own.rows);
+        rows.extend(best.rows);
+    }
+    let count = |kind: Kind, what: &str, needed| {
+        let judged = rows.iter().filter(|row| row.kind == kind);
+        let judged: Vec<bool> = judged.filter_map(|row| row.within()).collect();
+        Counted {
+            what: what.to_owned(),
+            met: judged.iter().filter(|met| **met).count(),
+            of: judged.len(),
+            needed,
+        }
+    };
+    let counted = vec![
+        count(
+            REGRET,
+            "the published best cap is within 1.5 % of the best here",
+            ENOUGH_REGRETS,
+        ),
+        count(
+            CAP,
+            "the best cap here is within 10 W of the published",
+            ENOUGH_CAPS,
+        ),
+    ];
+    let text = power_capping_2022_text()?;
+    rows.extend(text_claims::rows(&text, &printed, &curves));
+    Ok(Reproduction {
+        paper: PAPER,
+        source: SOURCE,
+        runs: runs.clone(),
+        rows,
+        counted,
+        conclusions: conclusions(&curves),
+        waits: Vec::new(),
+        jobs: Vec::new(),
+    })
+}
+
+fn labels(row: &CapRow) -> Vec<(&'static str, Label)> {
+    vec![
+        ("gpu", row.gpu.as_str().into()),
+        ("network", row.network.into()),
+        ("selection", row.selection.as_str().into()),
+        ("power_cap_w", row.power_cap.get().into()),
+    ]
+}
+
+/// Power, energy and time at a published cap.
+fn at_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
+    let here = curve.caps.at(row.power_cap.get());
+    let reference = curve.caps.reference();
+    let energy = here.and_then(joules);
+    let time = here.map(|here| here.time.get());
+    let power = energy.zip(time).map(|(energy, time)| energy / time);
+    let labels = labels(row);
+    let printed_power = Some(row.average_power.get());
+    rows.add(&labels, POWER, printed_power, power, Judgement::Shown);
+    let near = Judgement::Each(NEAR);
+    *rows.add(&labels, ENERGY, Some(row.energy.get()), energy, near) =
+        printed_errors::energy_of_power(row);
+    let change = |here: Option<f64>, default: Option<f64>| Some(here? / default? - 1.0);
+    let fraction = |percent: f64| percent / 100.0;
+    if let Some(printed) = row.energy_vs_default_pct.map(fraction) {
+        let here = change(energy, reference.and_then(joules));
+        *rows.add(
+            &labels,
+            ENERGY_CHANGE,
+            Some(printed),
+            here,
+            Judgement::Shown,
+        ) = printed_errors::energy_percent(row, default);
+    }
+    rows.add(&labels, TIME, Some(row.time.get()), time, near);
+    if let Some(printed) = row.time_vs_default_pct.map(fraction) {
+        let here = change(time, reference.map(|reference| reference.time.get()));
+        *rows.add(&labels, TIME_CHANGE, Some(printed), here, Judgement::Shown) =
+            printed_errors::time_percent(row, default);
+    }
+}
+
+/// The published best cap and the one here.
+fn optimum(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow], curve: &Curve) {
+    let Some(objective) = objective(&row.selection) else {
+        return;
+    };
+    let cap = row.power_cap.get();
+    let best = curve.caps.best(objective);
+    let there = curve.caps.value(cap, objective);
+    let regret = best.zip(there).map(|((_, best), there)| there / best - 1.0);
+    let labels = labels(row);
+    let here = best.map(|(cap, _)| cap);
+    let near = Judgement::Counted(NEAR_CAP);
+    *rows.add(&labels, CAP, Some(cap), here, near) =
+        printed_errors::best(row, default, all, objective);
+    let small = Judgement::Counted(SMALL_REGRET);
+    let odd = row.gpu == GPUS[1].0 && row.network == "inception_v3" && row.selection == "min E";
+    *rows.add(&labels, REGRET, Some(0.0), regret, small) = odd.then(|| {
+        "odd in the table: all other networks save most at 150 W, and a smooth curve through its own rows does too"
+            .to_owned()
+    });
+}
+
+fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
+    let gains = |gpu: &str, objective: Objective| -> Vec<(f64, f64)> {
+        let of_gpu = curves.iter().filter(|curve| curve.gpu == gpu);
+        of_gpu
+            .filter_map(|curve| {
+                let (cap, _) = curve.caps.best(objective)?;
+                let (here, default) = (curve.caps.at(cap)?, curve.caps.reference()?);
+                let saved = 1.0 - joules(here)? / joules(default)?;
+                Some((saved, (here.time / default.time).get() - 1.0))
+            })
+            .collect()
+    };
+    let per_cent = |low: f64, high: f64| format!("{:.1}-{:.1} %", 100.0 * low, 100.0 * high);
+    let mut all = Vec::new();
+    let mut most = Vec::new();
+    for (gpu, _) in GPUS {
+        let (low, high) = ends(gains(gpu, Objective::Energy).into_iter().map(|gain| gain.0));
+        most.push((low, format!("{} on {gpu}", per_cent(low, high))));
+    }
+    all.push(Conclusion::new(
+        "power capping saves a quarter to a third of the energy",
+        most.iter().all(|(low, _)| *low > 0.2),
+        most.into_iter()
+            .map(|(_, text)| text)
+            .collect::<Vec<_>>()
+            .join(", "),
+    ));
+    for (objective, what) in [
+        (
+            Objective::Edp,
+            "at the best EDP more energy is saved than time is lost, in per cent",
+        ),
+        (Objective::Eds(2.0), "so it is at the best EDS(k=2.0)"),
+        (Objective::Eds(1.5), "and at the best EDS(k=1.5)"),
+    ] {
+        let both: Vec<(f64, f64)> = GPUS
+            .iter()
+            .flat_map(|gpu| gains(gpu.0, objective))
+            .collect();
+        let saved = ends(both.iter().map(|gain| gain.0));
+        let lost = ends(both.iter().map(|gain| gain.1));
+        all.push(Conclusion::new(
+            what,
+            both.iter().all(|(saved, lost)| saved > lost),
+            format!(
+                "{} saved, {} lost",
+                per_cent(saved.0, saved.1),
+                per_cent(lost.0, lost.1)
+            ),
+        ));
+    }
+    let at_lowest: Vec<&str> = curves
+        .iter()
+        .filter(|curve| curve.gpu == GPUS[1].0)
+        .filter(|curve| {
+            curve
+                .caps
+                .best(Objective::Energy)
+                .is_some_and(|best| best.0 <= 150.0)
+        })
+        .map(|curve| curve.network)
+        .collect();
+    all.push(Conclusion::new(
+        "on the V100 energy is least at the lowest cap, 150 W, except for Inception v3",
+        at_lowest.len() >= 5,
+        format!("so for {} of 6: {}", at_lowest.len(), at_lowest.join(", ")),
+    ));
+    all
+}

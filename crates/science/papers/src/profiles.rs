@@ -1,0 +1,211 @@
+//! The profiles that are compared: those in the program, or others in their place while they are fitted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sweetspot_decide::Outcome as Means;
+use sweetspot_device::Settings;
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, workloads};
+use sweetspot_study::{Configuration, EnergyOf, RunEnd};
+
+use crate::PapersError;
+use sweetspot_virtual_time::SimulatedJob;
+
+/// GPUs, nodes and workloads by name.
+#[derive(Clone, Debug)]
+pub struct Profiles {
+    /// By name.
+    pub gpus: BTreeMap<String, GpuProfile>,
+    /// By name.
+    pub nodes: BTreeMap<String, NodeProfile>,
+    /// Every form of every network.
+    pub workloads: Vec<Workload>,
+}
+
+/// A workload on GPUs, without noise.
+pub(super) struct SimulatedCase {
+    job: SimulatedJob,
+    energy_of: EnergyOf,
+    study: String,
+}
+
+/// A run, with the energy that counts.
+pub(super) struct Counted {
+    pub time: Seconds,
+    pub energy: Joules,
+    pub items: f64,
+}
+
+impl Profiles {
+    /// Those in the program.
+    pub fn built_in() -> Result<Self, PapersError> {
+        Ok(Self {
+            gpus: gpus()?.into_iter().collect(),
+            nodes: nodes()?.into_iter().collect(),
+            workloads: workloads()?,
+        })
+    }
+
+    /// A workload on the first `count` GPUs of this name.
+    pub(super) fn case(
+        &self,
+        gpus: &[&str],
+        node: Option<&str>,
+        workload: &str,
+        variant: &Variant,
+        energy_of: EnergyOf,
+    ) -> Result<SimulatedCase, PapersError> {
+        let missing = |name: &str| PapersError::Workload {
+            workload: workload.to_owned(),
+            reason: format!("there is no profile `{name}`"),
+        };
+        let found = self.workloads.iter().find(|known| {
+            known.name == workload && variant.mode.is_none_or(|mode| mode == known.profile.mode)
+        });
+        let found = found.ok_or_else(|| missing(workload))?;
+        let profile = found.profile.in_form(variant);
+        let form = Workload {
+            name: found.name.clone(),
+            profile: profile.map_err(|problem| missing(&problem.to_string()))?,
+        };
+        let gpus = gpus.iter().map(|name| {
+            let profile = self.gpus.get(*name).ok_or_else(|| missing(name))?;
+            Ok((name.to_string(), profile.clone()))
+        });
+        let node = node.map(|name| self.nodes.get(name).ok_or_else(|| missing(name)));
+        Ok(SimulatedCase {
+            job: SimulatedJob::from_profiles(
+                gpus.collect::<Result<_, PapersError>>()?,
+                node.transpose()?.cloned(),
+                form,
+            )?,
+            energy_of,
+            study: workload.to_owned(),
+        })
+    }
+
+    /// Time and energy at each of some caps of a workload's GPUs, without noise: the default form on the
+    /// first `count` of them.
+    pub fn curve(
+        &self,
+        gpus: &[&str],
+        node: Option<&str>,
+        workload: &str,
+        energy_of: EnergyOf,
+        count: u64,
+        caps: impl IntoIterator<Item = Watts>,
+    ) -> Result<Vec<(Watts, Means)>, PapersError> {
+        let case = self.case(gpus, node, workload, &Variant::default(), energy_of)?;
+        let at = |cap| {
+            let settings = Settings {
+                power_cap: Some(cap),
+                ..Settings::default()
+            };
+            let run = case.run(settings, case.batch(), count)?;
+            Ok((cap, Means::new(run.time, run.energy)))
+        };
+        caps.into_iter().map(at).collect()
+    }
+
+    /// How many parameters were fitted in these workloads, on these GPUs, in these nodes.
+    pub(super) fn free(&self, study: &str, gpus: &[&str], nodes: &[&str]) -> usize {
+        let mut free = BTreeSet::new();
+        for (name, gpu) in self
+            .gpus
+            .iter()
+            .filter(|gpu| gpus.contains(&gpu.0.as_str()))
+        {
+            free.extend(gpu.fitted.iter().map(|key| (name.clone(), key.clone())));
+        }
+        for (name, node) in self
+            .nodes
+            .iter()
+            .filter(|node| nodes.contains(&node.0.as_str()))
+        {
+            for key in &node.fitted {
+                let times = match key.as_str() {
+                    "supply.efficiency" => node.supply.efficiency.len(),
+                    _ => 1,
+                };
+                free.extend((0..times).map(|index| (format!("{name} {index}"), key.clone())));
+            }
+        }
+        let of_study = |workload: &&Workload| workload.name.ends_with(&format!("@{study}"));
+        for workload in self.workloads.iter().filter(of_study) {
+            let place = format!("{} {}", workload.name, workload.profile.mode);
+            for on in &workload.profile.on {
+                let place = format!("{place} {}", on.gpu);
+                free.extend(on.fitted.iter().map(|key| (place.clone(), key.clone())));
+            }
+            for key in &workload.profile.fitted {
+                // One phase is what the others leave.
+                let times = match key.as_str() {
+                    "half_speed_batch" => 1,
+                    _ => workload.profile.phases.len() - 1,
+                };
+                free.extend((0..times).map(|index| (format!("{place} {index}"), key.clone())));
+            }
+        }
+        free.len()
+    }
+}
+
+impl SimulatedCase {
+    /// The batch size of the study.
+    pub fn batch(&self) -> u64 {
+        self.job.workload.profile.batch
+    }
+
+    /// Does so many items instead of the study's.
+    pub fn items(mut self, items: u64) -> Self {
+        self.job.items = items;
+        self
+    }
+
+    /// Whether a batch fits the GPUs' memory.
+    pub fn fits(&self, batch: u64) -> bool {
+        self.job.jobs(batch, 1, None).is_ok()
+    }
+
+    /// A run with these settings on the first so many GPUs.
+    pub fn run(&self, settings: Settings, batch: u64, gpus: u64) -> Result<Counted, PapersError> {
+        let configuration = configuration(settings, batch, gpus);
+        match self.job.run(&configuration, None)? {
+            RunEnd::Done(result) => Ok(Counted {
+                time: result.time,
+                energy: result
+                    .energy_of(self.energy_of)
+                    .map_or(Joules::ZERO, |energy| energy.value),
+                items: result.items.unwrap_or(0.0),
+            }),
+            RunEnd::Failed(failure) => Err(self.failed(failure.reason)),
+        }
+    }
+
+    /// The same, GPU by GPU.
+    pub fn ranks(
+        &self,
+        settings: Settings,
+        batch: u64,
+        gpus: u64,
+    ) -> Result<Vec<Outcome>, PapersError> {
+        let together = self
+            .job
+            .simulate(&configuration(settings, batch, gpus), None, &mut ())?;
+        let together = together.map_err(|failure| self.failed(failure.reason))?;
+        Ok(together.ranks)
+    }
+
+    fn failed(&self, reason: String) -> PapersError {
+        PapersError::Workload {
+            workload: self.study.clone(),
+            reason,
+        }
+    }
+}
+
+fn configuration(settings: Settings, batch: u64, gpus: u64) -> Configuration {
+    Configuration::on(gpus)
+        .with_settings(settings)
+        .with_batch(batch)
+}

@@ -1,0 +1,120 @@
+//! Sweeps for a reproduction.
+
+use std::num::NonZeroUsize;
+
+use sweetspot_decide::{Comparison, Objective, Outcome, Tariff};
+use sweetspot_study::{Definition, Point, Study};
+
+use crate::PapersError;
+
+/// How the sweeps of a reproduction are made, and how many there were.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Runs {
+    /// Of everything random.
+    pub seed: u64,
+    /// Runs at a time; no result depends on it.
+    threads: NonZeroUsize,
+    /// Sweeps so far.
+    pub studies: usize,
+    /// Configurations so far.
+    pub configurations: usize,
+    /// Runs so far.
+    pub runs: usize,
+}
+
+impl Runs {
+    pub(crate) const fn new(seed: u64, threads: NonZeroUsize) -> Self {
+        Self {
+            seed,
+            threads,
+            studies: 0,
+            configurations: 0,
+            runs: 0,
+        }
+    }
+
+    /// A sweep, kept nowhere.
+    pub(crate) fn sweep(&mut self, definition: Definition) -> Result<Study, PapersError> {
+        let definition = Definition {
+            seed: Some(self.seed),
+            ..definition
+        };
+        let study = sweetspot_virtual_time::sweep(&definition, self.threads)?;
+        self.studies += 1;
+        self.configurations += study.plan.configurations.len();
+        self.runs += study.plan.len();
+        Ok(study)
+    }
+}
+
+/// A sweep over power caps, and its points by cap.
+pub(crate) struct CapCurve {
+    pub comparison: Comparison,
+    /// Each cap in watts with the index of its point.
+    pub axis: Vec<(f64, usize)>,
+}
+
+impl CapCurve {
+    pub fn new(study: &Study) -> Self {
+        let comparison = study.comparison(&Tariff::NONE);
+        let points = study.points.iter().enumerate();
+        let axis = points.filter_map(|(index, point)| Some((cap(point)?, index)));
+        Self {
+            comparison,
+            axis: axis.collect(),
+        }
+    }
+
+    fn index(&self, cap: f64) -> Option<usize> {
+        let found = self.axis.iter().find(|(at, _)| *at == cap);
+        found.map(|(_, index)| *index)
+    }
+
+    /// The means at a cap.
+    pub fn at(&self, cap: f64) -> Option<&Outcome> {
+        self.comparison.mean(self.index(cap)?)
+    }
+
+    /// The means at the default.
+    pub fn reference(&self) -> Option<&Outcome> {
+        self.comparison.reference()
+    }
+
+    /// An objective's value at a cap.
+    pub fn value(&self, cap: f64, objective: Objective) -> Option<f64> {
+        let estimate = self.comparison.estimate(self.index(cap)?, objective).ok()?;
+        Some(estimate.value)
+    }
+
+    /// The best cap by an objective, and the value there.
+    pub fn best(&self, objective: Objective) -> Option<(f64, f64)> {
+        let choice = self.comparison.choose(objective, &[]).ok()?;
+        let found = self
+            .axis
+            .iter()
+            .find(|(_, index)| *index == choice.candidate);
+        Some((found?.0, choice.value.value))
+    }
+
+    /// What a best cap by an objective gains: by how much it is better than the default, as a fraction.
+    pub fn gain(&self, objective: Objective) -> Option<f64> {
+        let (_, best) = self.best(objective)?;
+        match objective {
+            Objective::GainMinusLoss => Some(best),
+            _ => {
+                let reference = self.reference()?;
+                let at_default = objective.value(reference, reference).ok()?;
+                Some(1.0 - best / at_default)
+            }
+        }
+    }
+}
+
+fn cap(point: &Point) -> Option<f64> {
+    point.configuration.power_caps.first().map(|cap| cap.get())
+}
+
+/// Joules of an outcome.
+pub(crate) fn joules(outcome: &Outcome) -> Option<f64> {
+    outcome.energy.map(|energy| energy.get())
+}

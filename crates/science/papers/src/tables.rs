@@ -1,0 +1,75 @@
+//! The papers' tables, as printed, and measurements, as taken.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+// The tables that were there when the program was built: `TABLES: &[(name, text)]`.
+include!(concat!(env!("OUT_DIR"), "/published.rs"));
+
+/// A published table that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishedError {
+    /// It is not part of this program.
+    #[error("the published table {0} is not part of this build (data/published)")]
+    Absent(&'static str),
+    /// It is there but damaged.
+    #[error("the published table {file} cannot be read: {reason}")]
+    Damaged {
+        /// Which file.
+        file: &'static str,
+        /// Where and how.
+        reason: String,
+    },
+}
+
+/// All rows of a table.
+pub(crate) fn rows<T: DeserializeOwned>(file: &'static str) -> Result<Vec<T>, PublishedError> {
+    let table = TABLES.iter().find(|(name, _)| *name == file);
+    let (_, text) = table.ok_or(PublishedError::Absent(file))?;
+    csv::Reader::from_reader(text.as_bytes())
+        .deserialize()
+        .map(|row| row.map_err(|error| damaged(file, error.to_string())))
+        .collect()
+}
+
+pub(crate) fn damaged(file: &'static str, reason: String) -> PublishedError {
+    PublishedError::Damaged { file, reason }
+}
+
+/// A network's name here, by the name that a paper prints.
+pub(crate) fn network(file: &'static str, printed: &str) -> Result<&'static str, PublishedError> {
+    Ok(match printed {
+        "Alexnet" | "AlexNet" => "alexnet",
+        "VGG-19" => "vgg19",
+        "VggNet-16" => "vgg16",
+        "Inception3" | "IncV3" => "inception_v3",
+        "Inception4" => "inception_v4",
+        "Resnet50" | "ResNet-50" | "Res50" => "resnet50",
+        "Res101" => "resnet101",
+        "Resnet152" | "Res152" => "resnet152",
+        "GoogleNet" | "IncV1" => "googlenet",
+        "IncV2" => "inception_v2",
+        "MobV1" => "mobilenet_v1",
+        "MobV2" => "mobilenet_v2",
+        "NASNET" => "nasnet_mobile",
+        "PNASNET" => "pnasnet_mobile",
+        "CaffeNet" => "caffenet",
+        "2D-CNN" => "cnn2d",
+        "ResNet" => "resnet_gait",
+        "ResNetIm" => "resnet_im",
+        other => return Err(damaged(file, format!("unknown network {other}"))),
+    })
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Fact {
+    pub fact: String,
+    pub value: String,
+}
+
+/// A number among the facts of a paper.
+pub(crate) fn fact(file: &'static str, facts: &[Fact], name: &str) -> Result<f64, PublishedError> {
+    let found = facts.iter().find(|fact| fact.fact == name);
+    let number = found.and_then(|fact| fact.value.parse().ok());
+    number.ok_or_else(|| damaged(file, format!("no number `{name}`")))
+}

@@ -1,0 +1,165 @@
+//! The simulated study against the published one, and what must not change it.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+
+use sweetspot_decide::{Objective, best};
+use sweetspot_papers::power_capping_2022::tables::power_capping_2022;
+use sweetspot_papers::{Profiles, deviations};
+use sweetspot_study::{AxisText, Definition, Point, Study};
+use sweetspot_virtual_time::sweep;
+
+fn caps(axis: &str) -> Option<AxisText> {
+    Some(AxisText(axis.to_owned()))
+}
+
+fn of_v100(network: &str) -> Definition {
+    Definition::simulated("v100", network)
+}
+
+fn sweep_all(definition: &Definition) -> Study {
+    sweep(definition, NonZeroUsize::MIN).unwrap()
+}
+
+fn bits(study: &Study) -> Vec<(u64, u64)> {
+    let runs = study
+        .points
+        .iter()
+        .chain([&study.reference])
+        .flat_map(Point::results);
+    runs.map(|run| {
+        let energy = run.energies.job_gpus.unwrap().value;
+        (run.time.get().to_bits(), energy.get().to_bits())
+    })
+    .collect()
+}
+
+#[test]
+fn every_published_and_measured_value_is_met_with_fewer_parameters() {
+    let studies = deviations(&Profiles::built_in().unwrap()).unwrap();
+    let names: Vec<&str> = studies.iter().map(|study| study.study.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "power_capping_2022",
+            "dvfs_2019",
+            "node_power_capping_2023",
+            "multi_gpu_2018",
+            "batch_sizer_2021",
+            "h200"
+        ]
+    );
+    for study in &studies {
+        let values = study.tables.iter().flat_map(|table| table.values());
+        let (met, judged) = study.met();
+        for (value, off) in values {
+            assert!(value.is_met(off), "{}: {value:?}", study.study);
+        }
+        assert!(met == judged && judged > 0, "{}", study.study);
+        assert!(
+            study.free_parameters < study.values,
+            "{}: {} parameters for {} values",
+            study.study,
+            study.free_parameters,
+            study.values
+        );
+    }
+    let rows: usize = studies[0].tables.iter().map(|table| table.rows.len()).sum();
+    assert_eq!(rows, 60);
+}
+
+/// The paper's choices are good choices here, though no profile knows them. V100/Inception v3 has an
+/// odd point: its least energy is printed at 170 W, where a smooth curve has it at 150 W.
+#[test]
+fn the_papers_choices_are_good_choices_here() {
+    let (mut cases, mut good, mut near) = (0, 0, 0);
+    let mut studies = HashMap::new();
+    for row in power_capping_2022().unwrap() {
+        let objective = match row.selection.as_str() {
+            "min E" => Objective::Energy,
+            "min EDP" => Objective::Edp,
+            "min EDS(k=2.0)" => Objective::Eds(2.0),
+            "min EDS(k=1.5)" => Objective::Eds(1.5),
+            _ => continue,
+        };
+        let study = studies
+            .entry((row.gpu.clone(), row.network))
+            .or_insert_with(|| {
+                let definition = Definition {
+                    repeat: Some(20),
+                    ..Definition::simulated(&row.gpu, row.network)
+                };
+                sweep_all(&definition)
+            });
+        let outcomes: Vec<_> = study.points.iter().filter_map(Point::outcome).collect();
+        let reference = study.reference.outcome().unwrap();
+        let ours = best(&outcomes, &reference, objective).unwrap();
+        let caps: Vec<_> = study
+            .points
+            .iter()
+            .filter_map(|p| p.configuration.power_cap())
+            .collect();
+        let theirs = caps.iter().position(|cap| *cap == row.power_cap).unwrap();
+        let value = |index: usize| objective.value(&outcomes[index], &reference).unwrap();
+        cases += 1;
+        good += usize::from(value(theirs) / value(ours) - 1.0 <= 0.015);
+        near += usize::from((caps[theirs] - caps[ours]).get().abs() <= 10.0);
+    }
+    assert_eq!(cases, 48);
+    assert!(good >= 46, "{good} of {cases} within 1.5 % of the best");
+    assert!(near >= 36, "{near} of {cases} within 10 W of the best");
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let alone = sweep_all(&of_v100("resnet50"));
+    for threads in [2, 3, 7] {
+        let count = NonZeroUsize::new(threads).unwrap();
+        let together = sweep(&of_v100("resnet50"), count);
+        assert_eq!(bits(&alone), bits(&together.unwrap()), "{threads} threads");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_in_any_study_and_differs_by_seed_and_subject() {
+    let whole = sweep_all(&of_v100("resnet50"));
+    let one = sweep_all(&Definition {
+        power_cap: caps("150"),
+        repeat: Some(2),
+        ..of_v100("resnet50")
+    });
+    assert_eq!(whole.points[0].runs[..2], one.points[0].runs[..]);
+    let other_seed = sweep_all(&Definition {
+        seed: Some(2),
+        ..of_v100("resnet50")
+    });
+    assert_ne!(bits(&whole), bits(&other_seed));
+    let first = &whole.points[0].runs;
+    assert_ne!(first[0].end, first[1].end);
+}
+
+#[test]
+fn the_reference_is_the_default_cap_even_where_it_is_not_on_the_axis() {
+    let study = sweep_all(&Definition {
+        power_cap: caps("200,150"),
+        ..of_v100("alexnet")
+    });
+    let cap = |point: &Point| point.configuration.power_cap().unwrap().get();
+    assert_eq!(
+        study.points.iter().map(cap).collect::<Vec<_>>(),
+        [200.0, 150.0]
+    );
+    assert_eq!(cap(&study.reference), 300.0);
+    assert_eq!(study.reference.runs.len(), 5);
+}
+
+#[test]
+fn phases_sum_to_the_run() {
+    let study = sweep_all(&Definition::simulated("quadro_rtx_6000", "vgg19"));
+    let run = study.points[0].results().next().unwrap();
+    let names: Vec<_> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(names, ["host", "forward", "backward"]);
+    let energy: f64 = run.phases.iter().map(|phase| phase.energy.get()).sum();
+    let whole = run.energies.job_gpus.unwrap().value.get();
+    assert!((energy / whole - 1.0).abs() < 1e-12);
+}

@@ -1,0 +1,44 @@
+//! Why a stand-in workload cannot run.
+
+use sweetspot_sim::{ArrivalError, CatalogueError, PlacementError};
+
+use crate::HostError;
+
+/// Why a stand-in workload cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum StandInError {
+    /// The program does not run on a simulated host.
+    #[error(
+        "sim-workload runs on a simulated host: sweetspot simulate --gpu NAME -- sweetspot sim-workload ..."
+    )]
+    NoHost,
+    /// The simulated host cannot be used.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The workload's profile is missing or cannot be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The workload cannot run on the GPU.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// The requests that the workload is to serve cannot be simulated.
+    #[error(transparent)]
+    Arrivals(#[from] ArrivalError),
+    /// There are more ranks than GPUs that the program may use.
+    #[error("{ranks} ranks need {ranks} GPUs, but only {visible} {} visible", if *visible == 1 { "is" } else { "are" })]
+    TooFewGpus {
+        /// The number of ranks.
+        ranks: usize,
+        /// The number of GPUs.
+        visible: usize,
+    },
+    /// `CUDA_VISIBLE_DEVICES` names no GPU of the host.
+    #[error("CUDA_VISIBLE_DEVICES={0} names no GPU of this host: use indices or UUIDs")]
+    VisibleDevices(String),
+    /// The link to the tool cannot be written.
+    #[error(transparent)]
+    Link(#[from] sweetspot_link::LinkError),
+    /// Standard output cannot be written.
+    #[error("cannot print progress: {0}")]
+    Print(std::io::Error),
+}

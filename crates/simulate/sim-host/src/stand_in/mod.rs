@@ -1,0 +1,133 @@
+//! `sim-workload`: a stand-in training or serving program, in real time, on a simulated host.
+
+mod error;
+mod progress;
+mod rank;
+mod serve;
+mod training;
+
+pub use error::StandInError;
+pub use serve::Serving;
+
+use std::io::Write;
+
+use sweetspot_link::Writer;
+use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_sim::{AllReduce, Variant, Workload, find_workload, has_workloads};
+
+use crate::{Host, SharedGpu};
+use progress::ProgressPrinter;
+use rank::Rank;
+use training::{run_alone, run_together};
+
+/// How much work a stand-in workload does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// As many items as the study that the profile was fitted to.
+    Study,
+    /// A number of items, all ranks together.
+    Items(u64),
+    /// As many items as fit into a time.
+    For(Seconds),
+}
+
+/// What a stand-in workload is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StandInRequest {
+    /// The network's name, or the path of a workload profile.
+    pub network: String,
+    /// The variant of the workload (mode, algorithm, dataset), if the user names one.
+    pub variant: Variant,
+    /// The batch size, if the user gives one: of each rank, or of all ranks if the workload splits it.
+    pub batch: Option<u64>,
+    /// The number of processes of a data-parallel job, one GPU each.
+    pub ranks: usize,
+    /// How much work is done.
+    pub amount: Amount,
+    /// How the workload serves requests; the tool then sets the batch size, unless `batch` is given.
+    pub serving: Option<Serving>,
+}
+
+/// What a stand-in workload did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// The items done by all ranks together.
+    pub items: u64,
+    /// The time from the start of the first iteration to the end of the last.
+    pub time: Seconds,
+    /// The energy that the GPUs of the job truly drew in that time.
+    pub energy: Joules,
+    /// The 99th percentile of the requests' latency, if the workload served requests.
+    pub p99: Option<Seconds>,
+}
+
+/// Runs a stand-in workload, which prints its progress to `out` as a training script does.
+pub fn run_stand_in(
+    request: &StandInRequest,
+    out: &mut impl Write,
+) -> Result<Finished, StandInError> {
+    let host = Host::from_environment().ok_or(StandInError::NoHost)??;
+    let visible = visible_gpus(&host, std::env::var("CUDA_VISIBLE_DEVICES").ok())?;
+    if visible.len() < request.ranks {
+        return Err(StandInError::TooFewGpus {
+            ranks: request.ranks,
+            visible: visible.len(),
+        });
+    }
+    if let Some(serving) = &request.serving {
+        return serve::serve(request, serving, (&host, visible[0]), out);
+    }
+    let workload = find_profile(&host, visible[0], request)?;
+    let mut ranks = Vec::new();
+    for gpu in &visible[..request.ranks] {
+        ranks.push(Rank::join(gpu, &workload, request)?);
+    }
+    let node = host.node().map(|(_, node)| node);
+    let all_reduce = AllReduce::of_node(node);
+    let exchange = all_reduce.exchange(request.ranks, workload.profile.gradients);
+    let mut printer = ProgressPrinter::new(out, Writer::from_env()?);
+    let finished = match ranks.as_slice() {
+        [rank] => run_alone(rank, request.amount, &mut printer),
+        ranks => run_together(ranks, request.amount, exchange, &mut printer),
+    };
+    drop(ranks);
+    let finished = finished?;
+    printer.report(finished.items);
+    Ok(finished)
+}
+
+/// The workload profile: from the node's study if that has workloads, else from the GPU's.
+fn find_profile(
+    host: &Host,
+    gpu: &SharedGpu,
+    request: &StandInRequest,
+) -> Result<Workload, StandInError> {
+    let of_node = host.node().map(|(name, _)| name.as_str());
+    let study = of_node.filter(|study| has_workloads(study));
+    let study = study.or(gpu.profile().study.as_deref());
+    Ok(find_workload(&request.network, study, &request.variant)?)
+}
+
+/// The GPUs that a CUDA program would see, in its order; an unknown name ends the list, as in CUDA.
+fn visible_gpus(host: &Host, variable: Option<String>) -> Result<Vec<&SharedGpu>, StandInError> {
+    let Some(variable) = variable else {
+        return Ok(host.gpus().iter().collect());
+    };
+    let named = |text: &str| {
+        let text = text.trim();
+        host.gpus().iter().find(|gpu| match text.parse::<usize>() {
+            Ok(index) => gpu.index() == index,
+            Err(_) => text.starts_with("GPU-") && gpu.uuid().starts_with(text),
+        })
+    };
+    let visible: Vec<_> = variable.split(',').map_while(named).collect();
+    if visible.is_empty() {
+        return Err(StandInError::VisibleDevices(variable));
+    }
+    Ok(visible)
+}
+
+/// A span of nanoseconds as a time.
+fn seconds(nanoseconds: u64) -> Seconds {
+    Seconds::new(nanoseconds as f64 * 1e-9)
+}

@@ -1,0 +1,72 @@
+//! The progress that a stand-in workload reports, as a training program does.
+
+use std::io::Write;
+use std::time::Instant;
+
+use sweetspot_link::Writer;
+
+use super::StandInError;
+
+/// Reports progress: once a second as a line of text, and over the link as it is made.
+pub struct ProgressPrinter<'a, W> {
+    out: &'a mut W,
+    started: Instant,
+    /// When the newest items were done, and how many there are in all.
+    newest: (Instant, u64),
+    /// The same at the last printed line.
+    printed: (Instant, u64),
+    /// The second, from the start, in which the last line was printed.
+    printed_second: u64,
+    link: Option<Writer>,
+    /// Items that were reported over the link.
+    reported: u64,
+}
+
+impl<'a, W: Write> ProgressPrinter<'a, W> {
+    /// Progress goes to `out`, and to the link if there is one.
+    pub fn new(out: &'a mut W, link: Option<Writer>) -> Self {
+        let now = Instant::now();
+        Self {
+            out,
+            started: now,
+            newest: (now, 0),
+            printed: (now, 0),
+            printed_second: 0,
+            link,
+            reported: 0,
+        }
+    }
+
+    /// Reports items over the link.
+    pub fn report(&mut self, items: u64) {
+        if let Some(link) = &self.link
+            && items > self.reported
+        {
+            link.progress(items - self.reported);
+            self.reported = items;
+        }
+    }
+
+    /// Reports items over the link, and prints a line when a second has passed.
+    pub fn update(&mut self, iterations: u64, items: u64) -> Result<(), StandInError> {
+        self.report(items);
+        if items > self.newest.1 {
+            self.newest = (Instant::now(), items);
+        }
+        let seconds = self.started.elapsed().as_secs();
+        if seconds <= self.printed_second || self.newest.1 == self.printed.1 {
+            return Ok(());
+        }
+        self.printed_second = seconds;
+        // The present rate, as training programs print it: a mean since the start would hide every change.
+        let before = std::mem::replace(&mut self.printed, self.newest);
+        let took = self.newest.0.duration_since(before.0).as_secs_f64();
+        let rate = (self.newest.1 - before.1) as f64 / took;
+        writeln!(
+            self.out,
+            "step {iterations}: {items} items, images/sec: {rate:.1}"
+        )
+        .and_then(|()| self.out.flush())
+        .map_err(StandInError::Print)
+    }
+}

@@ -1,0 +1,118 @@
+//! A process of a stand-in workload on its simulated GPU.
+
+use std::time::{Duration, Instant};
+
+use sweetspot_quantity::Bytes;
+use sweetspot_sim::{Job, JobError, Order, Phase, Variation, Workload};
+
+use super::{Amount, StandInError, StandInRequest};
+use crate::{HostError, JobId, JobProgress, SharedGpu};
+
+/// A process of the job on its GPU; it leaves the GPU when it is dropped.
+pub struct Rank<'a> {
+    pub gpu: &'a SharedGpu,
+    pub place: JobId,
+    pub job: Job,
+}
+
+impl<'a> Rank<'a> {
+    pub fn join(
+        gpu: &'a SharedGpu,
+        workload: &Workload,
+        request: &StandInRequest,
+    ) -> Result<Self, StandInError> {
+        let profile = gpu.profile();
+        let work = workload.work_on(gpu.name(), profile)?;
+        let order = Order {
+            batch: request.batch,
+            items: Some(match request.amount {
+                Amount::Items(items) => items,
+                _ => work.items(),
+            }),
+        };
+        let order = order.share(&workload.profile, request.ranks);
+        let job = Job::new(&workload.profile, &work, profile, order, Variation::NONE)
+            .map_err(|problem| workload.cannot_run(problem))?;
+        let memory = &workload.profile.memory;
+        let need = memory.fixed + memory.per_item * job.batch as f64;
+        let joined = gpu.look(|live| {
+            let free = profile.memory.capacity - live.memory_used();
+            if need > free {
+                let problem = out_of_memory(gpu, job.batch, need, free);
+                return Err(StandInError::from(workload.cannot_run(problem)));
+            }
+            Ok(live.join(std::process::id(), need)?)
+        })?;
+        Ok(Self {
+            gpu,
+            place: joined?,
+            job,
+        })
+    }
+
+    pub fn grant(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
+        self.gpu.look(|live| {
+            live.grant(self.place, phases, iterations)?;
+            Ok(live.now())
+        })?
+    }
+
+    pub fn show(&self) -> Result<(u64, JobProgress), HostError> {
+        self.gpu
+            .look(|live| Ok((live.now(), live.show(self.place)?)))?
+    }
+
+    /// Waits until all that was granted is done, and returns when that was.
+    pub fn finish(
+        &self,
+        mut on_progress: impl FnMut(u64) -> Result<(), StandInError>,
+    ) -> Result<(u64, JobProgress), StandInError> {
+        let (mut last, mut before) = self.show()?;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(at) = before.finished_at {
+                return Ok((at, before));
+            }
+            std::thread::sleep(pause);
+            let (now, progress) = self.show()?;
+            on_progress(progress.done)?;
+            // Polls often while iterations are short or the end may be near.
+            let each = (now - last) / (progress.done - before.done).max(1);
+            pause = Duration::from_nanos((each / 8).clamp(500_000, 20_000_000));
+            if progress.done > before.done {
+                (last, before) = (now, progress);
+            } else {
+                before.finished_at = progress.finished_at;
+                before.energy = progress.energy;
+            }
+        }
+    }
+
+    /// Waits for a single iteration, and polls often once its end is near, because other ranks wait for it.
+    pub fn await_iteration(&self, near: Instant) -> Result<(u64, JobProgress), HostError> {
+        std::thread::sleep(near.saturating_duration_since(Instant::now()));
+        loop {
+            let (_, progress) = self.show()?;
+            if let Some(at) = progress.finished_at {
+                return Ok((at, progress));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+impl Drop for Rank<'_> {
+    fn drop(&mut self) {
+        let _ = self.gpu.look(|live| live.leave(self.place));
+    }
+}
+
+pub fn out_of_memory(gpu: &SharedGpu, batch: u64, need: Bytes, free: Bytes) -> JobError {
+    JobError::OutOfMemory {
+        gpu: gpu.profile().name.clone(),
+        batch,
+        need,
+        capacity: free,
+        largest: 0,
+    }
+}

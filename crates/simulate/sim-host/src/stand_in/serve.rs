@@ -1,0 +1,284 @@
+//! A stand-in server: it asks for its batch size before each batch and reports each batch over the link.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use sweetspot_link::Writer;
+use sweetspot_quantity::{Bytes, Joules, Seconds};
+use sweetspot_sim::{
+    Arrivals, Job, JobError, Order, Phase, PlacementError, RequestQueue, Variation, Work, Workload,
+};
+
+use super::progress::ProgressPrinter;
+use super::rank::{Rank, out_of_memory};
+use super::{Amount, Finished, StandInError, StandInRequest, seconds};
+use crate::{Host, SharedGpu};
+
+/// How a stand-in workload serves requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Serving {
+    /// How requests arrive.
+    pub arrivals: Arrivals,
+    /// The seed of random arrivals.
+    pub seed: u64,
+}
+
+/// Batches are queued on the GPU for about this long, as a real program queues some.
+const QUEUED_TIME: Seconds = Seconds::new(0.04);
+
+/// Serves until the amount is done, or no more requests arrive.
+pub fn serve(
+    request: &StandInRequest,
+    serving: &Serving,
+    (host, gpu): (&Host, &SharedGpu),
+    out: &mut impl Write,
+) -> Result<Finished, StandInError> {
+    let workload = super::find_profile(host, gpu, request)?;
+    let work = workload.work_on(gpu.name(), gpu.profile())?;
+    let requests = RequestQueue::new(&serving.arrivals, serving.seed)?;
+    // One item must fit; larger batches take their memory later.
+    let first = StandInRequest {
+        batch: Some(1),
+        amount: Amount::Items(1),
+        ..request.clone()
+    };
+    let rank = Rank::join(gpu, &workload, &first)?;
+    // The server itself reports over the link.
+    let mut printer = ProgressPrinter::new(out, None);
+    let items = match request.amount {
+        Amount::Items(items) => Some(items),
+        Amount::For(_) => None,
+        Amount::Study => Some(work.items()),
+    };
+    let mut server = Server {
+        link: Writer::from_env()?,
+        fixed: request.batch,
+        rank: &rank,
+        workload: &workload,
+        work: &work,
+        batches: HashMap::new(),
+        refused: 0,
+        started: 0,
+        batch_time: Seconds::ZERO,
+        items: 0,
+        iterations: 0,
+        energy: Joules::ZERO,
+        latencies: Vec::new(),
+    };
+    server.start()?;
+    let until = EndCondition {
+        items,
+        time: match request.amount {
+            Amount::For(time) => Some(time),
+            _ => None,
+        },
+    };
+    let end = match requests {
+        None => server.serve_closed_loop(&until, &mut printer)?,
+        Some(requests) => server.serve_queue(requests, &until, &mut printer)?,
+    };
+    Ok(Finished {
+        items: server.items,
+        time: seconds(end - server.started),
+        energy: server.energy,
+        p99: server.p99(),
+    })
+}
+
+/// When serving ends.
+struct EndCondition {
+    items: Option<u64>,
+    time: Option<Seconds>,
+}
+
+struct Server<'a> {
+    link: Option<Writer>,
+    fixed: Option<u64>,
+    rank: &'a Rank<'a>,
+    workload: &'a Workload,
+    work: &'a Work,
+    /// The phases of batches of each size.
+    batches: HashMap<u64, Vec<Phase>>,
+    /// The batch size that was last reported as too large.
+    refused: u64,
+    started: u64,
+    /// The time of the last batch.
+    batch_time: Seconds,
+    items: u64,
+    iterations: u64,
+    energy: Joules,
+    latencies: Vec<f64>,
+}
+
+impl Server<'_> {
+    /// Runs the startup phases, before the first batch.
+    fn start(&mut self) -> Result<(), StandInError> {
+        let startup = self.rank.job.startup();
+        if !startup.is_empty() {
+            self.rank.grant(startup, 1)?;
+            self.rank.await_iteration(Instant::now())?;
+        }
+        self.started = self.rank.show()?.0;
+        Ok(())
+    }
+
+    fn is_over(&self, now: u64, until: &EndCondition) -> bool {
+        let time = until
+            .time
+            .is_some_and(|time| seconds(now - self.started) >= time);
+        time || until.items.is_some_and(|items| self.items >= items)
+    }
+
+    /// The size of the next batch: the user's, or the tool's, or the study's, as far as it fits.
+    fn size(&mut self, at_most: u64) -> Result<u64, StandInError> {
+        let asked = self.link.as_ref().and_then(Writer::batch_size);
+        let wanted = self.fixed.or(asked.map(|size| size.get()));
+        let wanted = wanted.unwrap_or(self.workload.profile.batch).max(1);
+        let mut size = wanted.min(at_most.max(1));
+        loop {
+            match self.prepare(size) {
+                Ok(()) => return Ok(size),
+                Err(StandInError::Placement(PlacementError {
+                    problem: JobError::OutOfMemory { .. },
+                    ..
+                })) if size > 1 => {
+                    if self.refused != wanted {
+                        self.refused = wanted;
+                        eprintln!("sim-workload: CUDA out of memory: a batch of {size}");
+                        if let Some(link) = &self.link {
+                            link.out_of_memory(size);
+                        }
+                    }
+                    size = size.div_ceil(2);
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+    }
+
+    /// Makes the phases of a batch of this size, and takes the memory that it needs.
+    fn prepare(&mut self, size: u64) -> Result<(), StandInError> {
+        if self.batches.contains_key(&size) {
+            return Ok(());
+        }
+        let gpu = self.rank.gpu;
+        let order = Order {
+            batch: Some(size),
+            items: Some(size),
+        };
+        let profile = &self.workload.profile;
+        let job = Job::new(profile, self.work, gpu.profile(), order, Variation::NONE)
+            .map_err(|problem| self.workload.cannot_run(problem))?;
+        let need: Bytes = profile.memory.fixed + profile.memory.per_item * size as f64;
+        let taken = gpu.look(|live| {
+            let own = live.memory_of(self.rank.place)?;
+            let free = gpu.profile().memory.capacity - live.memory_used() + own;
+            if need > free {
+                let problem = out_of_memory(gpu, size, need, free);
+                return Err(StandInError::from(self.workload.cannot_run(problem)));
+            }
+            Ok(live.take_memory(self.rank.place, need.max(own))?)
+        })?;
+        taken?;
+        self.batches.insert(size, job.iterations().0.to_vec());
+        Ok(())
+    }
+
+    /// Runs batches of a size, and returns when they were done and the time of each.
+    fn run_batches(&mut self, size: u64, count: u64) -> Result<(u64, Seconds), StandInError> {
+        let expected = self.batch_time.max(Seconds::ZERO) * (count as f64 * 0.97);
+        let near = Instant::now() + Duration::from_secs_f64(expected.get());
+        let phases = self.batches.get(&size).map_or(&[][..], Vec::as_slice);
+        let started = self.rank.grant(phases, count)?;
+        let (at, progress) = self.rank.await_iteration(near)?;
+        self.batch_time = seconds(at.saturating_sub(started)) / count as f64;
+        self.items += size * count;
+        self.iterations += count;
+        self.energy = progress.energy;
+        Ok((at, self.batch_time))
+    }
+
+    fn report_batch(&mut self, size: u64, time: Seconds, latencies: &[f64]) {
+        self.latencies.extend(latencies);
+        let Some(link) = &self.link else { return };
+        for latency in latencies {
+            link.latency(Duration::from_secs_f64(latency.max(0.0)));
+        }
+        link.batch(size, Duration::from_secs_f64(time.get()));
+    }
+
+    /// Serves a closed loop: the next request is there as soon as the last is answered.
+    fn serve_closed_loop(
+        &mut self,
+        until: &EndCondition,
+        printer: &mut ProgressPrinter<'_, impl Write>,
+    ) -> Result<u64, StandInError> {
+        let mut now = self.started;
+        let mut last = 0;
+        while !self.is_over(now, until) {
+            let left = until.items.map_or(u64::MAX, |items| items - self.items);
+            let size = self.size(left)?;
+            let fit = (QUEUED_TIME / self.batch_time.max(Seconds::new(1e-6))).get() as u64;
+            let count = if size == last {
+                fit.clamp(1, (left / size).max(1))
+            } else {
+                1
+            };
+            last = size;
+            let (at, each) = self.run_batches(size, count)?;
+            now = at;
+            for _ in 0..count {
+                self.report_batch(size, each, &[each.get()]);
+            }
+            printer.update(self.iterations, self.items)?;
+        }
+        Ok(now)
+    }
+
+    /// Serves requests that arrive by themselves and wait.
+    fn serve_queue(
+        &mut self,
+        mut requests: RequestQueue,
+        until: &EndCondition,
+        printer: &mut ProgressPrinter<'_, impl Write>,
+    ) -> Result<u64, StandInError> {
+        let started = self.started;
+        let mut now = started;
+        loop {
+            now = now.max(self.rank.show()?.0);
+            if self.is_over(now, until) {
+                return Ok(now);
+            }
+            let since = seconds(now - started);
+            requests.admit(since);
+            if let (Some(queue), Some(link)) = (requests.report(since), &self.link) {
+                link.queue(queue.length);
+                link.arrivals(queue.arrivals_per_s);
+            }
+            if requests.waiting() == 0 {
+                let Some(next) = requests.next_arrival() else {
+                    return Ok(now);
+                };
+                let wait = (next - since).get().clamp(50e-6, 0.02);
+                std::thread::sleep(Duration::from_secs_f64(wait));
+                continue;
+            }
+            let size = self.size(requests.waiting())?;
+            let (at, each) = self.run_batches(size, 1)?;
+            now = at;
+            let done = seconds(at.saturating_sub(started));
+            let taken = requests.take(size).into_iter();
+            let latencies: Vec<f64> = taken.map(|came| (done - came).get().max(0.0)).collect();
+            self.report_batch(size, each, &latencies);
+            printer.update(self.iterations, self.items)?;
+        }
+    }
+
+    fn p99(&self) -> Option<Seconds> {
+        let mut all = self.latencies.clone();
+        all.sort_by(f64::total_cmp);
+        let place = (all.len() as f64 * 0.99).ceil() as usize;
+        all.get(place.checked_sub(1)?).copied().map(Seconds::new)
+    }
+}

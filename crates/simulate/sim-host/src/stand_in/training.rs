@@ -1,0 +1,145 @@
+//! A stand-in training: iterations on one GPU, or on several that exchange gradients.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_sim::{Exchange, Job, Phase};
+
+use super::progress::ProgressPrinter;
+use super::rank::Rank;
+use super::{Amount, Finished, StandInError, seconds};
+
+/// Runs a single rank: the physics goes through its iterations without waiting for others.
+pub fn run_alone(
+    rank: &Rank<'_>,
+    amount: Amount,
+    printer: &mut ProgressPrinter<'_, impl Write>,
+) -> Result<Finished, StandInError> {
+    let job = &rank.job;
+    let batch = job.batch;
+    let (iteration, count) = job.iterations();
+    if let Amount::For(time) = amount {
+        return run_for_time(rank, time, printer);
+    }
+    let started = rank.gpu.look(|live| live.now())?;
+    let mut end = started;
+    let mut done_before = 0;
+    let mut progress = None;
+    for (phases, iterations) in [(job.startup(), 1), (iteration, count), (job.last(), 1)] {
+        if phases.is_empty() || iterations == 0 {
+            continue;
+        }
+        rank.grant(phases, iterations)?;
+        let is_work = !std::ptr::eq(phases, job.startup());
+        let (at, reached) = rank.finish(|done| {
+            let iterations = if is_work { done - done_before } else { 0 };
+            printer.update(iterations, (iterations * batch).min(job.items))
+        })?;
+        if !is_work {
+            done_before = reached.done;
+        }
+        (end, progress) = (at, Some(reached));
+    }
+    Ok(Finished {
+        items: job.items,
+        time: seconds(end - started),
+        energy: progress.map_or(Joules::ZERO, |progress| progress.energy),
+        p99: None,
+    })
+}
+
+fn run_for_time(
+    rank: &Rank<'_>,
+    time: Seconds,
+    printer: &mut ProgressPrinter<'_, impl Write>,
+) -> Result<Finished, StandInError> {
+    const UNLIMITED_ITERATIONS: u64 = u64::MAX / 4;
+    let (iteration, _) = rank.job.iterations();
+    let iteration = if iteration.is_empty() {
+        rank.job.last()
+    } else {
+        iteration
+    };
+    let started = rank.grant(iteration, UNLIMITED_ITERATIONS)?;
+    loop {
+        let (now, progress) = rank.show()?;
+        let left = time - seconds(now - started);
+        if left <= Seconds::ZERO {
+            return Ok(Finished {
+                items: progress.done * rank.job.batch,
+                time: seconds(now - started),
+                energy: progress.energy,
+                p99: None,
+            });
+        }
+        printer.update(progress.done, progress.done * rank.job.batch)?;
+        std::thread::sleep(Duration::from_secs_f64(left.get().clamp(0.0005, 0.1)));
+    }
+}
+
+/// Runs several ranks: an iteration begins when the slowest rank has finished the one before and gradients
+/// have been exchanged.
+pub fn run_together(
+    ranks: &[Rank<'_>],
+    amount: Amount,
+    exchange: Exchange,
+    printer: &mut ProgressPrinter<'_, impl Write>,
+) -> Result<Finished, StandInError> {
+    let (_, count) = ranks[0].job.iterations();
+    let batch = ranks[0].job.batch * ranks.len() as u64;
+    let all: u64 = ranks.iter().map(|rank| rank.job.items).sum();
+    let started = ranks[0].gpu.look(|live| live.now())?;
+    let mut end = started;
+    let mut energies = vec![Joules::ZERO; ranks.len()];
+    let mut expected = Duration::ZERO;
+    let mut run_iteration = |phases: &dyn Fn(&Job) -> Vec<Phase>| -> Result<u64, StandInError> {
+        for rank in ranks {
+            let mut phases = phases(&rank.job);
+            phases.push(Phase {
+                name: rank.job.phase_names().len(),
+                load: rank.job.exchange(exchange.time, exchange.activity),
+            });
+            rank.grant(&phases, 1)?;
+        }
+        let this_started = Instant::now();
+        for (rank, energy) in ranks.iter().zip(&mut energies) {
+            let (at, progress) = rank.await_iteration(this_started + expected)?;
+            end = end.max(at);
+            *energy = progress.energy;
+        }
+        expected = this_started.elapsed().mul_f64(0.97);
+        Ok(end)
+    };
+    if !ranks[0].job.startup().is_empty() {
+        run_iteration(&|job| job.startup().to_vec())?;
+    }
+    let mut items = 0;
+    let mut done = 0;
+    let mut now = started;
+    loop {
+        let over = match amount {
+            Amount::For(time) => seconds(now - started) >= time,
+            _ => done >= count,
+        };
+        if over {
+            break;
+        }
+        now = run_iteration(&|job| job.iterations().0.to_vec())?;
+        done += 1;
+        items = done * batch;
+        printer.update(done, items)?;
+    }
+    if !matches!(amount, Amount::For(_)) {
+        if !ranks[0].job.last().is_empty() {
+            now = run_iteration(&|job| job.last().to_vec())?;
+        }
+        items = all;
+    }
+    Ok(Finished {
+        items,
+        time: seconds(now - started),
+        energy: energies.into_iter().sum(),
+        p99: None,
+    })
+}

@@ -1,0 +1,198 @@
+//! Creates a simulated host: a folder with GPUs, the NVML library, and the environment that leads to them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use sweetspot_sim::{CatalogueError, GpuListError, find_node, gpu_text, node_text, parse_gpu_list};
+
+use crate::{ENVIRONMENT, Host, HostError, Spec};
+
+/// A simulated host that exists as long as this value.
+#[derive(Debug)]
+pub struct TemporaryHost {
+    folder: PathBuf,
+    library: PathBuf,
+    /// A file that stays locked while the host is in use.
+    _owner: File,
+}
+
+/// Why a simulated host cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateHostError {
+    /// Neither a GPU nor a node was named.
+    #[error("no simulated GPU: name one, or a node that has some")]
+    NoGpu,
+    /// The list of GPUs cannot be read.
+    #[error(transparent)]
+    List(#[from] GpuListError),
+    /// A profile is missing or cannot be used.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The folder of the host cannot be created.
+    #[error("cannot create a simulated host in {}: {problem}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The error of the operating system.
+        problem: String,
+    },
+    /// The files of the host cannot be written.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// The profiles of the GPUs of a host, and of its node.
+#[derive(Clone, Debug)]
+pub struct HostParts {
+    gpus: Vec<Spec>,
+    node: Option<Spec>,
+}
+
+impl HostParts {
+    /// The GPUs of a list such as `v100:2,quadro_rtx_6000` in a node; without a list, the node's own GPUs.
+    pub fn new(gpus: Option<&str>, node: Option<&str>) -> Result<Self, CreateHostError> {
+        let of_node = node.map(find_node).transpose()?;
+        let selector = match (gpus, &of_node) {
+            (Some(gpus), _) => gpus,
+            (None, Some((_, node))) => &node.gpus,
+            (None, None) => return Err(CreateHostError::NoGpu),
+        };
+        let mut gpus = Vec::new();
+        for name in parse_gpu_list(selector)? {
+            let (name, profile) = gpu_text(&name)?;
+            gpus.push(Spec { name, profile });
+        }
+        let node = node.map(|name| {
+            let (name, profile) = node_text(name)?;
+            Ok::<_, CreateHostError>(Spec { name, profile })
+        });
+        Ok(Self {
+            gpus,
+            node: node.transpose()?,
+        })
+    }
+}
+
+impl TemporaryHost {
+    /// Creates a host of these parts; `library` is the simulated NVML library, which the program contains.
+    pub fn new(parts: HostParts, library: &[u8], seed: u64) -> Result<Self, CreateHostError> {
+        remove_abandoned_hosts();
+        let folder = create_folder().map_err(|problem| cannot_create(&hosts_folder(), &problem))?;
+        let owner = lock_owner_file(&folder).map_err(|problem| cannot_create(&folder, &problem))?;
+        let host = Self {
+            library: folder.join("lib/libnvidia-ml.so.1"),
+            folder,
+            _owner: owner,
+        };
+        host.fill(library)
+            .map_err(|problem| cannot_create(&host.folder, &problem))?;
+        Host::create(&host.folder, parts.gpus, parts.node, seed)?;
+        Ok(host)
+    }
+
+    fn fill(&self, library: &[u8]) -> io::Result<()> {
+        std::fs::create_dir(self.folder.join("lib"))?;
+        std::fs::write(&self.library, library)?;
+        std::os::unix::fs::symlink("libnvidia-ml.so.1", self.folder.join("lib/libnvidia-ml.so"))?;
+        // Some clients only check that this program exists.
+        let stand_in = self.folder.join("bin/nvidia-smi");
+        std::fs::create_dir(self.folder.join("bin"))?;
+        std::fs::write(
+            &stand_in,
+            "#!/bin/sh\necho 'a stand-in on a simulated host: try sweetspot devices, nvitop or gpustat'\n",
+        )?;
+        std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755))
+    }
+
+    /// The folder of the host.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The variables that put a process on this host.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let before = |folder: &str, variable: &str| {
+            let mut paths = vec![self.folder.join(folder)];
+            if let Some(others) = std::env::var_os(variable) {
+                paths.extend(std::env::split_paths(&others));
+            }
+            std::env::join_paths(paths).unwrap_or_default()
+        };
+        vec![
+            (ENVIRONMENT, self.folder.clone().into()),
+            ("SWEETSPOT_NVML", self.library.clone().into()),
+            ("LD_LIBRARY_PATH", before("lib", "LD_LIBRARY_PATH")),
+            ("PATH", before("bin", "PATH")),
+        ]
+    }
+}
+
+impl Drop for TemporaryHost {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn cannot_create(folder: &Path, problem: &io::Error) -> CreateHostError {
+    CreateHostError::Folder {
+        folder: folder.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+const PREFIX: &str = "sweetspot-sim-";
+const OWNER: &str = "owner";
+
+/// Creates and locks the owner's file: the lock is taken before the file has its name, so that no other process
+/// finds it unlocked.
+fn lock_owner_file(folder: &Path) -> io::Result<File> {
+    let new = folder.join("owner.new");
+    let lock = File::create(&new)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    std::fs::rename(new, folder.join(OWNER))?;
+    Ok(lock)
+}
+
+/// The folder that holds simulated hosts: shared memory, if there is some.
+fn hosts_folder() -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() {
+        shared.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+fn create_folder() -> io::Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let folder = hosts_folder().join(format!("{PREFIX}{}-{number}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            other => return other.map(|()| folder),
+        }
+    }
+}
+
+/// Removes the hosts of killed programs. The kernel has released their locks; process numbers would not do,
+/// because containers see other numbers.
+fn remove_abandoned_hosts() {
+    let Ok(entries) = std::fs::read_dir(hosts_folder()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let lock = File::open(entry.path().join(OWNER));
+        let is_abandoned =
+            lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if is_abandoned {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}

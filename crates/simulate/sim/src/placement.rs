@@ -1,0 +1,87 @@
+//! Puts workloads on simulated GPUs: lists of GPU names, and the work of an item on a GPU.
+
+use sweetspot_quantity::{BytesPerSecond, Ratio, Seconds};
+
+use crate::{AllReduce, GpuProfile, JobError, NodeProfile, Work, Workload, find_gpu};
+
+/// The largest number of GPUs of a simulated host.
+const MAX_GPUS: u64 = 64;
+
+/// A list of simulated GPUs that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("simulated GPUs `{list}`: {problem}")]
+pub struct GpuListError {
+    /// The list as the user wrote it.
+    pub list: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Reads a list such as `v100:2,quadro_rtx_6000` and returns one name for each GPU.
+pub fn parse_gpu_list(list: &str) -> Result<Vec<String>, GpuListError> {
+    let error = |problem: String| GpuListError {
+        list: list.to_owned(),
+        problem,
+    };
+    let mut names = Vec::new();
+    for part in list.split(',') {
+        let (name, count) = match part.rsplit_once(':') {
+            Some((name, count)) => {
+                let count = count.parse::<u64>().map_err(|_| {
+                    error(format!(
+                        "`{count}` is not a number of GPUs: write NAME or NAME:N"
+                    ))
+                })?;
+                (name, count)
+            }
+            None => (part, 1),
+        };
+        if count == 0 || count > MAX_GPUS || count + names.len() as u64 > MAX_GPUS {
+            return Err(error(format!("a host has 1 to {MAX_GPUS} GPUs")));
+        }
+        names.extend((0..count).map(|_| name.to_owned()));
+    }
+    Ok(names)
+}
+
+/// A workload that cannot run on a GPU.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{workload}: {problem}")]
+pub struct PlacementError {
+    /// The name of the workload.
+    pub workload: String,
+    /// Why it cannot run there.
+    pub problem: JobError,
+}
+
+impl Workload {
+    /// The work of one item of this workload on a GPU.
+    pub fn work_on(&self, gpu_name: &str, gpu: &GpuProfile) -> Result<Work, PlacementError> {
+        let find = |name: &str| find_gpu(name).ok();
+        Work::on(&self.profile, gpu_name, gpu, find).map_err(|problem| self.cannot_run(problem))
+    }
+
+    /// The error of a job of this workload.
+    pub fn cannot_run(&self, problem: JobError) -> PlacementError {
+        PlacementError {
+            workload: self.name.clone(),
+            problem,
+        }
+    }
+}
+
+impl AllReduce {
+    /// How the GPUs of a node exchange gradients; without a node they use PCI Express 3.0 and hide
+    /// nothing behind the backward pass.
+    pub fn of_node(node: Option<&NodeProfile>) -> Self {
+        match node {
+            Some(node) => node.all_reduce.clone(),
+            None => Self {
+                bandwidth: BytesPerSecond::new(10e9),
+                latency: Seconds::new(20e-6),
+                overlap: Ratio::ZERO,
+                activity: Ratio::ZERO,
+            },
+        }
+    }
+}

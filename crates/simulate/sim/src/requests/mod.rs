@@ -1,0 +1,7 @@
+//! Requests to a simulated server: when they arrive, and the queue in which they wait.
+
+mod arrivals;
+mod queue;
+
+pub use arrivals::{ArrivalError, Arrivals};
+pub use queue::{QueueStatus, RequestQueue};
