@@ -50,8 +50,12 @@ fn of_sweep(error: &SweepError) -> Option<&'static str> {
 
 fn of_simulation(error: &SimulationError) -> Option<&'static str> {
     match error {
-        SimulationError::NoNetwork => Some("give --network NAME"),
-        SimulationError::NoNode => Some("give --node NAME"),
+        SimulationError::NoNetwork => {
+            Some("give --network NAME (`sweetspot simulate --list` shows them)")
+        }
+        SimulationError::NoNode => {
+            Some("give --node NAME (`sweetspot simulate --list` shows them)")
+        }
         SimulationError::Axes(error) => of_axes(error),
         _ => None,
     }

@@ -210,7 +210,7 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
             .insert(name.clone(), AxisText(values.clone()))
             .is_some()
         {
-            bail!("--axis {name} is there twice: give all its values in one");
+            bail!("--axis {name} is given twice: give all its values at once");
         }
     }
     let words = args.cmd.iter().map(|word| word.to_str().map(str::to_owned));

@@ -22,12 +22,12 @@ pub enum SimulationError {
     Placement(#[from] PlacementError),
     /// No network was named.
     #[error(
-        "a simulated GPU needs a workload: name a network (`sweetspot simulate --list` shows them)"
+        "a simulated GPU needs a workload"
     )]
     NoNetwork,
     /// The energy of a node was asked for, but no node was named.
     #[error(
-        "the energy of the node needs a host model: name a node (`sweetspot simulate --list` shows them)"
+        "the energy of the node needs a host model"
     )]
     NoNode,
     /// The definition of the study contradicts itself.

@@ -36,7 +36,7 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         (&["--power-cap", "200,200", "--", "true"], "has 200 W twice"),
         (
             &["--power-cap", "150/200/300", "--", "true"],
-            "3 caps, one for each GPU, and the job has 2 GPUs",
+            "3 caps, one for each GPU, but the job has 2 GPUs",
         ),
         (
             &["--core-clock", "1201", "--", "true"],
@@ -49,11 +49,11 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         ),
         (&["--axis", "batch", "--", "true"], "write NAME=VALUE"),
         (&["--axis", "batch=", "--", "true"], "no values"),
-        (&["--axis", "batch=1,1", "--", "true"], "1 is there twice"),
-        (&["--axis", "PATH=/tmp", "--", "true"], "this one is taken"),
+        (&["--axis", "batch=1,1", "--", "true"], "1 is given twice"),
+        (&["--axis", "PATH=/tmp", "--", "true"], "this name is reserved"),
         (
             &["--axis", "gpus=1", "--", "true"],
-            "a flag of its own: --gpus",
+            "`gpus` is a knob of the device",
         ),
         (
             &["--axis", "a b=1", "--", "true"],
@@ -61,7 +61,7 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         ),
         (
             &["--axis", "a=1", "--axis", "a=2", "--", "true"],
-            "is there twice",
+            "is given twice",
         ),
         (
             &["--power-cap", "200", "--", "echo", "{batch}"],
@@ -112,7 +112,7 @@ fn of_simulated_sweeps() {
             &["--axis", "epochs=1,2"],
             "a simulated workload has the parameters batch",
         ),
-        (&["--axis", "batch=many"], "`many` is no number of items"),
+        (&["--axis", "batch=many"], "`many` is not a number of items"),
         (&["--limit", "time<5"], "time<5"),
         (&["--until", "0%"], "more than 0 %"),
         (&["--order", "backwards"], "interleaved, random, as-given"),

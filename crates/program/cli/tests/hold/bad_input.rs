@@ -28,9 +28,9 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
             &["--below", "300W", "--batches", ""],
             "`` is not a batch size",
         ),
-        (&["--below", "0W"], "`0W` is no power to hold"),
-        (&["--below", "fast"], "`fast` is no power to hold"),
-        (&[], "no cap to hold"),
+        (&["--below", "0W"], "invalid power cap `0W`"),
+        (&["--below", "fast"], "invalid power cap `fast`"),
+        (&[], "no power cap to hold: give --below"),
         (
             &["--below", "300W", "--latency-p99", "0ms"],
             "must be more than zero",
@@ -39,11 +39,11 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
             &["--below", "300W", "--latency-p99", "20"],
             "say 20ms or 20s",
         ),
-        (&["--below", "-5W"], "`-5W` is no power to hold"),
+        (&["--below", "-5W"], "invalid power cap `-5W`"),
         (&["--below", "300W", "--settle", "-1s"], "more than zero"),
         (
             &["--below", "300W", "--mode", "text", "--latency-p99", "9ms"],
-            "--mode text knows no --latency-p99",
+            "mode text has no latency bound",
         ),
         (
             &[
@@ -54,16 +54,16 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
                 "--objective",
                 "energy-per-item",
             ],
-            "knows no --objective energy-per-item",
+            "has no objective energy-per-item",
         ),
         (
             &["--below", "300W", "--fixed-batch", "4"],
-            "--knob batch chooses the batch size",
+            "the knob batch chooses among the batch sizes",
         ),
         (&["--below", "300W", "--alpha", "2"], "at most 1"),
         (
             &["--below", "300W", "--knob", "core-clock", "--read-only"],
-            "use --knob batch",
+            "use the knob batch",
         ),
         (
             &["--below", "300W", "--knob", "joint", "--mode", "paper"],
@@ -71,9 +71,9 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
         ),
         (
             &["--below", "device", "--knob", "power-cap"],
-            "would set it",
+            "which the knob power-cap would set",
         ),
-        (&["--cap-file", "/nonexistent"], "give --below"),
+        (&["--cap-file", "/nonexistent"], "or give a cap as well"),
         (
             &["--below", "300W", "--knob", "voltage"],
             "invalid value 'voltage'",
@@ -87,7 +87,7 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
     }
     let both = hold(&host, &["--below", "300W"], &["--", "true"]);
     assert!(
-        said(&both).contains("a hold is of one GPU"),
+        said(&both).contains("hold works on one GPU"),
         "{}",
         said(&both)
     );

@@ -43,7 +43,7 @@ fn a_file_is_followed_and_nonsense_in_it_is_said_once() {
     let said = said(&output);
     for (words, times) in [
         ("the cap is 250.0 W now (by the cap file)", 1),
-        ("`lots` is no power to hold", 1),
+        ("invalid power cap `lots`", 1),
         ("No such file or directory", 1),
         ("the cap stays at 250.0 W", 2),
     ] {
@@ -82,7 +82,7 @@ fn its_owner_sets_the_cap_of_a_running_hold() {
     assert_eq!(told, "the cap was 600.0 W and is 250.0 W now\n");
     let bad = set(&host, &["soon"]);
     assert_eq!(bad.status.code(), Some(2));
-    assert!(said(&bad).contains("`soon` is no power"), "{}", said(&bad));
+    assert!(said(&bad).contains("invalid power cap `soon`"), "{}", said(&bad));
     // Several: one must be named.
     let second = begin(&host, &args, &["--", "sleep", "2"]);
     let begun = Instant::now();

@@ -153,7 +153,7 @@ fn a_stand_in_server_answers_requests_as_they_come() {
     assert!(said(&bad).contains("cannot read the arrivals"), "{bad:?}");
     let (_, bad) = serve("often");
     assert!(
-        said(&bad).contains("arrivals `often` are unknown"),
+        said(&bad).contains("unknown arrivals `often`"),
         "{bad:?}"
     );
 }

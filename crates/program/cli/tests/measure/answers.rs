@@ -87,7 +87,7 @@ fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
     refused(&["--runs", "0"], "0 is not in 1..=10000");
     refused(
         &["--device", "7"],
-        "--device 7: there is no GPU `7`; the GPUs here are 0 (GPU-",
+        "device 7: there is no GPU `7`; the GPUs here are 0 (GPU-",
     );
     refused(&["--device", "0,0"], "`0` is given twice");
     refused(

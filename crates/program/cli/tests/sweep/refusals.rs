@@ -7,15 +7,15 @@ use crate::common::{sweetspot, text};
 fn wrong_axes() {
     assert_eq!(
         refused(&["--power-cap", ""], 2),
-        "sweetspot: --power-cap: the axis `` is empty: write `all`, a range such as 150..300:5, or a list such as 150,180,210\n"
+        "sweetspot: power-cap: the axis `` is empty: write `all`, a range such as 150..300:5, or a list such as 150,180,210\n"
     );
     assert_eq!(
         refused(&["--power-cap", "300..150:5"], 2),
-        "sweetspot: --power-cap: the range `300..150:5` is reversed: write 150..300:5\n"
+        "sweetspot: power-cap: the range `300..150:5` is reversed: write 150..300:5\n"
     );
     assert_eq!(
         refused(&["--power-cap", "100..300:5"], 2),
-        "sweetspot: --power-cap: 100 W is not offered by tesla_v100_sxm2_16gb: it goes from 150 W to 300 W\n"
+        "sweetspot: power-cap: 100 W is not offered by tesla_v100_sxm2_16gb: it goes from 150 W to 300 W\n"
     );
 }
 
@@ -49,7 +49,7 @@ fn a_command_cannot_run_in_virtual_time() {
     let message = refused(&["--", "python", "train.py"], 125);
     assert_eq!(
         message,
-        "sweetspot: --simulate runs in virtual time and cannot run a command: give --network NAME in place of `-- CMD`\n"
+        "sweetspot: simulated GPUs in virtual time cannot run a command: give --network NAME in place of `-- CMD`\n"
     );
     // Bad input beside a command is 125 as well, whoever finds it.
     refused(&["--repeat", "0", "--", "python"], 125);
@@ -62,7 +62,7 @@ fn what_this_version_cannot_do_is_said() {
     let message = refused_in(folder.path(), &["sweep"], 2);
     assert!(message.contains("nothing to run"), "{message}");
     let message = refused_in(folder.path(), &["sweep", "--simulate", "v100"], 2);
-    assert!(message.contains("add --network NAME"), "{message}");
+    assert!(message.contains("give --network NAME"), "{message}");
     let message = refused(&["--infer"], 2);
     assert!(
         message.contains("`resnet50` is training; there is no inference of it"),
@@ -199,11 +199,11 @@ fn forms_that_a_workload_does_not_have_are_refused() {
     assert!(message.contains("the largest that fits is"), "{message}");
     let message = with(&["--core-clock", "1001"]);
     assert!(
-        message.contains("--core-clock: 1001 MHz is not offered"),
+        message.contains("core-clock: 1001 MHz is not offered"),
         "{message}"
     );
     let message = with(&["--gpus", "2"]);
-    assert!(message.contains("--gpus 2: there are 1"), "{message}");
+    assert!(message.contains("gpus 2: there are 1"), "{message}");
     let message = with(&["--energy-of", "node"]);
     assert!(message.contains("name a node with --node"), "{message}");
 }
