@@ -254,7 +254,7 @@ pub fn best<'a>(
 fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
     let direction = objective.direction();
     let mut left: Vec<usize> = (0..judged.len()).collect();
-    let value = |index: usize| direction.ascending(judged[index].0);
+    let value = |index: usize| direction.as_cost(judged[index].0);
     let time = |index: usize| judged[index].1.time.get();
     let energy = |index: usize| judged[index].1.energy.map_or(f64::INFINITY, |e| e.get());
     keep_least(&mut left, value, |a, b| objective.is_same(a, b));

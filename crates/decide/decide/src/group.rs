@@ -149,14 +149,14 @@ pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
     if groups.iter().any(|group| !group.relative.is_finite()) {
         return Err(GroupError::NoMean(mean));
     }
-    let order = |index: &usize| direction.ascending(means[*index]);
+    let order = |index: &usize| direction.as_cost(means[*index]);
     let best = (0..means.len())
         .min_by(|a, b| order(a).total_cmp(&order(b)))
         .unwrap_or(at_default);
     let change = groups[best].relative - Ratio::new(1.0);
     Ok(Groups {
         best,
-        saving: Ratio::new(-direction.ascending(change.get()) + 0.0),
+        saving: Ratio::new(-direction.as_cost(change.get()) + 0.0),
         combinations: common.len(),
         left_out: all.len() - common.len(),
         groups,

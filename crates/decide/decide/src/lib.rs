@@ -25,6 +25,7 @@
 
 mod choice;
 mod comparison;
+mod criteria;
 mod front;
 mod group;
 mod limit;
@@ -35,7 +36,6 @@ mod no_value;
 mod objective;
 mod objective_text;
 mod outcome;
-mod question;
 mod range;
 pub mod search;
 mod tariff;
@@ -43,6 +43,7 @@ mod value;
 
 pub use choice::{Choice, Excluded, Exclusion, best};
 pub use comparison::{Candidate, Comparison};
+pub use criteria::Criteria;
 pub use front::pareto;
 pub use group::{Cell, Group, GroupError, Groups, Mean, group};
 pub use limit::{Broken, Excess, Limit, Side};
@@ -53,7 +54,6 @@ pub use no_value::NoValue;
 pub use objective::{Basis, Objective};
 pub use objective_text::ObjectiveError;
 pub use outcome::Outcome;
-pub use question::Question;
 pub use range::{Evidence, Range};
 pub use tariff::{CarbonIntensity, Hour, Price, Tariff, TariffError};
 pub use value::{Aim, AimError, Direction, Value};

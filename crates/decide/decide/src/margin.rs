@@ -53,14 +53,14 @@ impl Judged {
     /// By how much it is better than another.
     pub(crate) fn margin(&self, other: &Self, objective: Objective) -> Margin {
         let (own, others) = (self.estimate.value, other.estimate.value);
-        let ascending = |value: f64| objective.direction().ascending(value);
+        let as_cost = |value: f64| objective.direction().as_cost(value);
         let by = match objective.is_same(own, others) {
             true => 0.0,
-            false => ascending(others) - ascending(own),
+            false => as_cost(others) - as_cost(own),
         };
         let values = |judged: &Self| -> Vec<f64> {
             let values = judged.values.iter();
-            values.map(|value| ascending(*value)).collect()
+            values.map(|value| as_cost(*value)).collect()
         };
         let difference = Difference::of(&values(other), &values(self));
         let standing = match difference.and_then(|difference| difference.is_significant()) {

@@ -110,7 +110,7 @@ impl Objective {
 
     /// Whether the first value is better than the second.
     pub fn is_better(&self, value: f64, than: f64) -> bool {
-        self.direction().ascending(value) < self.direction().ascending(than)
+        self.direction().as_cost(value) < self.direction().as_cost(than)
     }
 
     /// The unit of its values, empty for a plain number; that of a cost is the tariff's currency.

@@ -150,7 +150,7 @@ pub enum Direction {
 
 impl Direction {
     /// The value as something of which less is better.
-    pub(crate) fn ascending(self, value: f64) -> f64 {
+    pub(crate) fn as_cost(self, value: f64) -> f64 {
         match self {
             Self::Least => value,
             Self::Most => -value,

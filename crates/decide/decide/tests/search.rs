@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use sweetspot_decide::search::{
-    Ask, Done, Knob, Noise, Prior, Space, SpaceError, Strategy as Search, StrategyName, Terms, Told,
+    Evaluation, KnobKind, Noise, Prior, Proposal, SearchOptions, SearchSpace, SearchSpaceError,
+    StopReason, Strategy as Search, StrategyName,
 };
-use sweetspot_decide::{Objective, Outcome, Question};
+use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_stats::Seed;
 
@@ -27,16 +28,16 @@ fn capped(cap: f64, full: f64, bound: f64) -> (f64, f64) {
 /// Asks until the end; each evaluation is answered by a function.
 fn to_the_end(
     strategy: &mut dyn Search,
-    mut answer: impl FnMut(usize, usize) -> Told,
-) -> (Vec<usize>, Done) {
+    mut answer: impl FnMut(usize, usize) -> Evaluation,
+) -> (Vec<usize>, StopReason) {
     let mut asked = Vec::new();
     loop {
         match strategy.ask() {
-            Ask::Done(done) => return (asked, done),
-            Ask::Evaluate(place) => {
-                assert_eq!(strategy.ask(), Ask::Evaluate(place), "asked twice");
-                strategy.tell(place, answer(place, asked.len()));
-                asked.push(place);
+            Proposal::Stop(done) => return (asked, done),
+            Proposal::Evaluate(point) => {
+                assert_eq!(strategy.ask(), Proposal::Evaluate(point), "asked twice");
+                strategy.tell(point, answer(point, asked.len()));
+                asked.push(point);
                 assert!(asked.len() <= 1000, "no end: {asked:?}");
             }
         }
@@ -73,19 +74,19 @@ fn guided_needs_few_evaluations_and_is_right() {
                 .collect();
             let best = values.iter().copied().fold(f64::INFINITY, f64::min);
             for seed in 0..5 {
-                let space = Space::along(Knob::PowerCap, &caps).unwrap();
-                let terms = Terms {
+                let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+                let options = SearchOptions {
                     seed,
-                    ..Terms::default()
+                    ..SearchOptions::default()
                 };
-                let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
-                let (asked, _) = to_the_end(&mut *strategy, |place, count| {
+                let mut strategy = StrategyName::Guided.start(space, &objective.into(), options);
+                let (asked, _) = to_the_end(&mut *strategy, |point, count| {
                     let draw = Seed::new(seed).number(number as u64).number(count as u64);
                     let noisy = |label: &str| 1.0 + 0.01 * draw.label(label).normal();
-                    let own = &truth[place];
+                    let own = &truth[point];
                     let time = own.time.get() * noisy("time");
                     let energy = own.energy.unwrap().get() * noisy("energy");
-                    Told::Measured {
+                    Evaluation::Measured {
                         outcome: Box::new(outcome(time, energy)),
                         noise: Some(Noise::equal(0.01)),
                     }
@@ -93,7 +94,7 @@ fn guided_needs_few_evaluations_and_is_right() {
                 assert!(asked.len() <= 16);
                 evaluations.push(asked.len());
                 all += 1;
-                let chosen = strategy.answer().unwrap().place;
+                let chosen = strategy.recommend().unwrap().point;
                 good += usize::from(values[chosen] <= 1.01 * best);
             }
         }
@@ -126,21 +127,21 @@ fn a_sharp_bend_is_not_missed() {
             .map(|cap| truth(*cap).1)
             .fold(f64::INFINITY, f64::min);
         for seed in 0..5 {
-            let space = Space::along(Knob::PowerCap, &caps).unwrap();
-            let terms = Terms {
+            let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+            let options = SearchOptions {
                 seed,
-                ..Terms::default()
+                ..SearchOptions::default()
             };
-            let question = Objective::Energy.into();
-            let mut strategy = StrategyName::Guided.start(space, &question, terms);
-            to_the_end(&mut *strategy, |place, count| {
+            let criteria = Objective::Energy.into();
+            let mut strategy = StrategyName::Guided.start(space, &criteria, options);
+            to_the_end(&mut *strategy, |point, count| {
                 let draw = Seed::new(seed).number(full as u64).number(count as u64);
                 let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
-                let (time, energy) = truth(caps[place]);
-                Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
+                let (time, energy) = truth(caps[point]);
+                Evaluation::measured(outcome(time * noisy("time"), energy * noisy("energy")))
             });
-            let answer = strategy.answer().unwrap();
-            let regret = truth(caps[answer.place]).1 / least - 1.0;
+            let answer = strategy.recommend().unwrap();
+            let regret = truth(caps[answer.point]).1 / least - 1.0;
             all += 1;
             good += usize::from(regret <= 0.01);
             lost += regret;
@@ -165,35 +166,41 @@ fn a_clock_and_both_knobs_together_are_searched() {
         let time = 100.0 * (0.4 + 0.6 / reached);
         (time, time * (60.0 + dynamic(reached)))
     };
-    type Point<'a> = &'a dyn Fn(usize) -> (f64, f64);
-    let regret = |space: &Space, point: Point<'_>, chosen: usize| {
-        let value = |place: usize| {
-            let (time, energy) = point(place);
+    type Evaluate<'a> = &'a dyn Fn(usize) -> (f64, f64);
+    let regret = |space: &SearchSpace, evaluate: Evaluate<'_>, chosen: usize| {
+        let value = |point: usize| {
+            let (time, energy) = evaluate(point);
             time * energy
         };
-        let best = (0..space.places().len())
+        let best = (0..space.points().len())
             .map(value)
             .fold(f64::INFINITY, f64::min);
         value(chosen) / best - 1.0
     };
-    let line = Space::along(Knob::CoreClock, &clocks).unwrap();
-    let on_line = |place: usize| at(300.0, clocks[place]);
+    let line = SearchSpace::of_one_knob(KnobKind::CoreClock, &clocks).unwrap();
+    let on_line = |point: usize| at(300.0, clocks[point]);
     let grid: Vec<Vec<f64>> = caps(120, 300, 10)
         .into_iter()
         .flat_map(|cap| clocks.iter().step_by(2).map(move |clock| vec![cap, *clock]))
         .collect();
     let last = grid.len() - 1;
-    let both = Space::new(vec![Knob::PowerCap, Knob::CoreClock], grid.clone(), last).unwrap();
-    let on_grid = |place: usize| at(grid[place][0], grid[place][1]);
-    let cases: [(Space, Point<'_>); 2] = [(line, &on_line), (both, &on_grid)];
-    for (space, point) in cases {
-        let question = Objective::Edp.into();
-        let mut strategy = StrategyName::Guided.start(space.clone(), &question, Terms::default());
-        let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-            let (time, energy) = point(place);
-            Told::measured(outcome(time, energy))
+    let both = SearchSpace::new(
+        vec![KnobKind::PowerCap, KnobKind::CoreClock],
+        grid.clone(),
+        last,
+    )
+    .unwrap();
+    let on_grid = |point: usize| at(grid[point][0], grid[point][1]);
+    let cases: [(SearchSpace, Evaluate<'_>); 2] = [(line, &on_line), (both, &on_grid)];
+    for (space, evaluate) in cases {
+        let criteria = Objective::Edp.into();
+        let mut strategy =
+            StrategyName::Guided.start(space.clone(), &criteria, SearchOptions::default());
+        let (asked, _) = to_the_end(&mut *strategy, |point, _| {
+            let (time, energy) = evaluate(point);
+            Evaluation::measured(outcome(time, energy))
         });
-        let lost = regret(&space, point, strategy.answer().unwrap().place);
+        let lost = regret(&space, evaluate, strategy.recommend().unwrap().point);
         assert!(asked.len() <= 16, "{} evaluations", asked.len());
         assert!(lost < 0.01, "regret {lost} after {asked:?}");
     }
@@ -202,30 +209,36 @@ fn a_clock_and_both_knobs_together_are_searched() {
 #[test]
 fn a_second_axis_of_levels_is_searched() {
     let batches = [8.0, 16.0, 32.0, 64.0, 128.0];
-    let places: Vec<Vec<f64>> = caps(100, 250, 10)
+    let points: Vec<Vec<f64>> = caps(100, 250, 10)
         .into_iter()
         .flat_map(|cap| batches.map(|batch| vec![cap, batch]))
         .collect();
-    let at = |place: &[f64]| {
-        let (time, energy) = capped(place[0], 260.0, 0.3);
+    let at = |point: &[f64]| {
+        let (time, energy) = capped(point[0], 260.0, 0.3);
         (
-            time * (1.0 + 12.0 / place[1]),
-            energy * (1.0 + 9.0 / place[1]),
+            time * (1.0 + 12.0 / point[1]),
+            energy * (1.0 + 9.0 / point[1]),
         )
     };
-    let value = |place: &[f64]| at(place).0 * at(place).1;
-    let best = places
+    let value = |point: &[f64]| at(point).0 * at(point).1;
+    let best = points
         .iter()
-        .map(|place| value(place))
+        .map(|point| value(point))
         .fold(f64::INFINITY, f64::min);
-    let reference = places.len() - 3;
-    let space = Space::new(vec![Knob::PowerCap, Knob::Level], places.clone(), reference).unwrap();
-    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
-    let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-        let (time, energy) = at(&places[place]);
-        Told::measured(outcome(time, energy))
+    let reference = points.len() - 3;
+    let space = SearchSpace::new(
+        vec![KnobKind::PowerCap, KnobKind::Level],
+        points.clone(),
+        reference,
+    )
+    .unwrap();
+    let mut strategy =
+        StrategyName::Guided.start(space, &Objective::Edp.into(), SearchOptions::default());
+    let (asked, _) = to_the_end(&mut *strategy, |point, _| {
+        let (time, energy) = at(&points[point]);
+        Evaluation::measured(outcome(time, energy))
     });
-    let chosen = &places[strategy.answer().unwrap().place];
+    let chosen = &points[strategy.recommend().unwrap().point];
     assert!(value(chosen) < 1.02 * best, "{chosen:?} after {asked:?}");
 }
 
@@ -237,42 +250,42 @@ fn batches() -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn at_batch(place: &[f64]) -> (f64, f64) {
-    let (full, bound, slowness) = match place[1] as u32 {
+fn at_batch(point: &[f64]) -> (f64, f64) {
+    let (full, bound, slowness) = match point[1] as u32 {
         1 => (140.0, 0.3, 30.0),
         8 => (300.0, 0.5, 5.0),
         64 => (480.0, 0.6, 1.4),
         _ => (640.0, 0.7, 1.0),
     };
-    let (time, energy) = capped(place[0], full, bound);
+    let (time, energy) = capped(point[0], full, bound);
     (slowness * time, slowness * energy)
 }
 
 #[test]
 fn no_level_is_dismissed_for_a_bad_cap() {
-    let places = batches();
+    let points = batches();
     for objective in [Objective::Energy, Objective::Edp] {
-        let value = |place: &[f64]| {
-            let (time, energy) = at_batch(place);
+        let value = |point: &[f64]| {
+            let (time, energy) = at_batch(point);
             objective
                 .value(&outcome(time, energy), &outcome(1.0, 1.0))
                 .unwrap()
         };
-        let least = places.iter().map(|place| value(place));
+        let least = points.iter().map(|point| value(point));
         let least = least.fold(f64::INFINITY, f64::min);
         for seed in 0..3 {
-            let knobs = vec![Knob::PowerCap, Knob::Level];
-            let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
-            let terms = Terms {
+            let knobs = vec![KnobKind::PowerCap, KnobKind::Level];
+            let space = SearchSpace::new(knobs, points.clone(), points.len() - 4).unwrap();
+            let options = SearchOptions {
                 seed,
-                ..Terms::default()
+                ..SearchOptions::default()
             };
-            let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
-            let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-                let (time, energy) = at_batch(&places[place]);
-                Told::measured(outcome(time, energy))
+            let mut strategy = StrategyName::Guided.start(space, &objective.into(), options);
+            let (asked, _) = to_the_end(&mut *strategy, |point, _| {
+                let (time, energy) = at_batch(&points[point]);
+                Evaluation::measured(outcome(time, energy))
             });
-            let chosen = &places[strategy.answer().unwrap().place];
+            let chosen = &points[strategy.recommend().unwrap().point];
             let lost = value(chosen) / least - 1.0;
             assert!(
                 lost < 0.05,
@@ -284,44 +297,45 @@ fn no_level_is_dismissed_for_a_bad_cap() {
 
 #[test]
 fn a_level_that_fails_twice_is_left_alone() {
-    let places = batches();
-    let knobs = vec![Knob::PowerCap, Knob::Level];
-    let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
-    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
-    for (place, values) in places.iter().enumerate() {
+    let points = batches();
+    let knobs = vec![KnobKind::PowerCap, KnobKind::Level];
+    let space = SearchSpace::new(knobs, points.clone(), points.len() - 4).unwrap();
+    let mut strategy =
+        StrategyName::Guided.start(space, &Objective::Edp.into(), SearchOptions::default());
+    for (point, values) in points.iter().enumerate() {
         if values[1] == 256.0 && values[0] < 300.0 {
-            strategy.tell(place, Told::Impossible);
+            strategy.tell(point, Evaluation::Impossible);
         }
     }
-    let (asked, _) = to_the_end(&mut *strategy, |place, _| match places[place][1] < 256.0 {
+    let (asked, _) = to_the_end(&mut *strategy, |point, _| match points[point][1] < 256.0 {
         true => {
-            let (time, energy) = at_batch(&places[place]);
-            Told::measured(outcome(time, energy))
+            let (time, energy) = at_batch(&points[point]);
+            Evaluation::measured(outcome(time, energy))
         }
-        false => Told::Failed,
+        false => Evaluation::Failed,
     });
-    let failed = asked.iter().filter(|place| places[**place][1] == 256.0);
+    let failed = asked.iter().filter(|point| points[**point][1] == 256.0);
     assert!(failed.count() <= 2 && asked.len() <= 16, "{asked:?}");
-    let answer = strategy.answer().unwrap();
-    assert_eq!(places[answer.place][1], 64.0);
+    let answer = strategy.recommend().unwrap();
+    assert_eq!(points[answer.point][1], 64.0);
     assert!(answer.expected_regret.unwrap() < 0.1, "{answer:?}");
 }
 
 #[test]
 fn limits_are_kept_to() {
     let caps = caps(100, 300, 10);
-    let question = Question {
+    let criteria = Criteria {
         limits: vec!["time<=+5%".parse().unwrap()],
         ..Objective::Energy.into()
     };
     for name in StrategyName::ALL {
-        let space = Space::along(Knob::PowerCap, &caps).unwrap();
-        let mut strategy = name.start(space, &question, Terms::default());
-        to_the_end(&mut *strategy, |place, _| {
-            let (time, energy) = capped(caps[place], 290.0, 0.3);
-            Told::measured(outcome(time, energy))
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+        let mut strategy = name.start(space, &criteria, SearchOptions::default());
+        to_the_end(&mut *strategy, |point, _| {
+            let (time, energy) = capped(caps[point], 290.0, 0.3);
+            Evaluation::measured(outcome(time, energy))
         });
-        let chosen = caps[strategy.answer().unwrap().place];
+        let chosen = caps[strategy.recommend().unwrap().point];
         let time = |cap: f64| capped(cap, 290.0, 0.3).0;
         assert!(time(chosen) <= 1.05 * time(300.0), "{name} chose {chosen}");
     }
@@ -330,35 +344,37 @@ fn limits_are_kept_to() {
 #[test]
 fn near_a_limit_only_what_can_change_the_answer_is_repeated() {
     let caps = caps(100, 300, 5);
-    let question = Question {
+    let criteria = Criteria {
         limits: vec!["time<=+5%".parse().unwrap()],
         ..Objective::Energy.into()
     };
     for (number, bound) in [0.3, 0.5, 0.7].into_iter().enumerate() {
-        let space = Space::along(Knob::PowerCap, &caps).unwrap();
-        let mut strategy = StrategyName::Guided.start(space, &question, Terms::default());
-        let (asked, done) = to_the_end(&mut *strategy, |place, count| {
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+        let mut strategy = StrategyName::Guided.start(space, &criteria, SearchOptions::default());
+        let (asked, done) = to_the_end(&mut *strategy, |point, count| {
             let draw = Seed::new(5).number(number as u64).number(count as u64);
             let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
-            let (time, energy) = capped(caps[place], 290.0, bound);
-            Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
+            let (time, energy) = capped(caps[point], 290.0, bound);
+            Evaluation::measured(outcome(time * noisy("time"), energy * noisy("energy")))
         });
-        let most = (0..caps.len()).map(|cap| asked.iter().filter(|place| **place == cap).count());
+        let most = (0..caps.len()).map(|cap| asked.iter().filter(|point| **point == cap).count());
         assert!(most.max().unwrap() <= 4, "{asked:?}");
-        assert_eq!(done, Done::Sure, "{asked:?}");
+        assert_eq!(done, StopReason::Converged, "{asked:?}");
     }
 }
 
 #[test]
 fn a_step_between_neighbours_is_one_to_the_next() {
     for step in [1e-300, 0.5, 10.0] {
-        let space = Space::along(Knob::PowerCap, &caps(100, 300, 10)).unwrap();
-        let terms = Terms {
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps(100, 300, 10)).unwrap();
+        let options = SearchOptions {
             step: Some(step),
-            ..Terms::default()
+            ..SearchOptions::default()
         };
-        let mut strategy = StrategyName::Linear.start(space, &Objective::Edp.into(), terms);
-        let (asked, _) = to_the_end(&mut *strategy, |_, _| Told::measured(outcome(1.0, 1.0)));
+        let mut strategy = StrategyName::Linear.start(space, &Objective::Edp.into(), options);
+        let (asked, _) = to_the_end(&mut *strategy, |_, _| {
+            Evaluation::measured(outcome(1.0, 1.0))
+        });
         assert_eq!(asked, (0..=20).rev().collect::<Vec<_>>(), "{step}");
     }
 }
@@ -366,18 +382,18 @@ fn a_step_between_neighbours_is_one_to_the_next() {
 #[test]
 fn a_record_is_looked_up_once() {
     let caps = caps(100, 250, 25);
-    let space = Space::along(Knob::PowerCap, &caps).unwrap();
-    let terms = Terms {
-        recorded: true,
-        enough: 0.0,
-        ..Terms::default()
+    let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+    let options = SearchOptions {
+        is_replay: true,
+        acceptable_regret: 0.0,
+        ..SearchOptions::default()
     };
-    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), terms);
-    let (mut asked, done) = to_the_end(&mut *strategy, |place, _| {
-        let (time, energy) = capped(caps[place], 240.0, 0.4);
-        Told::measured(outcome(time, energy))
+    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), options);
+    let (mut asked, done) = to_the_end(&mut *strategy, |point, _| {
+        let (time, energy) = capped(caps[point], 240.0, 0.4);
+        Evaluation::measured(outcome(time, energy))
     });
-    assert_eq!(done, Done::Complete);
+    assert_eq!(done, StopReason::Complete);
     asked.sort_unstable();
     assert_eq!(asked, (0..caps.len()).collect::<Vec<_>>());
 }
@@ -385,12 +401,16 @@ fn a_record_is_looked_up_once() {
 #[test]
 fn the_reference_comes_first_and_a_failed_one_ends_the_search() {
     for name in StrategyName::ALL {
-        let space = Space::along(Knob::PowerCap, &caps(100, 200, 10)).unwrap();
-        let mut strategy = name.start(space, &Objective::Edp.into(), Terms::default());
-        assert_eq!(strategy.ask(), Ask::Evaluate(10), "{name}");
-        strategy.tell(10, Told::Failed);
-        assert_eq!(strategy.ask(), Ask::Done(Done::ReferenceFailed), "{name}");
-        assert_eq!(strategy.answer(), None, "{name}");
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps(100, 200, 10)).unwrap();
+        let mut strategy = name.start(space, &Objective::Edp.into(), SearchOptions::default());
+        assert_eq!(strategy.ask(), Proposal::Evaluate(10), "{name}");
+        strategy.tell(10, Evaluation::Failed);
+        assert_eq!(
+            strategy.ask(),
+            Proposal::Stop(StopReason::ReferenceFailed),
+            "{name}"
+        );
+        assert_eq!(strategy.recommend(), None, "{name}");
     }
 }
 
@@ -398,35 +418,40 @@ fn the_reference_comes_first_and_a_failed_one_ends_the_search() {
 fn one_place_and_equal_places_end() {
     for name in StrategyName::ALL {
         for caps in [vec![200.0], caps(100, 300, 5)] {
-            let space = Space::along(Knob::PowerCap, &caps).unwrap();
-            let mut strategy = name.start(space, &Objective::Edp.into(), Terms::default());
-            to_the_end(&mut *strategy, |_, _| Told::measured(outcome(10.0, 1000.0)));
-            assert!(strategy.answer().is_some(), "{name}");
+            let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+            let mut strategy = name.start(space, &Objective::Edp.into(), SearchOptions::default());
+            to_the_end(&mut *strategy, |_, _| {
+                Evaluation::measured(outcome(10.0, 1000.0))
+            });
+            assert!(strategy.recommend().is_some(), "{name}");
         }
     }
 }
 
 #[test]
 fn what_is_no_space_is_refused() {
-    let one = |places: Vec<Vec<f64>>, reference| {
-        Space::new(vec![Knob::PowerCap], places, reference).unwrap_err()
+    let one = |points: Vec<Vec<f64>>, reference| {
+        SearchSpace::new(vec![KnobKind::PowerCap], points, reference).unwrap_err()
     };
-    assert_eq!(one(vec![], 0), SpaceError::Empty);
-    assert_eq!(one(vec![vec![1.0, 2.0]], 0), SpaceError::Shape(0));
+    assert_eq!(one(vec![], 0), SearchSpaceError::Empty);
+    assert_eq!(one(vec![vec![1.0, 2.0]], 0), SearchSpaceError::Shape(0));
     assert_eq!(
         one(vec![vec![1.0], vec![f64::NAN]], 0),
-        SpaceError::Shape(1)
+        SearchSpaceError::Shape(1)
     );
-    assert_eq!(one(vec![vec![1.0], vec![1.0]], 0), SpaceError::Twice(1));
-    assert_eq!(one(vec![vec![1.0]], 1), SpaceError::NoReference);
+    assert_eq!(
+        one(vec![vec![1.0], vec![1.0]], 0),
+        SearchSpaceError::Duplicate(1)
+    );
+    assert_eq!(one(vec![vec![1.0]], 1), SearchSpaceError::NoReference);
 }
 
 #[test]
 fn nothing_is_learnt_from_nothing() {
-    assert!(Prior::learn(&[Knob::PowerCap], &[]).is_empty());
+    assert!(Prior::learn(&[KnobKind::PowerCap], &[]).is_empty());
 }
 
-fn told() -> impl proptest::strategy::Strategy<Value = Told> {
+fn told() -> impl proptest::strategy::Strategy<Value = Evaluation> {
     let number = prop_oneof![
         8 => 0.1..1000.0_f64,
         1 => Just(0.0),
@@ -435,38 +460,38 @@ fn told() -> impl proptest::strategy::Strategy<Value = Told> {
     ];
     prop_oneof![
         9 => (number.clone(), proptest::option::of(number)).prop_map(|(time, energy)| {
-            Told::measured(Outcome::new(Seconds::new(time), energy.map(Joules::new)))
+            Evaluation::measured(Outcome::new(Seconds::new(time), energy.map(Joules::new)))
         }),
-        1 => Just(Told::Failed),
+        1 => Just(Evaluation::Failed),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever is told, in whatever order, a search asks for places that there are, and ends.
+    /// Whatever is told, in whatever order, a search asks for points that there are, and ends.
     #[test]
     fn any_news_is_taken(
         name in prop::sample::select(StrategyName::ALL.to_vec()),
         count in 1..30_usize,
         uninvited in prop::collection::vec((0..30_usize, told()), 0..4),
         news in prop::collection::vec(told(), 1..12),
-        recorded: bool,
+        is_replay: bool,
     ) {
         let values: Vec<f64> = (0..count).map(|step| 100.0 + 7.0 * step as f64).collect();
-        let space = Space::along(Knob::PowerCap, &values).unwrap();
-        let terms = Terms { recorded, ..Terms::default() };
-        let mut strategy = name.start(space, &Objective::Edp.into(), terms);
-        for (place, told) in uninvited {
-            strategy.tell(place, told);
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &values).unwrap();
+        let options = SearchOptions { is_replay, ..SearchOptions::default() };
+        let mut strategy = name.start(space, &Objective::Edp.into(), options);
+        for (point, told) in uninvited {
+            strategy.tell(point, told);
         }
-        let (asked, _) = to_the_end(&mut *strategy, |place, number| {
-            assert!(place < count);
+        let (asked, _) = to_the_end(&mut *strategy, |point, number| {
+            assert!(point < count);
             news[number % news.len()].clone()
         });
         prop_assert!(asked.len() <= 60);
-        if let Some(answer) = strategy.answer() {
-            prop_assert!(answer.place < count);
+        if let Some(answer) = strategy.recommend() {
+            prop_assert!(answer.point < count);
         }
     }
 }

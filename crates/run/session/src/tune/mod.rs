@@ -15,7 +15,7 @@ use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
 use sweetspot_control::tune::{GaveUp, Remembered, Terms, Tuned, cannot_answer};
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
@@ -73,7 +73,7 @@ pub struct TuneRequest {
     /// What is set.
     pub knob: TuneKnob,
     /// What is wanted.
-    pub question: Question,
+    pub question: Criteria,
     /// How it is searched for.
     pub strategy: StrategyName,
     /// What exploring may cost, of the job's time or energy.
@@ -111,7 +111,7 @@ pub struct TunedJob {
     /// What is set.
     pub knob: TuneKnob,
     /// What was wanted.
-    pub question: Question,
+    pub question: Criteria,
     /// How it was searched for.
     pub strategy: StrategyName,
     /// What each place sets.
@@ -181,7 +181,7 @@ pub fn tune_simulated(
 }
 
 /// Whether windows of a running job can answer a question.
-fn check(question: &Question) -> Result<(), SessionError> {
+fn check(question: &Criteria) -> Result<(), SessionError> {
     match cannot_answer(question) {
         Some((flag, problem)) => Err(SessionError::Question { flag, problem }),
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! What can be set on the GPUs of a job, as places of a search.
 
-use sweetspot_decide::search::{Knob as Coordinate, Space};
+use sweetspot_decide::search::{KnobKind as Coordinate, SearchSpace};
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, Settings};
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
@@ -9,7 +9,7 @@ use crate::SessionError;
 
 /// Places with the settings they stand for.
 pub struct Places {
-    pub space: Space,
+    pub space: SearchSpace,
     pub settings: Vec<Settings>,
     /// `180 W`, `180 W, 1200 MHz`.
     pub labels: Vec<String>,
@@ -75,10 +75,11 @@ impl Places {
             TuneKnob::CoreClock => vec![Coordinate::CoreClock],
             TuneKnob::Both => vec![Coordinate::PowerCap, Coordinate::CoreClock],
         };
-        let space = Space::new(knobs, places, 0).map_err(|problem| SessionError::Setting {
-            device: device.name.clone(),
-            problem: problem.to_string(),
-        })?;
+        let space =
+            SearchSpace::new(knobs, places, 0).map_err(|problem| SessionError::Setting {
+                device: device.name.clone(),
+                problem: problem.to_string(),
+            })?;
         let lowest = caps.last().copied().flatten();
         Ok(Self {
             space,
