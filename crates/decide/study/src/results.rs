@@ -301,7 +301,7 @@ impl Study {
     /// of the runs say.
     pub fn choose(&self, comparison: &Comparison, question: &Criteria) -> Result<Choice, NoChoice> {
         let preferred = self.searched_for(question).map(|answer| answer.point);
-        comparison.choose_as(question.objective, &question.limits, preferred)
+        comparison.choose_preferring(question.objective, &question.limits, preferred)
     }
 
     /// Runs that were made.

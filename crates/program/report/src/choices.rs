@@ -141,7 +141,7 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
             "All runs took equally long, so that they are compared for the same number of items.",
         );
     }
-    if !choice.untold.is_empty() || choice.value.runs < 2 {
+    if !choice.undecided.is_empty() || choice.value.runs < 2 {
         told.push("With one run each, differences cannot be told from noise: use --repeat.");
     }
     told

@@ -39,7 +39,7 @@ fn unknown_names() {
     assert!(message.contains("the nearest are resnet50@"), "{message}");
     let message = refused(&["--objective", "speed"], 2);
     assert!(
-        message.contains("there is no objective `speed`; there are energy, time, power, edp"),
+        message.contains("unknown objective `speed`: use energy, time, power, edp"),
         "{message}"
     );
 }
