@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{
-    GpuProfile, Job, JobError, NodeProfile, Order, SimulatedGpu, Sink, Together, Trace, Variant,
-    Variation, Work, Workload, find_gpu, find_node, find_workload, has_workloads, uuid,
+    GpuProfile, GroupOutcome, Job, JobError, NodeProfile, Order, SimulatedGpu, StretchSink, Trace,
+    Variant, Variation, Work, Workload, find_gpu, find_node, find_workload, has_workloads, uuid,
 };
 use sweetspot_stats::Seed;
 use sweetspot_study::{
@@ -127,8 +127,8 @@ impl Bench {
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-        sink: &mut (impl Sink + ?Sized),
-    ) -> Result<Result<Together, Failure>, SessionError> {
+        sink: &mut (impl StretchSink + ?Sized),
+    ) -> Result<Result<GroupOutcome, Failure>, SessionError> {
         let clock = Arc::new(VirtualClock::default());
         let count = configuration.gpus as usize;
         let batch = configuration.batch();
@@ -212,7 +212,7 @@ impl Bench {
 
     fn end(
         &self,
-        together: Result<Together, Failure>,
+        together: Result<GroupOutcome, Failure>,
         configuration: &Configuration,
         seed: Option<Seed>,
     ) -> RunEnd {
@@ -251,7 +251,7 @@ impl Bench {
     fn energy(
         &self,
         of: EnergyOf,
-        together: &Together,
+        together: &GroupOutcome,
         in_use: usize,
         seed: Option<Seed>,
     ) -> Option<Joules> {
@@ -268,7 +268,7 @@ impl Bench {
                 let most = self.gpus.iter().map(|gpu| gpu.profile.cap.default).sum();
                 let spans = together.spans.iter().map(|span| {
                     let gpus = span.energy / span.time + unused;
-                    node.at_the_wall(gpus, most, in_use) * span.time
+                    node.wall_power(gpus, most, in_use) * span.time
                 });
                 let off = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
                 Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
@@ -281,7 +281,7 @@ impl Bench {
         let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
         gpus.filter_map(|(index, gpu)| {
             let requested = configuration.settings(index).power_cap?;
-            let enforced = gpu.profile.enforced(requested);
+            let enforced = gpu.profile.enforced_cap(requested);
             (enforced < requested).then(|| Enforced {
                 device: uuid(&gpu.profile.name, index as u64),
                 requested,
@@ -333,7 +333,7 @@ fn of_rank(seed: Seed, rank: usize) -> Seed {
 }
 
 /// Time of the first GPU, energy of all.
-fn phases(together: &Together) -> Vec<PhaseResult> {
+fn phases(together: &GroupOutcome) -> Vec<PhaseResult> {
     let first = together.ranks[0].phases.iter();
     let energy = |name: &str| {
         let all = together.ranks.iter().flat_map(|rank| &rank.phases);

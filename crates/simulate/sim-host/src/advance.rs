@@ -30,7 +30,7 @@ impl Live<'_> {
                     self.profile
                         .faults
                         .iter()
-                        .any(|fault| fault.sticks(kind, age))
+                        .any(|fault| fault.is_stuck(kind, age))
                 };
                 self.record.sensors.happen(now, energy, &sensor, stuck);
             }
@@ -70,7 +70,7 @@ impl Live<'_> {
             self.profile
                 .faults
                 .iter()
-                .any(|fault| fault.sticks(kind, age))
+                .any(|fault| fault.is_stuck(kind, age))
         };
         let watts = state.power().get();
         self.record.sensors.wake(now, energy, watts, stuck);

@@ -246,7 +246,7 @@ fn files(path: &Path, problem: std::io::Error) -> HostError {
 }
 
 pub(crate) fn at_rest(profile: &GpuProfile, chip: &Chip, now: u64, seed: Seed) -> Record {
-    let state = chip.rest();
+    let state = chip.rest_state();
     Record {
         now,
         made: now,

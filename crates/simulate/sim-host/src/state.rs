@@ -99,7 +99,7 @@ impl Live<'_> {
         }
         let faults = self.profile.faults.iter();
         let counted = self.record.sensors.counter();
-        Some(faults.fold(counted, |counted, fault| fault.wrapped(counted)))
+        Some(faults.fold(counted, |counted, fault| fault.wrap_counter(counted)))
     }
 
     /// The short window.
@@ -179,7 +179,7 @@ impl Live<'_> {
 
     /// What is in force of it.
     pub fn enforced_cap(&self) -> Watts {
-        self.profile.enforced(self.power_cap())
+        self.profile.enforced_cap(self.power_cap())
     }
 
     /// Sets the cap; the caller has checked its range.

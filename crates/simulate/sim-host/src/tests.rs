@@ -228,7 +228,7 @@ fn a_program_whose_process_is_gone_stops_soon() {
         .unwrap();
     bench.pass(1000, 1000);
     assert_eq!(bench.live().programs(), []);
-    let idle = bench.chip.rest().power().get();
+    let idle = bench.chip.rest_state().power().get();
     assert!(bench.live().energy().get() < idle * 1.0 + 200.0 * 0.25);
 }
 

@@ -79,7 +79,7 @@ impl Rig {
     fn limits(&self, setting: &Setting) -> Limits {
         let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
         self.chip
-            .limits(self.gpu.enforced(cap), setting.core_clock, None)
+            .limits(self.gpu.enforced_cap(cap), setting.core_clock, None)
     }
 }
 
@@ -130,7 +130,7 @@ impl<'a> Pump<'a> {
             variation: Variation::draw(rig.gpu.noise, seed),
             seed,
             account,
-            state: rig.chip.rest(),
+            state: rig.chip.rest_state(),
             limits: rig.limits(&setting),
             rig,
             conditions,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sweetspot_control::tune::{Action, Event, JobLength, Tuner};
 use sweetspot_device::{Actuator, Knob, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
-use sweetspot_sim::{GpuProfile, Job, Order, SimulatedGpu, Sink, Stretch, Variation, Workload};
+use sweetspot_sim::{
+    GpuProfile, Job, Order, SimulatedGpu, Stretch, StretchSink, Variation, Workload,
+};
 use sweetspot_stats::Seed;
 use sweetspot_study::Configuration;
 
@@ -360,8 +362,8 @@ impl Meter {
     }
 }
 
-impl Sink for Meter {
-    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
+impl StretchSink for Meter {
+    fn record(&mut self, rank: usize, stretch: &Stretch) {
         let Some(counted) = self.ranks.get_mut(rank) else {
             return;
         };
