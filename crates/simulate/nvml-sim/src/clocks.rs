@@ -6,7 +6,7 @@ use nvml::nvmlDevice_t;
 use nvml_wrapper_sys::bindings as nvml;
 use sweetspot_quantity::Megahertz;
 use sweetspot_sim::{Generation, GpuProfile};
-use sweetspot_sim_host::{Live, Throttle};
+use sweetspot_sim_host::{LiveGpu, Throttle};
 
 use crate::support::*;
 
@@ -19,7 +19,7 @@ fn whole(clock: Megahertz) -> c_uint {
     clock.get().round() as c_uint
 }
 
-fn now(live: &Live<'_>, kind: c_uint) -> Result<c_uint, u32> {
+fn now(live: &LiveGpu<'_>, kind: c_uint) -> Result<c_uint, u32> {
     match kind {
         GRAPHICS | SM | VIDEO => Ok(whole(live.core_clock())),
         MEMORY => Ok(whole(live.memory_clock())),

@@ -9,7 +9,7 @@ use nvml::{
 use nvml_wrapper_sys::bindings as nvml;
 use sweetspot_quantity::Watts;
 use sweetspot_sim::Generation;
-use sweetspot_sim_host::Live;
+use sweetspot_sim_host::LiveGpu;
 
 use crate::support::*;
 
@@ -33,7 +33,7 @@ fn millijoules(device: nvmlDevice_t) -> Result<u64, u32> {
         return Err(NOT_SUPPORTED);
     }
     gpu(device)?
-        .take_slow_path(COUNTER_BUSY)
+        .occupy_slow_path(COUNTER_BUSY)
         .map_err(|_| GPU_IS_LOST)?;
     let energy = look(device, |live| live.counter())?.ok_or(NOT_SUPPORTED)?;
     Ok((energy.get() * 1e3) as u64)
@@ -62,7 +62,7 @@ fn field(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32)
         )
     };
     let generation = gpu(device)?.profile().sensors;
-    let power = |read: fn(&Live<'_>) -> Watts| look(device, |live| milliwatts(read(live)));
+    let power = |read: fn(&LiveGpu<'_>) -> Watts| look(device, |live| milliwatts(read(live)));
     Ok(match id {
         ids::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => long(millijoules(device)?),
         _ if !has_power_fields(generation) || scope != 0 => return Err(NOT_SUPPORTED),
@@ -122,7 +122,7 @@ exports! {
         if count.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        gpu(device)?.take_slow_path(BUFFER_BUSY).map_err(|_| GPU_IS_LOST)?;
+        gpu(device)?.occupy_slow_path(BUFFER_BUSY).map_err(|_| GPU_IS_LOST)?;
         let samples = look(device, |live| live.samples())?;
         put(value_kind, nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)?;
         let host = host()?;
@@ -210,11 +210,11 @@ exports! {
         put(place, nvmlUtilization_t { gpu: percent, memory: percent / 2 })
     }
     fn nvmlDeviceGetPerformanceState(device: nvmlDevice_t, state: *mut c_uint) {
-        let busy = look(device, |live| !live.programs().is_empty())?;
+        let busy = look(device, |live| !live.jobs().is_empty())?;
         put(state, if busy { 0 } else { 8 })
     }
     fn nvmlDeviceGetPowerState(device: nvmlDevice_t, state: *mut c_uint) {
-        let busy = look(device, |live| !live.programs().is_empty())?;
+        let busy = look(device, |live| !live.jobs().is_empty())?;
         put(state, if busy { 0 } else { 8 })
     }
 }

@@ -22,7 +22,7 @@ fn use_of(device: nvmlDevice_t) -> Result<(u64, u64), u32> {
 const WHOLE: c_uint = c_uint::MAX;
 
 fn programs(device: nvmlDevice_t) -> Result<Vec<nvmlProcessInfo_t>, u32> {
-    let programs = look(device, |live| live.programs())?;
+    let programs = look(device, |live| live.jobs())?;
     let infos = programs.into_iter().map(|(pid, memory)| nvmlProcessInfo_t {
         pid,
         usedGpuMemory: memory.get() as u64,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nvml::{nvmlDevice_t, nvmlReturn_t};
 use nvml_wrapper_sys::bindings as nvml;
-use sweetspot_sim_host::{Host, HostError, Live, SharedGpu, WriteDenied};
+use sweetspot_sim_host::{Host, HostError, LiveGpu, SharedGpu, WriteDenied};
 
 pub const SUCCESS: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_SUCCESS;
 pub const UNINITIALIZED: nvmlReturn_t = nvml::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED;
@@ -75,7 +75,7 @@ pub fn gpu(device: nvmlDevice_t) -> Result<&'static SharedGpu, nvmlReturn_t> {
 /// Looks at a device at the present moment.
 pub fn look<R>(
     device: nvmlDevice_t,
-    look: impl FnOnce(&mut Live<'_>) -> R,
+    look: impl FnOnce(&mut LiveGpu<'_>) -> R,
 ) -> Result<R, nvmlReturn_t> {
     let result = gpu(device)?.look(|live| {
         if live.is_lost() {
@@ -91,14 +91,14 @@ pub fn look<R>(
 pub fn change(
     device: nvmlDevice_t,
     what: &str,
-    change: impl FnOnce(&mut Live<'_>) -> Result<(), WriteDenied>,
+    change: impl FnOnce(&mut LiveGpu<'_>) -> Result<(), WriteDenied>,
 ) -> Outcome {
     let user = rustix::process::geteuid();
     if !user.is_root() && host()?.owner() != Some(user.as_raw()) {
         return Err(NO_PERMISSION);
     }
     look(device, change)?.map_err(|WriteDenied| NO_PERMISSION)?;
-    gpu(device)?.note_write(what);
+    gpu(device)?.log_write(what);
     Ok(())
 }
 
