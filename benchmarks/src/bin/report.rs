@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::Result;
-use sweetspot_decide::{Objective, Question};
+use sweetspot_decide::{Criteria, Objective};
 use sweetspot_device::{Descriptor, DeviceId, DeviceKind};
 use sweetspot_quantity::{Joules, Megahertz, Seconds, Watts};
 use sweetspot_report::{Made, Timeline, report_text, study_html};
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     let begun = Instant::now();
     let study = store.study(None)?;
     let reading = begun.elapsed().as_secs_f64();
-    let question = Question::from(Objective::Edp);
+    let question = Criteria::from(Objective::Edp);
     let begun = Instant::now();
     let text = report_text(&study, &question, None);
     let terminal = begun.elapsed().as_secs_f64();

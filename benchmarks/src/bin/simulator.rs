@@ -90,7 +90,13 @@ fn virtual_hour(network: &str) -> Result<()> {
         };
         Job::new(&workload.profile, &work, &gpu, order, Variation::NONE)
     };
-    let trial = run(&chip, &mut chip.rest(), &limits, &job(10_000)?, &mut ());
+    let trial = run(
+        &chip,
+        &mut chip.rest_state(),
+        &limits,
+        &job(10_000)?,
+        &mut (),
+    );
     let items = (HOUR / (trial.time.get() / 10_000.0)) as u64;
     let job = job(items)?;
 
@@ -99,7 +105,7 @@ fn virtual_hour(network: &str) -> Result<()> {
     for _ in 0..5 {
         let begun = Instant::now();
         let mut trace = Trace::every(Seconds::new(0.020));
-        let outcome = run(&chip, &mut chip.rest(), &limits, &job, &mut trace);
+        let outcome = run(&chip, &mut chip.rest_state(), &limits, &job, &mut trace);
         best = best.min(begun.elapsed().as_secs_f64());
         (samples, energy, time) = (
             trace.watts().len(),
@@ -123,7 +129,7 @@ fn virtual_hour(network: &str) -> Result<()> {
 }
 
 fn millisecond_steps(chip: &Chip, limits: &Limits, job: &Job) -> (f64, f64) {
-    let mut state: State = chip.rest();
+    let mut state: State = chip.rest_state();
     let mut time = 0.0;
     let (iteration, count) = job.iterations();
     for _ in 0..count {

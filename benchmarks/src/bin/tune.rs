@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use sweetspot_benchmarks::{BOARDS, NETWORKS, OBJECTIVES};
 use sweetspot_control::tune::{TuneKnob, TuneRequest, TunedJob, TunedLoad};
 use sweetspot_decide::search::StrategyName;
-use sweetspot_decide::{Objective, Outcome, Question};
+use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_sim::{Variant, Workload, find_gpu, find_workload};
 use sweetspot_stats::Seed;
@@ -117,7 +117,7 @@ fn random_job(number: u64) -> Result<(String, JobSequence)> {
 fn request(objective: Objective, knob: TuneKnob, seed: u64) -> TuneRequest {
     TuneRequest {
         knob,
-        question: Question::from(objective),
+        question: Criteria::from(objective),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),
         retune_every: None,

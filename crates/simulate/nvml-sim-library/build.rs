@@ -1,4 +1,4 @@
-//! Clients load the library by this name, and the loader compares it.
+//! Sets the name of the library: clients load it by this name, and the loader compares it.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libnvidia-ml.so.1");

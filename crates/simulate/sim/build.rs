@@ -1,4 +1,4 @@
-//! The profiles travel inside the library: it is built again when one of them changes.
+//! Rebuilds the library when one of its embedded profiles changes.
 
 fn main() {
     println!("cargo:rerun-if-changed=profiles");

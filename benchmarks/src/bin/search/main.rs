@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::OBJECTIVES;
-use sweetspot_decide::search::{Ask, Knob, Noise, Space, StrategyName, Terms, Told};
+use sweetspot_decide::search::{
+    Evaluation, KnobKind, Noise, Proposal, SearchOptions, SearchSpace, StrategyName,
+};
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_stats::Seed;
@@ -146,13 +148,13 @@ fn valued(
 
 impl Tally {
     fn add(&mut self, curve: &Curve, objective: Objective, seed: u64, most: usize) -> Result<()> {
-        let space = Space::along(Knob::PowerCap, &curve.caps)?;
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &curve.caps)?;
         let reference = curve.points.last().context("a point")?;
         let (values, best) = valued(&curve.points, reference, objective)?;
-        let terms = Terms {
+        let terms = SearchOptions {
             seed,
-            most,
-            ..Terms::default()
+            max_evaluations: most,
+            ..SearchOptions::default()
         };
         let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
         let mut count = 0;
@@ -160,7 +162,9 @@ impl Tally {
             let begun = Instant::now();
             let ask = strategy.ask();
             self.steps.push(begun.elapsed().as_secs_f64());
-            let Ask::Evaluate(place) = ask else { break };
+            let Proposal::Evaluate(place) = ask else {
+                break;
+            };
             let draw = Seed::new(seed)
                 .label(&curve.name)
                 .number(place as u64)
@@ -172,14 +176,14 @@ impl Tally {
             outcome.items = Some(1.0);
             strategy.tell(
                 place,
-                Told::Measured {
+                Evaluation::Measured {
                     outcome: Box::new(outcome),
                     noise: Some(Noise::equal(NOISE)),
                 },
             );
             count += 1;
         }
-        let chosen = strategy.answer().context("an answer")?.place;
+        let chosen = strategy.recommend().context("an answer")?.point;
         self.evaluations.push(count as usize);
         self.regrets.push(values[chosen] / best - 1.0);
         Ok(())

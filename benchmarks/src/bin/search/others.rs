@@ -2,7 +2,9 @@
 //! claims.
 
 use anyhow::{Context, Result};
-use sweetspot_decide::search::{Ask, Knob, Space, StrategyName, Terms, Told};
+use sweetspot_decide::search::{
+    Evaluation, KnobKind, Proposal, SearchOptions, SearchSpace, StrategyName,
+};
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Seconds, Watts};
@@ -36,15 +38,15 @@ pub fn print(seeds: u64) -> Result<()> {
             }
         }
         for (knob, settings) in [
-            (Knob::PowerCap, caps(&profile)),
-            (Knob::CoreClock, clocks(&profile)),
+            (KnobKind::PowerCap, caps(&profile)),
+            (KnobKind::CoreClock, clocks(&profile)),
         ] {
             let curves: Result<Vec<Vec<Outcome>>> = jobs
                 .iter()
                 .map(|job| settings.iter().map(|(_, own)| at(job, *own)).collect())
                 .collect();
             let values: Vec<f64> = settings.iter().map(|(value, _)| *value).collect();
-            let space = Space::along(knob, &values)?;
+            let space = SearchSpace::of_one_knob(knob, &values)?;
             let curves = curves?;
             for objective in OBJECTIVES {
                 let mut own = Found::default();
@@ -94,7 +96,7 @@ fn at(job: &JobSequence, settings: Settings) -> Result<Outcome> {
 impl Found {
     fn search(
         &mut self,
-        space: &Space,
+        space: &SearchSpace,
         curve: &[Outcome],
         objective: Objective,
         seed: u64,
@@ -102,25 +104,25 @@ impl Found {
     ) -> Result<()> {
         let reference = &curve[space.reference()];
         let (values, best) = super::valued(curve, reference, objective)?;
-        let terms = Terms {
+        let terms = SearchOptions {
             seed,
-            ..Terms::default()
+            ..SearchOptions::default()
         };
         let mut strategy = StrategyName::Guided.start(space.clone(), &objective.into(), terms);
         let mut count = 0;
-        while let Ask::Evaluate(place) = strategy.ask() {
+        while let Proposal::Evaluate(place) = strategy.ask() {
             let draw = noise.number(place as u64).number(count);
             let factor = |label: &str| 1.0 + NOISE * draw.label(label).normal();
             let mut outcome = curve[place].clone();
             outcome.time = outcome.time * factor("work");
             let power = factor("work") * factor("switching");
             outcome.energy = outcome.energy.map(|energy| energy * power);
-            strategy.tell(place, Told::measured(outcome));
+            strategy.tell(place, Evaluation::measured(outcome));
             count += 1;
         }
-        let answer = strategy.answer().context("an answer")?;
+        let answer = strategy.recommend().context("an answer")?;
         self.0.push((
-            values[answer.place] / best - 1.0,
+            values[answer.point] / best - 1.0,
             answer.expected_regret.unwrap_or(0.0),
             count as usize,
         ));

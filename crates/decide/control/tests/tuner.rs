@@ -7,7 +7,7 @@ use scene::{Scene, curve, terms};
 use sweetspot_control::tune::{
     Action, Cut, Event, GaveUp, JobLength, Notice, Purpose, Remembered, Share, Tuned, Tuner,
 };
-use sweetspot_decide::{Objective, Question};
+use sweetspot_decide::{Criteria, Objective};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 fn said(scene: &Scene, is: impl Fn(&Notice) -> bool) -> bool {
@@ -257,7 +257,7 @@ fn a_phase_that_lasts_is_a_load_of_its_own() {
 
 #[test]
 fn power_alone_needs_no_progress() {
-    let mut scene = Scene::new(terms(Question::from(Objective::Power)), curve());
+    let mut scene = Scene::new(terms(Criteria::from(Objective::Power)), curve());
     scene.stalled = true;
     scene.run(100.0);
     let choice = scene.finish().loads[0].choice;
@@ -346,7 +346,7 @@ fn a_mean_below_the_lowest_cap_is_no_proof_that_it_does_not_bind() {
 
 #[test]
 fn limits_that_nothing_keeps_to_leave_the_reference_and_are_said() {
-    let question = Question {
+    let question = Criteria {
         limits: vec!["time<=-20%".parse().unwrap()],
         ..Objective::Edp.into()
     };
@@ -367,7 +367,7 @@ fn limits_that_nothing_keeps_to_leave_the_reference_and_are_said() {
 
 #[test]
 fn a_limit_that_the_reference_breaks_is_kept_to_at_a_loss() {
-    let question = Question {
+    let question = Criteria {
         limits: vec!["average_power<=200W".parse().unwrap()],
         ..Objective::Time.into()
     };

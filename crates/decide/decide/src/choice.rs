@@ -1,39 +1,39 @@
-//! The best candidate, and how sure that is.
+//! The choice of the best candidate, and how certain it is.
 
 use crate::comparison::Entry;
 use crate::margin::Judged;
 use crate::objective::same;
 use crate::{
-    Basis, Broken, Comparison, Estimate, Limit, Margin, NoChoice, NoValue, Objective, Outcome,
+    Basis, BrokenLimit, Comparison, Estimate, Limit, Margin, NoChoice, NoValue, Objective, Outcome,
     Standing, Value,
 };
 
-/// The best candidate by an objective within limits.
+/// The best candidate by an objective among those that meet the limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Its index.
+    /// The index of the candidate.
     pub candidate: usize,
-    /// Its value.
+    /// The value of the candidate.
     pub value: Estimate,
-    /// The second best, and by how much the choice is better.
+    /// The index of the second best, and by how much the choice is better.
     pub runner_up: Option<(usize, Margin)>,
     /// By how much the choice is better than the reference, where that has a value.
     pub against_reference: Option<Margin>,
-    /// What the reference itself misses of the limits: where it misses any, it is no alternative.
-    pub reference_breaks: Vec<Broken>,
-    /// Those within the limits that do not differ significantly, ascending.
+    /// The limits that the reference itself breaks: where it breaks any, it is no alternative.
+    pub reference_breaks: Vec<BrokenLimit>,
+    /// The allowed candidates that do not differ significantly from the choice, by index.
     pub tied_with: Vec<usize>,
-    /// Those within the limits of which nothing can be told, for want of repeats, ascending.
-    pub untold: Vec<usize>,
-    /// Those that were not to be chosen.
+    /// The allowed candidates whose significance is unknown because there are too few repeats, by index.
+    pub undecided: Vec<usize>,
+    /// The candidates that could not be chosen.
     pub excluded: Vec<Excluded>,
     /// Whether time and energy were compared for the same number of items.
     pub per_item: bool,
 }
 
 impl Choice {
-    /// Whether the reference keeps to the limits and is no worse, or not significantly so; unknown without
-    /// a reference or for want of repeats.
+    /// Whether the reference meets the limits and is not significantly worse; unknown without a reference or with
+    /// too few repeats.
     pub fn reference_is_as_good(&self) -> Option<bool> {
         let margin = self.against_reference?;
         if !self.reference_breaks.is_empty() {
@@ -47,16 +47,16 @@ impl Choice {
     }
 }
 
-/// A candidate that was not to be chosen.
+/// A candidate that could not be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Excluded {
-    /// Its index.
+    /// The index of the candidate.
     pub candidate: usize,
-    /// Why.
+    /// Why it could not be chosen.
     pub why: Exclusion,
 }
 
-/// Why a candidate was not to be chosen.
+/// Why a candidate could not be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exclusion {
     /// A run failed.
@@ -65,8 +65,8 @@ pub enum Exclusion {
     NotRun,
     /// The objective has no value.
     NoValue(NoValue),
-    /// It breaks these limits.
-    Limits(Vec<Broken>),
+    /// The candidate breaks these limits.
+    Limits(Vec<BrokenLimit>),
 }
 
 impl std::fmt::Display for Exclusion {
@@ -76,7 +76,7 @@ impl std::fmt::Display for Exclusion {
             Self::NotRun => f.write_str("has no runs"),
             Self::NoValue(reason) => write!(f, "has no value: {reason}"),
             Self::Limits(broken) => {
-                let broken: Vec<String> = broken.iter().map(Broken::to_string).collect();
+                let broken: Vec<String> = broken.iter().map(BrokenLimit::to_string).collect();
                 f.write_str(&broken.join(", "))
             }
         }
@@ -84,15 +84,15 @@ impl std::fmt::Display for Exclusion {
 }
 
 impl Comparison {
-    /// The best candidate within the limits, or why there is none. Of equals, the one with less time, then
-    /// less energy, then the first.
+    /// Chooses the best candidate that meets the limits. Of equal candidates it takes the one with less time, then
+    /// the one with less energy, then the first.
     pub fn choose(&self, objective: Objective, limits: &[Limit]) -> Result<Choice, NoChoice> {
-        self.choose_as(objective, limits, None)
+        self.choose_preferring(objective, limits, None)
     }
 
-    /// The same with a candidate that something else holds for the best, such as a search: it is the choice
-    /// if it keeps to the limits.
-    pub fn choose_as(
+    /// Chooses like [`Self::choose`], but takes the preferred candidate (the one that a search recommends) if it
+    /// meets the limits.
+    pub fn choose_preferring(
         &self,
         objective: Objective,
         limits: &[Limit],
@@ -115,12 +115,12 @@ impl Comparison {
         };
         let (candidate, judged) = kept.swap_remove(chosen);
         let mut tied_with = Vec::new();
-        let mut untold = Vec::new();
+        let mut undecided = Vec::new();
         kept.sort_by_key(|(index, _)| *index);
         for (index, other) in &kept {
             match judged.margin(other, objective).standing {
                 Standing::Same => tied_with.push(*index),
-                Standing::Unknown => untold.push(*index),
+                Standing::Unknown => undecided.push(*index),
                 Standing::Better | Standing::Worse => {}
             }
         }
@@ -139,13 +139,13 @@ impl Comparison {
                 .as_ref()
                 .map_or_else(Vec::new, |reference| self.broken(reference, limits)),
             tied_with,
-            untold,
+            undecided,
             excluded,
             per_item: self.is_per_item(),
         })
     }
 
-    /// What makes every choice impossible.
+    /// Checks for reasons that make every choice impossible.
     fn check(&self, objective: Objective, limits: &[Limit]) -> Result<(), NoChoice> {
         if self.is_empty() {
             return Err(NoChoice::Nothing);
@@ -175,15 +175,15 @@ impl Comparison {
         self.check_work(objective)
     }
 
-    /// Power needs neither the work nor the time; all else needs one of them to differ.
+    /// Checks that the work is known or the times differ; only power can be compared without.
     pub(crate) fn check_work(&self, objective: Objective) -> Result<(), NoChoice> {
-        match self.is_meaningless() && objective != Objective::Power {
+        match self.is_work_unknown() && objective != Objective::Power {
             true => Err(NoChoice::EqualTimes),
             false => Ok(()),
         }
     }
 
-    /// A candidate's value, or why it is not to be chosen.
+    /// Returns a candidate's value, or why it cannot be chosen.
     fn admit(
         &self,
         entry: &Entry,
@@ -204,10 +204,10 @@ impl Comparison {
         }
     }
 
-    /// The limits that it does not keep to.
-    fn broken(&self, entry: &Entry, limits: &[Limit]) -> Vec<Broken> {
+    /// The limits that a candidate breaks.
+    fn broken(&self, entry: &Entry, limits: &[Limit]) -> Vec<BrokenLimit> {
         let check = |limit: &Limit| {
-            // A percentage of the reference is for the same work, a number is as measured.
+            // A percentage of the reference applies to the same work, a number to the measured values.
             let outcome = match limit.is_relative() {
                 true => entry.mean.as_ref(),
                 false => entry.measured.as_ref(),
@@ -218,7 +218,7 @@ impl Comparison {
         limits.iter().filter_map(check).collect()
     }
 
-    /// The place of the best in a list.
+    /// The position of the best candidate in a list.
     fn pick(&self, kept: &[(usize, Judged)], objective: Objective) -> Option<usize> {
         let (places, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = kept
             .iter()
@@ -231,8 +231,8 @@ impl Comparison {
     }
 }
 
-/// The index of the best outcome; of equals, the one with less time, then less energy, then the first.
-/// Nothing where the objective has no value.
+/// The index of the best outcome; of equal ones, the one with less time, then less energy, then the first. None
+/// where the objective has no value.
 pub fn best<'a>(
     outcomes: &[Outcome],
     basis: impl Into<Basis<'a>>,
@@ -250,11 +250,11 @@ pub fn best<'a>(
     pick(&judged, objective).map(|index| indices[index])
 }
 
-/// Values that differ by rounding are equal, so that the unit of a value decides nothing.
+/// Picks the best outcome. Values that differ only by rounding are equal, so that units do not matter.
 fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
     let direction = objective.direction();
     let mut left: Vec<usize> = (0..judged.len()).collect();
-    let value = |index: usize| direction.ascending(judged[index].0);
+    let value = |index: usize| direction.as_cost(judged[index].0);
     let time = |index: usize| judged[index].1.time.get();
     let energy = |index: usize| judged[index].1.energy.map_or(f64::INFINITY, |e| e.get());
     keep_least(&mut left, value, |a, b| objective.is_same(a, b));

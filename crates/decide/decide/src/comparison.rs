@@ -1,4 +1,4 @@
-//! Candidates made comparable: their means, for the same work.
+//! The comparison of candidates by their means for the same work.
 
 use sweetspot_stats::{Summary, any_differs};
 
@@ -8,15 +8,15 @@ use crate::{Aim, Basis, Estimate, Margin, NoValue, Objective, Outcome, Tariff, p
 /// A configuration and its runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
-    /// Those that ended well.
+    /// The successful runs.
     pub runs: Vec<Outcome>,
-    /// Why one did not, where one did not. The others do not count then: they would be a choice of the
-    /// lucky ones.
+    /// Why a run failed, where one did. The candidate's other runs do not count then: they would be a biased
+    /// selection.
     pub failed: Option<String>,
 }
 
 impl Candidate {
-    /// Runs that all ended well.
+    /// A candidate whose runs all succeeded.
     pub fn of(runs: impl Into<Vec<Outcome>>) -> Self {
         Self {
             runs: runs.into(),
@@ -32,12 +32,12 @@ impl Candidate {
     }
 }
 
-/// Configurations, the pinned reference and a tariff, ready to be compared.
+/// Candidates, the reference and a tariff, ready to be compared.
 ///
-/// Where all runs took equally long and their items are known, time and energy are those of the reference's
-/// items: a command that runs for a set time is compared by what it did. Values are objectives of the mean
-/// time and mean energy (as the papers average); only `carbon` is the mean over the runs, for an hour has no
-/// mean.
+/// Where all runs took equally long and their items are known, time and energy are scaled to the reference's
+/// number of items: a command that runs for a fixed time is compared by the work it did. The value of an
+/// objective is that of the mean time and the mean energy (as the papers average). Only `carbon` is the mean over
+/// the runs, because an hour has no mean.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub(crate) entries: Vec<Entry>,
@@ -51,11 +51,11 @@ pub struct Comparison {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) candidate: Candidate,
-    /// For the same work.
+    /// The runs, scaled to the same work.
     runs: Vec<Outcome>,
-    /// For the same work; nothing where it did not end well.
+    /// The mean of the scaled runs; none where a run failed.
     pub(crate) mean: Option<Outcome>,
-    /// As measured.
+    /// The mean of the runs as measured.
     pub(crate) measured: Option<Outcome>,
 }
 
@@ -80,19 +80,19 @@ impl Entry {
 }
 
 impl Comparison {
-    /// Of candidates, which keep their indices, with a reference.
+    /// Compares candidates, which keep their indices, with a reference.
     pub fn new(candidates: &[Candidate], reference: Option<&Candidate>, tariff: Tariff) -> Self {
-        let well: Vec<&Candidate> = candidates
+        let successful: Vec<&Candidate> = candidates
             .iter()
             .chain(reference)
             .filter(|candidate| candidate.mean().is_some())
             .collect();
-        let runs = || well.iter().flat_map(|candidate| &candidate.runs);
+        let runs = || successful.iter().flat_map(|candidate| &candidate.runs);
         let items_are_known = runs().all(|run| crate::value::items(run).is_ok());
-        let times_are_equal = equal_times(&well);
+        let times_are_equal = equal_times(&successful);
         let items = reference
             .and_then(Candidate::mean)
-            .or_else(|| well.first()?.mean())
+            .or_else(|| successful.first()?.mean())
             .and_then(|mean| mean.items)
             .filter(|_| items_are_known && times_are_equal == Some(true));
         Self {
@@ -109,12 +109,12 @@ impl Comparison {
         }
     }
 
-    /// How many candidates there are.
+    /// The number of candidates.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no candidates.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -125,23 +125,23 @@ impl Comparison {
         self.per_item
     }
 
-    /// Whether all runs took equally long and what they did is not known: it may well be a command that runs
-    /// for a set time, and then comparing anything but power means nothing.
-    pub const fn is_meaningless(&self) -> bool {
+    /// Whether all runs took equally long and their work is unknown: the command may run for a fixed time, and
+    /// then only power can be compared.
+    pub const fn is_work_unknown(&self) -> bool {
         self.work_is_unknown
     }
 
-    /// The means of a candidate for the same work; nothing where it has not run well.
+    /// The mean of a candidate's runs for the same work; none where a run failed.
     pub fn mean(&self, index: usize) -> Option<&Outcome> {
         self.entries.get(index)?.mean.as_ref()
     }
 
-    /// The means of the reference, where there is one that ran well.
+    /// The mean of the reference's runs, where it succeeded.
     pub fn reference(&self) -> Option<&Outcome> {
         self.reference.as_ref()?.mean.as_ref()
     }
 
-    /// What outcomes are judged by.
+    /// The reference and the tariff that outcomes are judged by.
     pub fn basis(&self) -> Basis<'_> {
         Basis {
             reference: self.reference(),
@@ -149,13 +149,13 @@ impl Comparison {
         }
     }
 
-    /// An objective's value for a candidate, or why there is none.
+    /// Returns an objective's value for a candidate, or why there is none.
     pub fn estimate(&self, index: usize, objective: Objective) -> Result<Estimate, NoValue> {
         let entry = self.entries.get(index).ok_or(NoValue::NotRun)?;
         Ok(self.judge(entry, objective)?.estimate)
     }
 
-    /// By how much a candidate is better than the reference, or why that cannot be said.
+    /// Returns by how much a candidate is better than the reference, or why that is unknown.
     pub fn against_reference(&self, index: usize, objective: Objective) -> Result<Margin, NoValue> {
         let entry = self.entries.get(index).ok_or(NoValue::NotRun)?;
         let own = self.judge(entry, objective)?;
@@ -168,7 +168,7 @@ impl Comparison {
             .map_err(|reason| NoValue::Reference(Box::new(reason)))
     }
 
-    /// The candidates that no other beats in all of some values; those that lack one are left out.
+    /// The Pareto front of the candidates; those that lack a value are left out.
     pub fn pareto(&self, aims: &[Aim]) -> Vec<usize> {
         let (indices, outcomes): (Vec<usize>, Vec<&Outcome>) = (0..self.len())
             .filter_map(|index| Some((index, self.mean(index)?)))
@@ -198,7 +198,7 @@ impl Comparison {
     }
 }
 
-/// Whether all took equally long, within noise or half a percent; unknown for a single one or no time.
+/// Whether all candidates took equally long, within noise or half a percent; unknown for a single one.
 fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
     const EQUALLY_LONG: f64 = 0.005;
     let times: Vec<Vec<f64>> = candidates

@@ -1,27 +1,27 @@
-//! Those that no other beats.
+//! The Pareto front.
 
 use std::borrow::Borrow;
 
 use crate::{Aim, Outcome};
 
-/// The indices, ascending, of outcomes that no other beats: is as good in every value and better in one.
-/// Those that lack a value are left out.
+/// The indices of the outcomes on the Pareto front, ascending: no other outcome is as good in every value and
+/// better in one. Outcomes that lack a value are left out.
 pub fn pareto<O: Borrow<Outcome>>(outcomes: &[O], aims: &[Aim]) -> Vec<usize> {
-    let ascending = |outcome: &Outcome| -> Option<Vec<f64>> {
-        let value = |aim: &Aim| Some(aim.direction.ascending(aim.value.of(outcome).ok()?));
+    let as_costs = |outcome: &Outcome| -> Option<Vec<f64>> {
+        let value = |aim: &Aim| Some(aim.direction.as_cost(aim.value.of(outcome).ok()?));
         aims.iter().map(value).collect()
     };
     let mut points: Vec<(usize, Vec<f64>)> = outcomes
         .iter()
         .enumerate()
-        .filter_map(|(index, outcome)| Some((index, ascending(outcome.borrow())?)))
+        .filter_map(|(index, outcome)| Some((index, as_costs(outcome.borrow())?)))
         .collect();
-    // In this order an outcome can only be beaten by one before it, and by one on the front.
+    // In this order an outcome can only be beaten by an earlier one that is on the front.
     points.sort_by(|(_, a), (_, b)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let mut front: Vec<(usize, Vec<f64>)> = Vec::new();
     for (index, values) in points {
         let beaten = match &values[..] {
-            // The last on the front has the least of the second value so far.
+            // The last outcome on the front has the least second value so far.
             [_, _] => front.last().is_some_and(|(_, last)| beats(last, &values)),
             _ => front.iter().any(|(_, other)| beats(other, &values)),
         };

@@ -1,4 +1,4 @@
-//! Means along one axis over all others (dvfs_2019, section IV).
+//! Means along one axis over all other axes (dvfs_2019, section IV).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
@@ -12,10 +12,10 @@ use crate::Direction;
 /// How values are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mean {
-    /// So that every combination counts by its ratio, as in dvfs_2019.
+    /// The geometric mean: every combination counts by its ratio, as in dvfs_2019.
     #[default]
     Geometric,
-    /// So that large values count more.
+    /// The arithmetic mean: large values count more.
     Arithmetic,
 }
 
@@ -52,30 +52,30 @@ impl FromStr for Mean {
 /// Why there are no means to compare.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// Not the name of a mean.
-    #[error("`{0}` is not a mean: write geometric or arithmetic")]
+    /// The name of the mean is unknown.
+    #[error("unknown mean `{0}`: use geometric or arithmetic")]
     Mean(String),
-    /// Nothing to compare with.
+    /// The default was not measured.
     #[error("the default was not measured; add it to the axis")]
     NoDefault,
-    /// Nothing in common.
+    /// No combination was measured at every value of the axis.
     #[error(
-        "no combination of the other settings was measured at every value of the axis; measure the missing ones, or take fewer values"
+        "no combination of the other settings was measured at every value of the axis; measure the missing ones, or use fewer values"
     )]
     NothingInCommon,
-    /// A geometric mean of what is not above zero, or out of the range of numbers.
-    #[error("the {0} mean needs other values; a geometric one takes only those above zero")]
+    /// A value is not above zero for a geometric mean, or the mean overflows.
+    #[error("the values have no {0} mean; a geometric mean needs values above zero")]
     NoMean(Mean),
 }
 
-/// One measured configuration: a value of the axis, the other settings, and the value there.
+/// A measured configuration: its value of the axis, its other settings, and what is averaged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell<B, O> {
     /// The value of the axis.
     pub by: B,
-    /// The other settings, as one.
+    /// The other settings.
     pub over: O,
-    /// What is averaged; nothing where it is missing.
+    /// The value to average, where there is one.
     pub value: Option<f64>,
 }
 
@@ -84,29 +84,29 @@ pub struct Cell<B, O> {
 pub struct Group<B> {
     /// The value of the axis.
     pub by: B,
-    /// Over the combinations.
+    /// The mean over the combinations.
     pub mean: f64,
-    /// Against that of the default: `g(f) / g(default)`.
+    /// The mean divided by that of the default: `g(f) / g(default)`.
     pub relative: Ratio,
 }
 
 /// The means along an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups<B> {
-    /// By rising value of the axis.
+    /// The groups, by rising value of the axis.
     pub groups: Vec<Group<B>>,
-    /// Index of the best group; of equals, the first.
+    /// The index of the best group; of equal ones, the first.
     pub best: usize,
-    /// What the best is better by: `1 - min g(f) / g(default)`, or `max g(f) / g(default) - 1` where more is
+    /// By how much the best is better than the default: `1 - min g(f) / g(default)`, or `max g(f) / g(default) - 1` where more is
     /// better.
     pub saving: Ratio,
-    /// Combinations of the other settings that were averaged: those with a value everywhere on the axis.
+    /// The number of averaged combinations of the other settings: those with a value everywhere on the axis.
     pub combinations: usize,
-    /// Combinations that were left out, for want of a value somewhere on the axis.
+    /// The number of combinations that were left out because they lack a value somewhere on the axis.
     pub left_out: usize,
 }
 
-/// The mean at each value of an axis over the other settings, against that of the default.
+/// Computes the mean at each value of an axis over the other settings, relative to that of the default.
 pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
     cells: &[Cell<B, O>],
     default: B,
@@ -126,8 +126,8 @@ pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
         .ok_or(GroupError::NoDefault)?;
     let all: BTreeSet<&O> = cells.iter().map(|cell| &cell.over).collect();
     let columns: Vec<BTreeMap<&O, f64>> = axis.iter().map(|by| column(cells, *by)).collect();
-    let everywhere = |over: &&O| columns.iter().all(|column| column.contains_key(*over));
-    let common: Vec<&O> = all.iter().copied().filter(everywhere).collect();
+    let is_everywhere = |over: &&O| columns.iter().all(|column| column.contains_key(*over));
+    let common: Vec<&O> = all.iter().copied().filter(is_everywhere).collect();
     if common.is_empty() {
         return Err(GroupError::NothingInCommon);
     }
@@ -149,21 +149,21 @@ pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
     if groups.iter().any(|group| !group.relative.is_finite()) {
         return Err(GroupError::NoMean(mean));
     }
-    let order = |index: &usize| direction.ascending(means[*index]);
+    let order = |index: &usize| direction.as_cost(means[*index]);
     let best = (0..means.len())
         .min_by(|a, b| order(a).total_cmp(&order(b)))
         .unwrap_or(at_default);
     let change = groups[best].relative - Ratio::new(1.0);
     Ok(Groups {
         best,
-        saving: Ratio::new(-direction.ascending(change.get()) + 0.0),
+        saving: Ratio::new(-direction.as_cost(change.get()) + 0.0),
         combinations: common.len(),
         left_out: all.len() - common.len(),
         groups,
     })
 }
 
-/// The values at one place of the axis; repeated ones are averaged.
+/// The values at one value of the axis; repeated ones are averaged.
 fn column<B: PartialEq, O: Ord>(cells: &[Cell<B, O>], by: B) -> BTreeMap<&O, f64> {
     let mut values: BTreeMap<&O, Vec<f64>> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.by == by) {

@@ -1,7 +1,8 @@
-//! Which setting is best: objectives and limits over what runs came to, and the choice among them.
+//! Decides which configuration is best: objectives, limits, the choice among measured configurations, and search
+//! strategies.
 //!
-//! Pure: values in, a choice out. What is compared with a reference is given one, and it stays the same
-//! for the whole study. What has no value says why; nothing that is unknown counts as zero.
+//! Everything is pure: outcomes go in, a choice comes out. The reference of a comparison is given by the caller
+//! and stays the same for the whole study. A missing value has a reason; nothing that is unknown counts as zero.
 //!
 //! ```
 //! use sweetspot_decide::{Candidate, Comparison, Objective, Outcome, Tariff};
@@ -25,6 +26,7 @@
 
 mod choice;
 mod comparison;
+mod criteria;
 mod front;
 mod group;
 mod limit;
@@ -35,7 +37,6 @@ mod no_value;
 mod objective;
 mod objective_text;
 mod outcome;
-mod question;
 mod range;
 pub mod search;
 mod tariff;
@@ -43,9 +44,10 @@ mod value;
 
 pub use choice::{Choice, Excluded, Exclusion, best};
 pub use comparison::{Candidate, Comparison};
+pub use criteria::Criteria;
 pub use front::pareto;
 pub use group::{Cell, Group, GroupError, Groups, Mean, group};
-pub use limit::{Broken, Excess, Limit, Side};
+pub use limit::{BrokenLimit, Excess, Limit, Side};
 pub use limit_text::LimitError;
 pub use margin::{Estimate, Margin, Standing};
 pub use no_choice::NoChoice;
@@ -53,7 +55,6 @@ pub use no_value::NoValue;
 pub use objective::{Basis, Objective};
 pub use objective_text::ObjectiveError;
 pub use outcome::Outcome;
-pub use question::Question;
 pub use range::{Evidence, Range};
 pub use tariff::{CarbonIntensity, Hour, Price, Tariff, TariffError};
 pub use value::{Aim, AimError, Direction, Value};

@@ -1,4 +1,4 @@
-//! What a choice must keep to.
+//! Limits that a chosen configuration must meet.
 
 use sweetspot_quantity::{Quantity, Ratio};
 
@@ -7,11 +7,11 @@ use crate::{Basis, NoValue, Outcome, Value};
 
 /// A bound on a value, such as `time<=+5%`.
 ///
-/// It is held against the mean over the runs as it is, without an allowance for noise; a value at the bound
-/// keeps to it, and so does one that misses it by the rounding of arithmetic (one part in 10^12). A
-/// percentage is of the size of the reference's value, so that `+5%` is upwards for negative ones too. A
-/// reported value is taken to be in SI units, unless its name ends in another (`latency_ms`); a bare number
-/// is in the value's own unit.
+/// The limit applies to the mean over the runs, without an allowance for noise. A value at the bound meets it,
+/// and so does one that misses it only by floating-point rounding (one part in 10^12). A percentage is relative
+/// to the absolute value of the reference, so that `+5%` is upwards for negative values too. A reported value is
+/// in SI units unless its name ends in another unit (`latency_ms`); a number without a unit is in the unit of
+/// the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     pub(crate) value: Value,
@@ -28,16 +28,16 @@ pub enum Side {
     AtLeast,
 }
 
-/// Where a bound lies.
+/// The position of a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Level {
-    /// So much above the reference; negative below.
+    /// A share above the reference; negative below it.
     Relative(Ratio),
-    /// In base units of a dimension.
+    /// A number in base units of a dimension.
     Absolute(f64, Dimension),
 }
 
-/// What a number measures, as told by its unit.
+/// What a number measures, by its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dimension {
     Time,
@@ -48,61 +48,61 @@ pub(crate) enum Dimension {
     Bare,
 }
 
-/// A limit that an outcome does not keep to.
+/// A limit that an outcome does not meet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Broken {
+pub struct BrokenLimit {
     /// The limit.
     pub limit: Limit,
-    /// By how much, or why that is not known.
-    pub by: Result<Excess, NoValue>,
+    /// By how much the outcome misses the limit, or why that is unknown.
+    pub excess: Result<Excess, NoValue>,
 }
 
-/// By how much a limit is missed, in the value's own unit.
+/// By how much an outcome misses a limit, in the unit of the value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Excess {
-    /// What there is.
+    /// The value of the outcome.
     pub value: f64,
-    /// What is allowed.
+    /// The most or least that is allowed.
     pub allowed: f64,
 }
 
 impl Excess {
-    /// The distance as a share of what is allowed; nothing where that is zero.
+    /// The distance as a share of the allowed value; none where that is zero.
     pub fn relative(&self) -> Option<Ratio> {
         let share = (self.value - self.allowed).abs() / self.allowed.abs();
         share.is_finite().then_some(Ratio::new(share))
     }
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for BrokenLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.by {
+        match &self.excess {
             Ok(excess) => match excess.relative() {
                 Some(share) => write!(f, "misses `{}` by {share:.1}", self.limit),
                 None => write!(f, "misses `{}` at {}", self.limit, excess.value),
             },
-            Err(reason) => write!(f, "cannot be held to `{}`: {reason}", self.limit),
+            Err(reason) => write!(f, "cannot be checked against `{}`: {reason}", self.limit),
         }
     }
 }
 
 impl Limit {
-    /// Of what.
+    /// The value that is limited.
     pub const fn value(&self) -> &Value {
         &self.value
     }
 
-    /// Which side is allowed.
+    /// The side of the bound that is allowed.
     pub const fn side(&self) -> Side {
         self.side
     }
 
-    /// Whether it is a percentage of the reference.
+    /// Whether the bound is a percentage of the reference.
     pub const fn is_relative(&self) -> bool {
         matches!(self.level, Level::Relative(_))
     }
 
-    /// The most or least that is allowed, in the value's own unit.
+    /// The most or least that is allowed, in the unit of the value.
     pub fn allowed<'a>(&self, basis: impl Into<Basis<'a>>) -> Result<f64, NoValue> {
         match self.level {
             Level::Relative(by) => {
@@ -115,27 +115,27 @@ impl Limit {
         }
     }
 
-    /// Whether an outcome keeps to it.
+    /// Checks that an outcome meets the limit.
     pub fn check<'a>(
         &self,
         outcome: &Outcome,
         basis: impl Into<Basis<'a>>,
-    ) -> Result<(), Box<Broken>> {
-        let broken = |by| {
-            Err(Box::new(Broken {
+    ) -> Result<(), Box<BrokenLimit>> {
+        let broken = |excess| {
+            Err(Box::new(BrokenLimit {
                 limit: self.clone(),
-                by,
+                excess,
             }))
         };
         let (value, allowed) = match (self.value.of(outcome), self.allowed(basis)) {
             (Ok(value), Ok(allowed)) => (value, allowed),
             (Err(reason), _) | (_, Err(reason)) => return broken(Err(reason)),
         };
-        let kept = match self.side {
+        let is_met = match self.side {
             Side::AtMost => value <= allowed,
             Side::AtLeast => value >= allowed,
         };
-        if kept || same(value, allowed) {
+        if is_met || same(value, allowed) {
             Ok(())
         } else {
             broken(Ok(Excess { value, allowed }))
@@ -143,8 +143,8 @@ impl Limit {
     }
 }
 
-/// Units that end the name of a reported value, and their size in SI units.
-const ENDINGS: [(&str, f64, Dimension); 10] = [
+/// Units at the end of the names of reported values, and their size in SI units.
+const UNIT_SUFFIXES: [(&str, f64, Dimension); 10] = [
     ("_s", 1.0, Dimension::Time),
     ("_ms", 1e-3, Dimension::Time),
     ("_us", 1e-6, Dimension::Time),
@@ -157,30 +157,30 @@ const ENDINGS: [(&str, f64, Dimension); 10] = [
     ("_mhz", 1.0, Dimension::Frequency),
 ];
 
-fn ending(name: &str) -> Option<(f64, Dimension)> {
+fn unit_of_name(name: &str) -> Option<(f64, Dimension)> {
     let lower = name.to_ascii_lowercase();
-    let ends = |ending: &str| {
+    let ends = |suffix: &str| {
         // A rate (`tokens_per_s`) is not a time.
         lower
-            .strip_suffix(ending)
+            .strip_suffix(suffix)
             .is_some_and(|stem| !stem.ends_with("per"))
     };
-    ENDINGS
+    UNIT_SUFFIXES
         .iter()
-        .find(|(ending, ..)| ends(ending))
+        .find(|(suffix, ..)| ends(suffix))
         .map(|(_, size, dimension)| (*size, *dimension))
 }
 
-/// The size of the unit that a value is given in.
+/// The size of the unit of a value, in SI units.
 fn own_unit(value: &Value) -> f64 {
     match value {
-        Value::Reported(name) => ending(name).map_or(1.0, |(size, _)| size),
+        Value::Reported(name) => unit_of_name(name).map_or(1.0, |(size, _)| size),
         _ => 1.0,
     }
 }
 
 impl Dimension {
-    /// Of a value; unknown for a reported one whose name does not say.
+    /// The dimension of a value; unknown for a reported value whose name does not end in a unit.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         match value {
             Value::Time | Value::DeviceTime => Some(Self::Time),
@@ -193,7 +193,7 @@ impl Dimension {
                 "power_cap" => Some(Self::Power),
                 "core_clock" | "memory_clock" => Some(Self::Frequency),
                 "batch" => Some(Self::Bare),
-                name => ending(name).map(|(_, dimension)| dimension),
+                name => unit_of_name(name).map(|(_, dimension)| dimension),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! Limits as people write them.
+//! The textual form of limits.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
@@ -8,59 +8,59 @@ use sweetspot_quantity::{Joules, Megahertz, ParseQuantityError, Quantity, Ratio,
 use crate::limit::{Dimension, Level, Limit, Side, compact};
 use crate::{Objective, Value};
 
-/// Text that is no limit.
+/// A text that is not a valid limit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LimitError {
-    /// No comparison in it, or another one.
+    /// There is no `<=` or `>=` between a name and a number.
     #[error("`{0}` is not a limit: write a value, <= or >=, and a number, such as time<=+5%")]
     Form(String),
-    /// The value has no usable name.
+    /// The name of the value has invalid characters.
     #[error("`{limit}` is not a limit: `{name}` is not the name of a value")]
     Name {
-        /// The whole.
+        /// The text of the limit.
         limit: String,
-        /// The name in it.
+        /// The invalid name.
         name: String,
     },
-    /// An objective that is no value.
+    /// The name is that of an objective that has no unit to limit.
     #[error(
         "`{limit}` is not a limit: {objective} is an objective; limit time, energy or another value instead"
     )]
     Objective {
-        /// The whole.
+        /// The text of the limit.
         limit: String,
-        /// The name in it.
+        /// The objective with that name.
         objective: Objective,
     },
-    /// A percentage of the reference that does not say in which direction.
+    /// A percentage of the reference has no sign.
     #[error(
         "`{limit}` needs a sign: write {value}{side}+5% or {value}{side}-5%, against the reference"
     )]
     Sign {
-        /// The whole.
+        /// The text of the limit.
         limit: String,
-        /// Of which value.
+        /// The limited value.
         value: Value,
-        /// On which side.
+        /// The side that is allowed.
         side: Side,
     },
-    /// A signed number that is no percentage.
+    /// A number that is not a percentage has a sign.
     #[error(
         "in `{0}` only a percentage has a sign: write the number alone, or a percentage of the reference such as +5%"
     )]
     Signed(String),
-    /// All of the reference or more taken away.
-    #[error("`{0}` can never be kept: there is nothing at or below -100% of the reference")]
+    /// A percentage of -100% or below can never be met.
+    #[error("`{0}` can never be met: no value lies at or below -100% of the reference")]
     Never(String),
-    /// A number in a wrong unit, or no number.
+    /// The number is invalid or has a wrong unit.
     #[error("`{limit}` is not a limit: {reason}")]
     Quantity {
-        /// The whole.
+        /// The text of the limit.
         limit: String,
-        /// What is wrong with its number.
+        /// What is wrong with the number.
         reason: ParseQuantityError,
     },
-    /// Not a number with a unit that a limit can have.
+    /// The bound is not a number with a unit that a limit can have.
     #[error(
         "`{0}` is not a limit: write a number, and a unit where the value has one (s, ms, J, kJ, W, MHz, %)"
     )]
@@ -121,16 +121,15 @@ fn level(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, L
             }),
         };
     }
-    // A plus would be read as `more than the reference`; a minus only makes sense for what a workload
-    // reports.
+    // A plus sign would read as `more than the reference`; a minus sign makes sense only for reported values.
     if bound.starts_with('+') || (signed && dimension.is_some()) {
         return Err(LimitError::Signed(whole()));
     }
-    let own_name = matches!(value, Value::Reported(_));
+    let is_reported = matches!(value, Value::Reported(_));
     match dimension {
         Some(Dimension::Bare) => bare(bound.strip_suffix("/s").unwrap_or(bound))
             .ok_or_else(|| LimitError::Number(whole())),
-        Some(_) if own_name && bare(bound).is_some() => {
+        Some(_) if is_reported && bare(bound).is_some() => {
             bare(bound).ok_or_else(|| LimitError::Number(whole()))
         }
         Some(dimension) => absolute(dimension, bound, limit),

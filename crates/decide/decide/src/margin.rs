@@ -1,48 +1,48 @@
-//! Values with their intervals, and how far one is from another.
+//! Values with their confidence intervals, and the differences between them.
 
 use sweetspot_quantity::Ratio;
 use sweetspot_stats::{Difference, Interval};
 
 use crate::Objective;
 
-/// A value by the means of several runs.
+/// The value of an objective over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Of the means.
+    /// The value at the mean time and energy.
     pub value: f64,
-    /// 95 % confidence interval; unknown for a single run.
+    /// The 95 % confidence interval; unknown for a single run.
     pub interval95: Option<Interval>,
-    /// Runs that have a value.
+    /// The number of runs that have a value.
     pub runs: usize,
 }
 
-/// How a configuration stands against another.
+/// The result of comparing a configuration with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Significantly better.
+    /// It is significantly better.
     Better,
-    /// No significant difference.
+    /// There is no significant difference.
     Same,
-    /// Significantly worse.
+    /// It is significantly worse.
     Worse,
-    /// Not to be told: one of them has a single run.
+    /// The significance is unknown because one of them has a single run.
     Unknown,
 }
 
 /// By how much a configuration is better than another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// In the unit of the objective; negative where it is worse.
+    /// The difference in the unit of the objective; negative where it is worse.
     pub by: f64,
-    /// 95 % confidence interval (Welch); unknown where one of them has a single run.
+    /// The 95 % confidence interval (Welch); unknown where one of them has a single run.
     pub interval95: Option<Interval>,
-    /// As a share of the other's value; nothing where that has no scale.
+    /// The difference as a share of the other's value; none where that has no scale.
     pub relative: Option<Ratio>,
-    /// Whether it means anything.
+    /// Whether the difference is significant.
     pub standing: Standing,
 }
 
-/// A candidate's value and that of each of its runs.
+/// A candidate's value and the values of its runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) estimate: Estimate,
@@ -50,17 +50,17 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// By how much it is better than another.
+    /// Returns by how much the candidate is better than another.
     pub(crate) fn margin(&self, other: &Self, objective: Objective) -> Margin {
         let (own, others) = (self.estimate.value, other.estimate.value);
-        let ascending = |value: f64| objective.direction().ascending(value);
+        let as_cost = |value: f64| objective.direction().as_cost(value);
         let by = match objective.is_same(own, others) {
             true => 0.0,
-            false => ascending(others) - ascending(own),
+            false => as_cost(others) - as_cost(own),
         };
         let values = |judged: &Self| -> Vec<f64> {
             let values = judged.values.iter();
-            values.map(|value| ascending(*value)).collect()
+            values.map(|value| as_cost(*value)).collect()
         };
         let difference = Difference::of(&values(other), &values(self));
         let standing = match difference.and_then(|difference| difference.is_significant()) {

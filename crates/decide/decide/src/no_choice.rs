@@ -1,66 +1,66 @@
-//! Why there is nothing to choose.
+//! Why no configuration can be chosen.
 
 use crate::choice::{Excluded, Exclusion};
-use crate::{Broken, Limit, NoValue, Objective};
+use crate::{BrokenLimit, Limit, NoValue, Objective};
 
-/// Why there is no choice, and what to do.
+/// Why no configuration can be chosen, and what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoChoice {
-    /// No candidates.
+    /// There are no candidates.
     #[error("no configuration was tried; add an axis with several values")]
     Nothing,
-    /// Nothing to choose between.
+    /// There is only one candidate.
     #[error("only one configuration was tried; add an axis with several values")]
     OnlyOne,
-    /// No runs yet.
+    /// No candidate has runs yet.
     #[error("no configuration has been run; resume the study")]
     NotRun,
-    /// No candidate ran well.
+    /// Every candidate failed.
     #[error("no configuration ran without a failure; the first failed with: {0}")]
     AllFailed(String),
     /// No candidate has a value.
     #[error("no configuration has a value of {objective}: {reason}")]
     NoValue {
-        /// By which.
+        /// The objective.
         objective: Objective,
-        /// Why the first has none.
+        /// Why the first candidate has no value.
         reason: NoValue,
     },
-    /// A limit on something that no run has.
-    #[error("no run has the value that `{limit}` limits; there are {}", known.join(", "))]
+    /// A limit refers to a value that no run has.
+    #[error("no run has the value of the limit `{limit}`; the values are {}", known.join(", "))]
     UnknownValue {
         /// The limit.
         limit: Limit,
-        /// What could be limited.
+        /// The values that could be limited.
         known: Vec<String>,
     },
-    /// A command that may well run for a set time.
+    /// All runs took equally long, so the command may run for a fixed time.
     #[error(
-        "all runs took equally long and what they did is not known, so comparing them means nothing; let the workload report its progress, or say how many items it does"
+        "all runs took equally long and the work they did is unknown, so they cannot be compared; let the workload report its progress, or say how many items it does"
     )]
     EqualTimes,
-    /// No candidate keeps to the limits.
-    #[error("no configuration keeps to every limit; the closest {}", broken.iter().map(Broken::to_string).collect::<Vec<_>>().join(", "))]
+    /// No candidate meets the limits.
+    #[error("no configuration meets every limit; the closest one {}", broken.iter().map(BrokenLimit::to_string).collect::<Vec<_>>().join(", "))]
     OutsideLimits {
-        /// The candidate that misses them by the least.
+        /// The index of the candidate that is closest to meeting them.
         closest: usize,
-        /// What it misses.
-        broken: Vec<Broken>,
+        /// The limits that it misses.
+        broken: Vec<BrokenLimit>,
     },
 }
 
 impl NoChoice {
-    /// From why each candidate was left out.
+    /// Finds the reason from why each candidate was excluded.
     pub(crate) fn of(objective: Objective, excluded: Vec<Excluded>) -> Self {
-        let mut closest: Option<(f64, usize, Vec<Broken>)> = None;
+        let mut closest: Option<(f64, usize, Vec<BrokenLimit>)> = None;
         let mut no_value = None;
         let mut failed = None;
         for Excluded { candidate, why } in excluded {
             match why {
                 Exclusion::Limits(broken) => {
-                    let by = distance(&broken);
-                    if closest.as_ref().is_none_or(|(least, ..)| by < *least) {
-                        closest = Some((by, candidate, broken));
+                    let miss = distance(&broken);
+                    if closest.as_ref().is_none_or(|(least, ..)| miss < *least) {
+                        closest = Some((miss, candidate, broken));
                     }
                 }
                 Exclusion::NoValue(reason) => {
@@ -81,9 +81,9 @@ impl NoChoice {
     }
 }
 
-/// The worst miss as a share of what is allowed; a miss that cannot be told is the farthest.
-fn distance(broken: &[Broken]) -> f64 {
-    let miss = |broken: &Broken| match &broken.by {
+/// The worst miss as a share of the allowed value; an unknown miss is infinite.
+fn distance(broken: &[BrokenLimit]) -> f64 {
+    let miss = |broken: &BrokenLimit| match &broken.excess {
         Ok(excess) => match excess.relative() {
             Some(share) => share.get(),
             None => excess.value.abs(),

@@ -1,48 +1,48 @@
-//! Why something has no value.
+//! Why a value is missing.
 
 /// Why an objective or a named value has no value for an outcome, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoValue {
-    /// No run, or one that failed.
-    #[error("it has not run without a failure; run it again")]
+    /// There is no run, or one failed.
+    #[error("there is no successful run; run it again")]
     NotRun,
-    /// Not measured.
-    #[error("energy is not known; `sweetspot doctor` says which sensors there are")]
+    /// The energy was not measured.
+    #[error("the energy is unknown; `sweetspot doctor` lists the sensors")]
     NoEnergy,
-    /// Measured, and unusable.
-    #[error("energy is not above zero; a run must last several periods of its sensor")]
+    /// The measured energy is unusable.
+    #[error("the energy is not above zero; a run must last several update periods of the sensor")]
     ZeroEnergy,
-    /// Unusable.
-    #[error("time is not above zero; measure a run that takes time")]
+    /// The measured time is unusable.
+    #[error("the time is not above zero; measure a longer run")]
     ZeroTime,
-    /// Not reported, or none done.
-    #[error("the number of items is not known; let the workload report its progress")]
+    /// The number of items was not reported, or is zero.
+    #[error("the number of items is unknown; let the workload report its progress")]
     NoItems,
-    /// A value that the workload did not report.
+    /// The workload did not report this value.
     #[error("`{0}` was not reported")]
     NotReported(String),
-    /// Nothing to compare with.
+    /// There is no reference to compare with.
     #[error("there is no reference to compare with; measure one, or name one with --reference")]
     NoReference,
-    /// The reference lacks what a comparison needs.
-    #[error("the reference cannot be compared with: {0}")]
+    /// The reference lacks a value that the comparison needs.
+    #[error("the reference has no value: {0}")]
     Reference(Box<NoValue>),
-    /// A cost without prices.
+    /// No price is given for a cost.
     #[error(
-        "no price is known; give one per kWh (--price-per-kwh), per GPU-hour (--price-per-gpu-hour) or both"
+        "there is no price; give one per kWh (--price-per-kwh), per GPU-hour (--price-per-gpu-hour) or both"
     )]
     NoPrice,
-    /// Carbon without what the electricity carries.
+    /// No carbon intensity is given.
     #[error(
-        "the carbon of the electricity is not known; give its grams per kWh, one number or 24 by the hour of day (--carbon)"
+        "the carbon intensity of the electricity is unknown; give its grams per kWh (--carbon), either one number or 24 numbers by the hour of day"
     )]
     NoIntensity,
-    /// Carbon by the hour without an hour.
+    /// The carbon intensity depends on the hour, and the hour is unknown.
     #[error(
-        "the hour at which the run started is not known; give the hour at which it is to start (--start 14:30), or one number for the day"
+        "the hour at which the run started is unknown; give the hour at which it is to start (--start 14:30), or one carbon intensity for the whole day"
     )]
     NoStart,
-    /// Out of the range of numbers.
-    #[error("it is not a finite number; look at the time, energy and items of the runs")]
+    /// The value overflows.
+    #[error("the value is not a finite number; check the time, energy and items of the runs")]
     NotFinite,
 }

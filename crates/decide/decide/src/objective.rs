@@ -1,45 +1,45 @@
-//! What is to be small, or large.
+//! Objectives: what a choice minimises or maximises.
 
 use sweetspot_quantity::{Joules, Seconds};
 
 use crate::value::{energy, finite, time};
-use crate::{Aim, Direction, NoValue, Outcome, Tariff, Value};
+use crate::{Direction, NoValue, Outcome, Tariff, Value};
 
-/// What a choice is made by.
+/// What a choice minimises or maximises.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
-    /// Least energy.
+    /// Minimises the energy.
     Energy,
-    /// Least time.
+    /// Minimises the time.
     Time,
-    /// Least average power.
+    /// Minimises the average power.
     Power,
-    /// Least energy times time.
+    /// Minimises energy times time.
     Edp,
-    /// Least energy times time squared.
+    /// Minimises energy times time squared.
     Ed2p,
-    /// Least energy-delay sum with this `k`.
+    /// Minimises the energy-delay sum with this `k`.
     Eds(f64),
-    /// Most percentage of energy saved less percentage of time lost.
+    /// Maximises the share of energy saved minus the share of time lost.
     GainMinusLoss,
-    /// Least energy for an item.
+    /// Minimises the energy per item.
     EnergyPerItem,
-    /// Most items for a joule.
+    /// Maximises the items per joule.
     ItemsPerJoule,
-    /// Most items in a second.
+    /// Maximises the items per second.
     Throughput,
-    /// Least money.
+    /// Minimises the cost in money.
     Cost,
-    /// Least carbon dioxide.
+    /// Minimises the carbon dioxide.
     Carbon,
 }
 
-/// What an outcome is judged by: the pinned reference, and what energy and devices cost.
+/// The reference and the tariff that outcomes are judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Basis<'a> {
-    /// What relative objectives and limits compare with.
+    /// The outcome that relative objectives and limits compare with.
     pub reference: Option<&'a Outcome>,
-    /// What `cost` and `carbon` need.
+    /// The prices and the carbon intensity for `cost` and `carbon`.
     pub tariff: &'a Tariff,
 }
 
@@ -59,7 +59,7 @@ impl<'a> From<&'a Outcome> for Basis<'a> {
 }
 
 impl Objective {
-    /// Its value for an outcome, or why there is none.
+    /// Returns the value of the objective for an outcome, or why there is none.
     pub fn value<'a>(
         &self,
         outcome: &Outcome,
@@ -90,7 +90,7 @@ impl Objective {
         })
     }
 
-    /// Whether it only exists against a reference.
+    /// Whether the objective exists only relative to a reference.
     pub const fn needs_reference(&self) -> bool {
         matches!(self, Self::Eds(_) | Self::GainMinusLoss)
     }
@@ -100,7 +100,7 @@ impl Objective {
         matches!(self.direction(), Direction::Most)
     }
 
-    /// Which way is better.
+    /// Whether less or more is better.
     pub const fn direction(&self) -> Direction {
         match self {
             Self::GainMinusLoss | Self::ItemsPerJoule | Self::Throughput => Direction::Most,
@@ -110,10 +110,10 @@ impl Objective {
 
     /// Whether the first value is better than the second.
     pub fn is_better(&self, value: f64, than: f64) -> bool {
-        self.direction().ascending(value) < self.direction().ascending(than)
+        self.direction().as_cost(value) < self.direction().as_cost(than)
     }
 
-    /// The unit of its values, empty for a plain number; that of a cost is the tariff's currency.
+    /// The unit of the values, empty for a plain number. The unit of a cost is the tariff's currency.
     pub fn unit<'a>(&self, tariff: &'a Tariff) -> &'a str {
         match self {
             Self::Energy => "J",
@@ -130,28 +130,9 @@ impl Objective {
         }
     }
 
-    /// The values it is made of: better in all of them is never worse in it. None for `carbon`, where the
-    /// hour matters as well.
-    pub fn made_of(&self) -> Vec<Aim> {
-        match self {
-            Self::Energy => vec![Aim::least(Value::Energy)],
-            Self::Time => vec![Aim::least(Value::Time)],
-            Self::Power => vec![Aim::least(Value::AveragePower)],
-            Self::Edp | Self::Ed2p | Self::Eds(_) | Self::GainMinusLoss => {
-                Aim::TIME_AND_ENERGY.to_vec()
-            }
-            Self::EnergyPerItem | Self::ItemsPerJoule => {
-                vec![Aim::least(Value::Energy), Aim::most(Value::Items)]
-            }
-            Self::Throughput => vec![Aim::least(Value::Time), Aim::most(Value::Items)],
-            Self::Cost => vec![Aim::least(Value::Energy), Aim::least(Value::DeviceTime)],
-            Self::Carbon => Vec::new(),
-        }
-    }
-
-    /// Whether two values differ by no more than the rounding of arithmetic.
+    /// Whether two values differ by no more than floating-point rounding.
     pub(crate) fn is_same(&self, a: f64, b: f64) -> bool {
-        // A difference of shares near 1 loses digits when it is near 0.
+        // A difference of shares near 1 loses precision when it is near 0.
         let least = match self {
             Self::GainMinusLoss => 1.0,
             _ => 0.0,
@@ -160,7 +141,7 @@ impl Objective {
     }
 }
 
-/// Equal but for the rounding of arithmetic.
+/// Whether two numbers are equal except for floating-point rounding.
 pub(crate) fn same(a: f64, b: f64) -> bool {
     same_within(a, b, 0.0)
 }
@@ -170,7 +151,7 @@ fn same_within(a: f64, b: f64, least_scale: f64) -> bool {
     a == b || (a - b).abs() <= ROUNDING * a.abs().max(b.abs()).max(least_scale)
 }
 
-/// Time and energy over those of the reference.
+/// The time and the energy divided by those of the reference.
 fn relative(outcome: &Outcome, basis: Basis<'_>) -> Result<(f64, f64), NoValue> {
     let reference = basis.reference()?;
     let (own_time, own_energy) = (time(outcome)?, energy(outcome)?);

@@ -5,15 +5,15 @@ use std::str::FromStr;
 
 use crate::Objective;
 
-/// Text that names no objective.
+/// A text that is not the name of an objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
-    /// Not the name of one.
-    #[error("there is no objective `{0}`; there are {names}", names = names())]
+    /// The name is unknown.
+    #[error("unknown objective `{0}`: use {names}", names = names())]
     Unknown(String),
-    /// An energy-delay sum without a usable factor.
+    /// The factor of an energy-delay sum is missing or is not above 1.
     #[error(
-        "`{0}` needs a factor above 1, such as eds:1.5: the time at which energy may be nothing, against the reference"
+        "`{0}` needs a factor above 1, such as eds:1.5: the larger the factor, the more energy counts against time"
     )]
     Factor(String),
 }

@@ -1,4 +1,4 @@
-//! What a run, or the mean of several, came to.
+//! The result of a run, or the mean of several runs.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use sweetspot_stats::Summary;
 
 use crate::Hour;
 
-/// What a run, or the mean of several, came to.
+/// The result of a run, or the mean of several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// From start to end.
+    /// The time from start to end.
     pub time: Seconds,
-    /// Of the devices that count, where known.
+    /// The energy of the devices that count, where known.
     pub energy: Option<Joules>,
-    /// Done, where known.
+    /// The number of items done, where known.
     pub items: Option<f64>,
-    /// Devices used.
+    /// The number of GPUs used.
     pub gpus: u64,
-    /// When it started, where known and where it matters.
+    /// The hour of the day at which the run started, where known and needed.
     pub start: Option<Hour>,
-    /// What the workload reported, by name, in SI units unless the name ends in another (`latency_ms`).
-    /// A study may add its settings (`power_cap` in watts), so that limits can name them.
+    /// The values that the workload reported, by name, in SI units unless the name ends in another unit
+    /// (`latency_ms`). A study may add its settings (`power_cap` in watts), so that limits can name them.
     pub values: BTreeMap<String, f64>,
 }
 
 impl Outcome {
-    /// Time and energy on one device, and nothing else known.
+    /// An outcome with a time and an energy on one device and nothing else known.
     pub fn new(time: Seconds, energy: impl Into<Option<Joules>>) -> Self {
         Self {
             time,
@@ -38,8 +38,8 @@ impl Outcome {
         }
     }
 
-    /// The mean of some runs; each value is that of the runs that know it. The start is that of the
-    /// first, for an hour has no mean.
+    /// The mean of several runs; each value is averaged over the runs that have it. The start is that of the
+    /// first run, because an hour has no mean.
     pub fn mean(runs: &[Self]) -> Option<Self> {
         let first = runs.first()?;
         let mean = |value: &dyn Fn(&Self) -> Option<f64>| {
@@ -63,8 +63,7 @@ impl Outcome {
         })
     }
 
-    /// The same run, had it done so many items: time and energy grow with them. As it is where its
-    /// items are not known.
+    /// The outcome scaled to a number of items, in proportion; unchanged where its own items are unknown.
     pub(crate) fn for_items(&self, items: f64) -> Self {
         match self.items {
             Some(done) if done != items => Self {

@@ -1,32 +1,32 @@
-//! The settings that are better than the reference (power_capping_2022, sections 5.3 and 5.4).
+//! Ranges of settings that are better than the reference (power_capping_2022, sections 5.3 and 5.4).
 
 use crate::{Comparison, Margin, NoChoice, Objective, Standing};
 
-/// When a setting counts as better than the reference.
+/// The evidence that a setting is better than the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evidence {
-    /// Its mean is better, as in the paper.
+    /// The mean is better, as in the paper.
     #[default]
     Means,
-    /// Its runs are significantly better.
+    /// The runs are significantly better.
     Significant,
 }
 
-/// Settings next to each other that are all better than the reference.
+/// A range of neighbouring settings that are all better than the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range<S> {
-    /// The lowest.
+    /// The lowest setting.
     pub low: S,
-    /// The highest.
+    /// The highest setting.
     pub high: S,
-    /// The candidates in it, by rising setting.
+    /// The indices of the candidates in the range, by rising setting.
     pub candidates: Vec<usize>,
 }
 
 impl Comparison {
-    /// The ranges of an axis in which an objective is better than at the reference, in rising order, or why
-    /// that cannot be said. The axis gives the settings of some candidates, by index, in any order; one
-    /// without a value ends a range.
+    /// Returns the ranges of an axis in which an objective is better than at the reference, in rising order, or
+    /// why they are unknown. The axis lists settings and the index of the candidate at each, in any order. A
+    /// candidate without a value ends a range.
     pub fn better_than_reference<S: Copy + PartialOrd>(
         &self,
         axis: &[(S, usize)],
@@ -45,11 +45,11 @@ impl Comparison {
         let mut axis = axis.to_vec();
         axis.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         let mut ranges: Vec<Range<S>> = Vec::new();
-        let mut goes_on = false;
+        let mut is_in_range = false;
         for (setting, index) in axis {
             let better = is_better(index);
             match ranges.last_mut() {
-                Some(range) if better && goes_on => {
+                Some(range) if better && is_in_range => {
                     range.high = setting;
                     range.candidates.push(index);
                 }
@@ -60,7 +60,7 @@ impl Comparison {
                 }),
                 _ => {}
             }
-            goes_on = better;
+            is_in_range = better;
         }
         Ok(ranges)
     }

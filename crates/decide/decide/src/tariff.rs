@@ -1,4 +1,4 @@
-//! What energy and devices cost, in money and in carbon.
+//! Prices of energy and devices, and the carbon intensity of electricity.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
@@ -9,40 +9,40 @@ const JOULES_PER_KWH: f64 = 3.6e6;
 const SECONDS_PER_HOUR: f64 = 3600.0;
 const HOURS: usize = 24;
 
-/// What the objectives `cost` and `carbon` need, where known.
+/// The price and the carbon intensity for the objectives `cost` and `carbon`, where known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tariff {
-    /// Of energy and devices.
+    /// The price of energy and devices.
     pub price: Option<Price>,
-    /// Of the electricity.
+    /// The carbon intensity of the electricity.
     pub carbon: Option<CarbonIntensity>,
 }
 
 impl Tariff {
-    /// Nothing known.
+    /// A tariff in which nothing is known.
     pub const NONE: Self = Self {
         price: None,
         carbon: None,
     };
 }
 
-/// A tariff that makes no sense.
+/// Why a tariff is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TariffError {
-    /// Not a price.
-    #[error("a price is a number of at least 0, and one of the two is above 0")]
+    /// The price is negative, not finite, or zero for both energy and devices.
+    #[error("prices must be at least 0, and one of them above 0")]
     Price,
-    /// Not the carbon of electricity.
+    /// The carbon intensity is invalid.
     #[error(
-        "`{0}` is not the carbon of electricity: write its grams per kWh, one number or 24 by the hour of day with commas between"
+        "invalid carbon intensity `{0}`: write grams per kWh, either one number or 24 numbers by the hour of day, separated by commas"
     )]
     Carbon(String),
-    /// Not an hour.
-    #[error("`{0}` is not an hour of the day: write 0 to 24, such as 14.5 or 14:30")]
+    /// The hour is invalid.
+    #[error("invalid hour of the day `{0}`: write 0 to 24, such as 14.5 or 14:30")]
     Hour(String),
 }
 
-/// What energy and devices cost.
+/// The price of energy and devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
     per_kwh: f64,
@@ -51,7 +51,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// In a currency: for a kilowatt-hour, and for a device in use for an hour; one may be 0.
+    /// Creates a price per kilowatt-hour and per device and hour in a currency; one of the two may be 0.
     pub fn new(
         per_kwh: f64,
         per_device_hour: f64,
@@ -68,12 +68,12 @@ impl Price {
         })
     }
 
-    /// Its label: `EUR`.
+    /// The label of the currency, such as `EUR`.
     pub fn currency(&self) -> &str {
         &self.currency
     }
 
-    /// Whether the energy matters: it does not where only the devices are paid for.
+    /// Whether the energy is paid for, and not only the devices.
     pub(crate) fn needs_energy(&self) -> bool {
         self.per_kwh > 0.0
     }
@@ -89,7 +89,7 @@ impl Price {
 pub struct Hour(f64);
 
 impl Hour {
-    /// From hours since some midnight; nothing where that is not a number.
+    /// Creates an hour from hours since any midnight; none where that is not finite.
     pub fn new(hours: f64) -> Option<Self> {
         // The remainder of a tiny negative number rounds up to 24.
         let hour = hours.rem_euclid(HOURS as f64);
@@ -98,7 +98,7 @@ impl Hour {
             .then_some(Self(if hour < HOURS as f64 { hour } else { 0.0 }))
     }
 
-    /// In 0 to 24, 24 excluded.
+    /// The hours since midnight, from 0 to below 24.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -123,38 +123,38 @@ impl FromStr for Hour {
     }
 }
 
-/// Grams of carbon dioxide for a kilowatt-hour.
+/// The carbon intensity of electricity, in grams of carbon dioxide per kilowatt-hour.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CarbonIntensity {
-    /// The same all day.
+    /// A constant intensity.
     Flat(f64),
-    /// By the hour of day, from midnight on.
+    /// An intensity by the hour of day.
     Hourly {
-        /// For each hour.
+        /// The intensity of each hour from midnight on.
         grams: [f64; HOURS],
-        /// When a job is to start: all runs are then compared as if they had started at this hour. Without
-        /// it each counts by the hour at which it started.
+        /// The hour at which a job is to start: all runs are compared as if they had started then. Without it,
+        /// each run counts from the hour at which it started.
         start: Option<Hour>,
     },
 }
 
 impl CarbonIntensity {
-    /// One number of grams per kWh, or 24.
+    /// Creates an intensity from one number of grams per kWh or from 24.
     pub fn new(grams: &[f64], start: Option<Hour>) -> Result<Self, TariffError> {
-        let refused = || TariffError::Carbon(format!("{grams:?}"));
+        let invalid = || TariffError::Carbon(format!("{grams:?}"));
         if grams.iter().any(|grams| !grams.is_finite() || *grams < 0.0) {
-            return Err(refused());
+            return Err(invalid());
         }
         match grams {
             [grams] => Ok(Self::Flat(*grams)),
             _ => Ok(Self::Hourly {
-                grams: grams.try_into().map_err(|_| refused())?,
+                grams: grams.try_into().map_err(|_| invalid())?,
                 start,
             }),
         }
     }
 
-    /// In grams, of energy drawn evenly over a run; nothing where the hour matters and is not known.
+    /// The grams for energy that is drawn evenly over a run; none where the hour matters and is unknown.
     pub(crate) fn of(&self, energy: Joules, time: Seconds, started: Option<Hour>) -> Option<f64> {
         let grams = match self {
             Self::Flat(grams) => *grams,
@@ -166,7 +166,7 @@ impl CarbonIntensity {
     }
 }
 
-/// The mean from an hour on for so many hours; whole days count by the mean of a day.
+/// The mean intensity from an hour on for so many hours; whole days count with the mean of a day.
 fn mean_over(grams: &[f64; HOURS], start: Hour, hours: f64) -> f64 {
     let at = |hour: f64| grams[hour as usize % HOURS];
     if hours <= 0.0 || !hours.is_finite() {
@@ -191,10 +191,10 @@ impl FromStr for CarbonIntensity {
     fn from_str(text: &str) -> Result<Self, TariffError> {
         let numbers: Result<Vec<f64>, _> =
             text.split(',').map(|part| part.trim().parse()).collect();
-        let refused = |_| TariffError::Carbon(text.to_owned());
+        let invalid = |_| TariffError::Carbon(text.to_owned());
         numbers
             .map_err(|_| TariffError::Carbon(text.to_owned()))
-            .and_then(|numbers| Self::new(&numbers, None).map_err(refused))
+            .and_then(|numbers| Self::new(&numbers, None).map_err(invalid))
     }
 }
 

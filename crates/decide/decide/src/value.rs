@@ -1,4 +1,4 @@
-//! The values that limits and fronts are about.
+//! The values of an outcome that limits and Pareto fronts refer to.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use crate::{NoValue, Outcome};
 /// A measured or reported value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
-    /// Of a run.
+    /// The time of a run.
     Time,
-    /// Of a run.
+    /// The energy of a run.
     Energy,
     /// Energy over time.
     AveragePower,
-    /// Done in a run.
+    /// The number of items done in a run.
     Items,
     /// Items over time.
     ItemsPerSecond,
@@ -22,11 +22,11 @@ pub enum Value {
     EnergyPerItem,
     /// Items over energy.
     ItemsPerJoule,
-    /// Devices used.
+    /// The number of GPUs used.
     Gpus,
-    /// Time on all devices together.
+    /// The time multiplied by the number of GPUs.
     DeviceTime,
-    /// Whatever the workload reported under this name.
+    /// A value that the workload reported under this name.
     Reported(String),
 }
 
@@ -42,14 +42,14 @@ const KNOWN: [(&str, Value); 9] = [
     ("device_time", Value::DeviceTime),
 ];
 
-/// Names of objectives that are values of another name.
+/// Names of objectives that are values under another name.
 const ALIASES: [(&str, Value); 2] = [
     ("power", Value::AveragePower),
     ("throughput", Value::ItemsPerSecond),
 ];
 
 impl Value {
-    /// The value of this name; a name that is not measured is a reported one.
+    /// The value with this name; any name that is not a measured value is a reported one.
     pub fn named(name: &str) -> Self {
         let underscored = name.replace('-', "_");
         let known = KNOWN.iter().chain(&ALIASES);
@@ -62,12 +62,12 @@ impl Value {
             )
     }
 
-    /// The names of all that are measured.
+    /// The names of all measured values.
     pub fn measured_names() -> impl Iterator<Item = &'static str> {
         KNOWN.iter().map(|(name, _)| *name)
     }
 
-    /// In SI units, for an outcome.
+    /// Returns the value for an outcome, in SI units, or why there is none.
     pub fn of(&self, outcome: &Outcome) -> Result<f64, NoValue> {
         let value = match self {
             Self::Time => time(outcome)?,
@@ -87,7 +87,7 @@ impl Value {
         finite(value)
     }
 
-    /// Whether people want little or much of it; unknown for a reported value.
+    /// Whether less or more is usually better; unknown for a reported value.
     pub const fn usual_direction(&self) -> Option<Direction> {
         match self {
             Self::Time
@@ -124,7 +124,8 @@ pub(crate) fn time(outcome: &Outcome) -> Result<f64, NoValue> {
         .ok_or(NoValue::ZeroTime)
 }
 
-/// An energy of zero is a sensor that has not ticked yet, and would win every comparison.
+/// Returns the energy, unless it is zero: then the sensor has not updated yet, and the run would win every
+/// comparison.
 pub(crate) fn energy(outcome: &Outcome) -> Result<f64, NoValue> {
     let energy = outcome.energy.ok_or(NoValue::NoEnergy)?.get();
     (energy > 0.0 && energy.is_finite())
@@ -139,18 +140,18 @@ pub(crate) fn items(outcome: &Outcome) -> Result<f64, NoValue> {
         .ok_or(NoValue::NoItems)
 }
 
-/// Whether little or much is better.
+/// Whether less or more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The less the better.
+    /// Less is better.
     Least,
-    /// The more the better.
+    /// More is better.
     Most,
 }
 
 impl Direction {
-    /// The value as something of which less is better.
-    pub(crate) fn ascending(self, value: f64) -> f64 {
+    /// The value with its sign set so that less is better.
+    pub(crate) fn as_cost(self, value: f64) -> f64 {
         match self {
             Self::Least => value,
             Self::Most => -value,
@@ -158,20 +159,20 @@ impl Direction {
     }
 }
 
-/// A value and which way is better.
+/// A value and whether less or more of it is better.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// Which.
+    /// The value.
     pub value: Value,
-    /// Which way.
+    /// Whether less or more is better.
     pub direction: Direction,
 }
 
 impl Aim {
-    /// Little time and little energy: the plane of figure 1 of power_capping_2022.
+    /// Less time and less energy: the axes of figure 1 of power_capping_2022.
     pub const TIME_AND_ENERGY: [Self; 2] = [Self::least(Value::Time), Self::least(Value::Energy)];
 
-    /// Little of a value.
+    /// Less of a value is better.
     pub const fn least(value: Value) -> Self {
         Self {
             value,
@@ -179,7 +180,7 @@ impl Aim {
         }
     }
 
-    /// Much of a value.
+    /// More of a value is better.
     pub const fn most(value: Value) -> Self {
         Self {
             value,
@@ -188,7 +189,7 @@ impl Aim {
     }
 }
 
-/// Text that is no aim.
+/// A text that does not name a value and its direction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` needs a direction: write `{0}:min` or `{0}:max`")]
 pub struct AimError(String);
@@ -196,7 +197,7 @@ pub struct AimError(String);
 impl FromStr for Aim {
     type Err = AimError;
 
-    /// `time`, `accuracy:max`, `latency_p99:min`.
+    /// Parses texts such as `time`, `accuracy:max` and `latency_p99:min`.
     fn from_str(text: &str) -> Result<Self, AimError> {
         let (name, direction) = match text.rsplit_once(':') {
             Some((name, "min")) => (name, Some(Direction::Least)),

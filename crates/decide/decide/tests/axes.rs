@@ -1,4 +1,4 @@
-//! What is said about an axis: ranges better than the reference, and means over the other axes.
+//! Ranges of an axis that are better than the reference, and means over the other axes.
 
 mod common;
 
@@ -9,7 +9,7 @@ use sweetspot_decide::{
 };
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 
-/// Caps, and time and energy there, in no order.
+/// Caps with their times and energies, unsorted.
 const CURVE: [(f64, f64, f64); 6] = [
     (300.0, 266.4, 69_886.0),
     (150.0, 339.0, 47_866.0),
@@ -61,7 +61,7 @@ fn a_gap_or_a_failure_ends_a_range() {
     curve[2].1.failed = Some("killed".into());
     let energy = ranges(&curve, Objective::Energy, Evidence::Significant);
     assert_eq!(energy, [(100.0, 180.0, 3), (260.0, 260.0, 1)]);
-    // Better by less than the noise.
+    // This setting is better by less than the noise.
     let flat = [
         (300.0, around(10.0, 1000.0)),
         (290.0, around(10.0, 999.9)),
@@ -78,7 +78,7 @@ fn a_gap_or_a_failure_ends_a_range() {
 }
 
 #[test]
-fn a_range_that_cannot_be_told_says_why() {
+fn an_unknown_range_has_a_reason() {
     let candidates = [around(10.0, 1000.0), around(12.0, 900.0)];
     let axis = [(Watts::new(300.0), 0), (Watts::new(200.0), 1)];
     let ranges = |study: &Comparison, objective| {
@@ -98,7 +98,7 @@ fn a_range_that_cannot_be_told_says_why() {
     };
     let candidates = [of_set_time(1000.0), of_set_time(900.0)];
     let study = study(&candidates, &candidates[0]);
-    assert!(study.is_meaningless());
+    assert!(study.is_work_unknown());
     assert_eq!(ranges(&study, objective), Err(NoChoice::EqualTimes));
     assert_eq!(ranges(&study, Objective::Power).unwrap().len(), 1);
 }
@@ -119,7 +119,7 @@ fn the_saving_is_that_of_the_geometric_mean() {
             cells.push(cell(clock, over, value * factor));
         }
     }
-    // One combination lacks a clock, and one clock has a value twice.
+    // One combination lacks a clock, and one clock has two values.
     cells.push(cell(1350.0, (7000, 64), 1e9));
     cells.push(cell(1000.0, (5000, 16), 0.8));
     cells.push(Cell {
@@ -145,7 +145,7 @@ fn the_saving_is_that_of_the_geometric_mean() {
 }
 
 #[test]
-fn means_that_cannot_be_had_say_why() {
+fn missing_means_have_a_reason() {
     let cells = [cell(1000.0, (1, 1), 1.0), cell(1350.0, (2, 2), 1.0)];
     let grouped = |cells: &[_], default, mean| {
         group(cells, Megahertz::new(default), mean, Direction::Least).map(|groups| groups.saving)
@@ -161,7 +161,7 @@ fn means_that_cannot_be_had_say_why() {
     let negative = [cell(1000.0, (1, 1), -1.0), cell(1350.0, (1, 1), 2.0)];
     let geometric = grouped(&negative, 1350.0, Mean::Geometric);
     assert_eq!(geometric, Err(GroupError::NoMean(Mean::Geometric)));
-    // The best may be the default: nothing is saved then.
+    // The best may be the default; then nothing is saved.
     let highest = [cell(1000.0, (1, 1), 3.0), cell(1350.0, (1, 1), 2.0)];
     assert_eq!(grouped(&highest, 1350.0, Mean::Geometric), Ok(Ratio::ZERO));
     assert_eq!("geometric".parse(), Ok(Mean::Geometric));

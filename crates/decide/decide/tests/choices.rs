@@ -1,4 +1,4 @@
-//! Choices with their margins, ties and exclusions, and why there is none.
+//! Choices with their margins, ties and exclusions, and the reasons for a missing choice.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn a_choice_has_a_margin_and_names_its_ties() {
         .choose(Objective::Energy, &[])
         .unwrap();
     assert_eq!((choice.candidate, &choice.tied_with[..]), (2, &[1][..]));
-    assert!(choice.untold.is_empty() && choice.excluded.is_empty() && !choice.per_item);
+    assert!(choice.undecided.is_empty() && choice.excluded.is_empty() && !choice.per_item);
     let interval = choice.value.interval95.unwrap();
     assert!(interval.low < 1899.0 && 1899.0 < interval.high && choice.value.runs == 3);
     let (second, margin) = choice.runner_up.unwrap();
@@ -41,13 +41,13 @@ fn a_choice_has_a_margin_and_names_its_ties() {
 }
 
 #[test]
-fn with_one_run_each_nothing_is_claimed() {
+fn single_runs_decide_no_significance() {
     let one = |time, energy| Candidate::of([run(time, energy)]);
     let all = [one(10.0, 2500.0), one(12.0, 1900.0), one(11.0, 2200.0)];
     let choice = study(&all, &all[0]).choose(Objective::Energy, &[]).unwrap();
     assert_eq!((choice.candidate, choice.value.interval95), (1, None));
     assert!(choice.tied_with.is_empty());
-    assert_eq!(choice.untold, [0, 2]);
+    assert_eq!(choice.undecided, [0, 2]);
     assert_eq!(choice.reference_is_as_good(), None);
     let choice = study(&all, &all[0]).choose(Objective::Time, &[]).unwrap();
     assert_eq!(
@@ -57,7 +57,7 @@ fn with_one_run_each_nothing_is_claimed() {
 }
 
 #[test]
-fn a_reference_that_is_better_is_said_to_be() {
+fn a_better_reference_is_reported() {
     let all = [around(12.0, 2600.0), around(13.0, 2700.0)];
     let choice = study(&all, &around(10.0, 2500.0))
         .choose(Objective::Edp, &[])
@@ -98,7 +98,7 @@ fn a_margin_is_positive_where_more_is_better_too() {
 }
 
 #[test]
-fn equals_go_to_the_faster() {
+fn of_equal_candidates_the_faster_is_chosen() {
     let all = [
         steady(12.0, 1900.0),
         steady(11.0, 1900.0),
@@ -109,7 +109,7 @@ fn equals_go_to_the_faster() {
 }
 
 #[test]
-fn limits_leave_out_and_say_why() {
+fn limits_exclude_candidates_with_a_reason() {
     let with = |time, energy, accuracy| {
         Candidate::of([reporting(run(time, energy), "accuracy", accuracy)])
     };
@@ -152,17 +152,17 @@ fn limits_leave_out_and_say_why() {
     let said = none.unwrap_err().to_string();
     assert_eq!(
         said,
-        "no configuration keeps to every limit; the closest misses `accuracy>=0.8` by 5.0 %"
+        "no configuration meets every limit; the closest one misses `accuracy>=0.8` by 5.0 %"
     );
     let unknown = study.choose(Objective::Energy, &limits(&["acuracy>=0.75"]));
     let said = unknown.unwrap_err().to_string();
     assert!(said.starts_with(
-        "no run has the value that `acuracy>=0.75` limits; there are accuracy, average_power,"
+        "no run has the value of the limit `acuracy>=0.75`; the values are accuracy, average_power,"
     ));
 }
 
 #[test]
-fn there_is_no_choice_and_it_is_said_why() {
+fn a_missing_choice_has_a_reason() {
     let choose = |candidates: &[Candidate], reference: Option<&Candidate>, objective| {
         Comparison::new(candidates, reference, Tariff::NONE).choose(objective, &[])
     };
@@ -184,7 +184,7 @@ fn there_is_no_choice_and_it_is_said_why() {
         choose(only, Some(&b), Objective::Energy).unwrap().candidate,
         0
     );
-    // Without a reference only what needs one is lost.
+    // Without a reference, only the objectives that need one have no choice.
     let both = [a.clone(), b.clone()];
     let no_value = |objective, reason| Err(NoChoice::NoValue { objective, reason });
     let eds = Objective::Eds(2.0);
@@ -195,7 +195,7 @@ fn there_is_no_choice_and_it_is_said_why() {
     let choice = choose(&both, None, Objective::Energy).unwrap();
     assert_eq!((choice.candidate, choice.against_reference), (1, None));
     assert_eq!(choice.reference_is_as_good(), None);
-    // No energy: time can still be chosen by.
+    // Without energy, the objective time still works.
     let timed = |time: f64| {
         Candidate::of([time, time * 1.01].map(|time| Outcome::new(Seconds::new(time), None)))
     };
@@ -237,8 +237,8 @@ fn there_is_no_choice_and_it_is_said_why() {
     assert_eq!(none, Err(NoChoice::NotRun));
 }
 
-/// `timeout 60 CMD` at several caps.
-fn set_time(energy: f64, items: Option<f64>) -> Candidate {
+/// Runs of `timeout 60 CMD`, which all take equally long.
+fn fixed_time(energy: f64, items: Option<f64>) -> Candidate {
     let run = |jitter: f64| Outcome {
         items: items.map(|items| items * (1.0 + jitter / 50.0)),
         ..Outcome::new(
@@ -250,11 +250,11 @@ fn set_time(energy: f64, items: Option<f64>) -> Candidate {
 }
 
 #[test]
-fn runs_of_a_set_time_are_compared_by_what_they_did() {
+fn runs_of_a_fixed_time_are_compared_by_their_work() {
     let unknown = [
-        set_time(12e3, None),
-        set_time(9e3, None),
-        set_time(7e3, None),
+        fixed_time(12e3, None),
+        fixed_time(9e3, None),
+        fixed_time(7e3, None),
     ];
     let none = study(&unknown, &unknown[0]).choose(Objective::Energy, &[]);
     assert_eq!(none, Err(NoChoice::EqualTimes));
@@ -263,11 +263,11 @@ fn runs_of_a_set_time_are_compared_by_what_they_did() {
         .choose(Objective::Power, &[])
         .unwrap();
     assert_eq!(choice.candidate, 2);
-    // The least energy was drawn by the one that did the least: for the same work the middle one is best.
+    // The candidate that did the least work drew the least energy; for the same work the middle one is best.
     let known = [
-        set_time(12e3, Some(600.0)),
-        set_time(9e3, Some(580.0)),
-        set_time(7e3, Some(300.0)),
+        fixed_time(12e3, Some(600.0)),
+        fixed_time(9e3, Some(580.0)),
+        fixed_time(7e3, Some(300.0)),
     ];
     let study = study(&known, &known[0]);
     assert!(study.is_per_item());
@@ -280,7 +280,7 @@ fn runs_of_a_set_time_are_compared_by_what_they_did() {
     }
     let slowdown = study.mean(1).unwrap().time / study.reference().unwrap().time;
     assert!((slowdown.get() - 600.0 / 580.0).abs() < 1e-6);
-    // A percentage is for the same work; a number is as measured.
+    // A percentage applies to the same work, a number to the measured values.
     let percent = study
         .choose(Objective::Energy, &limits(&["time<=+2%"]))
         .unwrap();
@@ -293,7 +293,7 @@ fn runs_of_a_set_time_are_compared_by_what_they_did() {
 
 #[test]
 fn training_to_an_accuracy_is_not_compared_by_items() {
-    // A larger batch needs more items to get there: that is a loss, not work done.
+    // A larger batch needs more items to reach the accuracy: that is a loss and not more work.
     let to_accuracy = |time: f64, energy: f64, items: f64| {
         Candidate::of([0.999, 1.001].map(|by| Outcome {
             items: Some(items),
@@ -314,7 +314,7 @@ fn training_to_an_accuracy_is_not_compared_by_items() {
 }
 
 #[test]
-fn a_run_without_energy_does_not_take_the_others_with_it() {
+fn a_run_without_energy_does_not_exclude_the_others() {
     let mut partly = around(12.0, 1900.0);
     partly.runs[1].energy = None;
     let all = [around(10.0, 2500.0), partly];
@@ -344,7 +344,7 @@ fn the_front_keeps_the_indices_of_the_candidates() {
 }
 
 #[test]
-fn a_large_study_is_chosen_from_at_once() {
+fn a_large_study_is_compared_quickly() {
     let all: Vec<Candidate> = (0..1000)
         .map(|index| {
             let by = f64::from(index) / 1000.0;

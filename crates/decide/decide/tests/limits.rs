@@ -1,4 +1,4 @@
-//! Limits: what is read, what is refused, what is kept.
+//! Limits: which texts are parsed or rejected, and which outcomes meet them.
 
 mod common;
 
@@ -11,12 +11,12 @@ fn limit(text: &str) -> Limit {
         .unwrap_or_else(|error: LimitError| panic!("{text}: {error}"))
 }
 
-fn keeps(text: &str, outcome: &Outcome) -> bool {
+fn meets(text: &str, outcome: &Outcome) -> bool {
     limit(text).check(outcome, &run(100.0, 10e3)).is_ok()
 }
 
 #[test]
-fn a_value_at_the_bound_keeps_to_it() {
+fn a_value_at_the_bound_meets_the_limit() {
     for (text, kept, broken) in [
         ("time<=+5%", run(105.0, 1.0), run(105.1, 1.0)),
         ("time<=+0%", run(100.0, 1.0), run(100.1, 1.0)),
@@ -30,27 +30,27 @@ fn a_value_at_the_bound_keeps_to_it() {
         ("throughput>=100/s", run(10.0, 1.0), run(10.1, 1.0)),
         ("energy_per_item<=5J", run(1.0, 5000.0), run(1.0, 5001.0)),
     ] {
-        assert!(keeps(text, &kept), "{text}");
-        assert!(!keeps(text, &broken), "{text}");
+        assert!(meets(text, &kept), "{text}");
+        assert!(!meets(text, &broken), "{text}");
     }
 }
 
 #[test]
 fn reported_values_have_the_unit_of_their_name() {
     let with = |name: &str, value| reporting(run(1.0, 1.0), name, value);
-    assert!(keeps("accuracy>=0.75", &with("accuracy", 0.75)));
-    assert!(keeps("accuracy>=75%", &with("accuracy", 0.75)));
-    assert!(!keeps("accuracy>=0.75", &with("accuracy", 0.749)));
-    assert!(keeps("latency_p99<=20ms", &with("latency_p99", 0.02)));
-    assert!(!keeps("latency_p99<=20ms", &with("latency_p99", 0.021)));
-    assert!(keeps("latency_ms<=20ms", &with("latency_ms", 20.0)));
-    assert!(keeps("latency_ms<=0.02s", &with("latency_ms", 20.0)));
-    assert!(keeps("latency_ms<=20", &with("latency_ms", 20.0)));
-    assert!(!keeps("latency_ms<=20ms", &with("latency_ms", 20.1)));
-    assert!(keeps("tokens_per_s>=900", &with("tokens_per_s", 900.0)));
-    assert!(keeps("power_cap>=200W", &with("power_cap", 200.0)));
-    assert!(keeps("loss<=-0.5", &with("loss", -0.6)));
-    // A percentage is of the size: five percent up from -2 is -1.9.
+    assert!(meets("accuracy>=0.75", &with("accuracy", 0.75)));
+    assert!(meets("accuracy>=75%", &with("accuracy", 0.75)));
+    assert!(!meets("accuracy>=0.75", &with("accuracy", 0.749)));
+    assert!(meets("latency_p99<=20ms", &with("latency_p99", 0.02)));
+    assert!(!meets("latency_p99<=20ms", &with("latency_p99", 0.021)));
+    assert!(meets("latency_ms<=20ms", &with("latency_ms", 20.0)));
+    assert!(meets("latency_ms<=0.02s", &with("latency_ms", 20.0)));
+    assert!(meets("latency_ms<=20", &with("latency_ms", 20.0)));
+    assert!(!meets("latency_ms<=20ms", &with("latency_ms", 20.1)));
+    assert!(meets("tokens_per_s>=900", &with("tokens_per_s", 900.0)));
+    assert!(meets("power_cap>=200W", &with("power_cap", 200.0)));
+    assert!(meets("loss<=-0.5", &with("loss", -0.6)));
+    // A percentage is of the absolute value: five percent up from -2 is -1.9.
     let reference = with("score", -2.0);
     let up = limit("score>=+5%");
     assert!(up.check(&with("score", -1.9), &reference).is_ok());
@@ -58,10 +58,10 @@ fn reported_values_have_the_unit_of_their_name() {
 }
 
 #[test]
-fn what_is_missed_is_told_with_by_how_much() {
+fn a_broken_limit_says_by_how_much() {
     let broken = |text: &str, outcome: &Outcome| {
         let broken = limit(text).check(outcome, &run(100.0, 10e3)).unwrap_err();
-        (broken.to_string(), broken.by)
+        (broken.to_string(), broken.excess)
     };
     let (text, by) = broken("time<=+5%", &run(126.0, 1.0));
     assert_eq!(text, "misses `time<=+5%` by 20.0 %");
@@ -70,14 +70,14 @@ fn what_is_missed_is_told_with_by_how_much() {
     assert_eq!(by, Err(NoValue::NotReported("accuracy".into())));
     assert_eq!(
         text,
-        "cannot be held to `accuracy>=0.75`: `accuracy` was not reported"
+        "cannot be checked against `accuracy>=0.75`: `accuracy` was not reported"
     );
     let (_, by) = broken("energy<=1J", &Outcome::new(Seconds::new(1.0), None));
     assert_eq!(by, Err(NoValue::NoEnergy));
 }
 
 #[test]
-fn limits_are_written_as_people_write_them() {
+fn limits_are_printed_as_they_are_written() {
     for text in [
         "time<=+5%",
         "energy<=-10%",
@@ -97,7 +97,7 @@ fn limits_are_written_as_people_write_them() {
 }
 
 #[test]
-fn nonsense_is_refused_with_what_to_write() {
+fn invalid_limits_are_rejected_with_advice() {
     for (text, says) in [
         ("time<5", "write a value, <= or >=, and a number"),
         ("time", "write a value, <= or >=, and a number"),
@@ -112,7 +112,7 @@ fn nonsense_is_refused_with_what_to_write() {
         ("energy<=90kW", "energy: write a number and a unit"),
         ("time<=+5s", "only a percentage has a sign"),
         ("time<=-5s", "only a percentage has a sign"),
-        ("energy<=-100%", "can never be kept"),
+        ("energy<=-100%", "can never be met"),
         ("time<=+%", "is not a ratio"),
         ("time<=NaN", "is not a time"),
         ("accuracy>=inf", "write a number, and a unit"),

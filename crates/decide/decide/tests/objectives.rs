@@ -1,4 +1,4 @@
-//! Objectives against the paper's arithmetic, money and carbon against sums by hand.
+//! Objectives against the arithmetic of the paper; costs and carbon against sums by hand.
 
 mod common;
 
@@ -11,7 +11,7 @@ use sweetspot_quantity::{Joules, Seconds};
 
 #[test]
 fn eds_follows_equation_4() {
-    // V100 and Resnet50 of table 3: 300 W is the reference, 150 W the other point.
+    // V100 and Resnet50 of table 3: 300 W is the reference, 150 W the other setting.
     let (reference, capped) = (run(266.4, 69_886.0), run(339.0, 47_866.0));
     let k = 1.5;
     let alpha = (k - 1.0) / (k * 69_886.0);
@@ -28,7 +28,7 @@ fn eds_follows_equation_4() {
 }
 
 #[test]
-fn names_are_read_as_they_are_written() {
+fn names_are_parsed_as_they_are_printed() {
     for objective in PHYSICAL
         .into_iter()
         .chain([Objective::Cost, Objective::Carbon])
@@ -46,7 +46,7 @@ fn names_are_read_as_they_are_written() {
 }
 
 #[test]
-fn what_lacks_what_it_needs_has_no_value_and_says_so() {
+fn a_missing_value_has_a_reason() {
     let full = run(10.0, 1000.0);
     let no_items = Outcome::new(Seconds::new(10.0), Joules::new(1000.0));
     let no_energy = Outcome::new(Seconds::new(10.0), None);
@@ -106,7 +106,7 @@ fn cost_counts_energy_and_every_device() {
     assert_eq!(cost(&outcome, tariff(0.0, 3.0)), Ok(6.0));
     assert_eq!(cost(&outcome, tariff(0.25, 3.0)), Ok(6.5));
     assert_eq!(Objective::Cost.unit(&tariff(0.25, 3.0)), "EUR");
-    // Who pays for devices alone needs no energy.
+    // A price for devices only needs no energy.
     let no_energy = Outcome::new(Seconds::new(3600.0), None);
     assert_eq!(cost(&no_energy, tariff(0.0, 3.0)), Ok(3.0));
     assert_eq!(cost(&no_energy, tariff(0.25, 3.0)), Err(NoValue::NoEnergy));
@@ -121,7 +121,7 @@ fn cost_counts_energy_and_every_device() {
 }
 
 #[test]
-fn carbon_follows_the_hours_that_a_run_goes_through() {
+fn carbon_depends_on_the_hours_of_a_run() {
     let by_hour: Vec<f64> = (0..24).map(|hour| f64::from(hour) * 10.0).collect();
     let hourly = |start: Option<f64>| Tariff {
         price: None,
@@ -144,11 +144,11 @@ fn carbon_follows_the_hours_that_a_run_goes_through() {
         grams(3.25, 3.0),
         (0.75 * 30.0 + 40.0 + 50.0 + 0.25 * 60.0) / 3.0,
     );
-    // Over midnight, a whole day, and days on end.
+    // Runs over midnight, of a whole day, and of several days.
     is(grams(23.0, 2.0), (230.0 + 0.0) / 2.0);
     is(grams(7.3, 24.0), 115.0);
     is(grams(3.0, 48.0 + 1.0), (2.0 * 2760.0 + 30.0) / 49.0);
-    // The hour at which a job is to start goes before the one at which a run started.
+    // The planned start takes precedence over the hour at which a run started.
     is(
         priced(&started(3.0, 1.0), Objective::Carbon, &hourly(Some(20.0))),
         200.0,
@@ -163,7 +163,7 @@ fn carbon_follows_the_hours_that_a_run_goes_through() {
 }
 
 #[test]
-fn tariffs_are_read_or_refused() {
+fn tariffs_are_parsed_or_rejected() {
     let hours: Vec<String> = (0..24).map(|hour| hour.to_string()).collect();
     let hourly: CarbonIntensity = hours.join(",").parse().unwrap();
     assert_eq!(hourly.to_string().parse(), Ok(hourly));

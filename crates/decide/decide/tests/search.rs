@@ -1,432 +1,101 @@
-//! Strategies: what they find, in how many evaluations, and what they do with bad news.
+//! All strategies: what they evaluate, when they stop, and how they handle failures.
 
+mod common;
+
+use common::search::{capped, caps, outcome, run_search};
 use proptest::prelude::*;
 use sweetspot_decide::search::{
-    Ask, Done, Knob, Noise, Prior, Space, SpaceError, Strategy as Search, StrategyName, Terms, Told,
+    Evaluation, KnobKind, Proposal, SearchOptions, SearchSpace, SearchSpaceError, StopReason,
+    StrategyName,
 };
-use sweetspot_decide::{Objective, Outcome, Question};
+use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_stats::Seed;
-
-fn outcome(time: f64, energy: f64) -> Outcome {
-    Outcome {
-        items: Some(1.0),
-        ..Outcome::new(Seconds::new(time), Joules::new(energy))
-    }
-}
-
-/// A GPU with static and dynamic power under a cap: part of the time does not depend on the clock.
-fn capped(cap: f64, full: f64, bound: f64) -> (f64, f64) {
-    let still = 0.25 * full;
-    let power = cap.min(full);
-    let clock = ((power - still) / (full - still)).max(0.05);
-    let time = 100.0 * (1.0 - bound + bound / clock);
-    (time, time * power)
-}
-
-/// Asks until the end; each evaluation is answered by a function.
-fn to_the_end(
-    strategy: &mut dyn Search,
-    mut answer: impl FnMut(usize, usize) -> Told,
-) -> (Vec<usize>, Done) {
-    let mut asked = Vec::new();
-    loop {
-        match strategy.ask() {
-            Ask::Done(done) => return (asked, done),
-            Ask::Evaluate(place) => {
-                assert_eq!(strategy.ask(), Ask::Evaluate(place), "asked twice");
-                strategy.tell(place, answer(place, asked.len()));
-                asked.push(place);
-                assert!(asked.len() <= 1000, "no end: {asked:?}");
-            }
-        }
-    }
-}
-
-fn caps(low: usize, high: usize, step: usize) -> Vec<f64> {
-    (low..=high).step_by(step).map(|cap| cap as f64).collect()
-}
 
 #[test]
-fn guided_needs_few_evaluations_and_is_right() {
-    let caps = caps(100, 300, 5);
-    let objectives = [
-        Objective::Energy,
-        Objective::Edp,
-        Objective::Eds(1.5),
-        Objective::Eds(2.0),
-    ];
-    let (mut good, mut all, mut evaluations) = (0, 0, Vec::new());
-    for (number, (full, bound)) in [(280.0, 0.15), (320.0, 0.3), (240.0, 0.2), (300.0, 0.5)]
-        .into_iter()
-        .enumerate()
-    {
-        let truth: Vec<Outcome> = caps
-            .iter()
-            .map(|cap| capped(*cap, full, bound))
-            .map(|(time, energy)| outcome(time, energy))
-            .collect();
-        for objective in objectives {
-            let values: Vec<f64> = truth
-                .iter()
-                .map(|own| objective.value(own, &truth[truth.len() - 1]).unwrap())
-                .collect();
-            let best = values.iter().copied().fold(f64::INFINITY, f64::min);
-            for seed in 0..5 {
-                let space = Space::along(Knob::PowerCap, &caps).unwrap();
-                let terms = Terms {
-                    seed,
-                    ..Terms::default()
-                };
-                let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
-                let (asked, _) = to_the_end(&mut *strategy, |place, count| {
-                    let draw = Seed::new(seed).number(number as u64).number(count as u64);
-                    let noisy = |label: &str| 1.0 + 0.01 * draw.label(label).normal();
-                    let own = &truth[place];
-                    let time = own.time.get() * noisy("time");
-                    let energy = own.energy.unwrap().get() * noisy("energy");
-                    Told::Measured {
-                        outcome: Box::new(outcome(time, energy)),
-                        noise: Some(Noise::equal(0.01)),
-                    }
-                });
-                assert!(asked.len() <= 16);
-                evaluations.push(asked.len());
-                all += 1;
-                let chosen = strategy.answer().unwrap().place;
-                good += usize::from(values[chosen] <= 1.01 * best);
-            }
-        }
-    }
-    evaluations.sort_unstable();
-    assert!(evaluations[evaluations.len() / 2] <= 5, "{evaluations:?}");
-    assert!(good * 100 >= all * 97, "{good} of {all} within 1 %");
-}
-
-/// A GPU whose voltage falls to 58 % (an H200's does): below the knee a cap costs time steeply, and the least
-/// energy lies in a sharp bend.
-#[test]
-fn a_sharp_bend_is_not_missed() {
-    let caps = caps(200, 700, 5);
-    let voltage = |clock: f64| 0.58 + 0.42 / 0.4 * (clock - 0.6_f64).max(0.0);
-    let (mut good, mut all, mut claimed, mut lost) = (0, 0, 0.0, 0.0);
-    for (full, bound) in [(460.0, 0.8), (490.0, 0.9), (600.0, 0.95), (640.0, 0.9)] {
-        let truth = |cap: f64| {
-            let still = 165.0;
-            let power = |clock: f64| still + (full - still) * clock * voltage(clock).powi(2);
-            let mut clock = 1.0;
-            while power(clock) > cap {
-                clock -= 0.001;
-            }
-            let time = 100.0 * (1.0 - bound + bound / clock);
-            (time, time * power(clock))
-        };
-        let least = caps
-            .iter()
-            .map(|cap| truth(*cap).1)
-            .fold(f64::INFINITY, f64::min);
-        for seed in 0..5 {
-            let space = Space::along(Knob::PowerCap, &caps).unwrap();
-            let terms = Terms {
-                seed,
-                ..Terms::default()
-            };
-            let question = Objective::Energy.into();
-            let mut strategy = StrategyName::Guided.start(space, &question, terms);
-            to_the_end(&mut *strategy, |place, count| {
-                let draw = Seed::new(seed).number(full as u64).number(count as u64);
-                let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
-                let (time, energy) = truth(caps[place]);
-                Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
-            });
-            let answer = strategy.answer().unwrap();
-            let regret = truth(caps[answer.place]).1 / least - 1.0;
-            all += 1;
-            good += usize::from(regret <= 0.01);
-            lost += regret;
-            claimed += answer.expected_regret.unwrap();
-        }
-    }
-    assert!(good * 10 >= all * 8, "{good} of {all} within 1 %");
-    assert!(lost <= 4.0 * claimed, "claimed {claimed}, lost {lost}");
-}
-
-#[test]
-fn a_clock_and_both_knobs_together_are_searched() {
-    let clocks: Vec<f64> = (50..=150).map(|step| 10.0 * f64::from(step)).collect();
-    let at = |cap: f64, clock: f64| {
-        let clock = clock / 1500.0;
-        let voltage = |clock: f64| 1.0 + 0.8 * (clock - 0.6_f64).max(0.0);
-        let dynamic = |clock: f64| 220.0 * clock * (voltage(clock) / voltage(1.0)).powi(2);
-        let mut reached = clock;
-        while 60.0 + dynamic(reached) > cap {
-            reached -= 0.002;
-        }
-        let time = 100.0 * (0.4 + 0.6 / reached);
-        (time, time * (60.0 + dynamic(reached)))
-    };
-    type Point<'a> = &'a dyn Fn(usize) -> (f64, f64);
-    let regret = |space: &Space, point: Point<'_>, chosen: usize| {
-        let value = |place: usize| {
-            let (time, energy) = point(place);
-            time * energy
-        };
-        let best = (0..space.places().len())
-            .map(value)
-            .fold(f64::INFINITY, f64::min);
-        value(chosen) / best - 1.0
-    };
-    let line = Space::along(Knob::CoreClock, &clocks).unwrap();
-    let on_line = |place: usize| at(300.0, clocks[place]);
-    let grid: Vec<Vec<f64>> = caps(120, 300, 10)
-        .into_iter()
-        .flat_map(|cap| clocks.iter().step_by(2).map(move |clock| vec![cap, *clock]))
-        .collect();
-    let last = grid.len() - 1;
-    let both = Space::new(vec![Knob::PowerCap, Knob::CoreClock], grid.clone(), last).unwrap();
-    let on_grid = |place: usize| at(grid[place][0], grid[place][1]);
-    let cases: [(Space, Point<'_>); 2] = [(line, &on_line), (both, &on_grid)];
-    for (space, point) in cases {
-        let question = Objective::Edp.into();
-        let mut strategy = StrategyName::Guided.start(space.clone(), &question, Terms::default());
-        let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-            let (time, energy) = point(place);
-            Told::measured(outcome(time, energy))
-        });
-        let lost = regret(&space, point, strategy.answer().unwrap().place);
-        assert!(asked.len() <= 16, "{} evaluations", asked.len());
-        assert!(lost < 0.01, "regret {lost} after {asked:?}");
-    }
-}
-
-#[test]
-fn a_second_axis_of_levels_is_searched() {
-    let batches = [8.0, 16.0, 32.0, 64.0, 128.0];
-    let places: Vec<Vec<f64>> = caps(100, 250, 10)
-        .into_iter()
-        .flat_map(|cap| batches.map(|batch| vec![cap, batch]))
-        .collect();
-    let at = |place: &[f64]| {
-        let (time, energy) = capped(place[0], 260.0, 0.3);
-        (
-            time * (1.0 + 12.0 / place[1]),
-            energy * (1.0 + 9.0 / place[1]),
-        )
-    };
-    let value = |place: &[f64]| at(place).0 * at(place).1;
-    let best = places
-        .iter()
-        .map(|place| value(place))
-        .fold(f64::INFINITY, f64::min);
-    let reference = places.len() - 3;
-    let space = Space::new(vec![Knob::PowerCap, Knob::Level], places.clone(), reference).unwrap();
-    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
-    let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-        let (time, energy) = at(&places[place]);
-        Told::measured(outcome(time, energy))
-    });
-    let chosen = &places[strategy.answer().unwrap().place];
-    assert!(value(chosen) < 1.02 * best, "{chosen:?} after {asked:?}");
-}
-
-/// Batch sizes that draw from 140 to 640 W under caps from 200 to 700 W: what is seen at one says little about
-/// the shape at another.
-fn batches() -> Vec<Vec<f64>> {
-    let caps = caps(200, 700, 10).into_iter();
-    caps.flat_map(|cap| [1.0, 8.0, 64.0, 256.0].map(|batch| vec![cap, batch]))
-        .collect()
-}
-
-fn at_batch(place: &[f64]) -> (f64, f64) {
-    let (full, bound, slowness) = match place[1] as u32 {
-        1 => (140.0, 0.3, 30.0),
-        8 => (300.0, 0.5, 5.0),
-        64 => (480.0, 0.6, 1.4),
-        _ => (640.0, 0.7, 1.0),
-    };
-    let (time, energy) = capped(place[0], full, bound);
-    (slowness * time, slowness * energy)
-}
-
-#[test]
-fn no_level_is_dismissed_for_a_bad_cap() {
-    let places = batches();
-    for objective in [Objective::Energy, Objective::Edp] {
-        let value = |place: &[f64]| {
-            let (time, energy) = at_batch(place);
-            objective
-                .value(&outcome(time, energy), &outcome(1.0, 1.0))
-                .unwrap()
-        };
-        let least = places.iter().map(|place| value(place));
-        let least = least.fold(f64::INFINITY, f64::min);
-        for seed in 0..3 {
-            let knobs = vec![Knob::PowerCap, Knob::Level];
-            let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
-            let terms = Terms {
-                seed,
-                ..Terms::default()
-            };
-            let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
-            let (asked, _) = to_the_end(&mut *strategy, |place, _| {
-                let (time, energy) = at_batch(&places[place]);
-                Told::measured(outcome(time, energy))
-            });
-            let chosen = &places[strategy.answer().unwrap().place];
-            let lost = value(chosen) / least - 1.0;
-            assert!(
-                lost < 0.05,
-                "{objective}: {lost} at {chosen:?} after {asked:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_level_that_fails_twice_is_left_alone() {
-    let places = batches();
-    let knobs = vec![Knob::PowerCap, Knob::Level];
-    let space = Space::new(knobs, places.clone(), places.len() - 4).unwrap();
-    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), Terms::default());
-    for (place, values) in places.iter().enumerate() {
-        if values[1] == 256.0 && values[0] < 300.0 {
-            strategy.tell(place, Told::Impossible);
-        }
-    }
-    let (asked, _) = to_the_end(&mut *strategy, |place, _| match places[place][1] < 256.0 {
-        true => {
-            let (time, energy) = at_batch(&places[place]);
-            Told::measured(outcome(time, energy))
-        }
-        false => Told::Failed,
-    });
-    let failed = asked.iter().filter(|place| places[**place][1] == 256.0);
-    assert!(failed.count() <= 2 && asked.len() <= 16, "{asked:?}");
-    let answer = strategy.answer().unwrap();
-    assert_eq!(places[answer.place][1], 64.0);
-    assert!(answer.expected_regret.unwrap() < 0.1, "{answer:?}");
-}
-
-#[test]
-fn limits_are_kept_to() {
+fn every_strategy_meets_the_limits() {
     let caps = caps(100, 300, 10);
-    let question = Question {
+    let criteria = Criteria {
         limits: vec!["time<=+5%".parse().unwrap()],
         ..Objective::Energy.into()
     };
     for name in StrategyName::ALL {
-        let space = Space::along(Knob::PowerCap, &caps).unwrap();
-        let mut strategy = name.start(space, &question, Terms::default());
-        to_the_end(&mut *strategy, |place, _| {
-            let (time, energy) = capped(caps[place], 290.0, 0.3);
-            Told::measured(outcome(time, energy))
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+        let mut strategy = name.start(space, &criteria, SearchOptions::default());
+        run_search(&mut *strategy, |point, _| {
+            let (time, energy) = capped(caps[point], 290.0, 0.3);
+            Evaluation::measured(outcome(time, energy))
         });
-        let chosen = caps[strategy.answer().unwrap().place];
+        let chosen = caps[strategy.recommend().unwrap().point];
         let time = |cap: f64| capped(cap, 290.0, 0.3).0;
         assert!(time(chosen) <= 1.05 * time(300.0), "{name} chose {chosen}");
     }
 }
 
 #[test]
-fn near_a_limit_only_what_can_change_the_answer_is_repeated() {
-    let caps = caps(100, 300, 5);
-    let question = Question {
-        limits: vec!["time<=+5%".parse().unwrap()],
-        ..Objective::Energy.into()
-    };
-    for (number, bound) in [0.3, 0.5, 0.7].into_iter().enumerate() {
-        let space = Space::along(Knob::PowerCap, &caps).unwrap();
-        let mut strategy = StrategyName::Guided.start(space, &question, Terms::default());
-        let (asked, done) = to_the_end(&mut *strategy, |place, count| {
-            let draw = Seed::new(5).number(number as u64).number(count as u64);
-            let noisy = |label: &str| 1.0 + 0.003 * draw.label(label).normal();
-            let (time, energy) = capped(caps[place], 290.0, bound);
-            Told::measured(outcome(time * noisy("time"), energy * noisy("energy")))
-        });
-        let most = (0..caps.len()).map(|cap| asked.iter().filter(|place| **place == cap).count());
-        assert!(most.max().unwrap() <= 4, "{asked:?}");
-        assert_eq!(done, Done::Sure, "{asked:?}");
-    }
-}
-
-#[test]
-fn a_step_between_neighbours_is_one_to_the_next() {
+fn a_step_smaller_than_the_grid_is_one_grid_step() {
     for step in [1e-300, 0.5, 10.0] {
-        let space = Space::along(Knob::PowerCap, &caps(100, 300, 10)).unwrap();
-        let terms = Terms {
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps(100, 300, 10)).unwrap();
+        let options = SearchOptions {
             step: Some(step),
-            ..Terms::default()
+            ..SearchOptions::default()
         };
-        let mut strategy = StrategyName::Linear.start(space, &Objective::Edp.into(), terms);
-        let (asked, _) = to_the_end(&mut *strategy, |_, _| Told::measured(outcome(1.0, 1.0)));
+        let mut strategy = StrategyName::Linear.start(space, &Objective::Edp.into(), options);
+        let (asked, _) = run_search(&mut *strategy, |_, _| {
+            Evaluation::measured(outcome(1.0, 1.0))
+        });
         assert_eq!(asked, (0..=20).rev().collect::<Vec<_>>(), "{step}");
     }
 }
 
 #[test]
-fn a_record_is_looked_up_once() {
-    let caps = caps(100, 250, 25);
-    let space = Space::along(Knob::PowerCap, &caps).unwrap();
-    let terms = Terms {
-        recorded: true,
-        enough: 0.0,
-        ..Terms::default()
-    };
-    let mut strategy = StrategyName::Guided.start(space, &Objective::Edp.into(), terms);
-    let (mut asked, done) = to_the_end(&mut *strategy, |place, _| {
-        let (time, energy) = capped(caps[place], 240.0, 0.4);
-        Told::measured(outcome(time, energy))
-    });
-    assert_eq!(done, Done::Complete);
-    asked.sort_unstable();
-    assert_eq!(asked, (0..caps.len()).collect::<Vec<_>>());
-}
-
-#[test]
 fn the_reference_comes_first_and_a_failed_one_ends_the_search() {
     for name in StrategyName::ALL {
-        let space = Space::along(Knob::PowerCap, &caps(100, 200, 10)).unwrap();
-        let mut strategy = name.start(space, &Objective::Edp.into(), Terms::default());
-        assert_eq!(strategy.ask(), Ask::Evaluate(10), "{name}");
-        strategy.tell(10, Told::Failed);
-        assert_eq!(strategy.ask(), Ask::Done(Done::ReferenceFailed), "{name}");
-        assert_eq!(strategy.answer(), None, "{name}");
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps(100, 200, 10)).unwrap();
+        let mut strategy = name.start(space, &Objective::Edp.into(), SearchOptions::default());
+        assert_eq!(strategy.ask(), Proposal::Evaluate(10), "{name}");
+        strategy.tell(10, Evaluation::Failed);
+        assert_eq!(
+            strategy.ask(),
+            Proposal::Stop(StopReason::ReferenceFailed),
+            "{name}"
+        );
+        assert_eq!(strategy.recommend(), None, "{name}");
     }
 }
 
 #[test]
-fn one_place_and_equal_places_end() {
+fn a_search_of_one_point_or_of_equal_points_ends() {
     for name in StrategyName::ALL {
         for caps in [vec![200.0], caps(100, 300, 5)] {
-            let space = Space::along(Knob::PowerCap, &caps).unwrap();
-            let mut strategy = name.start(space, &Objective::Edp.into(), Terms::default());
-            to_the_end(&mut *strategy, |_, _| Told::measured(outcome(10.0, 1000.0)));
-            assert!(strategy.answer().is_some(), "{name}");
+            let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps).unwrap();
+            let mut strategy = name.start(space, &Objective::Edp.into(), SearchOptions::default());
+            run_search(&mut *strategy, |_, _| {
+                Evaluation::measured(outcome(10.0, 1000.0))
+            });
+            assert!(strategy.recommend().is_some(), "{name}");
         }
     }
 }
 
 #[test]
-fn what_is_no_space_is_refused() {
-    let one = |places: Vec<Vec<f64>>, reference| {
-        Space::new(vec![Knob::PowerCap], places, reference).unwrap_err()
+fn invalid_spaces_are_rejected() {
+    let one = |points: Vec<Vec<f64>>, reference| {
+        SearchSpace::new(vec![KnobKind::PowerCap], points, reference).unwrap_err()
     };
-    assert_eq!(one(vec![], 0), SpaceError::Empty);
-    assert_eq!(one(vec![vec![1.0, 2.0]], 0), SpaceError::Shape(0));
+    assert_eq!(one(vec![], 0), SearchSpaceError::Empty);
+    assert_eq!(one(vec![vec![1.0, 2.0]], 0), SearchSpaceError::Shape(0));
     assert_eq!(
         one(vec![vec![1.0], vec![f64::NAN]], 0),
-        SpaceError::Shape(1)
+        SearchSpaceError::Shape(1)
     );
-    assert_eq!(one(vec![vec![1.0], vec![1.0]], 0), SpaceError::Twice(1));
-    assert_eq!(one(vec![vec![1.0]], 1), SpaceError::NoReference);
+    assert_eq!(
+        one(vec![vec![1.0], vec![1.0]], 0),
+        SearchSpaceError::Duplicate(1)
+    );
+    assert_eq!(one(vec![vec![1.0]], 1), SearchSpaceError::NoReference);
 }
 
-#[test]
-fn nothing_is_learnt_from_nothing() {
-    assert!(Prior::learn(&[Knob::PowerCap], &[]).is_empty());
-}
-
-fn told() -> impl proptest::strategy::Strategy<Value = Told> {
+fn evaluation() -> impl proptest::strategy::Strategy<Value = Evaluation> {
     let number = prop_oneof![
         8 => 0.1..1000.0_f64,
         1 => Just(0.0),
@@ -435,38 +104,38 @@ fn told() -> impl proptest::strategy::Strategy<Value = Told> {
     ];
     prop_oneof![
         9 => (number.clone(), proptest::option::of(number)).prop_map(|(time, energy)| {
-            Told::measured(Outcome::new(Seconds::new(time), energy.map(Joules::new)))
+            Evaluation::measured(Outcome::new(Seconds::new(time), energy.map(Joules::new)))
         }),
-        1 => Just(Told::Failed),
+        1 => Just(Evaluation::Failed),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever is told, in whatever order, a search asks for places that there are, and ends.
+    /// Whatever evaluations it is told, a search proposes only existing points, and ends.
     #[test]
-    fn any_news_is_taken(
+    fn any_evaluations_lead_to_an_end(
         name in prop::sample::select(StrategyName::ALL.to_vec()),
         count in 1..30_usize,
-        uninvited in prop::collection::vec((0..30_usize, told()), 0..4),
-        news in prop::collection::vec(told(), 1..12),
-        recorded: bool,
+        unrequested in prop::collection::vec((0..30_usize, evaluation()), 0..4),
+        evaluations in prop::collection::vec(evaluation(), 1..12),
+        is_replay: bool,
     ) {
         let values: Vec<f64> = (0..count).map(|step| 100.0 + 7.0 * step as f64).collect();
-        let space = Space::along(Knob::PowerCap, &values).unwrap();
-        let terms = Terms { recorded, ..Terms::default() };
-        let mut strategy = name.start(space, &Objective::Edp.into(), terms);
-        for (place, told) in uninvited {
-            strategy.tell(place, told);
+        let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &values).unwrap();
+        let options = SearchOptions { is_replay, ..SearchOptions::default() };
+        let mut strategy = name.start(space, &Objective::Edp.into(), options);
+        for (point, evaluation) in unrequested {
+            strategy.tell(point, evaluation);
         }
-        let (asked, _) = to_the_end(&mut *strategy, |place, number| {
-            assert!(place < count);
-            news[number % news.len()].clone()
+        let (asked, _) = run_search(&mut *strategy, |point, number| {
+            assert!(point < count);
+            evaluations[number % evaluations.len()].clone()
         });
         prop_assert!(asked.len() <= 60);
-        if let Some(answer) = strategy.answer() {
-            prop_assert!(answer.place < count);
+        if let Some(answer) = strategy.recommend() {
+            prop_assert!(answer.point < count);
         }
     }
 }

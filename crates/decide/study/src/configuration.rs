@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sweetspot_decide::search::Knob;
+use sweetspot_decide::search::KnobKind;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Megahertz, Watts};
 
@@ -140,11 +140,11 @@ impl Axis {
     }
 
     /// What a search takes it for.
-    pub fn knob(&self) -> Knob {
+    pub fn knob(&self) -> KnobKind {
         match self {
-            Self::PowerCap => Knob::PowerCap,
-            Self::CoreClock => Knob::CoreClock,
-            _ => Knob::Level,
+            Self::PowerCap => KnobKind::PowerCap,
+            Self::CoreClock => KnobKind::CoreClock,
+            _ => KnobKind::Level,
         }
     }
 

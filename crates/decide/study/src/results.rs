@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sweetspot_decide::search::Answer;
-use sweetspot_decide::{Candidate, Choice, Comparison, NoChoice, Outcome, Question, Tariff};
+use sweetspot_decide::search::Recommendation;
+use sweetspot_decide::{Candidate, Choice, Comparison, Criteria, NoChoice, Outcome, Tariff};
 use sweetspot_device::Descriptor;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_stats::Summary;
@@ -287,21 +287,21 @@ impl Study {
     }
 
     /// What a search for this very question holds for the best, where its setting was run.
-    pub fn searched_for(&self, question: &Question) -> Option<Answer> {
+    pub fn searched_for(&self, question: &Criteria) -> Option<Recommendation> {
         let own = self.plan.search.as_ref()?.question();
         if own.objective != question.objective || own.limits != question.limits {
             return None;
         }
         let answer = self.searched()?.answer?;
-        let point = self.points.get(answer.place)?;
+        let point = self.points.get(answer.point)?;
         point.outcome().map(|_| answer)
     }
 
     /// The best point for a question, or why there is none: what a search for it answers, else what the means
     /// of the runs say.
-    pub fn choose(&self, comparison: &Comparison, question: &Question) -> Result<Choice, NoChoice> {
-        let preferred = self.searched_for(question).map(|answer| answer.place);
-        comparison.choose_as(question.objective, &question.limits, preferred)
+    pub fn choose(&self, comparison: &Comparison, question: &Criteria) -> Result<Choice, NoChoice> {
+        let preferred = self.searched_for(question).map(|answer| answer.point);
+        comparison.choose_preferring(question.objective, &question.limits, preferred)
     }
 
     /// Runs that were made.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::{
-    Answer, Ask, Done, Earlier, Knob, Prior, Space, SpaceError, Strategy, StrategyName, Terms, Told,
+    EarlierResults, Evaluation, KnobKind, Prior, Proposal, Recommendation, SearchOptions,
+    SearchSpace, SearchSpaceError, StopReason, Strategy, StrategyName,
 };
-use sweetspot_decide::{Limit, Objective, Outcome, Question, Tariff};
+use sweetspot_decide::{Criteria, Limit, Objective, Outcome, Tariff};
 use sweetspot_quantity::{Joules, Seconds};
 
 use crate::{Axis, BATCH, Configuration, Plan, Point, Status, Study, Task, text_field};
@@ -50,9 +51,9 @@ pub struct Searched {
     /// Runs that were made for it.
     pub evaluations: usize,
     /// What it holds for the best, where anything was run well.
-    pub answer: Option<Answer>,
+    pub answer: Option<Recommendation>,
     /// Why it is over, where it is.
-    pub done: Option<Done>,
+    pub done: Option<StopReason>,
 }
 
 /// A search that cannot be begun.
@@ -88,9 +89,9 @@ impl Search {
     pub(crate) fn next(&self, plan: &Plan, points: &[Point]) -> Option<Task> {
         let (mut strategy, _) = self.told(plan, points)?;
         let wanted = match strategy.ask() {
-            Ask::Evaluate(place) => place,
-            Ask::Done(_) => {
-                let place = strategy.answer()?.place;
+            Proposal::Evaluate(place) => place,
+            Proposal::Stop(_) => {
+                let place = strategy.recommend()?.point;
                 let runs: usize = points.iter().map(|point| point.runs.len()).sum();
                 let is_due = points[place].runs.is_empty() && runs < self.at_most(plan);
                 is_due.then_some(place)?
@@ -113,17 +114,17 @@ impl Search {
         let failed = points.iter().filter(|point| point.failure().is_some());
         Some(Searched {
             evaluations: runs + failed.count(),
-            answer: strategy.answer().filter(|_| runs > 0),
+            answer: strategy.recommend().filter(|_| runs > 0),
             done: match strategy.ask() {
-                Ask::Done(done) => Some(done),
-                Ask::Evaluate(_) => None,
+                Proposal::Stop(done) => Some(done),
+                Proposal::Evaluate(_) => None,
             },
         })
     }
 
     /// What it looks for.
-    pub fn question(&self) -> Question {
-        Question {
+    pub fn question(&self) -> Criteria {
+        Criteria {
             objective: self.objective,
             limits: self.limits.clone(),
             tariff: Tariff::NONE,
@@ -141,15 +142,15 @@ impl Search {
         for (place, point) in points.iter().enumerate() {
             let candidate = point.candidate();
             if candidate.failed.is_some() {
-                strategy.tell(place, Told::Failed);
+                strategy.tell(place, Evaluation::Failed);
                 continue;
             }
             if point.runs.is_empty() && is_as_large(&point.configuration, &too_large) {
-                strategy.tell(place, Told::Impossible);
+                strategy.tell(place, Evaluation::Impossible);
                 continue;
             }
             for run in candidate.runs {
-                strategy.tell(place, Told::measured(run));
+                strategy.tell(place, Evaluation::measured(run));
                 runs += 1;
             }
         }
@@ -164,14 +165,14 @@ impl Search {
             )));
         }
         let (knobs, space) = space(plan)?;
-        let earlier: Vec<Earlier> = self
+        let earlier: Vec<EarlierResults> = self
             .earlier
             .iter()
             .filter_map(EarlierStudy::lesson)
             .collect();
-        let terms = Terms {
+        let terms = SearchOptions {
             repeats: plan.repeat as usize,
-            most: match name {
+            max_evaluations: match name {
                 // One is left for a run of its answer.
                 StrategyName::Guided => self.at_most(plan).saturating_sub(1).max(1),
                 _ => self.most.map_or(usize::MAX, |most| most as usize),
@@ -181,7 +182,7 @@ impl Search {
                 StrategyName::Guided => Prior::learn(&knobs, &earlier),
                 _ => Prior::default(),
             },
-            ..Terms::default()
+            ..SearchOptions::default()
         };
         Ok(name.start(space, &self.question(), terms))
     }
@@ -204,21 +205,21 @@ fn is_as_large(own: &Configuration, too_large: &[&Configuration]) -> bool {
 }
 
 /// Every configuration as a place.
-fn space(plan: &Plan) -> Result<(Vec<Knob>, Space), SearchError> {
-    let mut knobs: Vec<Knob> = plan.axes.iter().map(Axis::knob).collect();
+fn space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError> {
+    let mut knobs: Vec<KnobKind> = plan.axes.iter().map(Axis::knob).collect();
     let mut places: Vec<Vec<f64>> = plan
         .configurations
         .iter()
         .map(|configuration| place(plan, configuration))
         .collect();
-    let space = match Space::new(knobs.clone(), places.clone(), plan.reference) {
+    let space = match SearchSpace::new(knobs.clone(), places.clone(), plan.reference) {
         // The reference differs in something that is no axis.
-        Err(SpaceError::Twice(_)) => {
+        Err(SearchSpaceError::Duplicate(_)) => {
             for (index, place) in places.iter_mut().enumerate() {
                 place.push(f64::from(u8::from(index == plan.reference)));
             }
-            knobs.push(Knob::Level);
-            Space::new(knobs.clone(), places, plan.reference)
+            knobs.push(KnobKind::Level);
+            SearchSpace::new(knobs.clone(), places, plan.reference)
         }
         space => space,
     };
@@ -272,7 +273,7 @@ impl EarlierStudy {
         })
     }
 
-    fn lesson(&self) -> Option<Earlier> {
+    fn lesson(&self) -> Option<EarlierResults> {
         let mut places = Vec::new();
         let mut outcomes = Vec::new();
         for row in &self.rows {
@@ -285,8 +286,8 @@ impl EarlierStudy {
                 ..Outcome::new(Seconds::new(*time), Joules::new(*energy))
             });
         }
-        Some(Earlier {
-            places,
+        Some(EarlierResults {
+            points: places,
             outcomes,
             reference: self.reference,
         })

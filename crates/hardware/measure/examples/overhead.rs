@@ -14,7 +14,7 @@ use sweetspot_device::{
 };
 use sweetspot_measure::math::{Ledger, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
-use sweetspot_sim_host::{Host, Live, Spec};
+use sweetspot_sim_host::{Host, LiveGpu, Spec};
 
 /// Of an H200.
 const COUNTER_BUSY: Duration = Duration::from_micros(2_800);
@@ -28,14 +28,14 @@ struct Shared {
 }
 
 impl Shared {
-    fn look<R>(&self, look: impl FnOnce(&mut Live<'_>) -> R) -> Result<R, ReadError> {
+    fn look<R>(&self, look: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, ReadError> {
         self.host.gpus()[self.index]
             .look(look)
             .map_err(|_| ReadError::Lost)
     }
 
     fn busy(&self, time: Duration) {
-        let _ = self.host.gpus()[self.index].take_slow_path(time);
+        let _ = self.host.gpus()[self.index].occupy_slow_path(time);
     }
 }
 

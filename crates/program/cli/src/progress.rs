@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_quantity::Joules;
 use sweetspot_report::{configuration_text, duration_text};
 use sweetspot_session::Observer;
@@ -17,7 +17,7 @@ const BEST_EVERY: Duration = Duration::from_millis(500);
 
 pub struct Bar {
     bar: Option<ProgressBar>,
-    question: Question,
+    question: Criteria,
     begun: Instant,
     /// Runs that were there before.
     before: Option<usize>,
@@ -29,7 +29,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    pub fn new(question: Question) -> Self {
+    pub fn new(question: Criteria) -> Self {
         let now = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));

@@ -147,7 +147,7 @@ fn bad_input_gets_one_sentence() {
                 &COLUMNS,
             ]
             .concat(),
-            "`magic` is no strategy",
+            "unknown strategy `magic`",
         ),
         (
             &[

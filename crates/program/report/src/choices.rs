@@ -1,6 +1,6 @@
 //! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
 
-use sweetspot_decide::{Choice, Objective, Outcome, Question};
+use sweetspot_decide::{Choice, Criteria, Objective, Outcome};
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
@@ -27,7 +27,7 @@ pub const TABLE: [Objective; 4] = [
 ];
 
 /// The reference, then the best point for each objective of the table, and for the user's own.
-pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
+pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<Row<'a>> {
     let comparison = study.comparison(&question.tariff);
     // For the same work, as everything is compared.
     let against = comparison.reference();
@@ -83,7 +83,7 @@ pub fn label(objective: Objective) -> String {
 }
 
 /// What to do, in one sentence, or why nothing can be said.
-pub fn recommendation(study: &Study, question: &Question) -> String {
+pub fn recommendation(study: &Study, question: &Criteria) -> String {
     let objective = question.objective;
     let comparison = study.comparison(&question.tariff);
     let choice = match study.choose(&comparison, question) {
@@ -95,7 +95,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     let candidate = choice.candidate;
     let searched = study
         .searched_for(question)
-        .filter(|answer| answer.place == candidate);
+        .filter(|answer| answer.point == candidate);
     let point = &study.points[candidate];
     let is_reference = point.configuration == study.reference.configuration;
     if is_reference || choice.reference_is_as_good() == Some(true) {
@@ -141,7 +141,7 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
             "All runs took equally long, so that they are compared for the same number of items.",
         );
     }
-    if !choice.untold.is_empty() || choice.value.runs < 2 {
+    if !choice.undecided.is_empty() || choice.value.runs < 2 {
         told.push("With one run each, differences cannot be told from noise: use --repeat.");
     }
     told

@@ -1,7 +1,7 @@
 //! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Aim, Comparison, Objective, Outcome, Question};
+use sweetspot_decide::{Aim, Comparison, Criteria, Objective, Outcome};
 use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Configuration, Point, Study};
@@ -21,13 +21,13 @@ const OBJECTIVES: [Objective; 9] = [
 ];
 
 /// The whole study; `question` is what the user asked.
-pub fn study_json(study: &Study, question: &Question) -> Value {
+pub fn study_json(study: &Study, question: &Criteria) -> Value {
     let objectives = objectives(question.objective);
     let comparison = study.comparison(&question.tariff);
     let best: Map<String, Value> = objectives
         .iter()
         .filter_map(|objective| {
-            let question = Question {
+            let question = Criteria {
                 objective: *objective,
                 ..question.clone()
             };
@@ -97,8 +97,8 @@ fn search(study: &Study) -> Option<Value> {
         put("ended", json!(ended(done)));
     }
     if let Some(answer) = searched.answer {
-        if let Some(point) = study.points.get(answer.place) {
-            put("point", json!(answer.place));
+        if let Some(point) = study.points.get(answer.point) {
+            put("point", json!(answer.point));
             put("choice", settings(&point.configuration));
         }
         if let Some(regret) = answer.expected_regret {

@@ -1,7 +1,7 @@
 //! The JSON of `sweetspot report`: the study's, with the answer, the ranges and the means beside it.
 
 use serde_json::{Map, Value, json};
-use sweetspot_decide::{Margin, Question, Standing};
+use sweetspot_decide::{Criteria, Margin, Standing};
 use sweetspot_study::Study;
 
 use crate::answer::Answer;
@@ -11,7 +11,7 @@ use crate::ranges::better;
 use crate::view::View;
 
 /// Schema `sweetspot.study/1` with `answer`, `ranges` and `groups`.
-pub fn report_json(study: &Study, question: &Question, grouped: Option<&Grouped>) -> Value {
+pub fn report_json(study: &Study, question: &Criteria, grouped: Option<&Grouped>) -> Value {
     let view = View::new(study, question);
     let mut document = study_json(study, question);
     if let Value::Object(object) = &mut document {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_study::Study;
 
 use crate::answer::Answer;
@@ -20,7 +20,7 @@ const MOST_ROWS: usize = 24;
 const MOST_FAULTS: usize = 5;
 
 /// For a terminal.
-pub fn report_text(study: &Study, question: &Question, grouped: Option<&Grouped>) -> String {
+pub fn report_text(study: &Study, question: &Criteria, grouped: Option<&Grouped>) -> String {
     let view = View::new(study, question);
     let mut parts = vec![wrapped(&title(study), 2), answer(&view), table(&view)];
     if let Some(grouped) = grouped {
@@ -33,7 +33,7 @@ pub fn report_text(study: &Study, question: &Question, grouped: Option<&Grouped>
 }
 
 /// For a document.
-pub fn report_markdown(study: &Study, question: &Question, grouped: Option<&Grouped>) -> String {
+pub fn report_markdown(study: &Study, question: &Criteria, grouped: Option<&Grouped>) -> String {
     let view = View::new(study, question);
     let told = Answer::of(&view);
     let mut parts = vec![format!("# {}", study.name()), title(study)];

@@ -1,6 +1,6 @@
 //! A study as tables 2 and 3 of power_capping_2022 show it.
 
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
@@ -9,16 +9,16 @@ use crate::choices::{Row, axis_name, cell, choices, heading, recommendation, set
 use crate::table::Rows;
 
 /// For a terminal.
-pub fn study_text(study: &Study, question: &Question) -> String {
+pub fn study_text(study: &Study, question: &Criteria) -> String {
     with_table(study, question, rows(study, question).terminal())
 }
 
 /// For a document.
-pub fn study_markdown(study: &Study, question: &Question) -> String {
+pub fn study_markdown(study: &Study, question: &Criteria) -> String {
     with_table(study, question, rows(study, question).markdown())
 }
 
-fn with_table(study: &Study, question: &Question, table: String) -> String {
+fn with_table(study: &Study, question: &Criteria, table: String) -> String {
     let mut parts = vec![title(study), table];
     parts.extend(failures(study));
     parts.extend(no_reference(study));
@@ -76,7 +76,7 @@ fn devices(study: &Study) -> &str {
     }
 }
 
-pub(crate) fn rows(study: &Study, question: &Question) -> Rows {
+pub(crate) fn rows(study: &Study, question: &Criteria) -> Rows {
     let varied = study.varied();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));

@@ -1,6 +1,6 @@
 //! A study and a question about it, with all that answers and figures need worked out once.
 
-use sweetspot_decide::{Choice, Comparison, Estimate, NoChoice, Objective, Outcome, Question};
+use sweetspot_decide::{Choice, Comparison, Criteria, Estimate, NoChoice, Objective, Outcome};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
 
 use crate::choices::{axis_name, setting};
@@ -11,7 +11,7 @@ pub struct View<'a> {
     /// The study.
     pub study: &'a Study,
     /// The question.
-    pub question: &'a Question,
+    pub question: &'a Criteria,
     /// Its points against its reference.
     pub comparison: Comparison,
     /// The axes with several values.
@@ -23,7 +23,7 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Works everything out.
-    pub fn new(study: &'a Study, question: &'a Question) -> Self {
+    pub fn new(study: &'a Study, question: &'a Criteria) -> Self {
         let comparison = study.comparison(&question.tariff);
         let choice = study.choose(&comparison, question);
         let reference = &study.reference.configuration;

@@ -1,6 +1,6 @@
 //! Numbers and sentences as people read them.
 
-use sweetspot_decide::search::Done;
+use sweetspot_decide::search::StopReason;
 
 use crate::figure::number;
 
@@ -90,12 +90,12 @@ pub fn listed(names: &[String]) -> String {
 }
 
 /// Why a search is over.
-pub const fn ended(done: Done) -> &'static str {
+pub const fn ended(done: StopReason) -> &'static str {
     match done {
-        Done::Complete => "complete",
-        Done::Sure => "sure",
-        Done::Spent => "spent",
-        Done::ReferenceFailed => "reference-failed",
+        StopReason::Complete => "complete",
+        StopReason::Converged => "sure",
+        StopReason::BudgetSpent => "spent",
+        StopReason::ReferenceFailed => "reference-failed",
     }
 }
 

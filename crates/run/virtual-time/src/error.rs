@@ -21,14 +21,10 @@ pub enum SimulationError {
     #[error(transparent)]
     Placement(#[from] PlacementError),
     /// No network was named.
-    #[error(
-        "a simulated GPU needs a workload"
-    )]
+    #[error("a simulated GPU needs a workload")]
     NoNetwork,
     /// The energy of a node was asked for, but no node was named.
-    #[error(
-        "the energy of the node needs a host model"
-    )]
+    #[error("the energy of the node needs a host model")]
     NoNode,
     /// The definition of the study contradicts itself.
     #[error(transparent)]

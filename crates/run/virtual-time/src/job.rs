@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
 use sweetspot_sim::{
-    AllReduce, GpuProfile, Job, JobError, NodeProfile, Order, PlacementError, SimulatedGpu, Sink,
-    Together, Variant, Variation, Work, Workload, find_gpu, find_node, find_workload,
-    has_workloads, parse_gpu_list, uuid,
+    AllReduce, GpuProfile, GroupOutcome, Job, JobError, NodeProfile, Order, PlacementError,
+    SimulatedGpu, StretchSink, Variant, Variation, Work, Workload, find_gpu, find_node,
+    find_workload, has_workloads, parse_gpu_list, uuid,
 };
 use sweetspot_stats::Seed;
 use sweetspot_study::{Configuration, Enforced, Failure, Status};
@@ -128,8 +128,8 @@ impl SimulatedJob {
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-        sink: &mut (impl Sink + ?Sized),
-    ) -> Result<Result<Together, Failure>, SimulationError> {
+        sink: &mut (impl StretchSink + ?Sized),
+    ) -> Result<Result<GroupOutcome, Failure>, SimulationError> {
         let clock = Arc::new(VirtualClock::default());
         let count = configuration.gpus as usize;
         let batch = configuration.batch();
@@ -167,7 +167,7 @@ impl SimulatedJob {
         let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
         gpus.filter_map(|(index, gpu)| {
             let requested = configuration.settings(index).power_cap?;
-            let enforced = gpu.profile.enforced(requested);
+            let enforced = gpu.profile.enforced_cap(requested);
             (enforced < requested).then(|| Enforced {
                 device: uuid(&gpu.profile.name, index as u64),
                 requested,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_sim::{Together, Trace, uuid};
+use sweetspot_sim::{GroupOutcome, Trace, uuid};
 use sweetspot_stats::Seed;
 use sweetspot_study::{
     Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
@@ -66,7 +66,7 @@ impl SimulatedJob {
 
     fn run_end(
         &self,
-        together: Result<Together, Failure>,
+        together: Result<GroupOutcome, Failure>,
         configuration: &Configuration,
         seed: Option<Seed>,
     ) -> RunEnd {
@@ -105,7 +105,7 @@ impl SimulatedJob {
     fn energy(
         &self,
         of: EnergyOf,
-        together: &Together,
+        together: &GroupOutcome,
         in_use: usize,
         seed: Option<Seed>,
     ) -> Option<Joules> {
@@ -122,7 +122,7 @@ impl SimulatedJob {
                 let most = self.gpus.iter().map(|gpu| gpu.profile.cap.default).sum();
                 let spans = together.spans.iter().map(|span| {
                     let gpus = span.energy / span.time + unused;
-                    node.at_the_wall(gpus, most, in_use) * span.time
+                    node.wall_power(gpus, most, in_use) * span.time
                 });
                 let off = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
                 Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
@@ -132,7 +132,7 @@ impl SimulatedJob {
 }
 
 /// The phases of a run: their time on the first GPU, and the energy of all GPUs.
-fn phases(together: &Together) -> Vec<PhaseResult> {
+fn phases(together: &GroupOutcome) -> Vec<PhaseResult> {
     let first = together.ranks[0].phases.iter();
     let energy = |name: &str| {
         let all = together.ranks.iter().flat_map(|rank| &rank.phases);

@@ -4,7 +4,7 @@ use sweetspot_control::tune::{
     EarlierChoice, GaveUp, Notice, Share, TuneKnob, TuneRequest, TuneSpaceError, TunedJob,
 };
 use sweetspot_decide::search::StrategyName;
-use sweetspot_decide::{Objective, Outcome, Question};
+use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{Fault, Knob, Variant, Workload, find_gpu, find_workload};
 use sweetspot_virtual_time::{JobSequence, JobSpec, SimulationError, tune};
@@ -21,7 +21,7 @@ fn job(gpu: &str, networks: &[&str]) -> JobSequence {
     JobSequence::from_profiles(gpu, workloads, JOB * (1.0 / networks.len() as f64)).unwrap()
 }
 
-fn request(question: impl Into<Question>, seed: u64) -> TuneRequest {
+fn request(question: impl Into<Criteria>, seed: u64) -> TuneRequest {
     TuneRequest {
         knob: TuneKnob::PowerCap,
         question: question.into(),
@@ -93,7 +93,7 @@ fn a_change_of_load_is_noticed_and_tuned_within_a_minute() {
 
 #[test]
 fn limits_hold() {
-    let question = Question {
+    let question = Criteria {
         limits: vec!["time<=+5%".parse().unwrap()],
         ..Objective::Energy.into()
     };

@@ -63,7 +63,7 @@ impl Profiles {
             known.name == workload && variant.mode.is_none_or(|mode| mode == known.profile.mode)
         });
         let found = found.ok_or_else(|| missing(workload))?;
-        let profile = found.profile.in_form(variant);
+        let profile = found.profile.with_variant(variant);
         let form = Workload {
             name: found.name.clone(),
             profile: profile.map_err(|problem| missing(&problem.to_string()))?,

@@ -1,7 +1,7 @@
 //! The functions of `nvml-sim` as a shared library.
 //!
-//! The program embeds the library that cargo builds from this crate. It is a crate of its own so that others,
-//! tests first, can use the functions without building that file a second time.
+//! The program embeds the library that cargo builds from this crate. The crate is separate so that tests can use the
+//! functions without building the library file a second time.
 
 #![cfg_attr(
     not(test),

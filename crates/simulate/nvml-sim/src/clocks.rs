@@ -1,4 +1,4 @@
-//! Clocks: what they are, what they may be, what locks them.
+//! Clocks: their values, the supported ones, and locks.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -6,7 +6,7 @@ use nvml::nvmlDevice_t;
 use nvml_wrapper_sys::bindings as nvml;
 use sweetspot_quantity::Megahertz;
 use sweetspot_sim::{Generation, GpuProfile};
-use sweetspot_sim_host::{Live, Throttle};
+use sweetspot_sim_host::{LiveGpu, Throttle};
 
 use crate::support::*;
 
@@ -15,59 +15,66 @@ const SM: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_SM;
 const MEMORY: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_MEM;
 const VIDEO: c_uint = nvml::nvmlClockType_enum_NVML_CLOCK_VIDEO;
 
-fn whole(clock: Megahertz) -> c_uint {
+fn to_megahertz(clock: Megahertz) -> c_uint {
     clock.get().round() as c_uint
 }
 
-fn now(live: &Live<'_>, kind: c_uint) -> Result<c_uint, u32> {
+fn current_clock(live: &LiveGpu<'_>, kind: c_uint) -> Result<c_uint, u32> {
     match kind {
-        GRAPHICS | SM | VIDEO => Ok(whole(live.core_clock())),
-        MEMORY => Ok(whole(live.memory_clock())),
+        GRAPHICS | SM | VIDEO => Ok(to_megahertz(live.core_clock())),
+        MEMORY => Ok(to_megahertz(live.memory_clock())),
         _ => Err(INVALID_ARGUMENT),
     }
 }
 
-fn highest(profile: &GpuProfile, kind: c_uint) -> Result<c_uint, u32> {
+fn max_clock(profile: &GpuProfile, kind: c_uint) -> Result<c_uint, u32> {
     match kind {
-        GRAPHICS | SM | VIDEO => Ok(whole(profile.core.max)),
+        GRAPHICS | SM | VIDEO => Ok(to_megahertz(profile.core.max)),
         MEMORY => Ok(profile
             .memory
             .clocks
             .last()
-            .map_or(0, |clock| whole(*clock))),
+            .map_or(0, |clock| to_megahertz(*clock))),
         _ => Err(INVALID_ARGUMENT),
     }
 }
 
-/// Core clocks can be locked from Volta on.
-fn locks_cores(generation: Generation) -> bool {
+/// Whether core clocks can be locked, which is possible from Volta on.
+fn can_lock_core_clock(generation: Generation) -> bool {
     !matches!(generation, Generation::Maxwell | Generation::Pascal)
 }
 
-/// Memory clocks can be locked from Ampere on.
-fn locks_memory(generation: Generation) -> bool {
-    locks_cores(generation) && !matches!(generation, Generation::Volta | Generation::Turing)
+/// Whether memory clocks can be locked, which is possible from Ampere on.
+fn can_lock_memory_clock(generation: Generation) -> bool {
+    can_lock_core_clock(generation) && !matches!(generation, Generation::Volta | Generation::Turing)
 }
 
-/// A range of clocks with both ends among those offered, as the driver rounds them.
-fn range(levels: &[Megahertz], low: c_uint, high: c_uint) -> Result<(Megahertz, Megahertz), u32> {
+/// The range of supported clocks for a lock, rounded as the driver does.
+fn lock_range(
+    levels: &[Megahertz],
+    low: c_uint,
+    high: c_uint,
+) -> Result<(Megahertz, Megahertz), u32> {
     let (first, last) = (
         levels.first().ok_or(NOT_SUPPORTED)?,
         levels.last().ok_or(NOT_SUPPORTED)?,
     );
-    let offered = whole(*first)..=whole(*last);
+    let offered = to_megahertz(*first)..=to_megahertz(*last);
     if low > high || !offered.contains(&low) || !offered.contains(&high) {
         return Err(INVALID_ARGUMENT);
     }
     let at_or_below = |clock: c_uint| {
-        let below = levels.iter().rev().find(|level| whole(**level) <= clock);
+        let below = levels
+            .iter()
+            .rev()
+            .find(|level| to_megahertz(**level) <= clock);
         below.copied().unwrap_or(*first)
     };
     Ok((at_or_below(low), at_or_below(high)))
 }
 
 fn throttle_reasons(device: nvmlDevice_t) -> Result<c_ulonglong, u32> {
-    let reason = match look(device, |live| live.throttle())? {
+    let reason = match read_gpu(device, |live| live.throttle())? {
         Throttle::None => nvml::nvmlClocksEventReasonNone,
         Throttle::Idle => nvml::nvmlClocksEventReasonGpuIdle,
         Throttle::PowerCap => nvml::nvmlClocksEventReasonSwPowerCap,
@@ -78,104 +85,108 @@ fn throttle_reasons(device: nvmlDevice_t) -> Result<c_ulonglong, u32> {
 
 const ALL_REASONS: c_ulonglong = 0x1ff;
 
-/// Descending, as the driver lists them.
-fn listed(levels: &[Megahertz]) -> Vec<c_uint> {
-    levels.iter().rev().map(|level| whole(*level)).collect()
+/// The clocks in descending order, as the driver lists them.
+fn descending(levels: &[Megahertz]) -> Vec<c_uint> {
+    levels
+        .iter()
+        .rev()
+        .map(|level| to_megahertz(*level))
+        .collect()
 }
 
 exports! {
     fn nvmlDeviceGetClockInfo(device: nvmlDevice_t, kind: c_uint, clock: *mut c_uint) {
-        put(clock, look(device, |live| now(live, kind))??)
+        write_value(clock, read_gpu(device, |live| current_clock(live, kind))??)
     }
     fn nvmlDeviceGetClock(device: nvmlDevice_t, kind: c_uint, id: c_uint, clock: *mut c_uint) {
         match id {
-            nvml::nvmlClockId_enum_NVML_CLOCK_ID_CURRENT => put(clock, look(device, |live| now(live, kind))??),
-            nvml::nvmlClockId_enum_NVML_CLOCK_ID_CUSTOMER_BOOST_MAX => put(clock, highest(gpu(device)?.profile(), kind)?),
+            nvml::nvmlClockId_enum_NVML_CLOCK_ID_CURRENT => write_value(clock, read_gpu(device, |live| current_clock(live, kind))??),
+            nvml::nvmlClockId_enum_NVML_CLOCK_ID_CUSTOMER_BOOST_MAX => write_value(clock, max_clock(gpu(device)?.profile(), kind)?),
             _ => Err(NOT_SUPPORTED),
         }
     }
     fn nvmlDeviceGetMaxClockInfo(device: nvmlDevice_t, kind: c_uint, clock: *mut c_uint) {
-        put(clock, highest(gpu(device)?.profile(), kind)?)
+        write_value(clock, max_clock(gpu(device)?.profile(), kind)?)
     }
     fn nvmlDeviceGetSupportedMemoryClocks(device: nvmlDevice_t, count: *mut c_uint, clocks: *mut c_uint) {
-        put_list(count, clocks, &listed(&gpu(device)?.profile().memory.clocks))
+        write_list(count, clocks, &descending(&gpu(device)?.profile().memory.clocks))
     }
     fn nvmlDeviceGetSupportedGraphicsClocks(device: nvmlDevice_t, memory: c_uint, count: *mut c_uint, clocks: *mut c_uint) {
         let profile = gpu(device)?.profile();
-        if !profile.memory.clocks.iter().any(|clock| whole(*clock) == memory) {
+        if !profile.memory.clocks.iter().any(|clock| to_megahertz(*clock) == memory) {
             return Err(NOT_FOUND);
         }
-        put_list(count, clocks, &listed(&profile.core.levels()))
+        write_list(count, clocks, &descending(&profile.core.levels()))
     }
     fn nvmlDeviceSetGpuLockedClocks(device: nvmlDevice_t, low: c_uint, high: c_uint) {
         let profile = gpu(device)?.profile();
-        if !locks_cores(profile.sensors) {
+        if !can_lock_core_clock(profile.sensors) {
             return Err(NOT_SUPPORTED);
         }
-        let range = range(&profile.core.levels(), low, high)?;
-        change(device, &format!("lock_core_clock {low} {high} MHz"), |live| live.lock_core_clock(Some(range)))
+        let range = lock_range(&profile.core.levels(), low, high)?;
+        write_gpu(device, &format!("lock_core_clock {low} {high} MHz"), |live| live.lock_core_clock(Some(range)))
     }
     fn nvmlDeviceResetGpuLockedClocks(device: nvmlDevice_t) {
-        if !locks_cores(gpu(device)?.profile().sensors) {
+        if !can_lock_core_clock(gpu(device)?.profile().sensors) {
             return Err(NOT_SUPPORTED);
         }
-        change(device, "reset_core_clock", |live| live.lock_core_clock(None))
+        write_gpu(device, "reset_core_clock", |live| live.lock_core_clock(None))
     }
     fn nvmlDeviceSetMemoryLockedClocks(device: nvmlDevice_t, low: c_uint, high: c_uint) {
         let profile = gpu(device)?.profile();
-        if !locks_memory(profile.sensors) {
+        if !can_lock_memory_clock(profile.sensors) {
             return Err(NOT_SUPPORTED);
         }
-        let range = range(&profile.memory.clocks, low, high)?;
-        change(device, &format!("lock_memory_clock {low} {high} MHz"), |live| live.lock_memory_clock(Some(range)))
+        let range = lock_range(&profile.memory.clocks, low, high)?;
+        write_gpu(device, &format!("lock_memory_clock {low} {high} MHz"), |live| live.lock_memory_clock(Some(range)))
     }
     fn nvmlDeviceResetMemoryLockedClocks(device: nvmlDevice_t) {
-        if !locks_memory(gpu(device)?.profile().sensors) {
+        if !can_lock_memory_clock(gpu(device)?.profile().sensors) {
             return Err(NOT_SUPPORTED);
         }
-        change(device, "reset_memory_clock", |live| live.lock_memory_clock(None))
+        write_gpu(device, "reset_memory_clock", |live| live.lock_memory_clock(None))
     }
     fn nvmlDeviceSetApplicationsClocks(device: nvmlDevice_t, memory: c_uint, core: c_uint) {
         let profile = gpu(device)?.profile();
-        let offered = |levels: &[Megahertz], clock: c_uint| levels.iter().copied().find(|level| whole(*level) == clock);
-        let (memory_clock, core_clock) = offered(&profile.memory.clocks, memory)
-            .zip(offered(&profile.core.levels(), core))
+        let find_clock = |levels: &[Megahertz], clock: c_uint| levels.iter().copied().find(|level| to_megahertz(*level) == clock);
+        let (memory_clock, core_clock) = find_clock(&profile.memory.clocks, memory)
+            .zip(find_clock(&profile.core.levels(), core))
             .ok_or(INVALID_ARGUMENT)?;
-        change(device, &format!("application_clocks {memory} {core} MHz"), |live| {
+        write_gpu(device, &format!("application_clocks {memory} {core} MHz"), |live| {
             live.set_application_clocks(Some((memory_clock, core_clock)))
         })
     }
     fn nvmlDeviceResetApplicationsClocks(device: nvmlDevice_t) {
-        change(device, "reset_application_clocks", |live| live.set_application_clocks(None))
+        write_gpu(device, "reset_application_clocks", |live| live.set_application_clocks(None))
     }
     fn nvmlDeviceGetApplicationsClock(device: nvmlDevice_t, kind: c_uint, clock: *mut c_uint) {
-        let (memory, core) = look(device, |live| live.application_clocks())?;
+        let (memory, core) = read_gpu(device, |live| live.application_clocks())?;
         match kind {
-            GRAPHICS | SM => put(clock, whole(core)),
-            MEMORY => put(clock, whole(memory)),
+            GRAPHICS | SM => write_value(clock, to_megahertz(core)),
+            MEMORY => write_value(clock, to_megahertz(memory)),
             _ => Err(NOT_SUPPORTED),
         }
     }
     fn nvmlDeviceGetDefaultApplicationsClock(device: nvmlDevice_t, kind: c_uint, clock: *mut c_uint) {
         let profile = gpu(device)?.profile();
         match kind {
-            GRAPHICS | SM => put(clock, whole(profile.core.default)),
-            MEMORY => put(clock, whole(profile.memory.default)),
+            GRAPHICS | SM => write_value(clock, to_megahertz(profile.core.default)),
+            MEMORY => write_value(clock, to_megahertz(profile.memory.default)),
             _ => Err(NOT_SUPPORTED),
         }
     }
     fn nvmlDeviceGetCurrentClocksThrottleReasons(device: nvmlDevice_t, reasons: *mut c_ulonglong) {
-        put(reasons, throttle_reasons(device)?)
+        write_value(reasons, throttle_reasons(device)?)
     }
     fn nvmlDeviceGetCurrentClocksEventReasons(device: nvmlDevice_t, reasons: *mut c_ulonglong) {
-        put(reasons, throttle_reasons(device)?)
+        write_value(reasons, throttle_reasons(device)?)
     }
     fn nvmlDeviceGetSupportedClocksThrottleReasons(device: nvmlDevice_t, reasons: *mut c_ulonglong) {
         gpu(device)?;
-        put(reasons, ALL_REASONS)
+        write_value(reasons, ALL_REASONS)
     }
     fn nvmlDeviceGetSupportedClocksEventReasons(device: nvmlDevice_t, reasons: *mut c_ulonglong) {
         gpu(device)?;
-        put(reasons, ALL_REASONS)
+        write_value(reasons, ALL_REASONS)
     }
 }

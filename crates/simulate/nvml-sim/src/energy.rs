@@ -1,4 +1,4 @@
-//! Power, energy, temperature, utilisation.
+//! Power, energy, temperature and utilisation.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,13 +9,14 @@ use nvml::{
 use nvml_wrapper_sys::bindings as nvml;
 use sweetspot_quantity::Watts;
 use sweetspot_sim::Generation;
-use sweetspot_sim_host::Live;
+use sweetspot_sim_host::LiveGpu;
 
 use crate::support::*;
 
-/// How long the driver is busy with a read of the counter, and with a drain of the buffer (H200).
-const COUNTER_BUSY: Duration = Duration::from_micros(2_800);
-const BUFFER_BUSY: Duration = Duration::from_micros(170);
+/// How long the driver is busy with reading the energy counter (H200).
+const COUNTER_READ_TIME: Duration = Duration::from_micros(2_800);
+/// How long the driver is busy with reading the buffer of samples (H200).
+const BUFFER_READ_TIME: Duration = Duration::from_micros(170);
 
 fn milliwatts(power: Watts) -> c_uint {
     (power.get() * 1e3).round() as c_uint
@@ -33,13 +34,13 @@ fn millijoules(device: nvmlDevice_t) -> Result<u64, u32> {
         return Err(NOT_SUPPORTED);
     }
     gpu(device)?
-        .take_slow_path(COUNTER_BUSY)
+        .occupy_slow_path(COUNTER_READ_TIME)
         .map_err(|_| GPU_IS_LOST)?;
-    let energy = look(device, |live| live.counter())?.ok_or(NOT_SUPPORTED)?;
+    let energy = read_gpu(device, |live| live.counter())?.ok_or(NOT_SUPPORTED)?;
     Ok((energy.get() * 1e3) as u64)
 }
 
-/// Averaged and instantaneous power as fields came with Ampere.
+/// Whether averaged and instantaneous power are available as fields, which is so from Ampere on.
 fn has_power_fields(generation: Generation) -> bool {
     !matches!(
         generation,
@@ -48,7 +49,7 @@ fn has_power_fields(generation: Generation) -> bool {
 }
 
 /// The value of a field and its type.
-fn field(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32), u32> {
+fn field_value(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32), u32> {
     use nvml::field_id as ids;
     let number = |value: c_uint| {
         let value = nvmlValue_t { uiVal: value };
@@ -62,7 +63,7 @@ fn field(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32)
         )
     };
     let generation = gpu(device)?.profile().sensors;
-    let power = |read: fn(&Live<'_>) -> Watts| look(device, |live| milliwatts(read(live)));
+    let power = |read: fn(&LiveGpu<'_>) -> Watts| read_gpu(device, |live| milliwatts(read(live)));
     Ok(match id {
         ids::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => long(millijoules(device)?),
         _ if !has_power_fields(generation) || scope != 0 => return Err(NOT_SUPPORTED),
@@ -81,10 +82,10 @@ fn field(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32)
 
 exports! {
     fn nvmlDeviceGetPowerUsage(device: nvmlDevice_t, power: *mut c_uint) {
-        put(power, milliwatts(look(device, |live| live.power_usage())?))
+        write_value(power, milliwatts(read_gpu(device, |live| live.power_usage())?))
     }
     fn nvmlDeviceGetTotalEnergyConsumption(device: nvmlDevice_t, energy: *mut c_ulonglong) {
-        put(energy, millijoules(device)?)
+        write_value(energy, millijoules(device)?)
     }
     fn nvmlDeviceGetFieldValues(device: nvmlDevice_t, count: c_int, values: *mut nvmlFieldValue_t) {
         gpu(device)?;
@@ -92,11 +93,11 @@ exports! {
             return Err(INVALID_ARGUMENT);
         }
         for index in 0..count as usize {
-            // SAFETY: NVML's contract: there are `count` values, their ids filled in.
+            // SAFETY: by NVML's contract there are `count` values with their ids filled in.
             let value = unsafe { &mut *values.add(index) };
             value.timestamp = wall_micros() as i64;
             value.latencyUsec = 0;
-            match field(device, value.fieldId, value.scopeId) {
+            match field_value(device, value.fieldId, value.scopeId) {
                 Ok((number, kind)) => {
                     value.value = number;
                     value.valueType = kind;
@@ -113,7 +114,7 @@ exports! {
         last_seen: c_ulonglong,
         value_kind: *mut c_uint,
         count: *mut c_uint,
-        place: *mut nvmlSample_t,
+        target: *mut nvmlSample_t,
     ) {
         if kind != nvml::nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES {
             gpu(device)?;
@@ -122,9 +123,9 @@ exports! {
         if count.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        gpu(device)?.take_slow_path(BUFFER_BUSY).map_err(|_| GPU_IS_LOST)?;
-        let samples = look(device, |live| live.samples())?;
-        put(value_kind, nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)?;
+        gpu(device)?.occupy_slow_path(BUFFER_READ_TIME).map_err(|_| GPU_IS_LOST)?;
+        let samples = read_gpu(device, |live| live.samples())?;
+        write_value(value_kind, nvml::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT)?;
         let host = host()?;
         let fresh: Vec<nvmlSample_t> = samples
             .into_iter()
@@ -134,87 +135,87 @@ exports! {
             })
             .filter(|sample| sample.timeStamp > last_seen)
             .collect();
-        if place.is_null() {
-            return put(count, fresh.len() as c_uint);
+        if target.is_null() {
+            return write_value(count, fresh.len() as c_uint);
         }
         // SAFETY: `count` is not null.
         let room = unsafe { count.read() } as usize;
-        let shown = &fresh[fresh.len().saturating_sub(room)..];
-        if shown.is_empty() {
+        let written = &fresh[fresh.len().saturating_sub(room)..];
+        if written.is_empty() {
             return Err(NOT_FOUND);
         }
-        put(count, shown.len() as c_uint)?;
-        for (index, sample) in shown.iter().enumerate() {
-            // SAFETY: there is room for as many as are shown.
-            put(unsafe { place.add(index) }, *sample)?;
+        write_value(count, written.len() as c_uint)?;
+        for (index, sample) in written.iter().enumerate() {
+            // SAFETY: by NVML's contract there is room for `count` samples.
+            write_value(unsafe { target.add(index) }, *sample)?;
         }
         Ok(())
     }
     fn nvmlDeviceGetPowerManagementMode(device: nvmlDevice_t, mode: *mut c_uint) {
         gpu(device)?;
-        put(mode, 1)
+        write_value(mode, 1)
     }
     fn nvmlDeviceGetPowerManagementLimit(device: nvmlDevice_t, limit: *mut c_uint) {
-        put(limit, milliwatts(look(device, |live| live.power_cap())?))
+        write_value(limit, milliwatts(read_gpu(device, |live| live.power_cap())?))
     }
     fn nvmlDeviceGetEnforcedPowerLimit(device: nvmlDevice_t, limit: *mut c_uint) {
-        put(limit, milliwatts(look(device, |live| live.enforced_cap())?))
+        write_value(limit, milliwatts(read_gpu(device, |live| live.enforced_cap())?))
     }
     fn nvmlDeviceGetPowerManagementDefaultLimit(device: nvmlDevice_t, limit: *mut c_uint) {
-        put(limit, milliwatts(look(device, |live| live.profile().cap.default)?))
+        write_value(limit, milliwatts(read_gpu(device, |live| live.profile().cap.default)?))
     }
     fn nvmlDeviceGetPowerManagementLimitConstraints(device: nvmlDevice_t, min: *mut c_uint, max: *mut c_uint) {
-        let (low, high) = look(device, |live| (live.profile().cap.min, live.profile().cap.max))?;
-        put(min, milliwatts(low))?;
-        put(max, milliwatts(high))
+        let (low, high) = read_gpu(device, |live| (live.profile().cap.min, live.profile().cap.max))?;
+        write_value(min, milliwatts(low))?;
+        write_value(max, milliwatts(high))
     }
     fn nvmlDeviceSetPowerManagementLimit(device: nvmlDevice_t, limit: c_uint) {
         let cap = Watts::new(f64::from(limit) * 1e-3);
         if !gpu(device)?.profile().cap.domain().contains(cap) {
             return Err(INVALID_ARGUMENT);
         }
-        change(device, &format!("power_cap {limit} mW"), |live| live.set_power_cap(cap))
+        write_gpu(device, &format!("power_cap {limit} mW"), |live| live.set_power_cap(cap))
     }
     fn nvmlDeviceGetTemperature(device: nvmlDevice_t, sensor: c_uint, temperature: *mut c_uint) {
         if sensor != nvml::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU {
             return Err(INVALID_ARGUMENT);
         }
-        put(temperature, look(device, |live| live.temperature().get())?.round() as c_uint)
+        write_value(temperature, read_gpu(device, |live| live.temperature().get())?.round() as c_uint)
     }
-    fn nvmlDeviceGetTemperatureV(device: nvmlDevice_t, place: *mut nvmlTemperature_t) {
-        if place.is_null() {
+    fn nvmlDeviceGetTemperatureV(device: nvmlDevice_t, target: *mut nvmlTemperature_t) {
+        if target.is_null() {
             return Err(INVALID_ARGUMENT);
         }
-        // SAFETY: the place is not null and the client has filled in version and sensor.
-        let (version, sensor) = unsafe { ((*place).version, (*place).sensorType) };
+        // SAFETY: the pointer is not null, and the client has filled in version and sensor.
+        let (version, sensor) = unsafe { ((*target).version, (*target).sensorType) };
         check_version::<nvmlTemperature_t>(version, 1)?;
         if sensor != nvml::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU {
             return Err(INVALID_ARGUMENT);
         }
-        let degrees = look(device, |live| live.temperature().get())?.round() as c_int;
-        // SAFETY: the place is not null.
-        unsafe { (*place).temperature = degrees };
+        let degrees = read_gpu(device, |live| live.temperature().get())?.round() as c_int;
+        // SAFETY: the pointer is not null.
+        unsafe { (*target).temperature = degrees };
         Ok(())
     }
     fn nvmlDeviceGetTemperatureThreshold(device: nvmlDevice_t, threshold: c_uint, temperature: *mut c_uint) {
         gpu(device)?;
         match threshold {
-            nvml::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN => put(temperature, 95),
-            nvml::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN => put(temperature, 90),
+            nvml::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN => write_value(temperature, 95),
+            nvml::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN => write_value(temperature, 90),
             _ => Err(NOT_SUPPORTED),
         }
     }
-    fn nvmlDeviceGetUtilizationRates(device: nvmlDevice_t, place: *mut nvmlUtilization_t) {
-        let busy = look(device, |live| live.utilisation())?;
+    fn nvmlDeviceGetUtilizationRates(device: nvmlDevice_t, target: *mut nvmlUtilization_t) {
+        let busy = read_gpu(device, |live| live.utilisation())?;
         let percent = (100.0 * busy.get()).round().clamp(0.0, 100.0) as c_uint;
-        put(place, nvmlUtilization_t { gpu: percent, memory: percent / 2 })
+        write_value(target, nvmlUtilization_t { gpu: percent, memory: percent / 2 })
     }
     fn nvmlDeviceGetPerformanceState(device: nvmlDevice_t, state: *mut c_uint) {
-        let busy = look(device, |live| !live.programs().is_empty())?;
-        put(state, if busy { 0 } else { 8 })
+        let busy = read_gpu(device, |live| !live.jobs().is_empty())?;
+        write_value(state, if busy { 0 } else { 8 })
     }
     fn nvmlDeviceGetPowerState(device: nvmlDevice_t, state: *mut c_uint) {
-        let busy = look(device, |live| !live.programs().is_empty())?;
-        put(state, if busy { 0 } else { 8 })
+        let busy = read_gpu(device, |live| !live.jobs().is_empty())?;
+        write_value(state, if busy { 0 } else { 8 })
     }
 }

@@ -1,4 +1,4 @@
-//! Which devices there are and what they are.
+//! The devices and their properties.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong};
 
@@ -42,12 +42,15 @@ fn capability(generation: Generation) -> (c_int, c_int) {
     }
 }
 
-/// The device that a text names.
-fn named(text: *const c_char, names: impl Fn(&SharedGpu) -> String) -> Result<nvmlDevice_t, u32> {
+/// Finds the device with a name.
+fn find_device(
+    text: *const c_char,
+    names: impl Fn(&SharedGpu) -> String,
+) -> Result<nvmlDevice_t, u32> {
     if text.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: NVML's contract: the text ends with a zero.
+    // SAFETY: by NVML's contract the text is zero-terminated.
     let text = unsafe { CStr::from_ptr(text) }
         .to_str()
         .map_err(|_| INVALID_ARGUMENT)?;
@@ -58,58 +61,58 @@ fn named(text: *const c_char, names: impl Fn(&SharedGpu) -> String) -> Result<nv
     found.map(|gpu| handle(gpu.index())).ok_or(NOT_FOUND)
 }
 
-fn by_index(index: c_uint, device: *mut nvmlDevice_t) -> Outcome {
+fn write_handle(index: c_uint, device: *mut nvmlDevice_t) -> NvmlResult {
     if index as usize >= host()?.gpus().len() {
         return Err(INVALID_ARGUMENT);
     }
-    put(device, handle(index as usize))
+    write_value(device, handle(index as usize))
 }
 
 fn copy_text(target: &mut [c_char], text: &str) {
-    for (place, byte) in target.iter_mut().zip(text.bytes().chain([0])) {
-        *place = byte as c_char;
+    for (target, byte) in target.iter_mut().zip(text.bytes().chain([0])) {
+        *target = byte as c_char;
     }
 }
 
 exports! {
-    fn nvmlDeviceGetCount_v2(count: *mut c_uint) { put(count, host()?.gpus().len() as c_uint) }
-    fn nvmlDeviceGetCount(count: *mut c_uint) { put(count, host()?.gpus().len() as c_uint) }
-    fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) { by_index(index, device) }
-    fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut nvmlDevice_t) { by_index(index, device) }
+    fn nvmlDeviceGetCount_v2(count: *mut c_uint) { write_value(count, host()?.gpus().len() as c_uint) }
+    fn nvmlDeviceGetCount(count: *mut c_uint) { write_value(count, host()?.gpus().len() as c_uint) }
+    fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) { write_handle(index, device) }
+    fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut nvmlDevice_t) { write_handle(index, device) }
     fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut nvmlDevice_t) {
-        put(device, named(uuid, SharedGpu::uuid)?)
+        write_value(device, find_device(uuid, SharedGpu::uuid)?)
     }
     fn nvmlDeviceGetHandleByPciBusId_v2(id: *const c_char, device: *mut nvmlDevice_t) {
-        put(device, named(id, bus_id)?)
+        write_value(device, find_device(id, bus_id)?)
     }
     fn nvmlDeviceGetName(device: nvmlDevice_t, name: *mut c_char, length: c_uint) {
-        put_text(name, length, &gpu(device)?.profile().name)
+        write_text(name, length, &gpu(device)?.profile().name)
     }
     fn nvmlDeviceGetUUID(device: nvmlDevice_t, uuid: *mut c_char, length: c_uint) {
-        put_text(uuid, length, &gpu(device)?.uuid())
+        write_text(uuid, length, &gpu(device)?.uuid())
     }
     fn nvmlDeviceGetIndex(device: nvmlDevice_t, index: *mut c_uint) {
-        put(index, gpu(device)?.index() as c_uint)
+        write_value(index, gpu(device)?.index() as c_uint)
     }
     fn nvmlDeviceGetMinorNumber(device: nvmlDevice_t, number: *mut c_uint) {
-        put(number, gpu(device)?.index() as c_uint)
+        write_value(number, gpu(device)?.index() as c_uint)
     }
-    fn nvmlDeviceGetArchitecture(device: nvmlDevice_t, place: *mut c_uint) {
-        put(place, architecture(gpu(device)?.profile().sensors))
+    fn nvmlDeviceGetArchitecture(device: nvmlDevice_t, target: *mut c_uint) {
+        write_value(target, architecture(gpu(device)?.profile().sensors))
     }
     fn nvmlDeviceGetBrand(device: nvmlDevice_t, brand: *mut c_uint) {
         gpu(device)?;
-        put(brand, nvml::nvmlBrandType_enum_NVML_BRAND_NVIDIA)
+        write_value(brand, nvml::nvmlBrandType_enum_NVML_BRAND_NVIDIA)
     }
     fn nvmlDeviceGetCudaComputeCapability(device: nvmlDevice_t, major: *mut c_int, minor: *mut c_int) {
         let (high, low) = capability(gpu(device)?.profile().sensors);
-        put(major, high)?;
-        put(minor, low)
+        write_value(major, high)?;
+        write_value(minor, low)
     }
     fn nvmlDeviceGetNumGpuCores(device: nvmlDevice_t, count: *mut c_uint) {
-        put(count, gpu(device)?.profile().core.units as c_uint)
+        write_value(count, gpu(device)?.profile().core.units as c_uint)
     }
-    fn nvmlDeviceGetPciInfo_v3(device: nvmlDevice_t, place: *mut nvmlPciInfo_t) {
+    fn nvmlDeviceGetPciInfo_v3(device: nvmlDevice_t, target: *mut nvmlPciInfo_t) {
         let gpu = gpu(device)?;
         let mut info = nvmlPciInfo_t {
             busIdLegacy: [0; 16],
@@ -122,31 +125,31 @@ exports! {
         };
         copy_text(&mut info.busId, &bus_id(gpu));
         copy_text(&mut info.busIdLegacy, &format!("0000:{:02X}:00.0", bus(gpu)));
-        put(place, info)
+        write_value(target, info)
     }
     fn nvmlDeviceGetPersistenceMode(device: nvmlDevice_t, mode: *mut c_uint) {
-        put(mode, c_uint::from(look(device, |live| live.persistence())?))
+        write_value(mode, c_uint::from(read_gpu(device, |live| live.persistence())?))
     }
     fn nvmlDeviceSetPersistenceMode(device: nvmlDevice_t, mode: c_uint) {
         if mode > 1 {
             return Err(INVALID_ARGUMENT);
         }
-        change(device, &format!("persistence_mode {mode}"), |live| {
+        write_gpu(device, &format!("persistence_mode {mode}"), |live| {
             live.set_persistence(mode == 1);
             Ok(())
         })
     }
     fn nvmlDeviceGetComputeMode(device: nvmlDevice_t, mode: *mut c_uint) {
         gpu(device)?;
-        put(mode, nvml::nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT)
+        write_value(mode, nvml::nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT)
     }
     fn nvmlDeviceGetDisplayMode(device: nvmlDevice_t, mode: *mut c_uint) {
         gpu(device)?;
-        put(mode, 0)
+        write_value(mode, 0)
     }
     fn nvmlDeviceGetDisplayActive(device: nvmlDevice_t, active: *mut c_uint) {
         gpu(device)?;
-        put(active, 0)
+        write_value(active, 0)
     }
     fn nvmlDeviceGetMigMode(device: nvmlDevice_t, _current: *mut c_uint, _pending: *mut c_uint) {
         gpu(device)?;
@@ -154,7 +157,7 @@ exports! {
     }
     fn nvmlDeviceGetMaxMigDeviceCount(device: nvmlDevice_t, count: *mut c_uint) {
         gpu(device)?;
-        put(count, 0)
+        write_value(count, 0)
     }
     fn nvmlDeviceGetFanSpeed(device: nvmlDevice_t, _speed: *mut c_uint) {
         gpu(device)?;
@@ -162,19 +165,19 @@ exports! {
     }
     fn nvmlDeviceGetEncoderUtilization(device: nvmlDevice_t, utilisation: *mut c_uint, period: *mut c_uint) {
         gpu(device)?;
-        put(utilisation, 0)?;
-        put(period, 100_000)
+        write_value(utilisation, 0)?;
+        write_value(period, 100_000)
     }
     fn nvmlDeviceGetDecoderUtilization(device: nvmlDevice_t, utilisation: *mut c_uint, period: *mut c_uint) {
         gpu(device)?;
-        put(utilisation, 0)?;
-        put(period, 100_000)
+        write_value(utilisation, 0)?;
+        write_value(period, 100_000)
     }
     fn nvmlDeviceGetCpuAffinity(device: nvmlDevice_t, size: c_uint, set: *mut c_ulong) {
         gpu(device)?;
         for word in 0..size as usize {
-            // SAFETY: NVML's contract: there is room for `size` words.
-            put(unsafe { set.add(word) }, if word == 0 { 1 } else { 0 })?;
+            // SAFETY: by NVML's contract there is room for `size` words.
+            write_value(unsafe { set.add(word) }, if word == 0 { 1 } else { 0 })?;
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! NVML over the GPUs of a simulated host: the functions that public clients call, with the meaning,
-//! the units and the error codes of NVIDIA's library.
+//! NVML for the GPUs of a simulated host: the functions that public clients call, with the meaning, the units and the
+//! error codes of NVIDIA's library.
 //!
-//! Promises: no thread, no lock that a fork could inherit held, no panic across the border. What a
-//! generation does not have, and what is not simulated, answers `NOT_SUPPORTED`.
-//! Left to others: the physics and the shared state (`sim-host`).
+//! The library has no thread, holds no lock that a fork could inherit, and lets no panic reach the client. Functions that
+//! a generation does not have, or that are not simulated, return `NOT_SUPPORTED`. The crate `sim-host` has the physics
+//! and the shared state.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)

@@ -1,4 +1,4 @@
-//! Starting, stopping, errors and the system.
+//! Initialisation, shutdown, error texts and system properties.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -17,25 +17,25 @@ exports! {
 
     fn nvmlSystemGetDriverVersion(version: *mut c_char, length: c_uint) {
         host()?;
-        put_text(version, length, DRIVER)
+        write_text(version, length, DRIVER)
     }
     fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: c_uint) {
         host()?;
-        put_text(version, length, concat!("13.", "580.159.04"))
+        write_text(version, length, concat!("13.", "580.159.04"))
     }
     fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) {
         host()?;
-        put(version, CUDA)
+        write_value(version, CUDA)
     }
     fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) {
         host()?;
-        put(version, CUDA)
+        write_value(version, CUDA)
     }
     fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, length: c_uint) {
         host()?;
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(|_| NOT_FOUND)?;
         let first = command.split(|byte| *byte == 0).next().unwrap_or_default();
-        put_text(name, length, &String::from_utf8_lossy(first))
+        write_text(name, length, &String::from_utf8_lossy(first))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Everything else that NVML has. The real library exports it, and clients that look a function up and do
-//! not find it complain; here it is found and answers that this GPU does not support it.
+//! The remaining functions of NVML. The real library exports them, and clients fail when they cannot find one; here each
+//! returns that this GPU does not support it.
 
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
 use crate::support::NOT_SUPPORTED;
 
-/// A function that ignores its arguments, whatever they are: the caller passes and removes them.
+/// Defines functions that ignore their arguments, which is possible because the caller passes and removes them.
 macro_rules! unsupported {
     ($($name:ident)*) => {$(
         #[doc = concat!("NVIDIA documents `", stringify!($name), "`; it is not supported here.")]

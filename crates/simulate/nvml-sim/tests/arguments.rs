@@ -1,4 +1,4 @@
-//! Whatever a client passes, it gets the code that NVIDIA documents, and never a crash.
+//! Invalid arguments return the code that NVIDIA documents, and never crash.
 #![allow(unsafe_code)]
 
 mod common;
@@ -28,7 +28,7 @@ fn device(index: usize) -> Device {
             ("v100", "[[fault]]\nkind = \"lost\"\nafter = \"0 s\""),
             ("tesla_p100", ""),
         ]);
-        // SAFETY: it takes nothing.
+        // SAFETY: the function has no arguments.
         assert_eq!(unsafe { nvmlInit_v2() }, SUCCESS);
     });
     let mut device = null_mut();
@@ -48,7 +48,7 @@ fn cap(device: Device) -> (c_uint, c_uint) {
 #[test]
 fn null_pointers() {
     let gpu = device(H200);
-    // SAFETY: null is what a client may pass by mistake.
+    // SAFETY: a client may pass null by mistake.
     let codes = unsafe {
         [
             nvmlDeviceGetCount_v2(null_mut()),
@@ -77,10 +77,10 @@ fn null_pointers() {
 }
 
 #[test]
-fn handles_and_indices_that_are_none() {
+fn invalid_handles_and_indices() {
     let good = device(V100);
     let mut found = null_mut();
-    // SAFETY: there is room for a handle; the names end with a zero.
+    // SAFETY: there is room for a handle, and the names are zero-terminated.
     unsafe {
         for index in [5, 6, c_uint::MAX] {
             assert_eq!(
@@ -106,17 +106,17 @@ fn handles_and_indices_that_are_none() {
         usize::MAX,
     ] {
         let mut power = 7;
-        // SAFETY: a handle is a number, whatever it is.
+        // SAFETY: a handle is only a number.
         let code = unsafe { nvmlDeviceGetPowerUsage(without_provenance_mut(wrong), &mut power) };
         assert_eq!((code, power), (INVALID_ARGUMENT, 7), "{wrong:x}");
     }
 }
 
 #[test]
-fn buffers_that_are_too_short() {
+fn short_buffers() {
     let gpu = device(V100);
     let mut text = [0x55 as c_char; 96];
-    // SAFETY: there is as much room as is said.
+    // SAFETY: there is as much room as the count says.
     unsafe {
         for room in 0..5 {
             assert_eq!(
@@ -132,7 +132,7 @@ fn buffers_that_are_too_short() {
         assert_eq!(nvmlDeviceGetName(gpu, text.as_mut_ptr(), 96), SUCCESS);
     }
     let (mut count, mut memory) = (0, 0);
-    // SAFETY: there is as much room as is said.
+    // SAFETY: there is as much room as the count says.
     unsafe {
         let code = nvmlDeviceGetSupportedMemoryClocks(gpu, &mut count, null_mut());
         assert_eq!((code, count), (INSUFFICIENT_SIZE, 1));
@@ -163,7 +163,7 @@ struct Temperature {
 }
 
 #[test]
-fn structures_of_another_version() {
+fn structures_of_other_versions() {
     let gpu = device(V100);
     let right = (size_of::<Memory>() | 2 << 24) as c_uint;
     for version in [0, 1, right - 1, right, right | 1 << 24] {
@@ -171,7 +171,7 @@ fn structures_of_another_version() {
             version,
             numbers: [0; 4],
         };
-        // SAFETY: it is laid out as NVML's.
+        // SAFETY: the structure has NVML's layout.
         let code = unsafe { nvmlDeviceGetMemoryInfo_v2(gpu, (&raw mut memory).cast::<c_void>()) };
         if version == right {
             assert_eq!(code, SUCCESS);
@@ -192,7 +192,7 @@ fn structures_of_another_version() {
             sensor,
             degrees: -1,
         };
-        // SAFETY: it is laid out as NVML's.
+        // SAFETY: the structure has NVML's layout.
         let code = unsafe { nvmlDeviceGetTemperatureV(gpu, (&raw mut place).cast::<c_void>()) };
         assert_eq!(code, expected, "{version:x}, {sensor}");
         assert_eq!(place.degrees == -1, expected != SUCCESS);
@@ -200,7 +200,7 @@ fn structures_of_another_version() {
 }
 
 #[test]
-fn values_that_are_not_offered() {
+fn unsupported_values() {
     let (v100, h200, p100) = (device(V100), device(H200), device(P100));
     let before = cap(v100);
     let (mut number, mut kind) = (0, 0);
@@ -218,7 +218,7 @@ fn values_that_are_not_offered() {
                 INVALID_ARGUMENT
             );
         }
-        // What a generation does not have.
+        // These are not available on this generation.
         assert_eq!(
             nvmlDeviceSetMemoryLockedClocks(v100, 877, 877),
             NOT_SUPPORTED
@@ -251,7 +251,7 @@ fn values_that_are_not_offered() {
 }
 
 #[test]
-fn faults_have_their_own_codes() {
+fn faults_return_their_codes() {
     let (denied, lost) = (device(DENIED), device(LOST));
     let before = cap(denied);
     let mut power = 0;

@@ -1,4 +1,4 @@
-//! Starting and stopping, in every order. One test, as the state is the process'.
+//! Initialisation and shutdown in every order, in one test because the state belongs to the process.
 #![allow(unsafe_code)]
 
 mod common;
@@ -9,13 +9,13 @@ use std::ptr::null_mut;
 use common::*;
 
 #[test]
-fn calls_before_between_and_after() {
+fn calls_before_during_and_after_initialisation() {
     let count = || {
         let mut count = 0;
         // SAFETY: there is room for a number.
         (unsafe { nvmlDeviceGetCount_v2(&mut count) }, count)
     };
-    // SAFETY: no call below is given anything but null and places of the right size.
+    // SAFETY: the calls below get only null and pointers to variables of the right size.
     unsafe {
         assert_eq!(nvmlShutdown(), UNINITIALIZED);
         assert_eq!(count(), (UNINITIALIZED, 0));
@@ -31,7 +31,7 @@ fn calls_before_between_and_after() {
         assert_eq!(nvmlInit_v2(), DRIVER_NOT_LOADED);
         assert_eq!(count(), (UNINITIALIZED, 0));
         host(&[("v100", ""), ("h200", "")]);
-        // Whoever starts it twice stops it twice.
+        // After two initialisations, two shutdowns are needed.
         assert_eq!((nvmlInit_v2(), nvmlInit_v2()), (SUCCESS, SUCCESS));
         assert_eq!(count(), (SUCCESS, 2));
         assert_eq!(nvmlShutdown(), SUCCESS);

@@ -1,4 +1,4 @@
-//! The folder of a simulated host.
+//! A simulated host: a folder with the profiles and the states of its GPUs.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,16 +12,16 @@ use sweetspot_sim::{Chip, GpuProfile, NodeProfile, parse_gpu, parse_node};
 use sweetspot_stats::Seed;
 
 use crate::error::HostError;
+use crate::live::{LiveGpu, Record};
 use crate::sensors::Sensors;
-use crate::state::{Live, Record};
 use crate::store::{Store, lock};
 
-/// The variable that names the folder.
+/// The environment variable that names the folder.
 pub const ENVIRONMENT: &str = "SWEETSPOT_SIM";
 const VERSION: u32 = 2;
 const DESCRIPTION: &str = "host.json";
 
-/// A profile of something to be put into a host.
+/// The name and the text of a profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Spec {
     /// The profile's name.
@@ -30,11 +30,13 @@ pub struct Spec {
     pub profile: String,
 }
 
+/// The description file of a host.
 #[derive(Serialize, Deserialize)]
 struct Description {
     version: u32,
     seed: u64,
-    /// Wall clock less monotonic clock, in microseconds, when the host was made: samples keep their times.
+    /// The wall clock minus the monotonic clock when the host was created, in microseconds, so that the times of
+    /// samples never change.
     wall_offset: i64,
     gpus: Vec<Spec>,
     #[serde(default)]
@@ -62,7 +64,7 @@ pub struct SharedGpu {
 }
 
 impl Host {
-    /// Makes a host in an empty folder; the node is what stands around the GPUs, where that is known.
+    /// Creates a host in an empty folder; the node describes the host model, where it is known.
     pub fn create(
         folder: &Path,
         gpus: Vec<Spec>,
@@ -74,11 +76,11 @@ impl Host {
             let chip = Chip::new(&profile);
             let path = state_path(folder, index);
             let seed = Seed::new(seed).number(index as u64);
-            let record = at_rest(&profile, &chip, monotonic_nanos(), seed);
-            Store::create(path.clone(), &record).map_err(|problem| files(&path, problem))?;
-            let slow = slow_path(folder, index);
-            File::create(&slow).map_err(|problem| files(&slow, problem))?;
-            open_to_all(&path).map_err(|problem| files(&path, problem))?;
+            let record = initial_record(&profile, &chip, monotonic_nanos(), seed);
+            Store::create(path.clone(), &record).map_err(|problem| file_error(&path, problem))?;
+            let slow = slow_path_file(folder, index);
+            File::create(&slow).map_err(|problem| file_error(&slow, problem))?;
+            allow_everyone(&path).map_err(|problem| file_error(&path, problem))?;
         }
         let description = Description {
             version: VERSION,
@@ -90,14 +92,14 @@ impl Host {
         let path = folder.join(DESCRIPTION);
         let text = serde_json::to_string_pretty(&description).map_err(std::io::Error::other);
         text.and_then(|text| std::fs::write(&path, text))
-            .map_err(|problem| files(&path, problem))?;
+            .map_err(|problem| file_error(&path, problem))?;
         Self::open(folder)
     }
 
     /// Opens the host in a folder.
     pub fn open(folder: &Path) -> Result<Self, HostError> {
         let path = folder.join(DESCRIPTION);
-        let text = std::fs::read_to_string(&path).map_err(|problem| files(&path, problem))?;
+        let text = std::fs::read_to_string(&path).map_err(|problem| file_error(&path, problem))?;
         let format = |reason: String| HostError::Format {
             path: folder.to_owned(),
             reason,
@@ -141,28 +143,28 @@ impl Host {
         Some(Self::open(Path::new(&folder)))
     }
 
-    /// Its folder.
+    /// The folder of the host.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The user it belongs to.
+    /// The user id of the folder's owner.
     pub fn owner(&self) -> Option<u32> {
-        let about = std::fs::metadata(&self.folder).ok()?;
-        Some(std::os::unix::fs::MetadataExt::uid(&about))
+        let metadata = std::fs::metadata(&self.folder).ok()?;
+        Some(std::os::unix::fs::MetadataExt::uid(&metadata))
     }
 
-    /// A moment of monotonic time as wall-clock microseconds.
+    /// Converts monotonic nanoseconds to wall-clock microseconds.
     pub fn wall_micros(&self, nanos: u64) -> u64 {
         ((nanos / 1000) as i64 + self.wall_offset).max(0) as u64
     }
 
-    /// The name of the node and what stands around its GPUs, where that is known.
+    /// The name and the profile of the node, where it is known.
     pub fn node(&self) -> Option<&(String, NodeProfile)> {
         self.node.as_ref()
     }
 
-    /// Its GPUs, in order.
+    /// The GPUs of the host, in order.
     pub fn gpus(&self) -> &[SharedGpu] {
         &self.gpus
     }
@@ -174,38 +176,39 @@ impl SharedGpu {
         &self.name
     }
 
-    /// Its place in the host.
+    /// The index of the GPU in the host.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// What it is.
+    /// The profile of the GPU.
     pub fn profile(&self) -> &GpuProfile {
         &self.profile
     }
 
-    /// Its UUID, the same in every process of every such host.
+    /// The UUID of the GPU, the same in every process and on every host with these GPUs.
     pub fn uuid(&self) -> String {
         sweetspot_sim::uuid(&self.profile.name, self.index as u64).to_string()
     }
 
-    /// Brings the GPU to the present moment and looks at it, alone among all processes.
-    pub fn look<R>(&self, look: impl FnOnce(&mut Live<'_>) -> R) -> Result<R, HostError> {
+    /// Advances the GPU to the present moment and passes it to a closure, under a lock that excludes all other
+    /// processes.
+    pub fn look<R>(&self, access: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, HostError> {
         let result = self.store.update(|record: &mut Record| {
-            let mut live = Live {
+            let mut live = LiveGpu {
                 profile: &self.profile,
                 chip: &self.chip,
                 record,
             };
             let now = monotonic_nanos();
             live.advance(now.max(live.now()));
-            look(&mut live)
+            access(&mut live)
         });
-        result.map_err(|problem| files(self.store.path(), problem))
+        result.map_err(|problem| file_error(self.store.path(), problem))
     }
 
-    /// Notes a write to the device in the host's log, for tests and the curious.
-    pub fn note_write(&self, what: &str) {
+    /// Appends a write to the device to the host's log, for tests and debugging.
+    pub fn log_write(&self, what: &str) {
         let line = format!("gpu{} {what}\n", self.index);
         let log = File::options()
             .append(true)
@@ -216,21 +219,21 @@ impl SharedGpu {
         }
     }
 
-    /// Waits for the one path through the driver that slow reads take, and keeps it and a core busy for
-    /// some time, as the real driver does.
-    pub fn take_slow_path(&self, busy: Duration) -> Result<(), HostError> {
-        let path = slow_path(&self.folder, self.index);
-        let file = File::open(&path).map_err(|problem| files(&path, problem))?;
-        lock(&file).map_err(|problem| files(&path, problem))?;
-        let begun = Instant::now();
-        while begun.elapsed() < busy {
+    /// Waits for the driver's single path for slow reads, and keeps it and a CPU core busy for some time, as the real
+    /// driver does.
+    pub fn occupy_slow_path(&self, busy: Duration) -> Result<(), HostError> {
+        let path = slow_path_file(&self.folder, self.index);
+        let file = File::open(&path).map_err(|problem| file_error(&path, problem))?;
+        lock(&file).map_err(|problem| file_error(&path, problem))?;
+        let start = Instant::now();
+        while start.elapsed() < busy {
             std::hint::spin_loop();
         }
         Ok(())
     }
 }
 
-fn slow_path(folder: &Path, index: usize) -> PathBuf {
+fn slow_path_file(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("gpu{index}.slow"))
 }
 
@@ -238,18 +241,19 @@ fn state_path(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("gpu{index}.state"))
 }
 
-fn files(path: &Path, problem: std::io::Error) -> HostError {
+fn file_error(path: &Path, problem: std::io::Error) -> HostError {
     HostError::Files {
         path: path.to_owned(),
         problem,
     }
 }
 
-pub(crate) fn at_rest(profile: &GpuProfile, chip: &Chip, now: u64, seed: Seed) -> Record {
-    let state = chip.rest();
+/// The record of a GPU at rest with default settings.
+pub(crate) fn initial_record(profile: &GpuProfile, chip: &Chip, now: u64, seed: Seed) -> Record {
+    let state = chip.rest_state();
     Record {
         now,
-        made: now,
+        created_at: now,
         physics: state.to_array(),
         cap: profile.cap.default.get(),
         sensors: Sensors::new(now, state.power().get(), seed),
@@ -262,13 +266,13 @@ fn wall_micros() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
-/// Whoever is on the host may look at its GPUs, and looking brings their state up to date.
-fn open_to_all(path: &Path) -> std::io::Result<()> {
+/// Makes a file writable for everyone: any user of the host may read its GPUs, and reading updates their state.
+fn allow_everyone(path: &Path) -> std::io::Result<()> {
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     std::fs::set_permissions(path, all)
 }
 
-/// The clock that all processes of a machine share.
+/// The monotonic clock, which all processes of a machine share.
 fn monotonic_nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

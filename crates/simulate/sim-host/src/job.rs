@@ -1,39 +1,44 @@
-//! A program's place on a GPU.
+//! A job's slot on a GPU.
 
 use bytemuck::{Pod, Zeroable};
 use sweetspot_quantity::{Bytes, Joules, Ratio, Seconds};
 use sweetspot_sim::{Load, Phase};
 
-/// Programs on one GPU at most.
-pub(crate) const SLOTS: usize = 16;
-/// Phases of an iteration at most.
-pub(crate) const PHASES: usize = 12;
+/// The maximum number of jobs on one GPU.
+pub(crate) const MAX_JOBS: usize = 16;
+/// The maximum number of phases of an iteration.
+pub(crate) const MAX_PHASES: usize = 12;
 
-/// A program's place on a GPU.
+/// The identity of a job on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobId {
-    pub(crate) place: usize,
+    pub(crate) slot: usize,
     pub(crate) pid: u32,
 }
 
-/// How far a program has come.
+/// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobProgress {
-    /// Iterations done.
+    /// The number of iterations done.
     pub done: u64,
-    /// Of the GPU since the program came, up to its last finished iteration where none is under way.
+    /// The energy of the GPU since the job was added, up to the end of the granted iterations.
     pub energy: Joules,
-    /// Nanoseconds of monotonic time at which all that was granted was done, if it is.
+    /// The monotonic time in nanoseconds at which the granted iterations were finished, if they are.
     pub finished_at: Option<u64>,
 }
 
-/// Marks a phase that keeps the GPU busy for a set time.
-const EXCHANGES: u64 = 2;
+/// The kind of a phase that runs kernels.
+const KERNELS: u64 = 0;
+/// The kind of a phase that only waits.
+const WAITING: u64 = 1;
+/// The kind of a phase that keeps the GPU busy for a fixed time.
+const EXCHANGE: u64 = 2;
 
+/// A phase as it is stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PhaseRecord {
-    waits: u64,
+    kind: u64,
     host: f64,
     launch: f64,
     core: f64,
@@ -46,9 +51,9 @@ impl PhaseRecord {
     pub fn new(phase: &Phase) -> Self {
         let mut record = Self::zeroed();
         match phase.load {
-            Load::None => record.waits = 1,
+            Load::None => record.kind = WAITING,
             Load::Waiting { host } => {
-                record.waits = 1;
+                record.kind = WAITING;
                 record.host = host.get();
             }
             Load::Exchange {
@@ -56,7 +61,7 @@ impl PhaseRecord {
                 switching,
                 memory_activity,
             } => {
-                record.waits = EXCHANGES;
+                record.kind = EXCHANGE;
                 record.host = time.get();
                 record.switching = switching.get();
                 record.memory_activity = memory_activity.get();
@@ -68,6 +73,7 @@ impl PhaseRecord {
                 switching,
                 memory_activity,
             } => {
+                record.kind = KERNELS;
                 record.launch = launch.get();
                 record.core = core.get();
                 record.memory = memory.get();
@@ -78,13 +84,13 @@ impl PhaseRecord {
         record
     }
 
-    /// Seconds of waiting, where that is all it does.
-    pub fn waits(&self) -> Option<f64> {
-        (self.waits == 1).then_some(self.host)
+    /// The seconds of waiting, where the phase only waits.
+    pub fn waiting_time(&self) -> Option<f64> {
+        (self.kind == WAITING).then_some(self.host)
     }
 
     pub fn load(&self) -> Load {
-        if self.waits == EXCHANGES {
+        if self.kind == EXCHANGE {
             return Load::Exchange {
                 time: Seconds::new(self.host),
                 switching: Ratio::new(self.switching),
@@ -101,24 +107,26 @@ impl PhaseRecord {
     }
 }
 
+/// A place for a job, as it is stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Slot {
-    /// 0 where the place is free.
+    /// The process of the job; 0 where the slot is free.
     pub pid: u64,
     pub memory: f64,
-    /// When the program last showed itself, and the moment until which it counts as there.
-    pub shown_at: u64,
+    /// When the job's process last signalled that it is alive.
+    pub seen_at: u64,
+    /// When the job expires.
     pub alive_until: u64,
-    pub phases: [PhaseRecord; PHASES],
+    pub phases: [PhaseRecord; MAX_PHASES],
     pub phase_count: u64,
     pub phase: u64,
     pub left: f64,
     pub granted: u64,
     pub done: u64,
     pub finished_at: u64,
-    pub energy_begun: f64,
-    pub energy_finished: f64,
+    pub energy_at_start: f64,
+    pub energy_at_finish: f64,
     pub kernel_time: f64,
 }
 
@@ -128,23 +136,23 @@ impl Slot {
             pid: u64::from(pid),
             memory: memory.get(),
             left: 1.0,
-            energy_begun: energy,
-            energy_finished: energy,
+            energy_at_start: energy,
+            energy_at_finish: energy,
             ..Self::zeroed()
         }
     }
 
-    /// A program that lives may be silent for long, for the machine may be busy.
-    pub fn shows(&mut self, now: u64) {
-        const PATIENCE: u64 = 20_000_000_000;
-        self.shown_at = now;
-        self.alive_until = now + PATIENCE;
+    /// Marks the job as alive. A running process may be silent for long, because the machine may be busy.
+    pub fn mark_seen(&mut self, now: u64) {
+        const MAX_SILENCE: u64 = 20_000_000_000;
+        self.seen_at = now;
+        self.alive_until = now + MAX_SILENCE;
     }
 
-    /// Its process is gone: it worked a little longer than it was last seen.
-    pub fn died(&mut self) {
-        const AFTERLIFE: u64 = 200_000_000;
-        self.alive_until = self.alive_until.min(self.shown_at + AFTERLIFE);
+    /// Marks the job's process as ended: the job expires soon after it was last seen.
+    pub fn mark_ended(&mut self) {
+        const GRACE_PERIOD: u64 = 200_000_000;
+        self.alive_until = self.alive_until.min(self.seen_at + GRACE_PERIOD);
     }
 
     pub fn has_work(&self) -> bool {
@@ -152,12 +160,12 @@ impl Slot {
     }
 
     pub fn current(&self) -> &PhaseRecord {
-        &self.phases[(self.phase as usize).min(PHASES - 1)]
+        &self.phases[(self.phase as usize).min(MAX_PHASES - 1)]
     }
 
-    /// Does a part of the present phase, and goes on to the next where it is over.
-    pub fn progress(&mut self, part: f64, now: u64, energy: f64) {
-        self.left -= part;
+    /// Advances the current phase by a share of its work, and goes to the next phase where it is finished.
+    pub fn progress(&mut self, share: f64, now: u64, energy: f64) {
+        self.left -= share;
         if self.left > 1e-12 {
             return;
         }
@@ -168,7 +176,7 @@ impl Slot {
             self.done += 1;
             if self.done == self.granted {
                 self.finished_at = now;
-                self.energy_finished = energy;
+                self.energy_at_finish = energy;
             }
         }
     }

@@ -1,43 +1,45 @@
-//! The sensors of a generation, fed by the power that the physics draws.
+//! The sensors of each generation, which follow the simulated power.
 
 use bytemuck::{Pod, Zeroable};
 use sweetspot_quantity::{Joules, Ratio, Watts};
 use sweetspot_sim::{Generation, SensorKind};
 use sweetspot_stats::Seed;
 
-/// One sample of the driver's buffer.
+/// A sample in the driver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Sample {
-    /// Nanoseconds of monotonic time.
+    /// The monotonic time, in nanoseconds.
     pub at: u64,
-    /// Watts.
+    /// The power, in watts.
     pub watts: f64,
 }
 
-/// What a power reading means on a generation.
+/// The timing of a generation's power sensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSensor {
-    /// Nanoseconds between two values.
+    /// The time between two values, in nanoseconds.
     pub period: u64,
-    /// Nanoseconds that a value covers.
+    /// The time that a value covers, in nanoseconds.
     pub window: u64,
-    /// Nanoseconds from the end of what it covers to its appearance.
+    /// The delay from the end of that time until the value appears, in nanoseconds.
     pub lag: u64,
-    /// Whether the ordinary reading is a mean over a second.
+    /// Whether the ordinary reading is the mean of the last second.
     pub averaged: bool,
 }
 
 const MS: u64 = 1_000_000;
-/// How often the counter and the averages move.
-pub(crate) const TICK: u64 = 100 * MS;
-const BUFFER: usize = 119;
-const TICKS: usize = 16;
-/// The buffer's samples answer to power with this time constant.
-const RESPONSE: f64 = 0.015;
+/// The update period of the energy counter and of the averages, in nanoseconds.
+pub(crate) const TICK_PERIOD: u64 = 100 * MS;
+/// The number of samples in the driver's buffer.
+const BUFFER_SIZE: usize = 119;
+/// The number of ticks that are kept.
+const KEPT_TICKS: usize = 16;
+/// The time constant with which the buffer's samples follow the power, in seconds.
+const SAMPLE_TIME_CONSTANT: f64 = 0.015;
 
 impl PowerSensor {
-    /// As measured (docs/simulator.md names the sources).
+    /// The timing as measured (docs/simulator.md names the sources).
     pub const fn of(generation: Generation) -> Self {
         let (period, window, lag, averaged) = match generation {
             Generation::Maxwell | Generation::Pascal | Generation::Volta => (20, 10, 0, false),
@@ -54,13 +56,13 @@ impl PowerSensor {
         }
     }
 
-    /// In each period.
-    const fn window_ends(&self) -> u64 {
+    /// When the window ends in each period.
+    const fn window_end(&self) -> u64 {
         (self.period - self.lag) % self.period
     }
 
-    /// In each period.
-    const fn window_begins(&self) -> u64 {
+    /// When the window starts in each period.
+    const fn window_start(&self) -> u64 {
         (2 * self.period - self.lag - self.window) % self.period
     }
 }
@@ -68,20 +70,20 @@ impl PowerSensor {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Sensors {
-    /// Energy and busy seconds at the last ticks, the newest at `ticks % TICKS`.
-    tick_energy: [f64; TICKS],
-    tick_busy: [f64; TICKS],
+    /// The energy and the busy seconds at the last ticks, the newest at `ticks % KEPT_TICKS`.
+    tick_energy: [f64; KEPT_TICKS],
+    tick_busy: [f64; KEPT_TICKS],
     ticks: u64,
-    /// The short window that is being measured, and its last value.
-    window_begun: f64,
+    /// The energy at the start of the short window, and the window's last value.
+    window_start_energy: f64,
     pending: f64,
-    /// What is shown of power and energy.
+    /// The values that the sensors show.
     instant: f64,
     average: f64,
     counter: f64,
-    /// The filtered power that the buffer's samples show.
+    /// The low-pass filtered power of the buffer's samples.
     filtered: f64,
-    samples: [Sample; BUFFER],
+    samples: [Sample; BUFFER_SIZE],
     sample_count: u64,
     next_sample: u64,
     busy: f64,
@@ -92,7 +94,7 @@ pub(crate) struct Sensors {
 impl Sensors {
     pub fn new(now: u64, watts: f64, seed: Seed) -> Self {
         let mut sensors = Self {
-            window_begun: 0.0,
+            window_start_energy: 0.0,
             instant: watts,
             average: watts,
             pending: watts,
@@ -101,8 +103,8 @@ impl Sensors {
             seed: seed.get(),
             ..Self::zeroed()
         };
-        sensors.next_sample = now + sensors.spacing();
-        // Before it was made, the GPU had been idle for ever.
+        sensors.next_sample = now + sensors.sample_spacing();
+        // The history before the creation of the GPU is idle.
         for (back, energy) in sensors.tick_energy.iter_mut().rev().enumerate() {
             *energy = -watts * (back + 1) as f64 * 0.1;
         }
@@ -110,8 +112,8 @@ impl Sensors {
         sensors
     }
 
-    /// 11 to 35 ms, 20 on average.
-    fn spacing(&self) -> u64 {
+    /// The random time to the next sample: 11 to 35 ms, 20 ms on average.
+    fn sample_spacing(&self) -> u64 {
         let draw = Seed::new(self.seed).number(self.sample_count).uniform();
         let milliseconds = if draw < 0.625 {
             11.0 + 9.0 * (draw / 0.625)
@@ -121,7 +123,7 @@ impl Sensors {
         (milliseconds * MS as f64) as u64
     }
 
-    /// The next moment at which a sensor does something.
+    /// The next time at which a sensor updates.
     pub fn next_event(&self, now: u64, sensor: &PowerSensor) -> u64 {
         let age = now - self.origin;
         let next = |period: u64, phase: u64| {
@@ -132,23 +134,23 @@ impl Sensors {
                 this_period + period
             }
         };
-        let next = next(TICK, 0)
+        let next = next(TICK_PERIOD, 0)
             .min(next(sensor.period, 0))
-            .min(next(sensor.period, sensor.window_ends()))
-            .min(next(sensor.period, sensor.window_begins()));
+            .min(next(sensor.period, sensor.window_end()))
+            .min(next(sensor.period, sensor.window_start()));
         (self.origin + next).min(self.next_sample)
     }
 
-    /// Power was constant from the last moment to this one.
-    pub fn passed(&mut self, seconds: f64, watts: f64, busy: bool) {
-        self.filtered = watts + (self.filtered - watts) * (-seconds / RESPONSE).exp();
+    /// Advances the sensors over a time of constant power.
+    pub fn advance(&mut self, seconds: f64, watts: f64, busy: bool) {
+        self.filtered = watts + (self.filtered - watts) * (-seconds / SAMPLE_TIME_CONSTANT).exp();
         if busy {
             self.busy += seconds;
         }
     }
 
-    /// What happens at this moment; a sensor that is stuck goes on showing what it showed.
-    pub fn happen(
+    /// Updates the sensors that are due; a stuck sensor keeps its value.
+    pub fn update(
         &mut self,
         now: u64,
         energy: f64,
@@ -157,26 +159,26 @@ impl Sensors {
     ) {
         let age = now - self.origin;
         let is_at = |phase: u64| age % sensor.period == phase;
-        if is_at(sensor.window_ends()) {
-            self.pending = (energy - self.window_begun) / (sensor.window as f64 * 1e-9);
+        if is_at(sensor.window_end()) {
+            self.pending = (energy - self.window_start_energy) / (sensor.window as f64 * 1e-9);
         }
-        if is_at(sensor.window_begins()) {
-            self.window_begun = energy;
+        if is_at(sensor.window_start()) {
+            self.window_start_energy = energy;
         }
         if is_at(0) && !is_stuck(SensorKind::InstantPower) {
             self.instant = self.pending;
         }
-        if age.is_multiple_of(TICK) {
+        if age.is_multiple_of(TICK_PERIOD) {
             self.ticks += 1;
-            let place = self.ticks as usize % TICKS;
-            self.tick_energy[place] = energy;
-            self.tick_busy[place] = self.busy;
+            let index = self.ticks as usize % KEPT_TICKS;
+            self.tick_energy[index] = energy;
+            self.tick_busy[index] = self.busy;
             if !is_stuck(SensorKind::EnergyCounter) {
                 self.counter = energy;
             }
             if !is_stuck(SensorKind::AveragePower) {
                 // Ten ticks are a second.
-                self.average = energy - self.tick_energy[(place + TICKS - 10) % TICKS];
+                self.average = energy - self.tick_energy[(index + KEPT_TICKS - 10) % KEPT_TICKS];
             }
         }
         if now >= self.next_sample {
@@ -184,17 +186,17 @@ impl Sensors {
                 self.next_sample = u64::MAX;
                 return;
             }
-            self.samples[self.sample_count as usize % BUFFER] = Sample {
+            self.samples[self.sample_count as usize % BUFFER_SIZE] = Sample {
                 at: now,
                 watts: self.filtered,
             };
             self.sample_count += 1;
-            self.next_sample = now + self.spacing();
+            self.next_sample = now + self.sample_spacing();
         }
     }
 
-    /// After a long sleep at constant power: as if every tick had been seen.
-    pub fn wake(
+    /// Updates the sensors after a long time at constant power, as if every tick had been processed.
+    pub fn resume(
         &mut self,
         now: u64,
         energy: f64,
@@ -202,15 +204,15 @@ impl Sensors {
         is_stuck: impl Fn(SensorKind) -> bool,
     ) {
         let age = now - self.origin;
-        self.ticks = age / TICK;
-        let since_tick = (age % TICK) as f64 * 1e-9;
-        for back in 0..TICKS {
-            let place = (self.ticks as usize + TICKS - back) % TICKS;
-            self.tick_energy[place] = energy - watts * (since_tick + 0.1 * back as f64);
-            self.tick_busy[place] = self.busy;
+        self.ticks = age / TICK_PERIOD;
+        let since_tick = (age % TICK_PERIOD) as f64 * 1e-9;
+        for back in 0..KEPT_TICKS {
+            let index = (self.ticks as usize + KEPT_TICKS - back) % KEPT_TICKS;
+            self.tick_energy[index] = energy - watts * (since_tick + 0.1 * back as f64);
+            self.tick_busy[index] = self.busy;
         }
         (self.pending, self.filtered) = (watts, watts);
-        self.window_begun = energy;
+        self.window_start_energy = energy;
         if !is_stuck(SensorKind::InstantPower) {
             self.instant = watts;
         }
@@ -218,11 +220,11 @@ impl Sensors {
             self.average = watts;
         }
         if !is_stuck(SensorKind::EnergyCounter) {
-            self.counter = self.tick_energy[self.ticks as usize % TICKS];
+            self.counter = self.tick_energy[self.ticks as usize % KEPT_TICKS];
         }
         if !is_stuck(SensorKind::BufferedPower) {
             self.sample_count = 0;
-            self.next_sample = now + self.spacing();
+            self.next_sample = now + self.sample_spacing();
         }
     }
 
@@ -234,22 +236,22 @@ impl Sensors {
         Watts::new(self.instant)
     }
 
-    /// Mean of the last second.
+    /// The mean power of the last second.
     pub fn average(&self) -> Watts {
         Watts::new(self.average)
     }
 
-    /// Share of the last two ticks in which kernels ran.
+    /// The share of the last two ticks in which kernels ran.
     pub fn utilisation(&self) -> Ratio {
-        let here = self.ticks as usize % TICKS;
-        let ago = (self.ticks as usize + TICKS - 2) % TICKS;
-        Ratio::new((self.tick_busy[here] - self.tick_busy[ago]) / 0.2)
+        let newest = self.ticks as usize % KEPT_TICKS;
+        let earlier = (self.ticks as usize + KEPT_TICKS - 2) % KEPT_TICKS;
+        Ratio::new((self.tick_busy[newest] - self.tick_busy[earlier]) / 0.2)
     }
 
-    /// Oldest first.
+    /// The samples in the buffer, oldest first.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
-        let count = (self.sample_count as usize).min(BUFFER);
+        let count = (self.sample_count as usize).min(BUFFER_SIZE);
         let first = self.sample_count as usize - count;
-        (first..first + count).map(|index| self.samples[index % BUFFER])
+        (first..first + count).map(|index| self.samples[index % BUFFER_SIZE])
     }
 }

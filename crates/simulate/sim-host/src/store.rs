@@ -1,4 +1,4 @@
-//! A small record in a file: two copies, a lock, a version.
+//! A file with a small record, stored as two copies with a lock and a checksum.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ struct Header {
     checksum: u64,
 }
 
-/// A file with one record of a plain type.
+/// A file that stores one record of a plain type.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -44,25 +44,25 @@ impl Store {
         &self.path
     }
 
-    /// Reads the record, lets it be changed, and writes it, alone among all processes and threads. The
-    /// file is opened anew each time: a lock on an inherited descriptor would be shared with a fork.
+    /// Reads the record, passes it to a closure and writes it, under a lock that excludes all other processes and threads.
+    /// The file is opened each time, because a forked process would share the lock of an inherited descriptor.
     pub fn update<T: Pod, R>(&self, change: impl FnOnce(&mut T) -> R) -> io::Result<R> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         lock(&file)?;
         let copies = [read::<T>(&file, 0), read::<T>(&file, 1)];
-        let (place, generation, mut record) = match copies {
+        let (copy, generation, mut record) = match copies {
             [Some((a, _)), Some((b, record))] if b > a => (0, b, record),
             [Some((a, record)), _] => (1, a, record),
             [None, Some((b, record))] => (0, b, record),
             [None, None] => return Err(io::Error::other("both copies of the state are damaged")),
         };
         let result = change(&mut record);
-        write(&file, place, generation + 1, &record)?;
+        write(&file, copy, generation + 1, &record)?;
         Ok(result)
     }
 }
 
-/// For this descriptor alone, until it is closed or its process is gone.
+/// Locks a file until this descriptor is closed or its process ends.
 pub fn lock(file: &File) -> io::Result<()> {
     loop {
         match flock(file, FlockOperation::LockExclusive) {
@@ -73,25 +73,25 @@ pub fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-fn offset<T>(place: u64) -> u64 {
-    place * (size_of::<Header>() + size_of::<T>()) as u64
+fn offset<T>(copy: u64) -> u64 {
+    copy * (size_of::<Header>() + size_of::<T>()) as u64
 }
 
-fn read<T: Pod>(file: &File, place: u64) -> Option<(u64, T)> {
+fn read<T: Pod>(file: &File, copy: u64) -> Option<(u64, T)> {
     let mut header = Header::zeroed();
     let mut record = T::zeroed();
-    file.read_exact_at(bytemuck::bytes_of_mut(&mut header), offset::<T>(place))
+    file.read_exact_at(bytemuck::bytes_of_mut(&mut header), offset::<T>(copy))
         .ok()?;
-    let after = offset::<T>(place) + size_of::<Header>() as u64;
+    let after = offset::<T>(copy) + size_of::<Header>() as u64;
     file.read_exact_at(bytemuck::bytes_of_mut(&mut record), after)
         .ok()?;
-    let whole = header.magic == MAGIC
+    let is_intact = header.magic == MAGIC
         && header.length == size_of::<T>() as u64
         && header.checksum == checksum(header.generation, &record);
-    whole.then_some((header.generation, record))
+    is_intact.then_some((header.generation, record))
 }
 
-fn write<T: Pod>(file: &File, place: u64, generation: u64, record: &T) -> io::Result<()> {
+fn write<T: Pod>(file: &File, copy: u64, generation: u64, record: &T) -> io::Result<()> {
     let header = Header {
         magic: MAGIC,
         length: size_of::<T>() as u64,
@@ -101,10 +101,10 @@ fn write<T: Pod>(file: &File, place: u64, generation: u64, record: &T) -> io::Re
     let mut bytes = Vec::with_capacity(size_of::<Header>() + size_of::<T>());
     bytes.extend_from_slice(bytemuck::bytes_of(&header));
     bytes.extend_from_slice(bytemuck::bytes_of(record));
-    file.write_all_at(&bytes, offset::<T>(place))
+    file.write_all_at(&bytes, offset::<T>(copy))
 }
 
-/// Over whole words; a copy that was half written does not match it.
+/// The checksum over whole words, which a partly written copy does not match.
 fn checksum<T: Pod>(generation: u64, record: &T) -> u64 {
     let words = bytemuck::bytes_of(record).chunks_exact(8);
     words.fold(generation, |sum, word| {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_copy_falls_back_to_the_other_and_two_are_told() {
+    fn a_damaged_copy_falls_back_to_the_other_and_two_are_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let store = Store::create(path.clone(), &[1u64, 2]).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_lose_no_update() {
+    fn concurrent_updates_are_not_lost() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(folder.path().join("state"), &[0u64; 100]).unwrap();
         std::thread::scope(|scope| {

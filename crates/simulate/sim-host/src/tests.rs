@@ -1,27 +1,27 @@
-//! The shared GPU in made-up time: sensors of each generation, programs, long sleeps.
+//! A shared GPU in virtual time: the sensors of each generation, jobs and long idle times.
 
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
 use sweetspot_sim::{Chip, Fault, Generation, GpuProfile, Load, Phase, SensorKind, find_gpu};
 use sweetspot_stats::Seed;
 
-use crate::host::at_rest;
-use crate::state::{Live, Record, Throttle};
+use crate::host::initial_record;
+use crate::live::{LiveGpu, Record, Throttle};
 
 const MS: u64 = 1_000_000;
 const START: u64 = 5_000_000_000;
 
-struct Bench {
+struct TestGpu {
     profile: GpuProfile,
     chip: Chip,
     record: Record,
 }
 
-impl Bench {
+impl TestGpu {
     fn new(generation: Generation) -> Self {
         let (_, mut profile) = find_gpu("v100").unwrap();
         profile.sensors = generation;
         let chip = Chip::new(&profile);
-        let record = at_rest(&profile, &chip, START, Seed::new(1));
+        let record = initial_record(&profile, &chip, START, Seed::new(1));
         Self {
             profile,
             chip,
@@ -29,15 +29,15 @@ impl Bench {
         }
     }
 
-    fn live(&mut self) -> Live<'_> {
-        Live {
+    fn live(&mut self) -> LiveGpu<'_> {
+        LiveGpu {
             profile: &self.profile,
             chip: &self.chip,
             record: &mut self.record,
         }
     }
 
-    /// Lets time pass in steps of some milliseconds, as if somebody looked so often.
+    /// Advances the time in steps of some milliseconds.
     fn pass(&mut self, milliseconds: u64, step: u64) {
         let end = self.record.now + milliseconds * MS;
         while self.record.now < end {
@@ -60,7 +60,7 @@ fn kernels(seconds: f64, switching: f64) -> Phase {
     }
 }
 
-fn waits(seconds: f64) -> Phase {
+fn waiting(seconds: f64) -> Phase {
     Phase {
         name: 0,
         load: Load::Waiting {
@@ -69,41 +69,41 @@ fn waits(seconds: f64) -> Phase {
     }
 }
 
-/// A program of this process, which therefore lives.
-fn program(bench: &mut Bench, phases: &[Phase], iterations: u64) -> crate::JobId {
-    let mut live = bench.live();
+/// Adds a job of this process, which is running.
+fn add_job(gpu: &mut TestGpu, phases: &[Phase], iterations: u64) -> crate::JobId {
+    let mut live = gpu.live();
     let job = live.join(std::process::id(), Bytes::new(1e9)).unwrap();
     live.grant(job, phases, iterations).unwrap();
     job
 }
 
 #[test]
-fn the_counter_moves_every_100_ms_and_loses_nothing() {
-    let mut bench = Bench::new(Generation::Volta);
-    program(&mut bench, &[kernels(0.1, 0.8)], 1_000_000);
+fn the_counter_updates_every_100_ms_and_loses_no_energy() {
+    let mut gpu = TestGpu::new(Generation::Volta);
+    add_job(&mut gpu, &[kernels(0.1, 0.8)], 1_000_000);
     let mut seen = Vec::new();
     for _ in 0..500 {
-        bench.pass(1, 1);
-        let counter = bench.live().counter().unwrap().get();
+        gpu.pass(1, 1);
+        let counter = gpu.live().counter().unwrap().get();
         if seen.last() != Some(&counter) {
             seen.push(counter);
         }
     }
     assert_eq!(seen.len(), 6, "{seen:?}");
-    assert!((bench.live().energy().get() - seen[5]).abs() < 1e-6);
-    bench.profile.sensors = Generation::Pascal;
-    assert_eq!(bench.live().counter(), None);
+    assert!((gpu.live().energy().get() - seen[5]).abs() < 1e-6);
+    gpu.profile.sensors = Generation::Pascal;
+    assert_eq!(gpu.live().counter(), None);
 }
 
 #[test]
-fn the_average_ramps_for_a_second_and_the_instant_value_does_not() {
-    let mut bench = Bench::new(Generation::Hopper);
-    bench.pass(2000, 50);
-    assert!((bench.live().power_usage().get() - 40.0).abs() < 0.1);
-    program(&mut bench, &[kernels(0.5, 0.8)], 1_000_000);
-    bench.pass(500, 10);
-    let (average, instant) = (bench.live().average_power(), bench.live().instant_power());
-    let power = bench.live().state().power();
+fn the_average_rises_for_a_second_and_the_instant_value_at_once() {
+    let mut gpu = TestGpu::new(Generation::Hopper);
+    gpu.pass(2000, 50);
+    assert!((gpu.live().power_usage().get() - 40.0).abs() < 0.1);
+    add_job(&mut gpu, &[kernels(0.5, 0.8)], 1_000_000);
+    gpu.pass(500, 10);
+    let (average, instant) = (gpu.live().average_power(), gpu.live().instant_power());
+    let power = gpu.live().state().power();
     assert!(
         (instant - power).abs() < Watts::new(2.0),
         "{instant} {power}"
@@ -113,25 +113,25 @@ fn the_average_ramps_for_a_second_and_the_instant_value_does_not() {
         (average - halfway).abs() < Watts::new(25.0),
         "{average} {halfway}"
     );
-    bench.pass(700, 10);
-    assert!((bench.live().power_usage() - power).abs() < Watts::new(3.0));
-    bench.profile.sensors = Generation::Volta;
-    assert!(bench.live().power_usage() == bench.live().instant_power());
+    gpu.pass(700, 10);
+    assert!((gpu.live().power_usage() - power).abs() < Watts::new(3.0));
+    gpu.profile.sensors = Generation::Volta;
+    assert!(gpu.live().power_usage() == gpu.live().instant_power());
 }
 
 #[test]
-fn a_short_window_sees_only_a_part_of_a_fast_wave() {
-    // 25 ms of work, 75 ms of waiting, in step with a sensor that looks for 25 ms of every 100.
-    let mut bench = Bench::new(Generation::Hopper);
-    program(&mut bench, &[kernels(0.025, 0.5), waits(0.075)], 1_000_000);
-    bench.pass(3000, 7);
-    let before = bench.live().energy();
+fn a_short_window_aliases_a_fast_wave() {
+    // 25 ms of work and 75 ms of waiting, in phase with a sensor that measures 25 ms of every 100 ms.
+    let mut gpu = TestGpu::new(Generation::Hopper);
+    add_job(&mut gpu, &[kernels(0.025, 0.5), waiting(0.075)], 1_000_000);
+    gpu.pass(3000, 7);
+    let before = gpu.live().energy();
     let mut readings = Vec::new();
     for _ in 0..20 {
-        bench.pass(100, 7);
-        readings.push(bench.live().instant_power().get());
+        gpu.pass(100, 7);
+        readings.push(gpu.live().instant_power().get());
     }
-    let mean = (bench.live().energy() - before).get() / 2.0;
+    let mean = (gpu.live().energy() - before).get() / 2.0;
     let seen = readings.iter().sum::<f64>() / 20.0;
     assert!(
         (seen / mean - 1.0).abs() > 0.1,
@@ -140,12 +140,12 @@ fn a_short_window_sees_only_a_part_of_a_fast_wave() {
 }
 
 #[test]
-fn the_buffer_has_119_jittered_samples_that_follow_with_a_lag() {
-    let mut bench = Bench::new(Generation::Hopper);
-    bench.pass(3000, 20);
-    program(&mut bench, &[kernels(0.5, 0.8)], 1_000_000);
-    bench.pass(1000, 20);
-    let samples = bench.live().samples();
+fn the_buffer_has_119_jittered_samples_that_lag_behind_the_power() {
+    let mut gpu = TestGpu::new(Generation::Hopper);
+    gpu.pass(3000, 20);
+    add_job(&mut gpu, &[kernels(0.5, 0.8)], 1_000_000);
+    gpu.pass(1000, 20);
+    let samples = gpu.live().samples();
     assert_eq!(samples.len(), 119);
     let gaps: Vec<u64> = samples
         .windows(2)
@@ -160,18 +160,18 @@ fn the_buffer_has_119_jittered_samples_that_follow_with_a_lag() {
         .filter(|watts| *watts > 45.0 && *watts < 200.0)
         .collect();
     assert!(!rise.is_empty(), "the rise is not a step");
-    assert!((samples[118].watts - bench.live().state().power().get()).abs() < 1.0);
+    assert!((samples[118].watts - gpu.live().state().power().get()).abs() < 1.0);
 }
 
 #[test]
-fn how_often_one_looks_changes_neither_work_nor_energy() {
+fn the_number_of_updates_changes_neither_work_nor_energy() {
     let after = |step: u64| {
-        let mut bench = Bench::new(Generation::Volta);
-        bench.live().set_power_cap(Watts::new(170.0)).unwrap();
-        let job = program(&mut bench, &[waits(0.02), kernels(0.05, 0.9)], 1_000_000);
-        bench.pass(8000, step);
-        let progress = bench.live().show(job).unwrap();
-        (progress.done, bench.live().energy().get())
+        let mut gpu = TestGpu::new(Generation::Volta);
+        gpu.live().set_power_cap(Watts::new(170.0)).unwrap();
+        let job = add_job(&mut gpu, &[waiting(0.02), kernels(0.05, 0.9)], 1_000_000);
+        gpu.pass(8000, step);
+        let progress = gpu.live().show(job).unwrap();
+        (progress.done, gpu.live().energy().get())
     };
     let (often, seldom) = (after(1), after(4000));
     assert!(often.0.abs_diff(seldom.0) <= 1, "{often:?} {seldom:?}");
@@ -182,80 +182,79 @@ fn how_often_one_looks_changes_neither_work_nor_energy() {
 }
 
 #[test]
-fn two_programs_share_the_cores_and_waiting_overlaps() {
-    let mut bench = Bench::new(Generation::Volta);
-    let alone = program(&mut bench, &[kernels(0.01, 0.5)], 1_000_000);
-    bench.pass(2000, 10);
-    let one = bench.live().show(alone).unwrap().done;
-    let other = program(&mut bench, &[kernels(0.01, 0.5)], 1_000_000);
-    bench.pass(2000, 10);
+fn two_jobs_share_the_cores() {
+    let mut gpu = TestGpu::new(Generation::Volta);
+    let alone = add_job(&mut gpu, &[kernels(0.01, 0.5)], 1_000_000);
+    gpu.pass(2000, 10);
+    let one = gpu.live().show(alone).unwrap().done;
+    let other = add_job(&mut gpu, &[kernels(0.01, 0.5)], 1_000_000);
+    gpu.pass(2000, 10);
     let both = (
-        bench.live().show(alone).unwrap().done - one,
-        bench.live().show(other).unwrap().done,
+        gpu.live().show(alone).unwrap().done - one,
+        gpu.live().show(other).unwrap().done,
     );
     assert!(
         both.0.abs_diff(one / 2) <= 3 && both.1.abs_diff(one / 2) <= 3,
         "{one} {both:?}"
     );
-    assert_eq!(bench.live().programs().len(), 2);
-    assert_eq!(bench.live().throttle(), Throttle::None);
+    assert_eq!(gpu.live().jobs().len(), 2);
+    assert_eq!(gpu.live().throttle(), Throttle::None);
 }
 
 #[test]
-fn what_was_granted_is_done_and_no_more() {
-    let mut bench = Bench::new(Generation::Volta);
-    let job = program(&mut bench, &[kernels(0.01, 0.5)], 7);
-    bench.pass(1000, 30);
-    let progress = bench.live().show(job).unwrap();
+fn exactly_the_granted_iterations_are_done() {
+    let mut gpu = TestGpu::new(Generation::Volta);
+    let job = add_job(&mut gpu, &[kernels(0.01, 0.5)], 7);
+    gpu.pass(1000, 30);
+    let progress = gpu.live().show(job).unwrap();
     assert_eq!(progress.done, 7);
     let took = (progress.finished_at.unwrap() - START) as f64 * 1e-9;
     assert!((took - 0.07).abs() < 1e-3, "{took}");
-    assert_eq!(bench.live().throttle(), Throttle::Idle);
-    bench.live().leave(job);
-    assert!(bench.live().show(job).is_err());
+    assert_eq!(gpu.live().throttle(), Throttle::Idle);
+    gpu.live().leave(job);
+    assert!(gpu.live().show(job).is_err());
 }
 
 #[test]
-fn a_program_whose_process_is_gone_stops_soon() {
-    let mut bench = Bench::new(Generation::Volta);
+fn a_job_whose_process_has_ended_stops_soon() {
+    let mut gpu = TestGpu::new(Generation::Volta);
     let mut child = std::process::Command::new("true").spawn().unwrap();
-    let gone = child.id();
+    let ended = child.id();
     child.wait().unwrap();
-    let job = bench.live().join(gone, Bytes::new(1e9)).unwrap();
-    bench
-        .live()
+    let job = gpu.live().join(ended, Bytes::new(1e9)).unwrap();
+    gpu.live()
         .grant(job, &[kernels(0.01, 0.5)], 1_000_000)
         .unwrap();
-    bench.pass(1000, 1000);
-    assert_eq!(bench.live().programs(), []);
-    let idle = bench.chip.rest().power().get();
-    assert!(bench.live().energy().get() < idle * 1.0 + 200.0 * 0.25);
+    gpu.pass(1000, 1000);
+    assert_eq!(gpu.live().jobs(), []);
+    let idle = gpu.chip.rest_state().power().get();
+    assert!(gpu.live().energy().get() < idle * 1.0 + 200.0 * 0.25);
 }
 
 #[test]
-fn a_night_without_anybody_is_one_stride() {
-    let mut bench = Bench::new(Generation::Volta);
+fn a_long_idle_time_is_skipped() {
+    let mut gpu = TestGpu::new(Generation::Volta);
     let hours = 10 * 3600 * 1000;
-    let begun = std::time::Instant::now();
-    bench.live().advance(START + hours * MS);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(2));
+    let start = std::time::Instant::now();
+    gpu.live().advance(START + hours * MS);
+    assert!(start.elapsed() < std::time::Duration::from_secs(2));
     let expected = 40.0 * 36_000.0;
-    let energy = bench.live().energy().get();
+    let energy = gpu.live().energy().get();
     assert!((energy / expected - 1.0).abs() < 1e-6, "{energy}");
-    assert!((bench.live().counter().unwrap().get() - energy).abs() < 40.0 * 0.11);
-    assert!((bench.live().average_power().get() - 40.0).abs() < 1e-3);
+    assert!((gpu.live().counter().unwrap().get() - energy).abs() < 40.0 * 0.11);
+    assert!((gpu.live().average_power().get() - 40.0).abs() < 1e-3);
 }
 
 #[test]
-fn a_stuck_sensor_repeats_itself_and_the_others_go_on() {
-    let mut bench = Bench::new(Generation::Hopper);
+fn a_stuck_sensor_keeps_its_value_and_the_others_do_not() {
+    let mut gpu = TestGpu::new(Generation::Hopper);
     let stuck = Fault::stuck_sensor(SensorKind::EnergyCounter, Seconds::new(1.0));
-    bench.profile.faults = vec![stuck];
-    bench.pass(1500, 10);
-    let counter = bench.live().counter();
-    program(&mut bench, &[kernels(0.5, 0.8)], 1_000_000);
-    bench.pass(2000, 10);
-    assert_eq!(bench.live().counter(), counter);
-    assert!(bench.live().average_power() > Watts::new(150.0));
-    assert_eq!(bench.live().samples().len(), 119);
+    gpu.profile.faults = vec![stuck];
+    gpu.pass(1500, 10);
+    let counter = gpu.live().counter();
+    add_job(&mut gpu, &[kernels(0.5, 0.8)], 1_000_000);
+    gpu.pass(2000, 10);
+    assert_eq!(gpu.live().counter(), counter);
+    assert!(gpu.live().average_power() > Watts::new(150.0));
+    assert_eq!(gpu.live().samples().len(), 119);
 }

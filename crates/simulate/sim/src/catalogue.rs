@@ -11,7 +11,7 @@ static GPUS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/gpus");
 static NODES: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/nodes");
 static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/profiles/workloads");
 
-/// A name that leads nowhere, or a file that cannot be used.
+/// Why a profile cannot be found or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueError {
     /// No profile has this name.
@@ -22,15 +22,15 @@ pub enum CatalogueError {
     Unknown {
         /// `GPU profile`, `network`, `study of resnet50`.
         what: String,
-        /// As asked for.
+        /// The name as given.
         name: String,
         /// The nearest names.
         near: Vec<String>,
     },
-    /// The network was run in several studies and the GPU does not say which is meant.
-    #[error("`{network}` was run in several studies; write one of {}", studies.join(", "))]
+    /// The network was run in several studies, and the GPU does not determine which one is meant.
+    #[error("`{network}` was run in several studies; use one of {}", studies.join(", "))]
     Ambiguous {
-        /// As asked for.
+        /// The name as given.
         network: String,
         /// `NETWORK@STUDY` for each.
         studies: Vec<String>,
@@ -38,40 +38,40 @@ pub enum CatalogueError {
     /// The file cannot be read.
     #[error("cannot read the profile {path}: {reason}")]
     Unreadable {
-        /// As asked for.
+        /// The path as given.
         path: String,
-        /// What the system says.
+        /// The reason that the system gives.
         reason: String,
     },
-    /// The network was only trained, or only used, in that study.
-    #[error("`{workload}` is {has}; there is no {asked} of it")]
+    /// The study has the network only for training or only for inference.
+    #[error("`{workload}` has a profile for {has} only, not for {asked}")]
     Mode {
-        /// As asked for.
+        /// The name as given.
         workload: String,
-        /// What there is.
+        /// The mode of the profile.
         has: Mode,
-        /// What was asked for.
+        /// The mode that was asked for.
         asked: Mode,
     },
-    /// The workload has no such form.
+    /// The workload has no such variant.
     #[error("`{workload}` {problem}")]
     Variant {
-        /// As asked for.
+        /// The name as given.
         workload: String,
-        /// What is wrong.
+        /// What is wrong with the variant.
         problem: VariantError,
     },
-    /// The file can be read but not used.
+    /// The file is not a valid profile.
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }
 
-/// A workload and the name it is known by: `NETWORK@STUDY`, or the path of the user's file.
+/// A workload with its name: `NETWORK@STUDY`, or the path of the user's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// The profile.
     pub profile: WorkloadProfile,
 }
 
@@ -95,7 +95,7 @@ pub fn nodes() -> Result<Vec<(String, NodeProfile)>, CatalogueError> {
     Ok(nodes)
 }
 
-/// A node by name or path of a TOML file.
+/// Finds a node by name or by the path of a TOML file.
 pub fn find_node(name: &str) -> Result<(String, NodeProfile), CatalogueError> {
     if is_path(name) {
         let profile = parse_node(name, &read(name)?)?;
@@ -120,7 +120,7 @@ pub fn workloads() -> Result<Vec<Workload>, CatalogueError> {
     Ok(workloads)
 }
 
-/// A GPU by name, alias or path of a TOML file.
+/// Finds a GPU by name, by alias or by the path of a TOML file.
 pub fn find_gpu(name: &str) -> Result<(String, GpuProfile), CatalogueError> {
     if is_path(name) {
         let profile = parse_gpu(name, &read(name)?)?;
@@ -141,13 +141,13 @@ pub fn find_gpu(name: &str) -> Result<(String, GpuProfile), CatalogueError> {
     })
 }
 
-/// The name and the text of a GPU's profile, found as [`find_gpu`] finds it and known to be good.
+/// Returns the name and the text of a GPU's profile, found like [`find_gpu`] and checked.
 pub fn gpu_text(name: &str) -> Result<(String, String), CatalogueError> {
     let (found, _) = find_gpu(name)?;
     text_of(&GPUS, found)
 }
 
-/// The name and the text of a node's profile, as [`gpu_text`] gives a GPU's.
+/// Returns the name and the text of a node's profile, found like [`find_node`] and checked.
 pub fn node_text(name: &str) -> Result<(String, String), CatalogueError> {
     let (found, _) = find_node(name)?;
     text_of(&NODES, found)
@@ -163,24 +163,24 @@ fn text_of(dir: &'static Dir, found: String) -> Result<(String, String), Catalog
     Ok((name, text.to_owned()))
 }
 
-/// A workload by `NETWORK@STUDY`, by `NETWORK` alone for a GPU of `study`, or by path of a TOML file, in
-/// the form that is asked for.
+/// Finds a workload by `NETWORK@STUDY`, by `NETWORK` alone for a GPU of `study`, or by the path of a TOML file, and
+/// returns the requested variant of it.
 pub fn find_workload(
     name: &str,
     study: Option<&str>,
     variant: &Variant,
 ) -> Result<Workload, CatalogueError> {
-    let forms = if is_path(name) {
+    let profiles = if is_path(name) {
         vec![Workload {
             name: name.to_owned(),
             profile: parse_workload(name, &read(name)?)?,
         }]
     } else {
-        of_name(name, study)?
+        find_built_in(name, study)?
     };
-    let has = forms[0].profile.mode;
-    let mut forms = forms.into_iter();
-    let found = forms.find(|form| variant.mode.is_none_or(|mode| mode == form.profile.mode));
+    let has = profiles[0].profile.mode;
+    let mut profiles = profiles.into_iter();
+    let found = profiles.find(|own| variant.mode.is_none_or(|mode| mode == own.profile.mode));
     let Some(mut workload) = found else {
         return Err(CatalogueError::Mode {
             workload: name.to_owned(),
@@ -188,16 +188,16 @@ pub fn find_workload(
             asked: variant.mode.unwrap_or(has),
         });
     };
-    let form = workload.profile.in_form(variant);
-    workload.profile = form.map_err(|problem| CatalogueError::Variant {
+    let profile = workload.profile.with_variant(variant);
+    workload.profile = profile.map_err(|problem| CatalogueError::Variant {
         workload: workload.name.clone(),
         problem,
     })?;
     Ok(workload)
 }
 
-/// The forms of a built-in workload by mode; at least one.
-fn of_name(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueError> {
+/// The profiles of a built-in workload, one for each mode; at least one.
+fn find_built_in(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueError> {
     let (network, asked_study) = match name.split_once('@') {
         Some((network, study)) => (network, Some(study)),
         None => (name, None),
@@ -229,11 +229,11 @@ fn of_name(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueEr
             studies,
         });
     }
-    let forms = of_network.into_iter().map(|(name, text)| {
+    let profiles = of_network.into_iter().map(|(name, text)| {
         let profile = parse_workload(&name, text)?;
         Ok(Workload { name, profile })
     });
-    forms.collect()
+    profiles.collect()
 }
 
 /// Whether there are built-in workloads of this study.
@@ -272,24 +272,24 @@ fn is_path(name: &str) -> bool {
     name.ends_with(".toml") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-/// Profiles are small, plain files; anything else is not read at all.
+/// Reads a profile. Profiles are small regular files; anything else is not opened.
 fn read(path: &str) -> Result<String, CatalogueError> {
-    const MOST_BYTES: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |reason: String| CatalogueError::Unreadable {
         path: path.to_owned(),
         reason,
     };
-    let about = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() {
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if !metadata.is_file() {
         return Err(unreadable("it is not a file".to_owned()));
     }
-    if about.len() > MOST_BYTES {
+    if metadata.len() > MAX_BYTES {
         return Err(unreadable("it is too large for a profile".to_owned()));
     }
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
-/// The three names most like it, the nearest first.
+/// The three most similar names, the most similar first.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut near: Vec<_> = names
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), &known), known))

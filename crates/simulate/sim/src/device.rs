@@ -1,4 +1,4 @@
-//! A simulated GPU as a device like any other.
+//! A simulated GPU behind the traits of any device.
 
 use std::sync::Arc;
 
@@ -13,42 +13,42 @@ use sweetspot_stats::Seed;
 use crate::job::{Exchange, Job};
 use crate::physics::{Chip, Limits, Load, State};
 use crate::profile::GpuProfile;
-use crate::run::{Outcome, Rank, Sink, Together, run, run_together};
+use crate::run::{GroupOutcome, Outcome, Rank, StretchSink, run, run_together};
 use crate::sensors::COUNTER_PERIOD;
 
-/// A GPU that exists only as its physics, on any clock: it catches up with the clock whenever it is
-/// asked, under the load it was last given.
+/// A simulated GPU on any clock. Its state is brought up to the clock's time whenever it is used, under the load that
+/// was set last.
 pub struct SimulatedGpu {
     descriptor: Descriptor,
     profile: GpuProfile,
     chip: Chip,
     clock: Arc<dyn Clock>,
-    made: Moment,
-    caught_up: Moment,
+    created_at: Moment,
+    updated_at: Moment,
     state: State,
     settings: Settings,
     load: Load,
     counter: Counter,
-    stuck: Vec<Reading>,
+    last_readings: Vec<Reading>,
 }
 
-/// The energy counter shows what had been drawn at its last tick.
+/// An energy counter that shows the energy drawn at its last tick.
 struct Counter {
     shown: Joules,
     ticks: u64,
 }
 
 impl SimulatedGpu {
-    /// At rest and at its default settings; the product's name and `index` make its UUID.
+    /// Creates a GPU at rest with default settings. Its UUID follows from the product's name and `index`.
     pub fn new(index: u64, profile: GpuProfile, clock: Arc<dyn Clock>) -> Self {
         let chip = Chip::new(&profile);
         let now = clock.now();
         Self {
             descriptor: describe(index, &profile),
-            state: chip.rest(),
+            state: chip.rest_state(),
             chip,
-            made: now,
-            caught_up: now,
+            created_at: now,
+            updated_at: now,
             clock,
             settings: Settings::default(),
             load: Load::None,
@@ -56,44 +56,44 @@ impl SimulatedGpu {
                 shown: Joules::ZERO,
                 ticks: 0,
             },
-            stuck: Vec::new(),
+            last_readings: Vec::new(),
             profile,
         }
     }
 
-    /// The profile it was made from.
+    /// The profile of the GPU.
     pub fn profile(&self) -> &GpuProfile {
         &self.profile
     }
 
-    /// From now on it is under this load, repeated without end.
-    pub fn occupy(&mut self, load: Load) {
-        self.catch_up();
+    /// Sets the load from now on, which is repeated without end.
+    pub fn set_load(&mut self, load: Load) {
+        self.update();
         self.load = load;
     }
 
-    /// Runs a job from start to end and returns what it came to; the caller lets its clock pass by
-    /// the job's time. Fails if the GPU is lost before the end.
-    pub fn run(&mut self, job: &Job, sink: &mut impl Sink) -> Result<Outcome, ReadError> {
-        self.catch_up();
+    /// Runs a job from start to end. The caller advances its clock by the job's time. Fails if the GPU is lost before the
+    /// end.
+    pub fn run(&mut self, job: &Job, sink: &mut impl StretchSink) -> Result<Outcome, ReadError> {
+        self.update();
         let limits = self.limits();
         let outcome = run(&self.chip, &mut self.state, &limits, job, sink);
-        self.ran_for(outcome.time)?;
+        self.finish_run(outcome.time)?;
         Ok(outcome)
     }
 
-    /// Runs the parts of a job on several GPUs, one each, as [`SimulatedGpu::run`] does on one; `exchange` is
-    /// what they need after each iteration to agree. At least one GPU.
+    /// Runs the parts of a job on at least one GPU, one part each, as [`SimulatedGpu::run`] does on one. `exchange` is
+    /// the gradient exchange after each iteration.
     pub fn run_together(
         gpus: &mut [Self],
         jobs: &[Job],
         exchange: Exchange,
-        sink: &mut (impl Sink + ?Sized),
-    ) -> Result<Together, ReadError> {
+        sink: &mut (impl StretchSink + ?Sized),
+    ) -> Result<GroupOutcome, ReadError> {
         let limits: Vec<Limits> = gpus
             .iter_mut()
             .map(|gpu| {
-                gpu.catch_up();
+                gpu.update();
                 gpu.limits()
             })
             .collect();
@@ -108,18 +108,18 @@ impl SimulatedGpu {
                 job,
             })
             .collect();
-        let together = run_together(&mut ranks, exchange, sink);
+        let outcome = run_together(&mut ranks, exchange, sink);
         for gpu in gpus {
-            gpu.ran_for(together.time)?;
+            gpu.finish_run(outcome.time)?;
         }
-        Ok(together)
+        Ok(outcome)
     }
 
-    fn ran_for(&mut self, time: Seconds) -> Result<(), ReadError> {
-        self.caught_up = self.caught_up + time;
+    fn finish_run(&mut self, time: Seconds) -> Result<(), ReadError> {
+        self.updated_at = self.updated_at + time;
         self.counter.shown = self.state.energy();
-        self.counter.ticks = ticks(self.caught_up - self.made);
-        if self.lost_at(self.caught_up) {
+        self.counter.ticks = ticks(self.updated_at - self.created_at);
+        if self.is_lost_at(self.updated_at) {
             return Err(ReadError::Lost);
         }
         Ok(())
@@ -128,27 +128,27 @@ impl SimulatedGpu {
     fn limits(&self) -> Limits {
         let cap = self.settings.power_cap.unwrap_or(self.profile.cap.default);
         self.chip.limits(
-            self.profile.enforced(cap),
+            self.profile.enforced_cap(cap),
             self.settings.core_clock,
             self.settings.memory_clock,
         )
     }
 
-    fn catch_up(&mut self) {
+    fn update(&mut self) {
         let now = self.clock.now();
         let limits = self.limits();
-        while now > self.caught_up {
-            let age = self.caught_up - self.made;
+        while now > self.updated_at {
+            let age = self.updated_at - self.created_at;
             let next_tick = Seconds::new((self.counter.ticks + 1) as f64 * COUNTER_PERIOD) - age;
             let whole = Ratio::new(1.0);
-            let at_most = (now - self.caught_up).min(next_tick);
+            let at_most = (now - self.updated_at).min(next_tick);
             let step = self
                 .chip
                 .step(&mut self.state, &limits, &self.load, whole, at_most);
-            self.caught_up = if step.time == at_most && at_most == now - self.caught_up {
+            self.updated_at = if step.time == at_most && at_most == now - self.updated_at {
                 now
             } else {
-                self.caught_up + step.time.max(Seconds::new(1e-9))
+                self.updated_at + step.time.max(Seconds::new(1e-9))
             };
             if step.time >= next_tick {
                 self.counter.ticks += 1;
@@ -157,20 +157,22 @@ impl SimulatedGpu {
         }
     }
 
-    fn lost_at(&self, moment: Moment) -> bool {
-        let age = moment - self.made;
+    fn is_lost_at(&self, moment: Moment) -> bool {
+        let age = moment - self.created_at;
         self.profile.faults.iter().any(|fault| fault.is_lost(age))
     }
 
     fn is_stuck(&self, sensor: SensorKind) -> bool {
-        let age = self.caught_up - self.made;
+        let age = self.updated_at - self.created_at;
         let mut faults = self.profile.faults.iter();
-        faults.any(|fault| fault.sticks(sensor, age))
+        faults.any(|fault| fault.is_stuck(sensor, age))
     }
 
-    fn counted(&self) -> Joules {
+    fn counter_reading(&self) -> Joules {
         let faults = self.profile.faults.iter();
-        let shown = faults.fold(self.counter.shown, |counted, fault| fault.wrapped(counted));
+        let shown = faults.fold(self.counter.shown, |counted, fault| {
+            fault.wrap_counter(counted)
+        });
         Joules::new((shown.get() * 1e3).floor() / 1e3)
     }
 
@@ -183,7 +185,7 @@ impl SimulatedGpu {
 
     fn amount(&self, sensor: SensorKind) -> Result<Amount, ReadError> {
         Ok(match sensor {
-            SensorKind::EnergyCounter => Amount::Energy(self.counted()),
+            SensorKind::EnergyCounter => Amount::Energy(self.counter_reading()),
             SensorKind::InstantPower => Amount::Power(self.state.power()),
             SensorKind::Temperature => Amount::Temperature(self.state.temperature()),
             SensorKind::CoreClock => Amount::Frequency(self.core_clock()),
@@ -195,7 +197,7 @@ impl SimulatedGpu {
         })
     }
 
-    fn allowed<Q: Quantity + std::fmt::Display>(
+    fn check_knob<Q: Quantity + std::fmt::Display>(
         &self,
         knob: Knob,
         asked: Option<Q>,
@@ -226,26 +228,29 @@ impl Device for SimulatedGpu {
     }
 
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError> {
-        self.catch_up();
-        if self.lost_at(self.caught_up) {
+        self.update();
+        if self.is_lost_at(self.updated_at) {
             return Err(ReadError::Lost);
         }
         if self.descriptor.sensor(sensor).is_none() {
             return Err(ReadError::Unsupported(sensor));
         }
         if self.is_stuck(sensor) {
-            let held = self.stuck.iter().find(|reading| reading.source == sensor);
+            let held = self
+                .last_readings
+                .iter()
+                .find(|reading| reading.source == sensor);
             if let Some(held) = held {
                 return Ok(*held);
             }
         }
         let reading = Reading {
             source: sensor,
-            at: self.caught_up,
+            at: self.updated_at,
             amount: self.amount(sensor)?,
         };
-        self.stuck.retain(|held| held.source != sensor);
-        self.stuck.push(reading);
+        self.last_readings.retain(|held| held.source != sensor);
+        self.last_readings.push(reading);
         Ok(reading)
     }
 
@@ -254,7 +259,7 @@ impl Device for SimulatedGpu {
         let set = self.settings.power_cap.unwrap_or(default);
         Ok(PowerLimits {
             requested: set,
-            enforced: self.profile.enforced(set),
+            enforced: self.profile.enforced_cap(set),
             default,
         })
     }
@@ -262,25 +267,25 @@ impl Device for SimulatedGpu {
 
 impl Actuator for SimulatedGpu {
     fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
-        self.catch_up();
-        if self.lost_at(self.caught_up) {
+        self.update();
+        if self.is_lost_at(self.updated_at) {
             return Err(WriteError::Lost);
         }
         let cores = Domain::Levels(self.profile.core.levels());
         let memories = Domain::Levels(self.profile.memory.clocks.clone());
-        let mut cap = self.allowed(
+        let mut cap = self.check_knob(
             Knob::PowerCap,
             settings.power_cap,
             &self.profile.cap.domain(),
         )?;
         if let Some(cap) = &mut cap {
-            cap.enforced = self.profile.enforced(cap.requested);
+            cap.enforced = self.profile.enforced_cap(cap.requested);
             cap.shortfall = (cap.enforced < cap.requested).then_some(Shortfall::BoardLimit);
         }
         let applied = Applied {
             power_cap: cap,
-            core_clock: self.allowed(Knob::CoreClock, settings.core_clock, &cores)?,
-            memory_clock: self.allowed(Knob::MemoryClock, settings.memory_clock, &memories)?,
+            core_clock: self.check_knob(Knob::CoreClock, settings.core_clock, &cores)?,
+            memory_clock: self.check_knob(Knob::MemoryClock, settings.memory_clock, &memories)?,
         };
         self.settings = Settings {
             power_cap: settings.power_cap.or(self.settings.power_cap),
@@ -291,8 +296,8 @@ impl Actuator for SimulatedGpu {
     }
 
     fn reset(&mut self, knob: Knob) -> Result<(), WriteError> {
-        self.catch_up();
-        if self.lost_at(self.caught_up) {
+        self.update();
+        if self.is_lost_at(self.updated_at) {
             return Err(WriteError::Lost);
         }
         if self.profile.faults.iter().any(|fault| fault.denies(knob)) {
@@ -341,7 +346,7 @@ fn describe(index: u64, profile: &GpuProfile) -> Descriptor {
     }
 }
 
-/// The UUID of a simulated GPU: in NVIDIA's form, and the same on every machine.
+/// The UUID of a simulated GPU, in NVIDIA's format and the same on every machine.
 pub fn uuid(product: &str, index: u64) -> DeviceId {
     let seed = Seed::new(0).label(product).number(index);
     let (a, b) = (seed.number(0).get(), seed.number(1).get());

@@ -1,22 +1,22 @@
-//! A workload on a certain GPU with a certain batch size: the phases of its iterations.
+//! A job: a workload on a GPU with a batch size, as the phases of its iterations.
 
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_stats::Seed;
 
 use crate::physics::Load;
-use crate::profile::{GpuProfile, On, WorkloadProfile};
+use crate::profile::{GpuProfile, ItemWork, WorkloadProfile};
 
-/// What the user asks of a workload; what is not said is as in the study.
+/// The batch size and the number of items that the user asks for; what is not given is as in the study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// Items in a batch.
+    /// The number of items in a batch.
     pub batch: Option<u64>,
-    /// Items in all.
+    /// The number of items in total.
     pub items: Option<u64>,
 }
 
 impl Order {
-    /// The part of one of so many GPUs that do the workload together.
+    /// The part of one GPU when so many GPUs share the workload.
     pub fn share(self, workload: &WorkloadProfile, gpus: usize) -> Self {
         let gpus = gpus as u64;
         let batch = self.batch.unwrap_or(workload.batch);
@@ -31,7 +31,7 @@ impl Order {
     }
 }
 
-/// How one run differs from the next.
+/// The random variation of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
     work: f64,
@@ -45,7 +45,7 @@ impl Variation {
         switching: 1.0,
     };
 
-    /// Drawn for a run: two independent factors, on all work and on switching power.
+    /// Draws the variation of a run: two independent factors, on all work and on switching power.
     pub fn draw(noise: Ratio, seed: Seed) -> Self {
         let factor = |label| libm::exp(noise.get() * seed.label(label).normal());
         Self {
@@ -60,14 +60,14 @@ impl Variation {
 pub struct Phase {
     /// Index into [`Job::phase_names`].
     pub name: usize,
-    /// What it does to the GPU.
+    /// The load of the phase.
     pub load: Load,
 }
 
 /// Why a workload cannot run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum JobError {
-    /// The batch does not fit.
+    /// The batch does not fit into the device memory.
     #[error(
         "a batch of {batch} needs {need:.1} of device memory and {gpu} has {capacity:.1}; {}",
         match largest { 0 => "not even one item fits".to_owned(), n => format!("the largest that fits is {n}") }
@@ -75,34 +75,34 @@ pub enum JobError {
     OutOfMemory {
         /// The GPU's name.
         gpu: String,
-        /// Items asked for.
+        /// The requested batch size.
         batch: u64,
-        /// What they take.
+        /// The memory that the batch needs.
         need: Bytes,
-        /// What there is.
+        /// The memory of the GPU.
         capacity: Bytes,
         /// The largest batch that fits; 0 where none does.
         largest: u64,
     },
-    /// It would take months.
-    #[error("a run would take {:.0} hours, more than {:.0}: take fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
+    /// The run would take months.
+    #[error("a run would take {:.0} hours, more than {:.0}: use fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
     TooLong {
-        /// At the default clocks.
+        /// The time of the run at the default clocks.
         time: Seconds,
-        /// The longest.
+        /// The longest run that is allowed.
         limit: Seconds,
     },
-    /// The work is known for a GPU that is not: it cannot be scaled.
-    #[error("the work is given for the GPU `{0}`, of which there is no profile to scale it from")]
+    /// The work is given for a GPU without a profile, so it cannot be scaled.
+    #[error("the work is given for the GPU `{0}`, which has no profile to scale it from")]
     UnknownBase(String),
 }
 
 /// A workload ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Items in a batch.
+    /// The number of items in a batch.
     pub batch: u64,
-    /// Items in all.
+    /// The number of items in total.
     pub items: u64,
     phase_names: Vec<String>,
     startup: Option<Phase>,
@@ -113,31 +113,31 @@ pub struct Job {
     memory_activity: Ratio,
 }
 
-/// What the GPUs of a job do after each iteration to agree.
+/// The exchange of gradients between the GPUs of a job after each iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Exchange {
-    /// How long it takes once all are there.
+    /// The time that the exchange takes once all GPUs have arrived.
     pub time: Seconds,
-    /// Power of a GPU that waits for it, against its power at work.
+    /// The power of a waiting GPU, relative to its power at work.
     pub activity: Ratio,
 }
 
-/// The work of one item on a certain GPU.
+/// The work of one item on one GPU, perhaps scaled from another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    on: On,
-    /// The GPU for which the work is known, where it was scaled from another than this.
+    on: ItemWork,
+    /// The GPU that the work was scaled from, where it is not known for this one.
     pub scaled_from: Option<String>,
 }
 
 impl Work {
-    /// Items in a run, where the user does not say.
+    /// The number of items in a run unless the user gives one.
     pub fn items(&self) -> u64 {
         self.on.items
     }
 
-    /// As known for this GPU, by whatever name or path it goes, or scaled from the first GPU it is known
-    /// for. `find` finds a GPU's own name and profile.
+    /// The work on this GPU as the profile gives it, or scaled from the first GPU that the profile lists. `find` resolves
+    /// a name or path to a GPU's own name and profile.
     pub fn on(
         workload: &WorkloadProfile,
         gpu_name: &str,
@@ -145,7 +145,7 @@ impl Work {
         find: impl Fn(&str) -> Option<(String, GpuProfile)>,
     ) -> Result<Self, JobError> {
         let by_name = workload.on.iter().find(|on| on.gpu == gpu_name);
-        let is_this = |on: &&On| {
+        let is_this = |on: &&ItemWork| {
             find(&on.gpu).is_some_and(|(name, profile)| name == gpu_name || profile == *gpu)
         };
         if let Some(on) = by_name.or_else(|| workload.on.iter().find(is_this)) {
@@ -167,7 +167,7 @@ impl Work {
 }
 
 impl Job {
-    /// Puts a workload on the GPU that `work` is for.
+    /// Creates the job of a workload on the GPU that `work` is for.
     pub fn new(
         workload: &WorkloadProfile,
         work: &Work,
@@ -178,8 +178,8 @@ impl Job {
         let on = &work.on;
         let batch = order.batch.unwrap_or(workload.batch);
         let items = order.items.unwrap_or(on.items);
-        fits(workload, gpu, batch.min(items))?;
-        too_long(on, batch, items)?;
+        check_memory(workload, gpu, batch.min(items))?;
+        check_length(on, batch, items)?;
         let iteration = |batch| phases(workload, on, batch, variation);
         let mut phase_names = vec!["host".to_owned()];
         phase_names.extend(workload.phases.iter().map(|phase| phase.name.clone()));
@@ -209,13 +209,13 @@ impl Job {
         })
     }
 
-    /// The same job from its first iteration on: a part of a longer one that has begun before.
+    /// The job without its startup, as a later part of a longer job.
     pub fn without_startup(mut self) -> Self {
         self.startup = None;
         self
     }
 
-    /// What waiting for the other GPUs does to this one.
+    /// The load of waiting for the other GPUs.
     pub fn exchange(&self, time: Seconds, activity: Ratio) -> Load {
         if activity <= Ratio::ZERO {
             return Load::Waiting { host: time };
@@ -232,23 +232,24 @@ impl Job {
         &self.phase_names
     }
 
-    /// What comes before the first iteration.
+    /// The phases before the first iteration.
     pub fn startup(&self) -> &[Phase] {
         self.startup.as_slice()
     }
 
-    /// The phases of an iteration and how many such iterations there are.
+    /// The phases of an iteration, and the number of iterations.
     pub fn iterations(&self) -> (&[Phase], u64) {
         (&self.iteration, self.iterations)
     }
 
-    /// The last iteration, where a smaller batch is left for it.
+    /// The phases of the last iteration, where it has a smaller batch.
     pub fn last(&self) -> &[Phase] {
         &self.last
     }
 }
 
-fn fits(workload: &WorkloadProfile, gpu: &GpuProfile, batch: u64) -> Result<(), JobError> {
+/// Checks that a batch fits into the device memory.
+fn check_memory(workload: &WorkloadProfile, gpu: &GpuProfile, batch: u64) -> Result<(), JobError> {
     let memory = &workload.memory;
     let need = memory.fixed + memory.per_item * batch as f64;
     let capacity = gpu.memory.capacity;
@@ -265,29 +266,36 @@ fn fits(workload: &WorkloadProfile, gpu: &GpuProfile, batch: u64) -> Result<(), 
     })
 }
 
-/// A run of months is a slip of the pen.
-const LONGEST: Seconds = Seconds::new(1e7);
+/// The longest run: one of months is a typing error.
+const MAX_RUN_TIME: Seconds = Seconds::new(1e7);
 
-fn too_long(on: &On, batch: u64, items: u64) -> Result<(), JobError> {
+/// Checks that a run does not take months.
+fn check_length(on: &ItemWork, batch: u64, items: u64) -> Result<(), JobError> {
     let items = items as f64;
     let device = (on.core + on.memory + on.host) * items;
     let each = on.host_per_batch + on.launch + on.memory_per_batch;
     let time = on.startup + device + each * (items / batch as f64).ceil();
-    if time <= LONGEST {
+    if time <= MAX_RUN_TIME {
         Ok(())
     } else {
         Err(JobError::TooLong {
             time,
-            limit: LONGEST,
+            limit: MAX_RUN_TIME,
         })
     }
 }
 
-fn phases(workload: &WorkloadProfile, on: &On, batch: u64, variation: Variation) -> Vec<Phase> {
-    // The share of the cores that a batch keeps busy, against the batch size of the study.
-    let busy = |batch: f64| batch / (batch + workload.half_speed_batch);
+/// The phases of an iteration with a batch size.
+fn phases(
+    workload: &WorkloadProfile,
+    on: &ItemWork,
+    batch: u64,
+    variation: Variation,
+) -> Vec<Phase> {
+    // The share of the cores that a batch keeps busy, relative to the batch size of the study.
+    let busy_share = |batch: f64| batch / (batch + workload.half_speed_batch);
     let items = batch as f64;
-    let busy = busy(items) / busy(workload.batch as f64);
+    let busy = busy_share(items) / busy_share(workload.batch as f64);
     let host = Phase {
         name: 0,
         load: Load::Waiting {

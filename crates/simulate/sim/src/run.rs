@@ -1,134 +1,60 @@
-//! A whole run in virtual time.
+//! Whole runs in virtual time.
 
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 use crate::job::{Exchange, Job};
 use crate::physics::{Chip, Cycle, Limits, Load, State};
 
-/// A time in which nothing changed.
+/// A stretch of time with constant power and clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// How long.
+    /// The length of the stretch.
     pub time: Seconds,
-    /// Drawn.
+    /// The power.
     pub power: Watts,
-    /// Of the cores, against the default clock.
+    /// The core clock, relative to the default clock.
     pub clock: Ratio,
-    /// Whether kernels ran.
+    /// Whether kernels were running.
     pub busy: bool,
 }
 
-/// Sees every stretch of a run.
-pub trait Sink {
-    /// The next stretch of a GPU of the job.
-    fn stretch(&mut self, rank: usize, stretch: &Stretch);
+/// A receiver of every stretch of a run.
+pub trait StretchSink {
+    /// Records the next stretch of one of the job's GPUs.
+    fn record(&mut self, rank: usize, stretch: &Stretch);
 }
 
-/// Nobody looks.
-impl Sink for () {
-    fn stretch(&mut self, _: usize, _: &Stretch) {}
+/// Records nothing.
+impl StretchSink for () {
+    fn record(&mut self, _: usize, _: &Stretch) {}
 }
 
-/// Means in equal spans of time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    period: f64,
-    /// Of power, clock and kernels running, each by sample.
-    means: [Vec<f32>; 3],
-    filled: f64,
-    sums: [f64; 3],
-}
-
-impl Trace {
-    /// With samples so far apart.
-    pub fn every(period: Seconds) -> Self {
-        Self {
-            period: period.get(),
-            means: [const { Vec::new() }; 3],
-            filled: 0.0,
-            sums: [0.0; 3],
-        }
-    }
-
-    /// The power, oldest first; a span that the run did not fill is left out.
-    pub fn watts(&self) -> &[f32] {
-        &self.means[0]
-    }
-
-    /// The samples of power in watts, of the clock against the default one, and of the share of time in
-    /// which kernels ran.
-    pub fn into_parts(self) -> [Vec<f32>; 3] {
-        self.means
-    }
-
-    fn add(&mut self, stretch: &Stretch) {
-        let mut time = stretch.time.get();
-        let busy = if stretch.busy { 1.0 } else { 0.0 };
-        let values = [stretch.power.get(), stretch.clock.get(), busy];
-        let room = self.period - self.filled;
-        if time < room {
-            self.filled += time;
-            for (sum, value) in self.sums.iter_mut().zip(values) {
-                *sum += value * time;
-            }
-            return;
-        }
-        time -= room;
-        let whole = (time / self.period) as usize;
-        self.filled = time - whole as f64 * self.period;
-        let kinds = self.means.iter_mut().zip(&mut self.sums).zip(values);
-        for ((means, sum), value) in kinds {
-            means.push(((*sum + value * room) / self.period) as f32);
-            means.extend(std::iter::repeat_n(value as f32, whole));
-            *sum = value * self.filled;
-        }
-    }
-}
-
-/// Of the first GPU.
-impl Sink for Trace {
-    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
-        if rank == 0 {
-            self.add(stretch);
-        }
-    }
-}
-
-/// One for each GPU.
-impl Sink for [Trace] {
-    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
-        if let Some(trace) = self.get_mut(rank) {
-            trace.add(stretch);
-        }
-    }
-}
-
-/// Time and energy of one phase over a whole run.
+/// The time and energy of one phase over a whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseTotal {
-    /// Its name.
+    /// The name of the phase.
     pub name: String,
-    /// Spent in it.
+    /// The time spent in the phase.
     pub time: Seconds,
-    /// Drawn in it.
+    /// The energy drawn in the phase.
     pub energy: Joules,
 }
 
-/// What a run came to.
+/// The result of a run on one GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// From start to end.
+    /// The time from start to end.
     pub time: Seconds,
-    /// Drawn by the GPU.
+    /// The energy drawn by the GPU.
     pub energy: Joules,
-    /// Items done.
+    /// The number of items done.
     pub items: u64,
-    /// By phase; their times and energies sum to those of the run.
+    /// The phases; their times and energies add up to those of the run.
     pub phases: Vec<PhaseTotal>,
 }
 
 impl Outcome {
-    /// Energy over time.
+    /// The energy divided by the time.
     pub fn average_power(&self) -> Watts {
         self.energy / self.time
     }
@@ -140,7 +66,7 @@ pub fn run(
     state: &mut State,
     limits: &Limits,
     job: &Job,
-    sink: &mut (impl Sink + ?Sized),
+    sink: &mut (impl StretchSink + ?Sized),
 ) -> Outcome {
     let mut rank = Rank {
         chip,
@@ -148,49 +74,49 @@ pub fn run(
         limits,
         job,
     };
-    let mut together = run_together(std::slice::from_mut(&mut rank), Exchange::default(), sink);
-    together.ranks.swap_remove(0)
+    let mut outcome = run_together(std::slice::from_mut(&mut rank), Exchange::default(), sink);
+    outcome.ranks.swap_remove(0)
 }
 
 /// One GPU of a job.
 pub struct Rank<'a> {
-    /// The GPU.
+    /// The physics of the GPU.
     pub chip: &'a Chip,
-    /// As it is; it moves on with the job.
+    /// The state of the GPU, which the job advances.
     pub state: &'a mut State,
-    /// What is set on it.
+    /// The settings of the GPU.
     pub limits: &'a Limits,
-    /// Its part of the job.
+    /// The GPU's part of the job.
     pub job: &'a Job,
 }
 
-/// A time in which the same came again and again.
+/// A span of a run in which the same steps are repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
-    /// How long.
+pub struct RunSpan {
+    /// The length of the span.
     pub time: Seconds,
-    /// Drawn by all GPUs of the job.
+    /// The energy drawn by all GPUs of the job.
     pub energy: Joules,
 }
 
-/// What a run on several GPUs came to.
+/// The result of a run on several GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Together {
-    /// From start to end.
+pub struct GroupOutcome {
+    /// The time from start to end.
     pub time: Seconds,
-    /// For each GPU; what it waits for the others is in its phase `exchange`.
+    /// The outcome of each GPU; its phase `exchange` is the time it waits for the others.
     pub ranks: Vec<Outcome>,
-    /// The run, span by span.
-    pub spans: Vec<Span>,
+    /// The spans of the run, in order.
+    pub spans: Vec<RunSpan>,
 }
 
-/// Runs the parts of a synchronous data-parallel job: an iteration begins when the slowest GPU has ended the
-/// one before and gradients have been exchanged. At least one rank.
+/// Runs the parts of a synchronous data-parallel job on at least one GPU: an iteration begins when the slowest GPU
+/// has finished the one before and gradients have been exchanged.
 pub fn run_together(
     ranks: &mut [Rank<'_>],
     exchange: Exchange,
-    sink: &mut (impl Sink + ?Sized),
-) -> Together {
+    sink: &mut (impl StretchSink + ?Sized),
+) -> GroupOutcome {
     let mut group = Group {
         totals: ranks.iter().map(|rank| totals_of(rank.job)).collect(),
         steps: vec![Vec::new(); ranks.len()],
@@ -199,30 +125,30 @@ pub fn run_together(
         spans: Vec::new(),
         sink,
     };
-    group.once(Part::Startup);
+    group.run_part(Part::Startup);
     let mut left = group.ranks.iter().map(|rank| rank.job.iterations().1).max();
     let left = left.get_or_insert(0);
     while *left > 0 {
         let before = group.states();
-        group.once(Part::Iteration);
+        group.run_part(Part::Iteration);
         *left -= 1;
         if *left > 0 {
             let between = group.states();
-            group.once(Part::Iteration);
+            group.run_part(Part::Iteration);
             *left -= 1;
             let after = group.states();
             let cycles: Vec<Cycle> = (0..after.len())
                 .map(|rank| Cycle::new(&before[rank], &between[rank], &after[rank]))
                 .collect();
-            *left -= group.again(&cycles, *left);
+            *left -= group.repeat_iteration(&cycles, *left);
         }
     }
-    group.once(Part::Last);
+    group.run_part(Part::Last);
     let outcomes = group.ranks.iter().zip(group.totals);
     let ranks: Vec<Outcome> = outcomes
         .map(|(rank, totals)| outcome_of(rank.job, totals))
         .collect();
-    Together {
+    GroupOutcome {
         time: ranks
             .iter()
             .fold(Seconds::ZERO, |time, rank| time.max(rank.time)),
@@ -255,9 +181,10 @@ fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
     }
 }
 
-/// The phase in which GPUs wait for each other.
+/// The name of the phase in which GPUs wait for each other.
 const EXCHANGE: &str = "exchange";
 
+/// A part of a job.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Startup,
@@ -265,26 +192,27 @@ enum Part {
     Last,
 }
 
-/// A step and its phase.
+/// The phase of a step, and the step.
 type TakenStep = (usize, Stretch);
 
+/// The GPUs of a running job.
 struct Group<'a, 'b, S: ?Sized> {
     ranks: &'a mut [Rank<'b>],
     exchange: Exchange,
     totals: Vec<Vec<(Seconds, Joules)>>,
-    /// The steps of the last [`Group::once`], rank by rank.
+    /// The steps of the last [`Group::run_part`], rank by rank.
     steps: Vec<Vec<TakenStep>>,
-    spans: Vec<Span>,
+    spans: Vec<RunSpan>,
     sink: &'a mut S,
 }
 
-impl<S: Sink + ?Sized> Group<'_, '_, S> {
+impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
     fn states(&self) -> Vec<State> {
         self.ranks.iter().map(|rank| *rank.state).collect()
     }
 
-    /// Goes through a part of the job on every GPU, step by step, until all have ended it.
-    fn once(&mut self, part: Part) {
+    /// Runs a part of the job on every GPU, step by step, until all have finished it.
+    fn run_part(&mut self, part: Part) {
         for (rank, steps) in self.ranks.iter_mut().zip(&mut self.steps) {
             steps.clear();
             let phases = match part {
@@ -293,7 +221,7 @@ impl<S: Sink + ?Sized> Group<'_, '_, S> {
                 Part::Last => rank.job.last(),
             };
             for phase in phases {
-                take(rank, phase.name, &phase.load, steps);
+                run_load(rank, phase.name, &phase.load, steps);
             }
         }
         let ends: Vec<Seconds> = self.steps.iter().map(|steps| length(steps)).collect();
@@ -310,16 +238,16 @@ impl<S: Sink + ?Sized> Group<'_, '_, S> {
                 if time > Seconds::ZERO {
                     let name = rank.job.phase_names().len();
                     let load = rank.job.exchange(time, self.exchange.activity);
-                    take(rank, name, &load, steps);
+                    run_load(rank, name, &load, steps);
                 }
             }
         }
-        self.show();
+        self.record();
         self.count(1);
     }
 
-    /// Repeats the last steps as often as they would come out the same; says how often.
-    fn again(&mut self, cycles: &[Cycle], at_most: u64) -> u64 {
+    /// Repeats the last iteration as often as it would be the same, and returns how often.
+    fn repeat_iteration(&mut self, cycles: &[Cycle], at_most: u64) -> u64 {
         let length = length(&self.steps[0]);
         let each = self.ranks.iter().zip(cycles);
         let times = each
@@ -327,7 +255,7 @@ impl<S: Sink + ?Sized> Group<'_, '_, S> {
             .fold(at_most, u64::min);
         if times > 0 {
             for _ in 0..times {
-                self.show();
+                self.record();
             }
             for ((rank, steps), cycle) in self.ranks.iter_mut().zip(&self.steps).zip(cycles) {
                 let energy = energy(steps);
@@ -338,15 +266,16 @@ impl<S: Sink + ?Sized> Group<'_, '_, S> {
         times
     }
 
-    /// Lets the sink see the last steps.
-    fn show(&mut self) {
+    /// Sends the last steps to the sink.
+    fn record(&mut self) {
         for (rank, steps) in self.steps.iter().enumerate() {
             for (_, step) in steps {
-                self.sink.stretch(rank, step);
+                self.sink.record(rank, step);
             }
         }
     }
 
+    /// Adds the last steps to the totals.
     fn count(&mut self, times: u64) {
         let times = times as f64;
         for (steps, totals) in self.steps.iter().zip(&mut self.totals) {
@@ -359,13 +288,13 @@ impl<S: Sink + ?Sized> Group<'_, '_, S> {
         let time = length(&self.steps[0]) * times;
         if time > Seconds::ZERO {
             let energy = self.steps.iter().map(|steps| energy(steps)).sum::<Joules>() * times;
-            self.spans.push(Span { time, energy });
+            self.spans.push(RunSpan { time, energy });
         }
     }
 }
 
-/// Does a load on a GPU.
-fn take(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<TakenStep>) {
+/// Runs a load on a GPU to its end.
+fn run_load(rank: &mut Rank<'_>, name: usize, load: &Load, steps: &mut Vec<TakenStep>) {
     let mut left = Ratio::new(1.0);
     let busy = matches!(load, Load::Kernels { .. });
     while left > Ratio::ZERO {

@@ -1,10 +1,10 @@
-//! Which power sensors a generation of GPUs has.
+//! The sensors of each generation of GPUs.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Scope, SensorDescriptor, SensorKind};
 use sweetspot_quantity::Seconds;
 
-/// A generation of NVIDIA GPUs, as far as its sensors are concerned.
+/// A generation of NVIDIA GPUs with the same kinds of sensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Generation {
@@ -27,13 +27,13 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// The energy counter came with Volta.
+    /// Whether the generation has an energy counter, which came with Volta.
     pub const fn has_energy_counter(self) -> bool {
         !matches!(self, Self::Maxwell | Self::Pascal)
     }
 
-    /// What a simulated GPU tells in the process: exact values, and a counter that ticks. How a generation's
-    /// own sensors average and lag is the business of `sim-host`.
+    /// The sensors of a simulated GPU within the process: exact values, and an energy counter with an update period.
+    /// The crate `sim-host` models how a generation's real sensors average and lag.
     pub fn sensors(self) -> Vec<SensorDescriptor> {
         let sensor = |kind, update: Option<f64>| SensorDescriptor {
             kind,
@@ -55,5 +55,5 @@ impl Generation {
     }
 }
 
-/// How often the energy counter moves.
+/// The update period of the energy counter, in seconds.
 pub(crate) const COUNTER_PERIOD: f64 = 0.100;

@@ -1,4 +1,4 @@
-//! A simulated GPU behind the traits of any device: sensors, knobs, clocks, faults.
+//! A simulated GPU behind the device traits: sensors, knobs, clocks and faults.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ fn energy(gpu: &mut SimulatedGpu) -> Joules {
 }
 
 #[test]
-fn the_counter_ticks_every_tenth_of_a_second_and_follows_the_cap() {
+fn the_counter_updates_every_tenth_of_a_second_and_power_follows_the_cap() {
     let (clock, mut gpu) = gpu(Vec::new());
-    gpu.occupy(busy());
+    gpu.set_load(busy());
     clock.advance(Seconds::new(0.05));
     assert_eq!(energy(&mut gpu), Joules::ZERO);
     clock.advance(Seconds::new(0.06));
@@ -54,7 +54,7 @@ fn the_counter_ticks_every_tenth_of_a_second_and_follows_the_cap() {
     let power = (energy(&mut gpu) - before) / Seconds::new(10.0);
     assert!((power.get() - 160.0).abs() < 0.5, "{power}");
     gpu.reset(Knob::PowerCap).unwrap();
-    gpu.occupy(Load::None);
+    gpu.set_load(Load::None);
     clock.advance(Seconds::new(400.0));
     let idle = gpu.read(SensorKind::InstantPower).unwrap();
     assert_eq!(idle.at, sweetspot_device::Clock::now(&*clock));
@@ -65,10 +65,10 @@ fn the_counter_ticks_every_tenth_of_a_second_and_follows_the_cap() {
 }
 
 #[test]
-fn it_runs_in_real_time_as_well() {
+fn a_gpu_runs_in_real_time() {
     let (_, profile) = find_gpu("v100").unwrap();
     let mut gpu = SimulatedGpu::new(0, profile, Arc::new(MonotonicClock));
-    gpu.occupy(busy());
+    gpu.set_load(busy());
     let before = gpu.read(SensorKind::InstantPower).unwrap().at;
     std::thread::sleep(std::time::Duration::from_millis(250));
     let reading = gpu.read(SensorKind::EnergyCounter).unwrap();
@@ -85,15 +85,15 @@ fn it_runs_in_real_time_as_well() {
 }
 
 #[test]
-fn what_is_not_offered_is_refused_and_nothing_is_set() {
+fn unsupported_settings_are_rejected_and_nothing_is_set() {
     let (_, mut gpu) = gpu(Vec::new());
-    let refused = gpu.apply(&Settings {
+    let rejected = gpu.apply(&Settings {
         power_cap: Some(Watts::new(200.0)),
         core_clock: Some(Megahertz::new(1000.0)),
         ..Settings::default()
     });
     assert_eq!(
-        refused.unwrap_err().to_string(),
+        rejected.unwrap_err().to_string(),
         "core clock 1000 MHz is not offered: the nearest are 997 MHz and 1005 MHz"
     );
     assert_eq!(
@@ -103,7 +103,7 @@ fn what_is_not_offered_is_refused_and_nothing_is_set() {
 }
 
 #[test]
-fn faults_do_what_they_say() {
+fn faults_have_their_effect() {
     let (clock, mut lost) = gpu(vec![Fault::lost(Seconds::new(5.0))]);
     assert!(lost.read(SensorKind::Temperature).is_ok());
     clock.advance(Seconds::new(5.0));
@@ -120,7 +120,7 @@ fn faults_do_what_they_say() {
     let stuck = Fault::stuck_sensor(SensorKind::InstantPower, Seconds::new(1.0));
     let (clock, mut stuck) = gpu(vec![stuck]);
     let first = stuck.read(SensorKind::InstantPower).unwrap();
-    stuck.occupy(busy());
+    stuck.set_load(busy());
     clock.advance(Seconds::new(2.0));
     assert_eq!(stuck.read(SensorKind::InstantPower).unwrap(), first);
 
@@ -135,7 +135,7 @@ fn faults_do_what_they_say() {
 }
 
 #[test]
-fn faults_are_written_in_the_profile() {
+fn faults_are_parsed_from_the_profile() {
     let v100 = include_str!("../profiles/gpus/tesla_v100_sxm2_16gb.toml");
     let with = |fault: &str| parse_gpu("my.toml", &format!("{v100}\n[[fault]]\n{fault}\n"));
     let profile = with("kind = \"lost\"\nafter = \"2 min\"").unwrap();

@@ -1,4 +1,4 @@
-//! A run against the same physics in very small steps.
+//! Runs compared with the same physics in very small steps.
 
 mod common;
 
@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{Chip, GpuProfile, Job, Limits, Order, Variation, parse_workload, run};
 
-/// Time and energy in steps of at most `slice`.
+/// The time and energy of a job in steps of at most `slice`.
 fn in_slices(chip: &Chip, limits: &Limits, job: &Job, slice: f64) -> (f64, f64) {
-    let mut state = chip.rest();
+    let mut state = chip.rest_state();
     let mut time = 0.0;
     let (iteration, count) = job.iterations();
     let phases = (0..count).flat_map(|_| iteration).chain(job.last());
@@ -27,7 +27,7 @@ fn in_slices(chip: &Chip, limits: &Limits, job: &Job, slice: f64) -> (f64, f64) 
 fn compare(gpu: &GpuProfile, job: &Job, cap: f64, slice: f64) -> (f64, f64) {
     let chip = Chip::new(gpu);
     let limits = chip.limits(Watts::new(cap), None, None);
-    let outcome = run(&chip, &mut chip.rest(), &limits, job, &mut ());
+    let outcome = run(&chip, &mut chip.rest_state(), &limits, job, &mut ());
     let (time, energy) = in_slices(&chip, &limits, job, slice);
     (
         outcome.time.get() / time - 1.0,
@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_run_is_what_small_steps_make_of_it(
+    fn a_run_agrees_with_small_steps(
         board in prop::sample::select(vec!["v100", "quadro_rtx_6000"]),
         network in prop::sample::select(vec!["alexnet", "resnet50"]),
         share in 0.0..1.0f64,
@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn the_cap_holds_for_iterations_of_microseconds_too() {
+fn the_cap_is_enforced_for_iterations_of_microseconds() {
     let (name, profile) = gpu("v100");
     let text = r#"
         network = "tiny"
@@ -91,8 +91,8 @@ fn the_cap_holds_for_iterations_of_microseconds_too() {
             batch: Some(batch),
             items: None,
         };
-        let job = common::put_on(&workload, &(name.clone(), profile.clone()), order);
-        let outcome = run(&chip, &mut chip.rest(), &limits, &job, &mut ());
+        let job = common::job_on(&workload, &(name.clone(), profile.clone()), order);
+        let outcome = run(&chip, &mut chip.rest_state(), &limits, &job, &mut ());
         (outcome.average_power().get(), outcome.time.get())
     };
     let (small, large) = (power(1), power(10_000));

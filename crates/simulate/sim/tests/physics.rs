@@ -1,4 +1,4 @@
-//! Laws that hold for any GPU and any work, and facts that make a simulated GPU feel like one.
+//! Physical laws that hold for any GPU and any work, and known behaviour of real GPUs.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn kernels(core: f64, memory: f64) -> Load {
     }
 }
 
-/// Some GPU: the V100 with other physics.
+/// A random GPU: the V100 with other physics.
 fn any_gpu() -> impl Strategy<Value = GpuProfile> {
     (
         (0.0..1.0f64, 0.5..1.0f64),
@@ -56,15 +56,22 @@ fn any_gpu() -> impl Strategy<Value = GpuProfile> {
         )
 }
 
-/// Whether a cap leaves the cores some power. Where it does not, no governor can keep it, and the clock
-/// hangs on every tenth of a degree. Built-in profiles cannot be like that: it is refused.
+/// Whether a cap leaves the cores some power. Otherwise no governor can enforce it, and the clock depends on every
+/// tenth of a degree. Such profiles are rejected.
 fn leaves_room(gpu: &GpuProfile, cap: f64) -> bool {
     let others = gpu.power.idle + gpu.power.context + gpu.power.memory;
     others.get() * 1.3 + 0.1 * gpu.power.core.get() < cap
 }
 
-/// Goes on for some time in slices of at most `slice`; gives time, energy and the number of loads done.
-fn go(chip: &Chip, state: &mut State, limits: &Limits, load: &Load, time: f64, slice: f64) -> f64 {
+/// Advances for some time in steps of at most `slice` and returns the number of loads done.
+fn advance(
+    chip: &Chip,
+    state: &mut State,
+    limits: &Limits,
+    load: &Load,
+    time: f64,
+    slice: f64,
+) -> f64 {
     let (mut left, mut done) = (time, 0.0);
     let mut part = Ratio::new(1.0);
     let mut steps = 0;
@@ -78,7 +85,7 @@ fn go(chip: &Chip, state: &mut State, limits: &Limits, load: &Load, time: f64, s
             _ => Ratio::new(1.0),
         };
         steps += 1;
-        assert!(steps < 2_000_000, "no end in sight");
+        assert!(steps < 2_000_000, "the steps do not end");
     }
     done
 }
@@ -91,9 +98,9 @@ proptest! {
         let chip = Chip::new(&gpu);
         let load = kernels(core * 1e-1, memory * 1e-1);
         let after = |cap: f64| {
-            let mut state = chip.rest();
+            let mut state = chip.rest_state();
             let limits = chip.limits(Watts::new(cap), None, None);
-            let done = go(&chip, &mut state, &limits, &load, 20.0, f64::INFINITY);
+            let done = advance(&chip, &mut state, &limits, &load, 20.0, f64::INFINITY);
             (done, state.energy().get())
         };
         let (slow, little) = after(low);
@@ -103,26 +110,26 @@ proptest! {
     }
 
     #[test]
-    fn the_cap_is_kept_once_the_governor_has_settled(gpu in any_gpu(), cap in 170.0..300.0f64) {
+    fn the_cap_is_enforced_once_the_governor_has_settled(gpu in any_gpu(), cap in 170.0..300.0f64) {
         let chip = Chip::new(&gpu);
         let limits = chip.limits(Watts::new(cap), None, None);
-        let mut state = chip.rest();
+        let mut state = chip.rest_state();
         let load = kernels(10.0, 10.0);
-        go(&chip, &mut state, &limits, &load, 5.0 + 12.0 * gpu.cap.settling.get(), f64::INFINITY);
+        advance(&chip, &mut state, &limits, &load, 5.0 + 12.0 * gpu.cap.settling.get(), f64::INFINITY);
         let step = chip.step(&mut state, &limits, &load, Ratio::new(1.0), Seconds::new(0.01));
         prop_assume!(leaves_room(&gpu, cap));
         prop_assert!(step.power.get() <= cap * 1.005, "{} over {}", step.power, cap);
     }
 
     #[test]
-    fn how_often_one_looks_changes_nothing(gpu in any_gpu(), cap in 150.0..300.0f64, slice in 1e-3..0.5f64) {
+    fn the_length_of_steps_does_not_change_the_result(gpu in any_gpu(), cap in 150.0..300.0f64, slice in 1e-3..0.5f64) {
         prop_assume!(leaves_room(&gpu, cap));
         let chip = Chip::new(&gpu);
         let limits = chip.limits(Watts::new(cap), None, None);
         let load = kernels(0.2, 0.1);
-        let (mut seldom, mut often) = (chip.rest(), chip.rest());
-        let all = go(&chip, &mut seldom, &limits, &load, 10.0, f64::INFINITY);
-        let sliced = go(&chip, &mut often, &limits, &load, 10.0, slice);
+        let (mut seldom, mut often) = (chip.rest_state(), chip.rest_state());
+        let all = advance(&chip, &mut seldom, &limits, &load, 10.0, f64::INFINITY);
+        let sliced = advance(&chip, &mut often, &limits, &load, 10.0, slice);
         prop_assert!((all / sliced - 1.0).abs() < 3e-3, "{} and {}", all, sliced);
         prop_assert!((seldom.energy() / often.energy() - Ratio::new(1.0)).abs() < Ratio::new(3e-3), "{} and {}", seldom.energy(), often.energy());
     }
@@ -134,13 +141,13 @@ proptest! {
         let job = job(&named, "resnet50", order, Variation::NONE);
         let chip = Chip::new(&named.1);
         let limits = chip.limits(Watts::new(cap), None, None);
-        let mut state = chip.rest();
+        let mut state = chip.rest_state();
         let period = 0.02;
         let mut trace = Trace::every(Seconds::new(period));
         let outcome = run(&chip, &mut state, &limits, &job, &mut trace);
         let near = |a: Joules, b: Joules, by: f64| (a - b).get().abs() <= by;
         prop_assert!(near(outcome.energy, state.energy(), 1e-9 * outcome.energy.get()));
-        // The trace leaves out the last, unfilled sample.
+        // The trace leaves out the last, incomplete sample.
         let traced: f64 = trace.watts().iter().map(|watts| f64::from(*watts) * period).sum();
         prop_assert!(near(Joules::new(traced), outcome.energy, 1e-6 * outcome.energy.get() + 500.0 * period));
         let samples = trace.watts().len() as f64;
@@ -164,11 +171,11 @@ fn twice_the_items_take_twice_as_long() {
 }
 
 #[test]
-fn power_overshoots_a_cap_until_the_governor_has_caught_up() {
+fn power_exceeds_a_cap_until_the_governor_has_settled() {
     let (_, v100) = gpu("v100");
     let chip = Chip::new(&v100);
     let limits = chip.limits(Watts::new(180.0), None, None);
-    let mut state = chip.rest();
+    let mut state = chip.rest_state();
     let first = chip.step(
         &mut state,
         &limits,
@@ -177,7 +184,7 @@ fn power_overshoots_a_cap_until_the_governor_has_caught_up() {
         Seconds::new(0.001),
     );
     assert!(first.power > Watts::new(250.0), "{}", first.power);
-    go(
+    advance(
         &chip,
         &mut state,
         &limits,
@@ -197,7 +204,7 @@ fn a_warm_chip_draws_more() {
     let (_, v100) = gpu("v100");
     let chip = Chip::new(&v100);
     let limits = chip.limits(Watts::new(300.0), Some(Megahertz::new(1200.0)), None);
-    let mut state = chip.rest();
+    let mut state = chip.rest_state();
     let cold = chip.step(
         &mut state,
         &limits,
@@ -205,7 +212,7 @@ fn a_warm_chip_draws_more() {
         Ratio::new(1.0),
         Seconds::new(0.1),
     );
-    go(
+    advance(
         &chip,
         &mut state,
         &limits,
@@ -219,13 +226,13 @@ fn a_warm_chip_draws_more() {
 }
 
 #[test]
-fn locked_clocks_set_the_pace_below_and_above_the_default() {
+fn locked_clocks_set_the_speed_below_and_above_the_default() {
     let (_, quadro) = gpu("quadro_rtx_6000");
     let chip = Chip::new(&quadro);
-    let pace = |clock: f64| {
+    let speed = |clock: f64| {
         let limits = chip.limits(Watts::new(1000.0), Some(Megahertz::new(clock)), None);
-        let mut state = chip.rest();
-        go(
+        let mut state = chip.rest_state();
+        advance(
             &chip,
             &mut state,
             &limits,
@@ -233,8 +240,8 @@ fn locked_clocks_set_the_pace_below_and_above_the_default() {
             3.0,
             f64::INFINITY,
         );
-        let begun = state.energy();
-        let done = go(
+        let energy_before = state.energy();
+        let done = advance(
             &chip,
             &mut state,
             &limits,
@@ -242,9 +249,9 @@ fn locked_clocks_set_the_pace_below_and_above_the_default() {
             10.0,
             f64::INFINITY,
         );
-        (done, (state.energy() - begun).get() / 10.0)
+        (done, (state.energy() - energy_before).get() / 10.0)
     };
-    let (default, half, above) = (pace(1770.0), pace(885.0), pace(2100.0));
+    let (default, half, above) = (speed(1770.0), speed(885.0), speed(2100.0));
     assert!(
         (half.0 / default.0 - 0.5).abs() < 0.005,
         "{half:?} {default:?}"
@@ -257,21 +264,21 @@ fn locked_clocks_set_the_pace_below_and_above_the_default() {
 }
 
 #[test]
-fn memory_bound_work_follows_the_memory_clock() {
+fn memory_bound_work_scales_with_the_memory_clock() {
     let (_, quadro) = gpu("quadro_rtx_6000");
     let chip = Chip::new(&quadro);
-    let pace = |clock: f64| {
+    let speed = |clock: f64| {
         let limits = chip.limits(Watts::new(1000.0), None, Some(Megahertz::new(clock)));
-        go(
+        advance(
             &chip,
-            &mut chip.rest(),
+            &mut chip.rest_state(),
             &limits,
             &kernels(0.0, 0.1),
             10.0,
             f64::INFINITY,
         )
     };
-    assert!((pace(5001.0) / pace(7001.0) - 5001.0 / 7001.0).abs() < 1e-6);
+    assert!((speed(5001.0) / speed(7001.0) - 5001.0 / 7001.0).abs() < 1e-6);
 }
 
 #[test]

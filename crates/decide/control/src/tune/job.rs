@@ -1,6 +1,6 @@
 //! The result of tuning a job.
 
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -17,7 +17,7 @@ pub struct TunedJob {
     /// The knob that was tuned.
     pub knob: TuneKnob,
     /// The objective and its limits.
-    pub question: Question,
+    pub question: Criteria,
     /// The search strategy.
     pub strategy: StrategyName,
     /// The settings of each place of the search space.

@@ -32,19 +32,19 @@ pub use space::{TuneSpace, TuneSpaceError};
 pub use tuner::Tuner;
 pub use window::{Purpose, Window};
 
-use sweetspot_decide::Question;
-use sweetspot_decide::search::{Space, StrategyName};
+use sweetspot_decide::Criteria;
+use sweetspot_decide::search::{SearchSpace, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
 /// What a tuner works by.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// What can be set.
-    pub space: Space,
+    pub space: SearchSpace,
     /// What each place is called: `180 W`.
     pub labels: Vec<String>,
     /// What is wanted.
-    pub question: Question,
+    pub question: Criteria,
     /// How it is searched for.
     pub strategy: StrategyName,
     /// Devices of the job.

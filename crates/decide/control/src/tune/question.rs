@@ -1,10 +1,10 @@
 //! What can be asked of a job that runs: windows of some seconds know rates, not totals.
 
-use sweetspot_decide::{Basis, Limit, Objective, Outcome, Question, Value};
+use sweetspot_decide::{Basis, Criteria, Limit, Objective, Outcome, Value};
 use sweetspot_quantity::{Joules, Seconds};
 
 /// What of a question needs to know what a job has done, in words; nothing where power alone answers it.
-pub fn progress_is_for(question: &Question) -> Option<String> {
+pub fn progress_is_for(question: &Criteria) -> Option<String> {
     if question.objective != Objective::Power {
         return Some(format!("the objective {}", question.objective));
     }
@@ -14,12 +14,12 @@ pub fn progress_is_for(question: &Question) -> Option<String> {
 }
 
 /// Whether a question cannot be answered by power alone.
-pub fn needs_progress(question: &Question) -> bool {
+pub fn needs_progress(question: &Criteria) -> bool {
     progress_is_for(question).is_some()
 }
 
 /// Why a question cannot be answered while a job runs, where so: the flag and the reason.
-pub fn cannot_answer(question: &Question) -> Option<(String, String)> {
+pub fn cannot_answer(question: &Criteria) -> Option<(String, String)> {
     let outcome = Outcome {
         items: Some(1.0),
         ..Outcome::new(Seconds::new(1.0), Joules::new(1.0))
@@ -55,8 +55,8 @@ mod tests {
 
     use super::*;
 
-    fn question(objective: &str, limits: &[&str]) -> Question {
-        Question {
+    fn question(objective: &str, limits: &[&str]) -> Criteria {
+        Criteria {
             objective: objective.parse().unwrap(),
             limits: limits.iter().map(|limit| limit.parse().unwrap()).collect(),
             tariff: Tariff::NONE,
@@ -80,7 +80,7 @@ mod tests {
         let (flag, why) = cannot_answer(&question("cost", &[])).unwrap();
         assert_eq!(flag, "--objective cost");
         assert!(!why.is_empty());
-        let priced = Question {
+        let priced = Criteria {
             tariff: Tariff {
                 price: Some(Price::new(0.3, 0.0, "EUR".to_owned()).unwrap()),
                 carbon: None,

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Ratio, Seconds};
@@ -56,7 +56,7 @@ pub struct TuneRequest {
     /// The knob to tune.
     pub knob: TuneKnob,
     /// The objective and its limits.
-    pub question: Question,
+    pub question: Criteria,
     /// The search strategy.
     pub strategy: StrategyName,
     /// The largest share of the job's time or energy that exploring may cost.

@@ -1,6 +1,6 @@
 //! The settings that tuning can choose from, as places of a search space.
 
-use sweetspot_decide::search::{Knob as Coordinate, Space, SpaceError};
+use sweetspot_decide::search::{KnobKind as Coordinate, SearchSpace, SearchSpaceError};
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, Settings};
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
@@ -26,7 +26,7 @@ pub enum TuneSpaceError {
         /// The name of the GPU.
         device: String,
         /// What is wrong with them.
-        problem: SpaceError,
+        problem: SearchSpaceError,
     },
 }
 
@@ -34,7 +34,7 @@ pub enum TuneSpaceError {
 #[derive(Clone, Debug)]
 pub struct TuneSpace {
     /// The search space.
-    pub space: Space,
+    pub space: SearchSpace,
     /// The settings of each place.
     pub settings: Vec<Settings>,
     /// The label of each place: `180 W`, or `180 W, 1200 MHz`.
@@ -98,10 +98,11 @@ impl TuneSpace {
             TuneKnob::CoreClock => vec![Coordinate::CoreClock],
             TuneKnob::Both => vec![Coordinate::PowerCap, Coordinate::CoreClock],
         };
-        let space = Space::new(knobs, places, 0).map_err(|problem| TuneSpaceError::Space {
-            device: device.name.clone(),
-            problem,
-        })?;
+        let space =
+            SearchSpace::new(knobs, places, 0).map_err(|problem| TuneSpaceError::Space {
+                device: device.name.clone(),
+                problem,
+            })?;
         let lowest = caps.last().copied().flatten();
         Ok(Self {
             space,

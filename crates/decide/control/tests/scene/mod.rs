@@ -1,20 +1,20 @@
 //! A job of which everything is known: how fast and at which power it runs at each place.
 
 use sweetspot_control::tune::{Action, Event, JobLength, Notice, Terms, Tuned, Tuner};
-use sweetspot_decide::Question;
-use sweetspot_decide::search::{Knob, Space, StrategyName};
+use sweetspot_decide::Criteria;
+use sweetspot_decide::search::{KnobKind, SearchSpace, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_stats::Seed;
 
 /// Caps from 300 W down by 15 W.
-pub fn space(places: usize) -> Space {
+pub fn space(places: usize) -> SearchSpace {
     let values: Vec<f64> = (0..places)
         .map(|place| 300.0 - 15.0 * place as f64)
         .collect();
-    Space::along(Knob::PowerCap, &values).unwrap()
+    SearchSpace::of_one_knob(KnobKind::PowerCap, &values).unwrap()
 }
 
-pub fn terms(question: Question) -> Terms {
+pub fn terms(question: Criteria) -> Terms {
     Terms {
         space: space(11),
         labels: (0..11)

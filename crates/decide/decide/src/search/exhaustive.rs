@@ -1,40 +1,42 @@
-//! Every place, the reference first.
+//! Exhaustive search: every point, the reference first.
 
-use super::ledger::Ledger;
-use super::{Answer, Ask, Done, Space, Strategy, Terms, Told};
-use crate::Question;
+use super::evaluation_log::EvaluationLog;
+use super::{
+    Evaluation, Proposal, Recommendation, SearchOptions, SearchSpace, StopReason, Strategy,
+};
+use crate::Criteria;
 
 pub(super) struct Exhaustive {
-    ledger: Ledger,
+    log: EvaluationLog,
     repeats: usize,
 }
 
 impl Exhaustive {
-    pub(super) fn new(space: Space, question: &Question, terms: Terms) -> Self {
+    pub(super) fn new(space: SearchSpace, criteria: &Criteria, options: SearchOptions) -> Self {
         Self {
-            ledger: Ledger::new(space, question, terms.most),
-            repeats: terms.repeats,
+            log: EvaluationLog::new(space, criteria, options.max_evaluations),
+            repeats: options.repeats,
         }
     }
 }
 
 impl Strategy for Exhaustive {
-    fn ask(&mut self) -> Ask {
-        if let Some(done) = self.ledger.end() {
-            return Ask::Done(done);
+    fn ask(&mut self) -> Proposal {
+        if let Some(reason) = self.log.stop_reason() {
+            return Proposal::Stop(reason);
         }
-        let space = &self.ledger.space;
-        let mut places = std::iter::once(space.reference()).chain(0..space.places().len());
-        places
-            .find(|place| !self.ledger.has(*place, self.repeats))
-            .map_or(Ask::Done(Done::Complete), Ask::Evaluate)
+        let space = &self.log.space;
+        let mut points = std::iter::once(space.reference()).chain(0..space.points().len());
+        points
+            .find(|point| !self.log.is_complete(*point, self.repeats))
+            .map_or(Proposal::Stop(StopReason::Complete), Proposal::Evaluate)
     }
 
-    fn tell(&mut self, place: usize, told: Told) {
-        self.ledger.tell(place, told);
+    fn tell(&mut self, point: usize, evaluation: Evaluation) {
+        self.log.record(point, evaluation);
     }
 
-    fn answer(&mut self) -> Option<Answer> {
-        self.ledger.answer()
+    fn recommend(&mut self) -> Option<Recommendation> {
+        self.log.recommend()
     }
 }

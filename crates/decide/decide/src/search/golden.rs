@@ -1,45 +1,45 @@
-//! Golden section along a knob.
+//! Golden-section search along a knob.
 
-use super::Terms;
-use super::by_line::Line;
-use super::ledger::Ledger;
+use super::SearchOptions;
+use super::coordinate::LineSearch;
+use super::evaluation_log::EvaluationLog;
 
-const GOLDEN: f64 = 0.618_033_988_749_894_8;
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_8;
 
 pub(super) struct Golden {
     repeats: usize,
 }
 
 impl Golden {
-    pub(super) fn new(terms: &Terms) -> Self {
+    pub(super) fn new(options: &SearchOptions) -> Self {
         Self {
-            repeats: terms.repeats,
+            repeats: options.repeats,
         }
     }
 }
 
-impl Line for Golden {
-    /// Goes through the section again from what has been evaluated.
-    fn wants(&self, ledger: &Ledger, line: &[usize], knob: usize) -> Option<usize> {
-        let space = &ledger.space;
-        let value = |place: usize| space.places()[place][knob];
+impl LineSearch for Golden {
+    /// Repeats the whole section from the evaluations in the log, so that it keeps no state of its own.
+    fn next_point(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Option<usize> {
+        let space = &log.space;
+        let value = |point: usize| space.points()[point][knob];
         let (mut low, mut high) = (value(*line.first()?), value(*line.last()?));
         let finest = line
             .windows(2)
             .map(|pair| value(pair[1]) - value(pair[0]))
             .fold(high - low, f64::min);
         while high - low > finest {
-            let inner = (high - low) * GOLDEN;
+            let inner = (high - low) * GOLDEN_RATIO;
             let left = space.nearest(line, knob, high - inner)?;
             let right = space.nearest(line, knob, low + inner)?;
             let mut pair = [left, right].into_iter();
-            if let Some(place) = pair.find(|place| !ledger.has(*place, self.repeats)) {
-                return Some(place);
+            if let Some(point) = pair.find(|point| !log.is_complete(*point, self.repeats)) {
+                return Some(point);
             }
             if left == right {
                 return None;
             }
-            match ledger.best_of(&[left, right]) == Some(right) {
+            match log.best_of(&[left, right]) == Some(right) {
                 true => low = high - inner,
                 false => high = low + inner,
             }

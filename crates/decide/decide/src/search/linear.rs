@@ -1,16 +1,15 @@
-//! Equal steps down a knob.
+//! Linear search: equal steps down a knob.
 
-use super::by_line::Line;
-use super::ledger::Ledger;
-use super::{Knob, Terms};
+use super::coordinate::LineSearch;
+use super::evaluation_log::EvaluationLog;
+use super::{KnobKind, SearchOptions};
 
-/// Of Zeus' power limit optimiser (`power_limit_step`, 25 W).
-const WATTS: f64 = 25.0;
-/// Of DEPO's linear search: the range in so many parts, where no step is known.
-const PARTS: f64 = 10.0;
-
-/// No line is finer than this.
-const MOST: f64 = 10_000.0;
+/// The default step of a power cap, in watts: that of Zeus' power limit optimiser (`power_limit_step`).
+const POWER_CAP_STEP: f64 = 25.0;
+/// The number of steps over the range of a clock where no step is given: that of DEPO's linear search.
+const CLOCK_STEPS: f64 = 10.0;
+/// The maximum number of steps along a line.
+const MAX_STEPS: f64 = 10_000.0;
 
 pub(super) struct Linear {
     repeats: usize,
@@ -18,47 +17,47 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    pub(super) fn new(terms: &Terms) -> Self {
+    pub(super) fn new(options: &SearchOptions) -> Self {
         Self {
-            repeats: terms.repeats,
-            step: terms.step,
+            repeats: options.repeats,
+            step: options.step,
         }
     }
 
-    /// The places at equal steps from the highest, those nearest to them.
-    fn steps(&self, ledger: &Ledger, line: &[usize], knob: usize) -> Vec<usize> {
-        let space = &ledger.space;
+    /// Returns the points nearest to equal steps down from the highest value.
+    fn steps(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Vec<usize> {
+        let space = &log.space;
         let (Some(lowest), Some(highest)) = (line.first(), line.last()) else {
             return Vec::new();
         };
-        let value = |place: usize| space.places()[place][knob];
+        let value = |point: usize| space.points()[point][knob];
         let highest = value(*highest);
         let range = highest - value(*lowest);
-        let apart = line.windows(2).map(|pair| value(pair[1]) - value(pair[0]));
-        let finest = apart.fold(range, f64::min).max(range / MOST);
+        let distances = line.windows(2).map(|pair| value(pair[1]) - value(pair[0]));
+        let finest = distances.fold(range, f64::min).max(range / MAX_STEPS);
         let step = match (self.step, space.knobs()[knob]) {
-            // A level has no distance: each is tried.
-            (_, Knob::Level) => return line.iter().rev().copied().collect(),
-            // Between two neighbours there is nothing to evaluate.
+            // Levels have an order but no distance, so each is tried.
+            (_, KnobKind::Level) => return line.iter().rev().copied().collect(),
+            // A step below the distance of neighbours would find no further points.
             (Some(step), _) => step.max(finest),
-            (None, Knob::PowerCap) => WATTS,
-            (None, Knob::CoreClock) => range / PARTS,
+            (None, KnobKind::PowerCap) => POWER_CAP_STEP,
+            (None, KnobKind::CoreClock) => range / CLOCK_STEPS,
         };
         let count = match step > 0.0 {
             true => (range / step + 1e-9) as usize,
             false => 0,
         };
-        let mut places: Vec<usize> = (0..=count)
+        let mut points: Vec<usize> = (0..=count)
             .filter_map(|number| space.nearest(line, knob, highest - step * number as f64))
             .collect();
-        places.dedup();
-        places
+        points.dedup();
+        points
     }
 }
 
-impl Line for Linear {
-    fn wants(&self, ledger: &Ledger, line: &[usize], knob: usize) -> Option<usize> {
-        let mut steps = self.steps(ledger, line, knob).into_iter();
-        steps.find(|place| !ledger.has(*place, self.repeats))
+impl LineSearch for Linear {
+    fn next_point(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Option<usize> {
+        let mut steps = self.steps(log, line, knob).into_iter();
+        steps.find(|point| !log.is_complete(*point, self.repeats))
     }
 }

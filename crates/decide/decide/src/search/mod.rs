@@ -1,91 +1,96 @@
-//! Which configuration to evaluate next: strategies that are asked, and told what came out.
+//! Search strategies: they propose which configuration to evaluate next, and are told its result.
 //!
-//! A strategy knows places by their number in a [`Space`]. It evaluates the reference first, and keeps it:
-//! a reference that is measured again at the tuned setting ratchets downwards.
+//! A strategy identifies a configuration by the index of its point in a [`SearchSpace`]. It evaluates the
+//! reference first and never replaces it: a reference that is measured again at the tuned setting would
+//! drift downwards with every search.
 //!
 //! ```
 //! use sweetspot_decide::{Objective, Outcome};
-//! use sweetspot_decide::search::{Ask, Knob, Space, StrategyName, Terms, Told};
+//! use sweetspot_decide::search::{
+//!     Evaluation, KnobKind, Proposal, SearchOptions, SearchSpace, StrategyName,
+//! };
 //! use sweetspot_quantity::{Joules, Seconds};
 //!
 //! let caps = [100.0, 150.0, 200.0, 250.0];
-//! let space = Space::along(Knob::PowerCap, &caps)?;
-//! let mut strategy = StrategyName::Exhaustive.start(space, &Objective::Edp.into(), Terms::default());
-//! while let Ask::Evaluate(place) = strategy.ask() {
-//!     let time = 10.0 + 500.0 / caps[place];
-//!     let energy = time * caps[place];
-//!     strategy.tell(place, Told::measured(Outcome::new(Seconds::new(time), Joules::new(energy))));
+//! let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &caps)?;
+//! let options = SearchOptions::default();
+//! let mut strategy = StrategyName::Exhaustive.start(space, &Objective::Edp.into(), options);
+//! while let Proposal::Evaluate(point) = strategy.ask() {
+//!     let time = Seconds::new(10.0 + 500.0 / caps[point]);
+//!     let energy = Joules::new(time.get() * caps[point]);
+//!     strategy.tell(point, Evaluation::measured(Outcome::new(time, energy)));
 //! }
-//! let answer = strategy.answer().expect("four places were evaluated");
-//! assert_eq!(caps[answer.place], 100.0);
+//! let recommendation = strategy.recommend().expect("four points were evaluated");
+//! assert_eq!(caps[recommendation.point], 100.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod by_line;
+mod coordinate;
+mod evaluation_log;
 mod exhaustive;
 mod golden;
 mod guided;
-mod ledger;
 mod linear;
-mod name;
 mod space;
+mod strategy_name;
 
 pub use guided::Prior;
-pub use name::{StrategyName, StrategyNameError};
-pub use space::{Knob, Space, SpaceError};
+pub use space::{KnobKind, SearchSpace, SearchSpaceError};
+pub use strategy_name::{StrategyName, StrategyNameError};
 
 use crate::Outcome;
 
-/// Decides what to evaluate next.
+/// A search that decides which point to evaluate next.
 pub trait Strategy {
-    /// The next place, or why there is none. Asked again before it is told anything, it says the same.
-    fn ask(&mut self) -> Ask;
-    /// What an evaluation came to; also one that was not asked for.
-    fn tell(&mut self, place: usize, told: Told);
-    /// The best place by what is known so far.
-    fn answer(&mut self) -> Option<Answer>;
+    /// Returns the next point to evaluate, or why the search is over. The proposal stays the same until
+    /// [`Self::tell`] is called.
+    fn ask(&mut self) -> Proposal;
+    /// Records the result of an evaluation, whether or not it was proposed.
+    fn tell(&mut self, point: usize, evaluation: Evaluation);
+    /// Returns the best point by what is known so far.
+    fn recommend(&mut self) -> Option<Recommendation>;
 }
 
-/// What a strategy wants.
+/// What a strategy proposes to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// This place, once.
+pub enum Proposal {
+    /// Evaluate this point once.
     Evaluate(usize),
-    /// Nothing more.
-    Done(Done),
+    /// Stop the search.
+    Stop(StopReason),
 }
 
 /// Why a search is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// It has evaluated all that it does.
+pub enum StopReason {
+    /// The strategy has evaluated every point that it wanted.
     Complete,
-    /// What more could be gained is less than is worth an evaluation.
-    Sure,
-    /// It may not evaluate more.
-    Spent,
-    /// The reference failed, and without it nothing can be judged.
+    /// The expected gain of another evaluation is not worth its cost.
+    Converged,
+    /// The maximum number of evaluations is reached.
+    BudgetSpent,
+    /// The reference failed, and no other point can be judged without it.
     ReferenceFailed,
 }
 
-/// What an evaluation came to.
+/// The result of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
-    /// It ended well.
+pub enum Evaluation {
+    /// The run succeeded.
     Measured {
-        /// What it came to.
+        /// The result of the run.
         outcome: Box<Outcome>,
-        /// How far a repeat would differ, where that is known.
+        /// The noise of the run, where it is known.
         noise: Option<Noise>,
     },
-    /// It did not, and will not: the place is out.
+    /// The run failed and would fail again, so the point is excluded.
     Failed,
-    /// The place is out for what is known of others; nothing was evaluated.
+    /// The point is excluded without a run, because of what is known of other points.
     Impossible,
 }
 
-impl Told {
-    /// An evaluation whose noise is the usual one.
+impl Evaluation {
+    /// A successful run with the noise of [`SearchOptions::noise`].
     pub fn measured(outcome: Outcome) -> Self {
         Self::Measured {
             outcome: Box::new(outcome),
@@ -94,20 +99,20 @@ impl Told {
     }
 }
 
-/// Standard deviation of one evaluation, as a fraction of its value.
+/// The standard deviation of one evaluation, as a fraction of its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Of time.
+    /// The standard deviation of the time.
     pub time: f64,
-    /// Of energy.
+    /// The standard deviation of the energy.
     pub energy: f64,
 }
 
 impl Noise {
-    /// None: a repeat gives the same.
+    /// No noise: a repeat gives the same result.
     pub const NONE: Self = Self::equal(0.0);
 
-    /// The same for time and energy.
+    /// The same noise for time and energy.
     pub const fn equal(noise: f64) -> Self {
         Self {
             time: noise,
@@ -116,59 +121,59 @@ impl Noise {
     }
 }
 
-/// What a strategy says is best.
+/// The point that a strategy considers best.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
-    /// Which place.
-    pub place: usize,
-    /// By how much it is expected to be worse than the true best, as a fraction of that; only a strategy
-    /// with a model knows.
+pub struct Recommendation {
+    /// The index of the point.
+    pub point: usize,
+    /// By how much the point is expected to be worse than the true best, as a fraction of that; only a
+    /// strategy with a model knows it.
     pub expected_regret: Option<f64>,
 }
 
-/// How a search is done.
+/// Options of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
-    /// How often each place is evaluated, by the strategies that are not guided by a model.
+pub struct SearchOptions {
+    /// How often the strategies without a model evaluate each point.
     pub repeats: usize,
-    /// Of `linear`, in the unit of the knob.
+    /// The step of the `linear` strategy, in the unit of the knob.
     pub step: Option<f64>,
-    /// No more evaluations than this, the reference included.
-    pub most: usize,
-    /// Of an evaluation that is not told with its own.
+    /// The maximum number of evaluations, the reference included.
+    pub max_evaluations: usize,
+    /// The noise of an evaluation that does not come with its own.
     pub noise: Noise,
-    /// Whether evaluations are looked up in a record: a repeat gives the same, and its noise is a part of what
-    /// is searched.
-    pub recorded: bool,
-    /// Of random draws.
+    /// Whether evaluations are looked up in recorded results: a repeat then gives the same value, and the
+    /// noise in the record is a part of the curve that is searched.
+    pub is_replay: bool,
+    /// The seed of the random draws.
     pub seed: u64,
-    /// Expected regret that is not worth another evaluation.
-    pub enough: f64,
-    /// What earlier studies of the same GPU or network teach.
+    /// The expected regret below which another evaluation is not worth its cost.
+    pub acceptable_regret: f64,
+    /// What earlier studies of the same GPU or network found.
     pub prior: Prior,
 }
 
-/// What an earlier search of the same knobs found.
+/// Results of an earlier search of the same knobs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Earlier {
-    /// A coordinate for each knob.
-    pub places: Vec<Vec<f64>>,
-    /// At each place.
+pub struct EarlierResults {
+    /// The points that were evaluated, each with a coordinate for each knob.
+    pub points: Vec<Vec<f64>>,
+    /// The outcome at each point.
     pub outcomes: Vec<Outcome>,
-    /// The place that the others are compared with.
+    /// The index of the point that the others are compared with.
     pub reference: usize,
 }
 
-impl Default for Terms {
+impl Default for SearchOptions {
     fn default() -> Self {
         Self {
             repeats: 1,
             step: None,
-            most: usize::MAX,
+            max_evaluations: usize::MAX,
             noise: Noise::equal(0.01),
-            recorded: false,
+            is_replay: false,
             seed: 0,
-            enough: 0.004,
+            acceptable_regret: 0.004,
             prior: Prior::default(),
         }
     }

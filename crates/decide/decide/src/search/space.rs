@@ -1,101 +1,101 @@
-//! Where a search may look.
+//! The points that a search may evaluate.
 
-/// What a coordinate of a place is.
+/// What a coordinate of a point sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knob {
-    /// Watts.
+pub enum KnobKind {
+    /// A power cap, in watts.
     PowerCap,
-    /// Megahertz.
+    /// A core clock, in megahertz.
     CoreClock,
-    /// Anything else with an order, such as a batch size.
+    /// Anything else that has an order, such as a batch size.
     Level,
 }
 
-/// The places that can be evaluated, and the reference among them.
+/// The points that can be evaluated, one of which is the reference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Space {
-    knobs: Vec<Knob>,
-    places: Vec<Vec<f64>>,
+pub struct SearchSpace {
+    knobs: Vec<KnobKind>,
+    points: Vec<Vec<f64>>,
     reference: usize,
 }
 
-/// Places that are no space.
+/// Points that do not make a search space.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpaceError {
-    /// Nothing to search.
-    #[error("there is no place to evaluate")]
+pub enum SearchSpaceError {
+    /// There are no points.
+    #[error("there is no configuration to evaluate")]
     Empty,
-    /// A place of another shape, or not a number.
-    #[error("place {0} does not have a finite value for each knob")]
+    /// A point lacks a coordinate, has too many, or has one that is not finite.
+    #[error("configuration {0} does not have a finite value for each knob")]
     Shape(usize),
-    /// The same place twice.
-    #[error("place {0} occurs twice")]
-    Twice(usize),
-    /// No such reference.
-    #[error("the reference is not among the places")]
+    /// Two points are equal.
+    #[error("configuration {0} occurs twice")]
+    Duplicate(usize),
+    /// The index of the reference is out of range.
+    #[error("the reference is not among the configurations")]
     NoReference,
 }
 
-impl Space {
-    /// Places with a coordinate for each knob; the reference is one of them.
+impl SearchSpace {
+    /// Creates a space from points with a coordinate for each knob and the index of the reference.
     pub fn new(
-        knobs: Vec<Knob>,
-        places: Vec<Vec<f64>>,
+        knobs: Vec<KnobKind>,
+        points: Vec<Vec<f64>>,
         reference: usize,
-    ) -> Result<Self, SpaceError> {
-        if places.is_empty() {
-            return Err(SpaceError::Empty);
+    ) -> Result<Self, SearchSpaceError> {
+        if points.is_empty() {
+            return Err(SearchSpaceError::Empty);
         }
-        for (index, place) in places.iter().enumerate() {
-            if place.len() != knobs.len() || place.iter().any(|value| !value.is_finite()) {
-                return Err(SpaceError::Shape(index));
+        for (index, point) in points.iter().enumerate() {
+            if point.len() != knobs.len() || point.iter().any(|value| !value.is_finite()) {
+                return Err(SearchSpaceError::Shape(index));
             }
         }
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by(|a, b| compare(&places[*a], &places[*b]).then(a.cmp(b)));
+        let mut order: Vec<usize> = (0..points.len()).collect();
+        order.sort_by(|a, b| compare(&points[*a], &points[*b]).then(a.cmp(b)));
         if let Some(pair) = order
             .windows(2)
-            .find(|pair| places[pair[0]] == places[pair[1]])
+            .find(|pair| points[pair[0]] == points[pair[1]])
         {
-            return Err(SpaceError::Twice(pair[1]));
+            return Err(SearchSpaceError::Duplicate(pair[1]));
         }
-        if reference >= places.len() {
-            return Err(SpaceError::NoReference);
+        if reference >= points.len() {
+            return Err(SearchSpaceError::NoReference);
         }
         Ok(Self {
             knobs,
-            places,
+            points,
             reference,
         })
     }
 
-    /// The values of one knob, the highest being the reference.
-    pub fn along(knob: Knob, values: &[f64]) -> Result<Self, SpaceError> {
-        let places = values.iter().map(|value| vec![*value]).collect();
+    /// Creates a space of one knob, whose highest value is the reference.
+    pub fn of_one_knob(knob: KnobKind, values: &[f64]) -> Result<Self, SearchSpaceError> {
+        let points = values.iter().map(|value| vec![*value]).collect();
         let highest = (0..values.len()).max_by(|a, b| values[*a].total_cmp(&values[*b]));
-        Self::new(vec![knob], places, highest.unwrap_or(0))
+        Self::new(vec![knob], points, highest.unwrap_or(0))
     }
 
-    /// What the coordinates are.
-    pub fn knobs(&self) -> &[Knob] {
+    /// What each coordinate sets.
+    pub fn knobs(&self) -> &[KnobKind] {
         &self.knobs
     }
 
-    /// All coordinates.
-    pub fn places(&self) -> &[Vec<f64>] {
-        &self.places
+    /// The coordinates of all points.
+    pub fn points(&self) -> &[Vec<f64>] {
+        &self.points
     }
 
-    /// What everything is compared with.
+    /// The index of the point that the others are compared with.
     pub fn reference(&self) -> usize {
         self.reference
     }
 
-    /// Whether two places differ by no more than a share of its range in any knob.
+    /// Whether two points differ in every knob by at most a share of its range.
     pub(crate) fn is_near(&self, a: usize, b: usize, share: f64) -> bool {
-        let (a, b) = (&self.places[a], &self.places[b]);
+        let (a, b) = (&self.points[a], &self.points[b]);
         (0..self.knobs.len()).all(|knob| {
-            let values = self.places.iter().map(|place| place[knob]);
+            let values = self.points.iter().map(|point| point[knob]);
             let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
                 (low.min(v), high.max(v))
             });
@@ -103,24 +103,24 @@ impl Space {
         })
     }
 
-    /// Of the places of a line, the one nearest to a value of its knob.
+    /// The point of a line that is nearest to a value of its knob.
     pub(crate) fn nearest(&self, line: &[usize], knob: usize, value: f64) -> Option<usize> {
-        let distance = |place: &usize| (self.places[*place][knob] - value).abs();
+        let distance = |point: &usize| (self.points[*point][knob] - value).abs();
         let order = |a: &&usize, b: &&usize| distance(a).total_cmp(&distance(b));
         line.iter().min_by(order).copied()
     }
 
-    /// The places that differ from one in a single knob, ascending in it; the place itself is among them.
+    /// The points that differ from one in at most this knob, in its ascending order.
     pub(crate) fn line(&self, through: usize, knob: usize) -> Vec<usize> {
-        let fixed = &self.places[through];
-        let on_line = |place: &Vec<f64>| {
+        let fixed = &self.points[through];
+        let on_line = |point: &Vec<f64>| {
             let mut others = (0..fixed.len()).filter(|other| *other != knob);
-            others.all(|other| place[other] == fixed[other])
+            others.all(|other| point[other] == fixed[other])
         };
-        let mut line: Vec<usize> = (0..self.places.len())
-            .filter(|index| on_line(&self.places[*index]))
+        let mut line: Vec<usize> = (0..self.points.len())
+            .filter(|index| on_line(&self.points[*index]))
             .collect();
-        line.sort_by(|a, b| self.places[*a][knob].total_cmp(&self.places[*b][knob]));
+        line.sort_by(|a, b| self.points[*a][knob].total_cmp(&self.points[*b][knob]));
         line
     }
 }

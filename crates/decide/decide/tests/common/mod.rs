@@ -1,5 +1,7 @@
-//! Small studies to choose from.
+//! Helpers: small studies to choose from.
 #![allow(dead_code, missing_docs)]
+
+pub mod search;
 
 use proptest::prelude::*;
 use sweetspot_decide::{Candidate, Comparison, Objective, Outcome, Tariff};
@@ -38,7 +40,7 @@ pub fn around(time: f64, energy: f64) -> Candidate {
     Candidate::of(noise.map(|by| run(time * by, energy * (2.0 - by))))
 }
 
-/// A candidate whose runs are all alike.
+/// A candidate with two equal runs.
 pub fn steady(time: f64, energy: f64) -> Candidate {
     Candidate::of([run(time, energy), run(time, energy)])
 }
@@ -47,7 +49,7 @@ pub fn study(candidates: &[Candidate], reference: &Candidate) -> Comparison {
     Comparison::new(candidates, Some(reference), Tariff::NONE)
 }
 
-/// On a coarse grid, so that equal values and twins occur: time, energy, items and devices.
+/// Outcomes on a coarse grid of time, energy, items and devices, so that equal values occur.
 pub fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
     prop::collection::vec((1u32..12, 1u32..12, 1u32..4, 1u64..4), 2..25).prop_map(|points| {
         points

@@ -12,7 +12,7 @@ use sweetspot_measure::math::{Span, Trace};
 use sweetspot_measure::{MethodChoice, Recorder, perform};
 use sweetspot_quantity::{Bytes, Joules, Ratio, Seconds, Watts};
 use sweetspot_sim::{Fault, Generation, Load, Phase, find_gpu, uuid};
-use sweetspot_sim_host::{JobId, LoneGpu, PowerSensor};
+use sweetspot_sim_host::{JobId, PowerSensor, VirtualGpu};
 use sweetspot_stats::Seed;
 
 pub const GENERATIONS: [Generation; 8] = [
@@ -102,7 +102,7 @@ pub const BOTH: Has = Has {
 };
 
 pub struct Scene {
-    gpu: LoneGpu,
+    gpu: VirtualGpu,
     clock: Arc<VirtualClock>,
     descriptor: Descriptor,
     averaged: bool,
@@ -135,7 +135,7 @@ impl Scene {
         let clock = Arc::new(VirtualClock::default());
         // The sensors' beat has any phase against the load's.
         clock.advance(Seconds::new(5.0));
-        let gpu = LoneGpu::new(profile.clone(), clock.now(), seed.label("gpu"));
+        let gpu = VirtualGpu::new(profile.clone(), clock.now(), seed.label("gpu"));
         let phase = 0.2 * seed.label("phase").uniform();
         let sensor = PowerSensor::of(generation);
         let descriptor = describe(generation, has, &sensor, &profile.name);

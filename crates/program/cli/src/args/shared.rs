@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use sweetspot_decide::{
-    CarbonIntensity, Hour, Limit, LimitError, Objective, Price, Question, Tariff,
+    CarbonIntensity, Criteria, Hour, Limit, LimitError, Objective, Price, Tariff,
 };
 use sweetspot_quantity::{Seconds, parse_bare};
 use sweetspot_sim::{Mode, Variant};
@@ -218,7 +218,7 @@ impl QuestionArgs {
     }
 
     /// What is asked of a study: what it was made for, unless something else is given.
-    pub fn question_of(&self, definition: &Definition) -> Result<Question> {
+    pub fn question_of(&self, definition: &Definition) -> Result<Criteria> {
         let mut question = self.question()?;
         if self.objective.is_none() {
             question.objective = definition.objective.unwrap_or(question.objective);
@@ -229,7 +229,7 @@ impl QuestionArgs {
         Ok(question)
     }
 
-    pub fn question(&self) -> Result<Question> {
+    pub fn question(&self) -> Result<Criteria> {
         let price = match (self.price_per_kwh, self.price_per_gpu_hour) {
             (None, None) => None,
             (kwh, hour) => Some(Price::new(
@@ -245,7 +245,7 @@ impl QuestionArgs {
             }),
             (carbon, _) => carbon.clone(),
         };
-        Ok(Question {
+        Ok(Criteria {
             objective: self.objective.unwrap_or(Objective::Edp),
             limits: self.limits().unwrap_or_default(),
             tariff: Tariff { price, carbon },

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_report::{
     Made, Timeline, View, runs_to_show, study_csv, study_html, study_json, study_markdown,
 };
@@ -16,7 +16,7 @@ use super::Content;
 pub fn study_content<'a>(
     store: Option<&'a Store>,
     study: &'a Study,
-    question: &'a Question,
+    question: &'a Criteria,
 ) -> Content<'a> {
     Content::default()
         .json(|| study_json(study, question))

@@ -50,7 +50,10 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         (&["--axis", "batch", "--", "true"], "write NAME=VALUE"),
         (&["--axis", "batch=", "--", "true"], "no values"),
         (&["--axis", "batch=1,1", "--", "true"], "1 is given twice"),
-        (&["--axis", "PATH=/tmp", "--", "true"], "this name is reserved"),
+        (
+            &["--axis", "PATH=/tmp", "--", "true"],
+            "this name is reserved",
+        ),
         (
             &["--axis", "gpus=1", "--", "true"],
             "`gpus` is a knob of the device",

@@ -248,7 +248,7 @@ fn the_setting_that_a_study_chose_is_run_and_measured() {
         &["run", "--from", "st", "--limit", "time<=-50%", "--", "true"],
     );
     assert_eq!(impossible.status.code(), Some(125));
-    assert!(text(&impossible.stderr).contains("no configuration keeps to every limit"));
+    assert!(text(&impossible.stderr).contains("no configuration meets every limit"));
 }
 
 #[test]

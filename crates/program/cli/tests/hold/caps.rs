@@ -82,7 +82,11 @@ fn its_owner_sets_the_cap_of_a_running_hold() {
     assert_eq!(told, "the cap was 600.0 W and is 250.0 W now\n");
     let bad = set(&host, &["soon"]);
     assert_eq!(bad.status.code(), Some(2));
-    assert!(said(&bad).contains("invalid power cap `soon`"), "{}", said(&bad));
+    assert!(
+        said(&bad).contains("invalid power cap `soon`"),
+        "{}",
+        said(&bad)
+    );
     // Several: one must be named.
     let second = begin(&host, &args, &["--", "sleep", "2"]);
     let begun = Instant::now();

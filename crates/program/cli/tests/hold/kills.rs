@@ -46,8 +46,7 @@ fn kill_some(numbers: std::ops::Range<u64>) -> u64 {
         assert!(kill.unwrap().success());
         let killed = Instant::now();
         let as_before = || {
-            let state =
-                gpu.look(|gpu| (gpu.power_cap().get(), gpu.core_lock(), gpu.programs().len()));
+            let state = gpu.look(|gpu| (gpu.power_cap().get(), gpu.core_lock(), gpu.jobs().len()));
             state.unwrap()
         };
         while as_before() != (600.0, None, 0) {

@@ -152,10 +152,7 @@ fn a_stand_in_server_answers_requests_as_they_come() {
     let (_, bad) = serve("trace:missing");
     assert!(said(&bad).contains("cannot read the arrivals"), "{bad:?}");
     let (_, bad) = serve("often");
-    assert!(
-        said(&bad).contains("unknown arrivals `often`"),
-        "{bad:?}"
-    );
+    assert!(said(&bad).contains("unknown arrivals `often`"), "{bad:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod bad_input;
 mod caps;
 mod common;
+mod edge_cases;
 mod kills;
 mod knobs;
 mod mishaps;
-mod rim;

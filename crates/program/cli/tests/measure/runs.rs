@@ -37,7 +37,10 @@ fn several_runs_until_one_fails() {
     );
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("the command that prepares each run failed"), "{message}");
+    assert!(
+        message.contains("the command that prepares each run failed"),
+        "{message}"
+    );
     assert!(
         message.contains("the runs before that are shown"),
         "{message}"

@@ -74,7 +74,7 @@ fn bad_input_is_said_plainly() {
         ("reference-failed", "its run failed: it took more than 5 s"),
         ("some-failed", "3 failed"),
         ("all-failed", "no configuration ran without a failure"),
-        ("no-energy", "energy is not known"),
+        ("no-energy", "the energy is unknown"),
         ("zero-time", "1 configurations took no time at all"),
         ("never-run", "no configuration has been run"),
         ("single", "differences cannot be told from noise"),
@@ -90,7 +90,7 @@ fn a_limit_that_nothing_keeps_to_is_told_by_the_exit_code() {
     caps(6).make(&folder.path().join("study"));
     let output = sweetspot(folder.path(), &["report", "study", "--limit", "time<=1s"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("no configuration keeps to every limit"));
+    assert!(text(&output.stdout).contains("no configuration meets every limit"));
 }
 
 #[test]

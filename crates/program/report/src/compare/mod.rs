@@ -11,7 +11,7 @@ pub use text::{best, by_phase, compare_markdown, compare_text, differences, name
 
 use std::collections::BTreeSet;
 
-use sweetspot_decide::{Objective, Outcome, Question};
+use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_stats::{Difference, Summary};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
 
@@ -135,7 +135,7 @@ pub struct Compared<'a> {
 
 impl<'a> Compared<'a> {
     /// Of two or more studies, each under its name.
-    pub fn new(studies: &'a [(String, Study)], question: &'a Question) -> Self {
+    pub fn new(studies: &'a [(String, Study)], question: &'a Criteria) -> Self {
         let sides: Vec<Side<'a>> = studies
             .iter()
             .map(|(name, study)| Side {

@@ -1,7 +1,7 @@
 //! The page of a study.
 
 use maud::{Markup, html};
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_quantity::Ratio;
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Outline, Point, Study};
@@ -28,7 +28,7 @@ pub struct Made<'a> {
 }
 
 /// The whole page.
-pub fn study_html(study: &Study, question: &Question, made: &Made<'_>) -> String {
+pub fn study_html(study: &Study, question: &Criteria, made: &Made<'_>) -> String {
     let view = View::new(study, question);
     let answer = Answer::of(&view);
     let drawn = crate::figure::figures(&view, made.timelines);
@@ -321,7 +321,7 @@ fn row(view: &View<'_>, index: usize, items: bool, values: &[String]) -> Markup 
     }
 }
 
-fn foot(study: &Study, question: &Question, made: &Made<'_>) -> Markup {
+fn foot(study: &Study, question: &Criteria, made: &Made<'_>) -> Markup {
     let plan = &study.plan;
     html! {
         dl {

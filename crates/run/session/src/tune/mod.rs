@@ -12,7 +12,7 @@ pub use error::TuneError;
 use std::ffi::OsString;
 
 use sweetspot_control::tune::{GaveUp, TuneRequest, TunedJob, cannot_answer};
-use sweetspot_decide::Question;
+use sweetspot_decide::Criteria;
 use sweetspot_device::Descriptor;
 use sweetspot_workload::{Ended, GuardProgram};
 
@@ -61,7 +61,7 @@ pub fn tune(
 }
 
 /// Whether windows of a running job can answer a question.
-fn check(question: &Question) -> Result<(), SessionError> {
+fn check(question: &Criteria) -> Result<(), SessionError> {
     match cannot_answer(question) {
         Some((subject, problem)) => Err(TuneError::Question { subject, problem }.into()),
         None => Ok(()),

@@ -81,7 +81,7 @@ impl SimulatedServer {
     fn limits(&self, setting: &Setting) -> Limits {
         let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
         self.chip
-            .limits(self.gpu.enforced(cap), setting.core_clock, None)
+            .limits(self.gpu.enforced_cap(cap), setting.core_clock, None)
     }
 }
 
@@ -136,7 +136,7 @@ impl<'a> HoldSimulation<'a> {
             variation: Variation::draw(server.gpu.noise, seed),
             seed,
             account,
-            state: server.chip.rest(),
+            state: server.chip.rest_state(),
             limits: server.limits(&setting),
             server,
             conditions,

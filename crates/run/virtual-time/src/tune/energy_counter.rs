@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_sim::{Sink, Stretch};
+use sweetspot_sim::{Stretch, StretchSink};
 
 /// The update period of the counters, in seconds.
 const COUNTER_PERIOD: f64 = 0.1;
@@ -51,8 +51,8 @@ impl EnergyCounter {
     }
 }
 
-impl Sink for EnergyCounter {
-    fn stretch(&mut self, rank: usize, stretch: &Stretch) {
+impl StretchSink for EnergyCounter {
+    fn record(&mut self, rank: usize, stretch: &Stretch) {
         let Some(counter) = self.ranks.get_mut(rank) else {
             return;
         };

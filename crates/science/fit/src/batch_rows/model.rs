@@ -1,7 +1,9 @@
 //! The parameters of a fit, the profile they make, and how far that is from the rows.
 
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
-use sweetspot_sim::{GpuProfile, MemoryNeed, Mode, On, PhaseShare, Workload, WorkloadProfile};
+use sweetspot_sim::{
+    GpuProfile, ItemWork, MemoryNeed, Mode, PhaseShare, Workload, WorkloadProfile,
+};
 use sweetspot_stats::Bounds;
 use sweetspot_study::{Configuration, RunEnd};
 
@@ -273,7 +275,7 @@ impl<'a> Model<'a> {
             phases: phases(request.mode),
             conv_algorithms: Vec::new(),
             datasets: Vec::new(),
-            on: vec![On {
+            on: vec![ItemWork {
                 gpu: request.gpu_name.clone(),
                 fitted: names(&[
                     (Key::Host, &["host"]),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sweetspot_decide::Outcome;
-use sweetspot_decide::search::{Earlier, Knob, Space};
+use sweetspot_decide::search::{EarlierResults, KnobKind, SearchSpace};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_study::{Point, Study};
 
@@ -16,7 +16,7 @@ pub struct RecordedKnob {
     /// As its column is called.
     pub name: String,
     /// What it is.
-    pub kind: Knob,
+    pub kind: KnobKind,
 }
 
 impl RecordedKnob {
@@ -28,11 +28,11 @@ impl RecordedKnob {
         Self {
             name: name.to_owned(),
             kind: if has(&["clock", "mhz", "freq"]) {
-                Knob::CoreClock
+                KnobKind::CoreClock
             } else if has(&["power", "cap", "watt", "limit"]) {
-                Knob::PowerCap
+                KnobKind::PowerCap
             } else {
-                Knob::Level
+                KnobKind::Level
             },
         }
     }
@@ -46,7 +46,7 @@ pub struct RecordedCurve {
     /// Its coordinates.
     pub knobs: Vec<RecordedKnob>,
     /// Its places, and the reference among them.
-    pub space: Space,
+    pub space: SearchSpace,
     /// At each place, every record.
     pub records: Vec<Vec<Outcome>>,
 }
@@ -68,7 +68,7 @@ impl RecordedCurve {
 
     /// The values of the knobs at a place.
     pub fn setting(&self, place: usize) -> Vec<(String, f64)> {
-        let values = &self.space.places()[place];
+        let values = &self.space.points()[place];
         let knobs = self.knobs.iter().zip(values);
         knobs
             .map(|(knob, value)| (knob.name.clone(), *value))
@@ -81,9 +81,9 @@ impl RecordedCurve {
     }
 
     /// What it teaches about others.
-    pub(super) fn lesson(&self) -> Earlier {
-        Earlier {
-            places: self.space.places().to_vec(),
+    pub(super) fn lesson(&self) -> EarlierResults {
+        EarlierResults {
+            points: self.space.points().to_vec(),
             outcomes: self
                 .records
                 .iter()
@@ -246,10 +246,11 @@ pub fn studied_curve(study: &Study) -> Result<RecordedCurve, ReplayError> {
     };
     let group = vec![("study".to_owned(), study.name())];
     let kinds = knobs.iter().map(|knob| knob.kind).collect();
-    let space = Space::new(kinds, places, reference).map_err(|reason| ReplayError::Space {
-        curve: study.name(),
-        reason,
-    })?;
+    let space =
+        SearchSpace::new(kinds, places, reference).map_err(|reason| ReplayError::Space {
+            curve: study.name(),
+            reason,
+        })?;
     Ok(RecordedCurve {
         group,
         knobs,
@@ -283,7 +284,7 @@ fn new_curve(
             there,
         });
     };
-    let space = Space::new(kinds, places, reference_place)
+    let space = SearchSpace::new(kinds, places, reference_place)
         .map_err(|reason| ReplayError::Space { curve, reason })?;
     Ok(RecordedCurve {
         group,

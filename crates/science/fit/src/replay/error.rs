@@ -1,6 +1,6 @@
 //! Why records cannot be replayed.
 
-use sweetspot_decide::search::SpaceError;
+use sweetspot_decide::search::SearchSpaceError;
 
 /// Why records cannot be replayed, and what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum ReplayError {
         /// Which.
         curve: String,
         /// Why.
-        reason: SpaceError,
+        reason: SearchSpaceError,
     },
     /// A reference that is not recorded.
     #[error("the curve {curve} has no record at the reference {wanted}; it has {}", there.join(", "))]

@@ -5,8 +5,10 @@ mod error;
 
 use std::num::NonZeroUsize;
 
-use sweetspot_decide::search::{Ask, Done, Earlier, Knob, Prior, StrategyName, Terms, Told};
-use sweetspot_decide::{Candidate, Comparison, Objective, Outcome, Question};
+use sweetspot_decide::search::{
+    EarlierResults, Evaluation, KnobKind, Prior, Proposal, SearchOptions, StopReason, StrategyName,
+};
+use sweetspot_decide::{Candidate, Comparison, Criteria, Objective, Outcome};
 use sweetspot_study::Study;
 
 pub use curves::{
@@ -20,7 +22,7 @@ pub struct ReplayRequest {
     /// Against what.
     pub curves: Vec<RecordedCurve>,
     /// For what.
-    pub question: Question,
+    pub question: Criteria,
     /// What the guided strategy may learn from.
     pub prior: PriorChoice,
     /// Of random draws.
@@ -61,7 +63,7 @@ pub struct ReplayedCurve {
     /// How many evaluations were made, the reference included.
     pub evaluations: usize,
     /// Why it ended.
-    pub done: Done,
+    pub done: StopReason,
     /// The setting that was chosen; none where nothing keeps to the limits.
     pub choice: Option<Vec<(String, f64)>>,
     /// The best setting of the record; none where nothing keeps to the limits.
@@ -180,7 +182,7 @@ enum Priors {
 
 impl Priors {
     fn learn(request: &ReplayRequest) -> Result<Self, ReplayError> {
-        let kinds = |curve: &RecordedCurve| -> Vec<Knob> {
+        let kinds = |curve: &RecordedCurve| -> Vec<KnobKind> {
             curve.knobs.iter().map(|knob| knob.kind).collect()
         };
         let Some(first) = request.curves.first() else {
@@ -192,7 +194,7 @@ impl Priors {
                 let curves: Result<Vec<RecordedCurve>, ReplayError> =
                     studies.iter().map(studied_curve).collect();
                 let same = |curve: &&RecordedCurve| kinds(curve) == kinds(first);
-                let lessons: Vec<Earlier> = curves?
+                let lessons: Vec<EarlierResults> = curves?
                     .iter()
                     .filter(same)
                     .map(RecordedCurve::lesson)
@@ -211,7 +213,7 @@ impl Priors {
                 }
                 let learn = |own: Vec<usize>| {
                     let lesson = |index: &usize| request.curves[*index].lesson();
-                    let lessons: Vec<Earlier> = own.iter().map(lesson).collect();
+                    let lessons: Vec<EarlierResults> = own.iter().map(lesson).collect();
                     let prior = Prior::learn(&kinds(first), &lessons);
                     (own, prior)
                 };
@@ -251,22 +253,22 @@ fn on_curve(
 ) -> Result<ReplayedCurve, ReplayError> {
     let curve = &request.curves[index];
     let truth = Truth::new(curve, &request.question)?;
-    let terms = Terms {
-        recorded: curve.is_single(),
+    let terms = SearchOptions {
+        is_replay: curve.is_single(),
         seed: request.seed,
         step: request.step,
-        most: request.most.map_or(usize::MAX, NonZeroUsize::get),
+        max_evaluations: request.most.map_or(usize::MAX, NonZeroUsize::get),
         prior: match strategy {
             StrategyName::Guided => priors.of(index),
             _ => Prior::default(),
         },
-        ..Terms::default()
+        ..SearchOptions::default()
     };
     let stopping = search(curve, request, strategy, terms.clone());
     let endless = match strategy {
         StrategyName::Guided => {
-            let terms = Terms {
-                enough: 0.0,
+            let terms = SearchOptions {
+                acceptable_regret: 0.0,
                 ..terms
             };
             search(curve, request, strategy, terms)
@@ -288,7 +290,7 @@ fn on_curve(
         });
     Ok(ReplayedCurve {
         group: curve.group.clone(),
-        points: curve.space.places().len(),
+        points: curve.space.points().len(),
         evaluations: stopping.evaluations,
         done: stopping.done,
         choice: stopping.choice.map(|place| curve.setting(place)),
@@ -308,7 +310,7 @@ fn on_curve(
 #[derive(Clone)]
 struct Searched {
     evaluations: usize,
-    done: Done,
+    done: StopReason,
     choice: Option<usize>,
     /// After each evaluation.
     choices: Vec<Option<usize>>,
@@ -318,26 +320,26 @@ fn search(
     curve: &RecordedCurve,
     request: &ReplayRequest,
     strategy: StrategyName,
-    terms: Terms,
+    terms: SearchOptions,
 ) -> Searched {
     let mut strategy = strategy.start(curve.space.clone(), &request.question, terms);
     let mut choices = Vec::new();
     let mut asked = vec![0; curve.records.len()];
     let done = loop {
         let place = match strategy.ask() {
-            Ask::Evaluate(place) => place,
-            Ask::Done(done) => break done,
+            Proposal::Evaluate(place) => place,
+            Proposal::Stop(done) => break done,
         };
         let records = &curve.records[place];
         let outcome = records[asked[place] % records.len()].clone();
         asked[place] += 1;
-        strategy.tell(place, Told::measured(outcome));
-        choices.push(strategy.answer().map(|answer| answer.place));
+        strategy.tell(place, Evaluation::measured(outcome));
+        choices.push(strategy.recommend().map(|answer| answer.point));
     };
     Searched {
         evaluations: choices.len(),
         done,
-        choice: strategy.answer().map(|answer| answer.place),
+        choice: strategy.recommend().map(|answer| answer.point),
         choices,
     }
 }
@@ -351,7 +353,7 @@ struct Truth {
 }
 
 impl Truth {
-    fn new(curve: &RecordedCurve, question: &Question) -> Result<Self, ReplayError> {
+    fn new(curve: &RecordedCurve, question: &Criteria) -> Result<Self, ReplayError> {
         let candidates: Vec<Candidate> = curve
             .records
             .iter()

@@ -1,7 +1,7 @@
 //! The profiles that fitted values make, and what the simulator makes of them.
 
 use sweetspot_quantity::{Bytes, Quantity, Ratio, Seconds, Watts};
-use sweetspot_sim::{GpuProfile, MemoryNeed, On, PhaseShare, Workload, WorkloadProfile};
+use sweetspot_sim::{GpuProfile, ItemWork, MemoryNeed, PhaseShare, Workload, WorkloadProfile};
 use sweetspot_study::{Configuration, RunEnd};
 
 use super::board::Board;
@@ -110,7 +110,7 @@ fn workload(
         phases: shares(study),
         conv_algorithms: Vec::new(),
         datasets: Vec::new(),
-        on: vec![On {
+        on: vec![ItemWork {
             gpu: gpu.name.clone(),
             fitted: names(&[
                 (Key::HostPerBatch, "host_per_batch"),

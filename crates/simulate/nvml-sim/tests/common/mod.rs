@@ -1,4 +1,4 @@
-//! A simulated host for one test file: the library opens one host in the life of a process.
+//! Helpers: a simulated host for one test file, because the library opens one host per process.
 #![allow(dead_code)]
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -70,8 +70,8 @@ pub const DRIVER_NOT_LOADED: c_uint = 9;
 pub const GPU_IS_LOST: c_uint = 15;
 pub const ARGUMENT_VERSION_MISMATCH: c_uint = 25;
 
-/// Makes a host of these GPUs, each with faults, and leads the library to it. The folder stays until the
-/// process ends.
+/// Creates a host of these GPUs, each with faults, and points the library to it. The folder stays until the process
+/// ends.
 pub fn host(gpus: &[(&str, &str)]) {
     let folder = tempfile::tempdir().unwrap().keep();
     let specs = gpus.iter().map(|(name, faults)| {

@@ -1,12 +1,12 @@
-//! The same steps again and again.
+//! Repetitions of the same steps.
 
-use super::chip::State;
+use super::state::State;
 
-/// While a cycle is repeated the clock may move by this part of the default clock.
-const CYCLE: f64 = 5e-4;
+/// The maximum change of the clock while a cycle is repeated, relative to the default clock.
+const MAX_CLOCK_CHANGE: f64 = 5e-4;
 
-/// How the clock drifts while the same steps come again and again: by a little each time, and each time
-/// by a certain part of the time before.
+/// The drift of the clock while the same steps are repeated. Each repetition changes it by a fixed ratio of the
+/// change before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycle {
     drift: f64,
@@ -14,21 +14,21 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// From the states before, between and after two such rounds.
+    /// Computes the drift from the states before, between and after two repetitions.
     pub fn new(before: &State, between: &State, after: &State) -> Self {
         let (first, second) = (
             between.clock().get() - before.clock().get(),
             after.clock().get() - between.clock().get(),
         );
         let ratio = if first == 0.0 { 0.0 } else { second / first };
-        // A clock that swings about its place has arrived.
+        // A clock that oscillates around its target has settled.
         Self {
             drift: if ratio < 0.0 { 0.0 } else { second },
             ratio: ratio.clamp(0.0, 1.0),
         }
     }
 
-    /// Of the clock in so many more rounds: a geometric series.
+    /// The change of the clock in so many more repetitions: a geometric series.
     pub(super) fn movement(&self, times: u64) -> f64 {
         let rest = 1.0 - self.ratio;
         if rest < 1e-9 {
@@ -38,13 +38,13 @@ impl Cycle {
         }
     }
 
-    /// Rounds in which the clock moves by a hair at most.
-    pub(super) fn most(&self) -> f64 {
+    /// The number of repetitions in which the clock hardly changes.
+    pub(super) fn max_repeats(&self) -> f64 {
         let (drift, rest) = (self.drift.abs() * self.ratio, 1.0 - self.ratio);
-        if drift <= CYCLE * rest {
+        if drift <= MAX_CLOCK_CHANGE * rest {
             f64::INFINITY
         } else {
-            CYCLE / drift
+            MAX_CLOCK_CHANGE / drift
         }
     }
 }

@@ -1,13 +1,15 @@
-//! The physics of one GPU: voltage, power, the cap's governor, heat.
+//! The physics of one GPU: voltage, power, the governor of the cap, and heat.
 //!
-//! Clocks are relative to the GPU's default clock in here, and plain numbers are watts, seconds,
-//! joules and degrees: this is the inner loop. Quantities come in through [`Chip::new`] and
-//! [`Limits`], and go out through [`State`] and [`Step`].
+//! In this module, clocks are relative to the GPU's default clock, and plain numbers are watts, seconds, joules and
+//! degrees, because it is the inner loop. Quantities come in through [`Chip::new`] and [`Limits`], and go out
+//! through [`State`] and [`Step`].
 
 mod chip;
 mod cycle;
-mod rate;
+mod decay;
+mod state;
 mod voltage;
 
-pub use chip::{Chip, Limits, Load, State, Step};
+pub use chip::Chip;
 pub use cycle::Cycle;
+pub use state::{Limits, Load, State, Step};

@@ -1,7 +1,7 @@
 //! Voltage and switching power over the core clock.
 
-/// A voltage that stays at its floor up to a knee and rises in a straight line above it, through 1 at
-/// the default clock and on beyond.
+/// A voltage that stays at its floor up to a knee and rises linearly above it, through 1 at the default clock and
+/// beyond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Voltage {
     knee: f64,
@@ -29,14 +29,14 @@ impl Voltage {
         self.floor + self.slope * (clock - self.knee).max(0.0)
     }
 
-    /// Switching power at a clock, against that at the default clock: f V(f)^2.
-    pub fn switching(self, clock: f64) -> f64 {
+    /// The switching power at a clock, relative to that at the default clock: f V(f)^2.
+    pub fn switching_power(self, clock: f64) -> f64 {
         let voltage = self.at(clock);
         clock * voltage * voltage
     }
 
-    /// The clock with this switching power. Below the knee power is a straight line; above it, a
-    /// convex, rising curve on which Newton's method finds the root from any guess.
+    /// The clock with this switching power. Below the knee the power is linear in the clock; above, it is convex and
+    /// rising, so that Newton's method converges from any guess.
     pub fn clock_for(self, switching: f64, guess: f64) -> f64 {
         let linear = switching * self.per_switching;
         if linear <= self.knee || self.slope == 0.0 {
@@ -48,7 +48,7 @@ impl Voltage {
             let excess = clock * voltage * voltage - switching;
             let rise = voltage * (voltage + 2.0 * clock * self.slope);
             let next = clock - excess / rise;
-            // The next step would be about the square of this one.
+            // Newton's method converges quadratically: the next step would be about the square of this one.
             if (next - clock).abs() < 1e-6 * clock {
                 return next;
             }
@@ -68,15 +68,15 @@ mod tests {
         #[test]
         fn the_clock_for_a_power_has_that_power(knee in 0.0..1.0f64, floor in 0.3..1.0f64, clock in 0.01..2.0f64, guess in 0.0..3.0f64) {
             let voltage = Voltage::new(knee, floor);
-            let found = voltage.clock_for(voltage.switching(clock), guess);
+            let found = voltage.clock_for(voltage.switching_power(clock), guess);
             prop_assert!((found - clock).abs() < 1e-9, "{} for {}", found, clock);
         }
 
         #[test]
         fn power_rises_with_the_clock(knee in 0.0..1.0f64, floor in 0.3..1.0f64, clock in 0.01..2.0f64, by in 0.001..0.5f64) {
             let voltage = Voltage::new(knee, floor);
-            prop_assert!(voltage.switching(clock + by) > voltage.switching(clock));
-            prop_assert!((voltage.switching(1.0) - 1.0).abs() < 1e-12);
+            prop_assert!(voltage.switching_power(clock + by) > voltage.switching_power(clock));
+            prop_assert!((voltage.switching_power(1.0) - 1.0).abs() < 1e-12);
         }
     }
 }

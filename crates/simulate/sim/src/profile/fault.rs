@@ -1,4 +1,4 @@
-//! What is broken about a GPU.
+//! Simulated faults of a GPU.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Knob, SensorKind};
@@ -6,8 +6,8 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Problem, check, problem};
 
-/// Something that goes wrong. Times count from the moment the GPU is made. It is flat, as it is written,
-/// so that a mistake in it is found at its line.
+/// A simulated fault. Times count from the creation of the GPU. The fields are flat, as in the file, so that an error
+/// can name its line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -46,7 +46,7 @@ impl Fault {
         }
     }
 
-    /// The GPU no longer answers from this age on.
+    /// A GPU that no longer responds from this age on.
     pub fn lost(after: Seconds) -> Self {
         Self {
             after: Some(after),
@@ -54,7 +54,7 @@ impl Fault {
         }
     }
 
-    /// A knob may not be set.
+    /// A knob that may not be set.
     pub fn write_denied(knob: Knob) -> Self {
         Self {
             knob: Some(knob),
@@ -62,7 +62,7 @@ impl Fault {
         }
     }
 
-    /// A sensor repeats its last value from this age on.
+    /// A sensor that repeats its last value from this age on.
     pub fn stuck_sensor(sensor: SensorKind, after: Seconds) -> Self {
         Self {
             sensor: Some(sensor),
@@ -71,7 +71,7 @@ impl Fault {
         }
     }
 
-    /// The energy counter starts again from zero when it has counted so much.
+    /// An energy counter that starts again from zero at this value.
     pub fn counter_wraps(at: Joules) -> Self {
         Self {
             at: Some(at),
@@ -79,7 +79,7 @@ impl Fault {
         }
     }
 
-    /// The board enforces no more than this, whatever cap is set.
+    /// A board that enforces at most this power, whatever cap is set.
     pub fn board_limit(limit: Watts) -> Self {
         Self {
             limit: Some(limit),
@@ -87,15 +87,15 @@ impl Fault {
         }
     }
 
-    /// What is in force of a cap.
-    pub fn enforced(&self, cap: Watts) -> Watts {
+    /// The power cap that is enforced when this one is set.
+    pub fn enforced_cap(&self, cap: Watts) -> Watts {
         match (self.kind, self.limit) {
             (FaultKind::BoardLimit, Some(limit)) => cap.min(limit),
             _ => cap,
         }
     }
 
-    /// Whether the GPU is gone at this age.
+    /// Whether the GPU is lost at this age.
     pub fn is_lost(&self, age: Seconds) -> bool {
         self.kind == FaultKind::Lost && self.after.is_some_and(|after| age >= after)
     }
@@ -106,14 +106,14 @@ impl Fault {
     }
 
     /// Whether the sensor is stuck at this age.
-    pub fn sticks(&self, sensor: SensorKind, age: Seconds) -> bool {
+    pub fn is_stuck(&self, sensor: SensorKind, age: Seconds) -> bool {
         self.kind == FaultKind::StuckSensor
             && self.sensor == Some(sensor)
             && self.after.is_some_and(|after| age >= after)
     }
 
-    /// What the counter shows of what it has counted.
-    pub fn wrapped(&self, counted: Joules) -> Joules {
+    /// The value that the counter shows for the energy it has counted.
+    pub fn wrap_counter(&self, counted: Joules) -> Joules {
         match (self.kind, self.at) {
             (FaultKind::CounterWraps, Some(at)) => Joules::new(counted.get() % at.get()),
             _ => counted,
@@ -131,7 +131,7 @@ impl Fault {
             FaultKind::CounterWraps => vec![("at", self.at.is_some())],
             FaultKind::BoardLimit => vec![("limit", self.limit.is_some())],
         };
-        if let Some((key, _)) = needed.iter().find(|(_, there)| !there) {
+        if let Some((key, _)) = needed.iter().find(|(_, is_given)| !is_given) {
             let message = format!("missing key `{key}`");
             return Err(problem(format!("fault.{index}"), message));
         }

@@ -1,25 +1,25 @@
-//! Where in a TOML file a mistake is.
+//! Locates errors in a TOML file.
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A profile that cannot be used: file, line, key, what is wrong and what is allowed.
+/// Why a profile is invalid: file, line, key, what is wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {}{message}", key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
 pub struct ProfileError {
-    /// The file's name, or the profile's where it is built in.
+    /// The name of the file, or of a built-in profile.
     pub file: String,
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The key with the tables it stands in, where it is known.
+    /// The path of the key, where it is known.
     pub key: Option<String>,
     /// What is wrong and what is allowed.
     pub message: String,
 }
 
-/// A file that is TOML, whatever its keys.
+/// A file that is valid TOML, with any keys.
 pub struct Document<'a> {
     file: &'a str,
     text: &'a str,
@@ -37,27 +37,27 @@ impl<'a> Document<'a> {
         Ok(Self { file, text, table })
     }
 
-    /// Whether there is a table of this name at the top.
+    /// Whether there is a top-level table of this name.
     pub fn has_table(&self, name: &str) -> bool {
         let mut keys = self.table.get_ref().iter();
         keys.any(|(key, value)| key.get_ref() == name && value.get_ref().is_table())
     }
 
-    /// A key or value that does not fit the profile's form.
-    pub fn refused(&self, error: &toml::de::Error) -> ProfileError {
+    /// The error for a key or value that does not match the profile's structure.
+    pub fn invalid_form(&self, error: &toml::de::Error) -> ProfileError {
         let span = error.span();
-        // A key that is missing from the whole document stands nowhere in it.
+        // A key that is missing at the top level has no position in the document.
         let missing = error.message().starts_with("missing field");
-        let everywhere = |span: &Range<usize>| missing && span.start == 0;
+        let is_whole_document = |span: &Range<usize>| missing && span.start == 0;
         let key = span
             .as_ref()
-            .filter(|span| !everywhere(span))
+            .filter(|span| !is_whole_document(span))
             .and_then(|span| key_at(self.table.get_ref(), span.start));
         self.error(line_of(self.text, span), key, reworded(error.message()))
     }
 
-    /// A value that has the right form but cannot be.
-    pub fn impossible(&self, key: &str, message: String) -> ProfileError {
+    /// The error for a value that has the right type but is not allowed.
+    pub fn invalid_value(&self, key: &str, message: String) -> ProfileError {
         let span = span_of(self.table.get_ref(), key);
         self.error(line_of(self.text, span), Some(key.to_owned()), message)
     }
@@ -95,38 +95,38 @@ fn reworded(message: &str) -> String {
         .replace(", expected", "; allowed is")
 }
 
-/// The innermost key whose key or value covers the place.
-fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
+/// The innermost key whose name or value covers a position.
+fn key_at(table: &DeTable<'_>, position: usize) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let name = key.get_ref();
-        if key.span().contains(&place) {
+        if key.span().contains(&position) {
             return Some(name.to_string());
         }
         let inner = match value.get_ref() {
-            DeValue::Table(table) => key_at(table, place),
+            DeValue::Table(table) => key_at(table, position),
             DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
                 let DeValue::Table(table) = item.get_ref() else {
                     return None;
                 };
-                key_at(table, place).map(|inner| format!("{index}.{inner}"))
+                key_at(table, position).map(|inner| format!("{index}.{inner}"))
             }),
             _ => None,
         };
         match inner {
             Some(inner) => Some(format!("{name}.{inner}")),
-            None => value.span().contains(&place).then(|| name.to_string()),
+            None => value.span().contains(&position).then(|| name.to_string()),
         }
     })
 }
 
-/// Where the value of a key stands; of a key that is not there, the table it would be in.
+/// The position of a key's value; of a missing key, that of the table it would be in.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;
-    inside(value.get_ref(), rest).or_else(|| Some(key.span()))
+    span_within(value.get_ref(), rest).or_else(|| Some(key.span()))
 }
 
-fn inside(value: &DeValue<'_>, path: &str) -> Option<Range<usize>> {
+fn span_within(value: &DeValue<'_>, path: &str) -> Option<Range<usize>> {
     if path.is_empty() {
         return None;
     }
@@ -135,7 +135,7 @@ fn inside(value: &DeValue<'_>, path: &str) -> Option<Range<usize>> {
         DeValue::Array(items) => {
             let (index, rest) = path.split_once('.').unwrap_or((path, ""));
             let item = items.get(index.parse::<usize>().ok()?)?;
-            inside(item.get_ref(), rest).or_else(|| Some(item.span()))
+            span_within(item.get_ref(), rest).or_else(|| Some(item.span()))
         }
         _ => None,
     }

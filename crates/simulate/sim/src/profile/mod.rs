@@ -1,25 +1,26 @@
-//! Profiles as people write them: TOML files, read with errors that name the line and the key.
+//! Profiles: TOML files, parsed with errors that name the line and the key.
 
 mod fault;
-mod form;
 mod gpu;
+mod gpu_checks;
 mod locate;
 mod node;
+mod variant;
 mod workload;
 
 pub use fault::Fault;
-pub use form::{ConvAlgorithm, Dataset, Variant, VariantError};
 pub use gpu::{Cap, Core, GpuProfile, Memory, Peak, PowerDraw, Thermal};
 pub use locate::ProfileError;
 pub use node::{AllReduce, HostPower, Meter, NodeProfile, Supply};
-pub use workload::{MemoryNeed, Mode, On, PhaseShare, WorkloadProfile};
+pub use variant::{ConvAlgorithm, Dataset, Variant, VariantError};
+pub use workload::{ItemWork, MemoryNeed, Mode, PhaseShare, WorkloadProfile};
 
 use locate::Document;
 use serde::Deserialize;
 
-/// A value that cannot be, and what could.
+/// An invalid value, and what is allowed.
 struct Problem {
-    /// Path of the key: `core.default`, `on.0.items`.
+    /// The path of the key, such as `core.default` or `on.0.items`.
     key: String,
     /// What is wrong and what is allowed.
     message: String,
@@ -33,7 +34,7 @@ fn problem(key: impl Into<String>, message: impl Into<String>) -> Problem {
 }
 
 trait Profile: serde::de::DeserializeOwned {
-    /// The first value that is impossible.
+    /// Returns the first invalid value.
     fn check(&self) -> Result<(), Problem>;
 }
 
@@ -43,38 +44,42 @@ fn parse<P: Profile>(file: &str, text: &str) -> Result<P, ProfileError> {
 }
 
 fn read<P: Profile>(document: &Document<'_>, text: &str) -> Result<P, ProfileError> {
-    let profile: P = toml::from_str(text).map_err(|error| document.refused(&error))?;
+    let profile: P = toml::from_str(text).map_err(|error| document.invalid_form(&error))?;
     profile
         .check()
-        .map_err(|problem| document.impossible(&problem.key, problem.message))?;
+        .map_err(|problem| document.invalid_value(&problem.key, problem.message))?;
     Ok(profile)
 }
 
-/// A GPU and a workload in one file, as a study of both is fitted.
+/// A GPU and a workload in one file, as they are fitted from one study.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pair {
+struct GpuAndWorkload {
     gpu: GpuProfile,
     workload: WorkloadProfile,
 }
 
-impl Profile for Pair {
+impl Profile for GpuAndWorkload {
     fn check(&self) -> Result<(), Problem> {
-        let inside = |section: &'static str| {
+        let within = |section: &'static str| {
             move |found: Problem| problem(format!("{section}.{}", found.key), found.message)
         };
-        self.gpu.check().map_err(inside("gpu"))?;
-        self.workload.check().map_err(inside("workload"))
+        self.gpu.check().map_err(within("gpu"))?;
+        self.workload.check().map_err(within("workload"))
     }
 }
 
-/// Both profiles, where the file has the tables `gpu` and `workload`. The work on the file's own GPU is found by
-/// the file's name from then on, whatever other boards have the same product's name.
-fn pair(document: &Document<'_>, file: &str, text: &str) -> Result<Option<Pair>, ProfileError> {
+/// Parses both profiles where the file has the tables `gpu` and `workload`. The work on the file's own GPU is then
+/// listed under the file's name, because other boards may have the same product name.
+fn pair(
+    document: &Document<'_>,
+    file: &str,
+    text: &str,
+) -> Result<Option<GpuAndWorkload>, ProfileError> {
     if !document.has_table("gpu") && !document.has_table("workload") {
         return Ok(None);
     }
-    let mut pair: Pair = read(document, text)?;
+    let mut pair: GpuAndWorkload = read(document, text)?;
     for on in &mut pair.workload.on {
         if on.gpu == pair.gpu.name {
             file.clone_into(&mut on.gpu);
@@ -83,7 +88,7 @@ fn pair(document: &Document<'_>, file: &str, text: &str) -> Result<Option<Pair>,
     Ok(Some(pair))
 }
 
-/// Reads a GPU profile; `file` is its name in messages.
+/// Parses a GPU profile; `file` is its name in messages.
 pub fn parse_gpu(file: &str, text: &str) -> Result<GpuProfile, ProfileError> {
     let document = Document::new(file, text)?;
     match pair(&document, file, text)? {
@@ -92,7 +97,7 @@ pub fn parse_gpu(file: &str, text: &str) -> Result<GpuProfile, ProfileError> {
     }
 }
 
-/// Reads a workload profile; `file` is its name in messages.
+/// Parses a workload profile; `file` is its name in messages.
 pub fn parse_workload(file: &str, text: &str) -> Result<WorkloadProfile, ProfileError> {
     let document = Document::new(file, text)?;
     match pair(&document, file, text)? {
@@ -101,12 +106,12 @@ pub fn parse_workload(file: &str, text: &str) -> Result<WorkloadProfile, Profile
     }
 }
 
-/// Reads a node profile; `file` is its name in messages.
+/// Parses a node profile; `file` is its name in messages.
 pub fn parse_node(file: &str, text: &str) -> Result<NodeProfile, ProfileError> {
     parse(file, text)
 }
 
-/// Checks used by all kinds of profile.
+/// Checks that all kinds of profiles use.
 mod check {
     use std::fmt::Display;
 
@@ -150,7 +155,7 @@ mod check {
         }
     }
 
-    /// Each name is one of those allowed and is there once.
+    /// Checks that each name is allowed and is given once.
     pub fn names(key: &str, names: &[String], allowed: &[&str]) -> Result<(), Problem> {
         for (index, name) in names.iter().enumerate() {
             if !allowed.contains(&name.as_str()) {
@@ -161,22 +166,22 @@ mod check {
                 return Err(problem(key, message));
             }
             if names[..index].contains(name) {
-                return Err(problem(key, format!("`{name}` is there twice")));
+                return Err(problem(key, format!("`{name}` is given twice")));
             }
         }
         Ok(())
     }
 
-    pub fn count(key: &str, value: u64, most: u64) -> Result<(), Problem> {
-        if (1..=most).contains(&value) {
+    pub fn count(key: &str, value: u64, max: u64) -> Result<(), Problem> {
+        if (1..=max).contains(&value) {
             Ok(())
         } else {
-            let message = format!("{value} is not possible; allowed are 1 to {most}");
+            let message = format!("{value} is not possible; allowed are 1 to {max}");
             Err(problem(key, message))
         }
     }
 
-    /// A name that can be printed on one line.
+    /// Checks that a name is one line of text.
     pub fn text(key: &str, text: &str) -> Result<(), Problem> {
         if text.trim().is_empty() || text.chars().any(char::is_control) {
             return Err(problem(key, "a name must be one line of text"));

@@ -1,4 +1,4 @@
-//! The profile of a node: what stands around its GPUs.
+//! The profile of a node: its host, power supply, interconnect and wall meter.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Bytes, BytesPerSecond, Ratio, Seconds, Watts};
@@ -7,48 +7,47 @@ use crate::job::Exchange;
 
 use super::{Problem, Profile, check, problem};
 
-/// A node and its wall meter.
+/// A node with its wall meter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeProfile {
-    /// In words.
+    /// A short description.
     pub name: String,
-    /// The GPUs it was studied with: `NAME:N,...`.
+    /// The GPUs that the node was studied with: `NAME:N,...`.
     pub gpus: String,
     /// The keys that were fitted to a study's figures; the others are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// What all but the GPUs draw.
+    /// The power of everything except the GPUs.
     pub host: HostPower,
-    /// What is lost on the way from the wall.
+    /// The power supply and its losses.
     pub supply: Supply,
     /// How the GPUs of a job exchange gradients.
     pub all_reduce: AllReduce,
-    /// What is measured at the wall.
+    /// The meter at the wall.
     pub meter: Meter,
 }
 
-/// Processors, memory, disks and fans.
+/// The power of processors, memory, disks and fans.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPower {
-    /// With no job.
+    /// The power without a job.
     pub idle: Watts,
-    /// More for each GPU that a job uses: its process.
+    /// The power added for each GPU that a job uses, by its process.
     pub per_gpu: Watts,
-    /// Its fans, while every GPU draws as much as its default cap allows; they go with the third power of
-    /// what the GPUs draw.
+    /// The power of the fans while every GPU draws its default cap; it is proportional to the cube of the GPUs' power.
     #[serde(default)]
     pub fans: Watts,
 }
 
-/// The power supplies, as one.
+/// The power supplies, as one supply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Supply {
-    /// The most they give.
+    /// The maximum output.
     pub capacity: Watts,
-    /// Efficiency at a tenth, a fifth, a half and the whole of the capacity; straight lines between.
+    /// The efficiency at 10, 20, 50 and 100 % of the capacity; it is interpolated linearly between.
     pub efficiency: [Ratio; 4],
 }
 
@@ -56,20 +55,19 @@ pub struct Supply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllReduce {
-    /// Of each link of the ring.
+    /// The bandwidth of each link of the ring.
     pub bandwidth: BytesPerSecond,
-    /// Of each of the ring's steps.
+    /// The latency of each step of the ring.
     pub latency: Seconds,
-    /// The part that is hidden behind the backward pass.
+    /// The share that overlaps with the backward pass.
     pub overlap: Ratio,
-    /// Power of a GPU that waits for it, against its power at work.
+    /// The power of a waiting GPU, relative to its power at work.
     #[serde(default)]
     pub activity: Ratio,
 }
 
 impl AllReduce {
-    /// What an exchange between so many GPUs adds to an iteration: 2 (n - 1) steps, each with an n-th of
-    /// the data.
+    /// The exchange of data between n GPUs after an iteration: 2 (n - 1) steps, each with 1/n of the data.
     pub fn exchange(&self, gpus: usize, data: Bytes) -> Exchange {
         if gpus < 2 || data <= Bytes::ZERO {
             return Exchange::default();
@@ -87,15 +85,16 @@ impl AllReduce {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
-    /// Between two readings.
+    /// The time between two readings.
     pub period: Seconds,
-    /// The most that a reading is off, the same way throughout a run.
+    /// The maximum relative error of a reading, which is constant during a run.
     pub accuracy: Ratio,
 }
 
 /// The loads at which the efficiency is given.
 const LOADS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
 
+/// The keys that can be fitted.
 const FITTABLE: [&str; 8] = [
     "host.idle",
     "host.per_gpu",
@@ -108,9 +107,8 @@ const FITTABLE: [&str; 8] = [
 ];
 
 impl NodeProfile {
-    /// What is drawn from the wall while the GPUs draw `gpus` of at most `most`, and a job uses `in_use` of
-    /// them.
-    pub fn at_the_wall(&self, gpus: Watts, most: Watts, in_use: usize) -> Watts {
+    /// The power at the wall while the GPUs draw `gpus` of at most `most`, and a job uses `in_use` of them.
+    pub fn wall_power(&self, gpus: Watts, most: Watts, in_use: usize) -> Watts {
         let heat = (gpus / most).get();
         let fans = self.host.fans * (heat * heat * heat);
         let inside = gpus + fans + self.host.idle + self.host.per_gpu * in_use as f64;
@@ -157,7 +155,7 @@ impl Profile for NodeProfile {
         check::within("all_reduce.activity", reduce.activity, Ratio::ZERO, all)?;
         check::within("host.fans", self.host.fans, none, most)?;
         if self.meter.period <= Seconds::ZERO {
-            let message = "a meter needs some time between two readings";
+            let message = "the time between two readings must be more than zero";
             return Err(problem("meter.period", message));
         }
         check::within(

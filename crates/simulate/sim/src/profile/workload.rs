@@ -1,18 +1,18 @@
-//! The profile of a workload: the work of one item, no outcome.
+//! The profile of a workload: the work of one item, and no outcomes.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 
-use super::form::{ConvAlgorithm, Dataset};
+use super::variant::{ConvAlgorithm, Dataset};
 use super::{Problem, Profile, check, problem};
 
-/// Whether weights are learnt or used.
+/// Training or inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Forward, backward and update.
+    /// Training: forward, backward and update.
     Train,
-    /// Forward alone.
+    /// Inference: forward only.
     Infer,
 }
 
@@ -31,44 +31,44 @@ impl std::fmt::Display for Mode {
 pub struct WorkloadProfile {
     /// The network's name.
     pub network: String,
-    /// What is done with it.
+    /// Training or inference.
     pub mode: Mode,
-    /// Items in a batch, where the user does not say; the work below is that of an item in such a batch.
+    /// The batch size unless the user gives one; the work below is that of an item in such a batch.
     pub batch: u64,
     /// The batch size at which the cores reach half their speed.
     pub half_speed_batch: f64,
-    /// Whether several GPUs share a batch; otherwise each takes a batch of its own.
+    /// Whether several GPUs share a batch; otherwise each has its own batch.
     #[serde(default)]
     pub split_batch: bool,
-    /// What the GPUs of a job exchange after each iteration.
+    /// The data that the GPUs of a job exchange after each iteration.
     #[serde(default)]
     pub gradients: Bytes,
     /// The keys that were fitted to a study's figures for all GPUs together.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// Device memory that a batch takes.
+    /// The device memory that a batch needs.
     pub memory: MemoryNeed,
-    /// How an iteration divides.
+    /// The phases of an iteration.
     #[serde(rename = "phase")]
     pub phases: Vec<PhaseShare>,
-    /// The ways of doing its convolutions, the usual one first.
+    /// The convolution algorithms, the default one first.
     #[serde(default, rename = "conv_algorithm")]
     pub conv_algorithms: Vec<ConvAlgorithm>,
-    /// The data sets it was fed with, the usual one first.
+    /// The data sets, the default one first.
     #[serde(default, rename = "dataset")]
     pub datasets: Vec<Dataset>,
-    /// The work, as it is on a certain GPU. On other GPUs it is scaled by their arithmetic units,
-    /// clock and bandwidth, from the first entry.
-    pub on: Vec<On>,
+    /// The work on each listed GPU. For other GPUs it is scaled from the first entry by arithmetic units, clock and
+    /// bandwidth.
+    pub on: Vec<ItemWork>,
 }
 
-/// Device memory that a batch takes.
+/// The device memory that a batch needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryNeed {
-    /// Weights, gradients, optimiser, workspace.
+    /// The memory for weights, gradients, optimiser and workspace.
     pub fixed: Bytes,
-    /// Activations of one item.
+    /// The memory for the activations of one item.
     pub per_item: Bytes,
 }
 
@@ -76,59 +76,63 @@ pub struct MemoryNeed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseShare {
-    /// `forward`, `backward`, `update`.
+    /// The name, such as `forward`, `backward` or `update`.
     pub name: String,
-    /// Of the clock-bound work.
+    /// The share of the work that is bound by the core clock.
     pub core: Ratio,
-    /// Of the memory-bound work.
+    /// The share of the work that is bound by the memory clock.
     pub memory: Ratio,
-    /// Its switching power, against that of the whole.
-    #[serde(default = "whole")]
+    /// The switching power of the phase, relative to that of the iteration.
+    #[serde(default = "one")]
     pub switching: Ratio,
 }
 
-pub(super) fn whole() -> Ratio {
+/// The default of a factor.
+pub(super) fn one() -> Ratio {
     Ratio::new(1.0)
 }
 
 /// The work of one item on one GPU at its default clocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct On {
-    /// The GPU's profile.
+pub struct ItemWork {
+    /// The name of the GPU's profile.
     pub gpu: String,
     /// The keys that were fitted to a study's figures; the others are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// Items in a run, where the user does not say.
+    /// The number of items in a run unless the user gives one.
     pub items: u64,
-    /// Before the first iteration, once a run.
+    /// The time before the first iteration, once per run.
     #[serde(default)]
     pub startup: Seconds,
-    /// The host's work for one iteration, the GPU waiting.
+    /// The host's time for one iteration, while the GPU waits.
     #[serde(default)]
     pub host_per_batch: Seconds,
-    /// The host's work for one item, the GPU waiting.
+    /// The host's time for one item, while the GPU waits.
     #[serde(default)]
     pub host: Seconds,
-    /// The host's work to launch the kernels of an iteration, while they run.
+    /// The host's time to launch the kernels of an iteration, while they run.
     #[serde(default)]
     pub launch: Seconds,
-    /// Work that follows the core clock.
+    /// The time of an item that scales with the core clock.
     pub core: Seconds,
-    /// Work that follows the memory clock.
+    /// The time of an item that scales with the memory clock.
     pub memory: Seconds,
-    /// Work of an iteration that follows the memory clock, whatever the batch: weights are read and updated.
+    /// The time of an iteration that scales with the memory clock and does not depend on the batch: weights are read and
+    /// updated.
     #[serde(default)]
     pub memory_per_batch: Seconds,
-    /// Switching power while kernels run, against the GPU's `power.core`.
+    /// The switching power while kernels run, relative to the GPU's `power.core`.
     pub switching: Ratio,
-    /// Memory power while kernels run, against the GPU's `power.memory`.
+    /// The memory power while kernels run, relative to the GPU's `power.memory`.
     pub memory_activity: Ratio,
 }
 
+/// The keys that can be fitted for all GPUs together.
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
+/// The keys that can be fitted for one GPU.
 const FITTABLE_ON: [&str; 9] = [
     "startup",
     "host_per_batch",
@@ -141,24 +145,24 @@ const FITTABLE_ON: [&str; 9] = [
     "memory_activity",
 ];
 
-/// Phases that the simulator adds.
-const OWN_PHASES: [&str; 3] = ["host", "startup", "exchange"];
+/// The names of the phases that the simulator adds.
+const RESERVED_PHASES: [&str; 3] = ["host", "startup", "exchange"];
 
-/// A billion items take years on any GPU.
-const MOST_ITEMS: u64 = 1_000_000_000;
+/// The maximum number of items: a billion takes years on any GPU.
+const MAX_ITEMS: u64 = 1_000_000_000;
 
 const DAY: Seconds = Seconds::new(86_400.0);
 
-/// Nothing is so many times the usual.
-const MOST_RATIO: Ratio = Ratio::new(100.0);
+/// The maximum of a factor.
+const MAX_RATIO: Ratio = Ratio::new(100.0);
 
-/// Shares are written with a few digits.
-const SHARES_OFF: f64 = 0.002;
+/// How far sums of shares may be from 1, because shares are written with few digits.
+const SHARE_TOLERANCE: f64 = 0.002;
 
 impl Profile for WorkloadProfile {
     fn check(&self) -> Result<(), Problem> {
         check::text("network", &self.network)?;
-        check::count("batch", self.batch, MOST_ITEMS)?;
+        check::count("batch", self.batch, MAX_ITEMS)?;
         check::names("fitted", &self.fitted, &FITTABLE)?;
         if !(0.0..=1e6).contains(&self.half_speed_batch) {
             let message = format!(
@@ -174,11 +178,11 @@ impl Profile for WorkloadProfile {
         self.check_phases()?;
         self.check_variants()?;
         if self.on.is_empty() {
-            return Err(problem("on", "at least one GPU's work is needed"));
+            return Err(problem("on", "the work on at least one GPU is needed"));
         }
         for (index, on) in self.on.iter().enumerate() {
             if self.on[..index].iter().any(|other| other.gpu == on.gpu) {
-                let message = format!("`{}` is there twice", on.gpu);
+                let message = format!("`{}` is given twice", on.gpu);
                 return Err(problem(format!("on.{index}.gpu"), message));
             }
             check_on(index, on)?;
@@ -195,10 +199,10 @@ impl WorkloadProfile {
             let key = |name| format!("phase.{index}.{name}");
             check::within(&key("core"), phase.core, Ratio::ZERO, Ratio::new(1.0))?;
             check::within(&key("memory"), phase.memory, Ratio::ZERO, Ratio::new(1.0))?;
-            check::within(&key("switching"), phase.switching, Ratio::ZERO, MOST_RATIO)?;
-            if OWN_PHASES.contains(&phase.name.as_str()) {
+            check::within(&key("switching"), phase.switching, Ratio::ZERO, MAX_RATIO)?;
+            if RESERVED_PHASES.contains(&phase.name.as_str()) {
                 let message = format!(
-                    "`{}` is the simulator's own phase; choose another name",
+                    "`{}` is the name of a phase that the simulator adds; choose another name",
                     phase.name
                 );
                 return Err(problem(key("name"), message));
@@ -215,7 +219,7 @@ impl WorkloadProfile {
             ),
         ];
         for (name, sum) in sums {
-            if (sum.get() - 1.0).abs() > SHARES_OFF {
+            if (sum.get() - 1.0).abs() > SHARE_TOLERANCE {
                 let message =
                     format!("the {name} shares of all phases add up to {sum:.1}, not 100 %");
                 return Err(problem("phase", message));
@@ -232,9 +236,9 @@ impl WorkloadProfile {
         for (index, variant) in self.conv_algorithms.iter().enumerate() {
             let key = |name| format!("conv_algorithm.{index}.{name}");
             let least = Ratio::new(0.01);
-            check::within(&key("work"), variant.work, least, MOST_RATIO)?;
-            check::within(&key("memory"), variant.memory, least, MOST_RATIO)?;
-            check::within(&key("switching"), variant.switching, least, MOST_RATIO)?;
+            check::within(&key("work"), variant.work, least, MAX_RATIO)?;
+            check::within(&key("memory"), variant.memory, least, MAX_RATIO)?;
+            check::within(&key("switching"), variant.switching, least, MAX_RATIO)?;
         }
         let datasets = self.datasets.iter().map(|dataset| &dataset.name);
         check_names("dataset", &datasets.collect::<Vec<_>>())?;
@@ -246,22 +250,23 @@ impl WorkloadProfile {
     }
 }
 
-/// Each is a line of text and is there once.
+/// Checks that each name is a line of text and is given once.
 fn check_names(table: &str, names: &[&String]) -> Result<(), Problem> {
     for (index, name) in names.iter().enumerate() {
         let key = format!("{table}.{index}.name");
         check::text(&key, name)?;
         if names[..index].contains(name) {
-            return Err(problem(key, format!("`{name}` is there twice")));
+            return Err(problem(key, format!("`{name}` is given twice")));
         }
     }
     Ok(())
 }
 
-fn check_on(index: usize, on: &On) -> Result<(), Problem> {
+/// Checks the work on one GPU.
+fn check_on(index: usize, on: &ItemWork) -> Result<(), Problem> {
     let key = |name| format!("on.{index}.{name}");
     check::names(&key("fitted"), &on.fitted, &FITTABLE_ON)?;
-    check::count(&key("items"), on.items, MOST_ITEMS)?;
+    check::count(&key("items"), on.items, MAX_ITEMS)?;
     for (name, time) in [
         ("startup", on.startup),
         ("host_per_batch", on.host_per_batch),
@@ -274,7 +279,7 @@ fn check_on(index: usize, on: &On) -> Result<(), Problem> {
         check::within(&key(name), time, Seconds::ZERO, DAY)?;
     }
     if on.core + on.memory <= Seconds::ZERO {
-        let message = "core and memory are both nothing; a workload must use the GPU";
+        let message = "core and memory are both zero; a workload must use the GPU";
         return Err(problem(key("core"), message));
     }
     check::within(

@@ -1,4 +1,4 @@
-//! Jobs for tests.
+//! Helpers: jobs on built-in GPUs.
 
 use sweetspot_quantity::Watts;
 use sweetspot_sim::{
@@ -21,7 +21,7 @@ pub fn job(gpu: &(String, GpuProfile), network: &str, order: Order, variation: V
 }
 
 #[allow(dead_code)]
-pub fn put_on(workload: &WorkloadProfile, gpu: &(String, GpuProfile), order: Order) -> Job {
+pub fn job_on(workload: &WorkloadProfile, gpu: &(String, GpuProfile), order: Order) -> Job {
     let work = Work::on(workload, &gpu.0, &gpu.1, |name| find_gpu(name).ok()).expect("work");
     Job::new(workload, &work, &gpu.1, order, Variation::NONE).expect("it fits")
 }
@@ -30,5 +30,5 @@ pub fn put_on(workload: &WorkloadProfile, gpu: &(String, GpuProfile), order: Ord
 pub fn at_cap(gpu: &GpuProfile, job: &Job, cap: f64) -> Outcome {
     let chip = Chip::new(gpu);
     let limits = chip.limits(Watts::new(cap), None, None);
-    run(&chip, &mut chip.rest(), &limits, job, &mut ())
+    run(&chip, &mut chip.rest_state(), &limits, job, &mut ())
 }

@@ -1,6 +1,6 @@
 //! What a load's windows say of a setting: its gain, whether it keeps within the limits, and so what is held.
 
-use sweetspot_decide::search::Space;
+use sweetspot_decide::search::SearchSpace;
 use sweetspot_decide::{Basis, Objective, Outcome};
 
 use super::super::Terms;
@@ -177,8 +177,8 @@ impl Load {
     }
 }
 
-fn is_near(space: &Space, a: usize, b: usize) -> bool {
-    let places = space.places();
+fn is_near(space: &SearchSpace, a: usize, b: usize) -> bool {
+    let places = space.points();
     (0..places[a].len()).all(|knob| {
         let values = || places.iter().map(|place| place[knob]);
         let lowest = values().fold(f64::INFINITY, f64::min);

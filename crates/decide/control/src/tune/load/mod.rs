@@ -4,7 +4,7 @@ mod cost;
 mod judge;
 
 use sweetspot_decide::Outcome;
-use sweetspot_decide::search::{Noise, Strategy, Terms as SearchTerms, Told};
+use sweetspot_decide::search::{Evaluation, Noise, SearchOptions, Strategy};
 
 use super::drift::Drift;
 use super::window::Window;
@@ -183,7 +183,7 @@ impl Load {
             energy: window.noise.energy.hypot(drift.energy.sigma * cold),
         });
         self.strategy
-            .tell(window.place, Told::Measured { outcome, noise });
+            .tell(window.place, Evaluation::Measured { outcome, noise });
     }
 
     /// Tells everything once more: windows of one setting show how the chip warms up, and that changes them all.
@@ -194,14 +194,14 @@ impl Load {
             self.tell_strategy(terms, &window, &drift);
         }
         for place in self.failed.clone() {
-            self.strategy.tell(place, Told::Failed);
+            self.strategy.tell(place, Evaluation::Failed);
         }
     }
 
     pub(super) fn fail(&mut self, place: usize) {
         self.refusals += 1;
         self.failed.push(place);
-        self.strategy.tell(place, Told::Failed);
+        self.strategy.tell(place, Evaluation::Failed);
     }
 
     pub(super) fn hold(&mut self, window: &Window) {
@@ -237,10 +237,10 @@ impl Load {
 
     /// A neighbour of the answer where nothing was measured, worth a look before the answer is taken.
     pub(super) fn next_check(&mut self, terms: &Terms) -> Option<usize> {
-        if self.checks >= MOST_CHECKS || terms.space.places().len() < 2 {
+        if self.checks >= MOST_CHECKS || terms.space.points().len() < 2 {
             return None;
         }
-        let answer = self.strategy.answer()?.place;
+        let answer = self.strategy.recommend()?.point;
         self.checks += 1;
         self.neighbour(terms, answer)
     }
@@ -254,14 +254,14 @@ impl Load {
         if looks != 1 || self.tried.len() < 2 {
             return false;
         }
-        let answer = self.strategy.answer().map(|answer| answer.place);
+        let answer = self.strategy.recommend().map(|answer| answer.point);
         let gain = answer.and_then(|answer| self.gain_near(terms, answer));
         gain.is_none_or(|gain| gain < SMALL_GAIN)
     }
 
     /// A place beside another, on a side and at a distance where nothing was measured.
     fn neighbour(&self, terms: &Terms, of: usize) -> Option<usize> {
-        let places = terms.space.places();
+        let places = terms.space.points();
         let [at] = places.get(of)?.as_slice() else {
             return None;
         };
@@ -283,11 +283,11 @@ impl Load {
 }
 
 fn start(terms: &Terms) -> Box<dyn Strategy> {
-    let search = SearchTerms {
-        most: MOST_EVALUATIONS,
-        enough: ENOUGH,
+    let search = SearchOptions {
+        max_evaluations: MOST_EVALUATIONS,
+        acceptable_regret: ENOUGH,
         seed: terms.seed,
-        ..SearchTerms::default()
+        ..SearchOptions::default()
     };
     let space = terms.space.clone();
     terms.strategy.start(space, &terms.question, search)

@@ -1,6 +1,6 @@
 //! From a steady load to a choice.
 
-use sweetspot_decide::search::Ask;
+use sweetspot_decide::search::Proposal;
 use sweetspot_quantity::{Ratio, Seconds};
 
 use super::super::load::Sum;
@@ -177,7 +177,7 @@ impl Tuner {
 
     /// The place with the lowest of every knob, where that is not the reference.
     fn lowest_place(&self) -> Option<usize> {
-        let places = self.terms.space.places();
+        let places = self.terms.space.points();
         let sum = |place: usize| places[place].iter().sum::<f64>();
         let lowest = (0..places.len()).min_by(|a, b| sum(*a).total_cmp(&sum(*b)));
         lowest.filter(|place| *place != self.reference())
@@ -245,7 +245,7 @@ impl Tuner {
             return self.conclude(now);
         }
         let asked = match self.load.strategy().ask() {
-            Ask::Evaluate(place) if place < self.terms.space.places().len() => Some(place),
+            Proposal::Evaluate(place) if place < self.terms.space.points().len() => Some(place),
             _ => None,
         };
         let check = match asked {
@@ -277,11 +277,11 @@ impl Tuner {
 
     /// Takes the strategy's answer, if it keeps within the limits and is better than the reference.
     pub(super) fn conclude(&mut self, now: f64) {
-        let answer = self.load.strategy().answer();
-        let answer = answer.filter(|answer| answer.place < self.terms.labels.len());
+        let answer = self.load.strategy().recommend();
+        let answer = answer.filter(|answer| answer.point < self.terms.labels.len());
         let verdict = self
             .load
-            .verdict(&self.terms, answer.map(|answer| answer.place));
+            .verdict(&self.terms, answer.map(|answer| answer.point));
         if verdict.is_none()
             && let Some(lowest) = self.lowest_place()
             && !self.load.is_tried(lowest)

@@ -120,9 +120,9 @@ impl Tuner {
             return false;
         }
         self.load.tell(&self.terms, window);
-        let answer = self.load.strategy().answer();
-        let answer = answer.filter(|answer| answer.place < self.terms.labels.len());
-        let wanted = answer.map_or(place, |answer| answer.place);
+        let answer = self.load.strategy().recommend();
+        let answer = answer.filter(|answer| answer.point < self.terms.labels.len());
+        let wanted = answer.map_or(place, |answer| answer.point);
         let verdict = self.load.verdict(&self.terms, Some(wanted));
         let regret = answer.and_then(|answer| answer.expected_regret);
         if verdict == Some(place) {

@@ -1,312 +1,354 @@
-//! By a model of the physics: what is not yet measured is predicted, and the next evaluation is the one that
-//! improves the choice most.
+//! Guided search: a model of the physics predicts the points that are not measured, and the next evaluation is
+//! the one that is expected to improve the choice most.
 
-mod belief;
-mod earlier;
+mod active_points;
 mod levels;
 mod model;
-mod outlook;
-mod physics;
-mod places;
+mod objective_samples;
+mod posterior;
+mod prior;
 mod residual;
+mod untried_levels;
+mod workload_model;
 
 use sweetspot_stats::Seed;
 
-pub use self::earlier::Prior;
+pub use self::prior::Prior;
 
-use self::belief::Measured;
-use self::levels::{Evidence, Levels};
-use self::model::Evaluations;
-use self::outlook::{Outlook, noise_of};
-use super::ledger::Ledger;
-use super::{Answer, Ask, Done, Knob, Noise, Space, Strategy, Terms, Told};
-use crate::{Comparison, Limit, Outcome, Question, Value};
+use self::active_points::active_points;
+use self::levels::{Levels, Observations, PosteriorSamples};
+use self::model::NoiseModel;
+use self::objective_samples::{ObjectiveSamples, objective_noise};
+use self::posterior::Measurement;
+use super::evaluation_log::EvaluationLog;
+use super::{
+    Evaluation, KnobKind, Noise, Proposal, Recommendation, SearchOptions, SearchSpace, StopReason,
+    Strategy,
+};
+use crate::{Comparison, Criteria, Limit, Outcome, Value};
 
-/// Fewer evaluations do not show how noisy they are.
-const FEWEST: usize = 4;
-/// No search needs more.
-const MOST: usize = 16;
-/// A choice with more regret than this is a poor one,
-const POOR: f64 = 0.01;
-/// and this risk of it is worth another evaluation,
-const RISK: f64 = 0.12;
-/// or this one, where an evaluation is looked up.
-const RISK_OF_RECORD: f64 = 0.06;
-/// Where the model expects less from any evaluation, the model itself is checked,
-const CHECK: f64 = 0.0005;
-/// beside the choice: within this share of a knob's range.
-const BESIDE: f64 = 0.15;
-/// Where a place beside the choice is worse by this,
-const STEEP: f64 = 0.15;
-/// nothing may be left unmeasured over this share of the range next to the choice.
-const GAP: f64 = 0.06;
+/// The minimum number of evaluations: fewer do not show how noisy they are.
+const MIN_EVALUATIONS: usize = 4;
+/// The maximum number of evaluations.
+const MAX_EVALUATIONS: usize = 16;
+/// The regret above which a choice counts as poor.
+const POOR_REGRET: f64 = 0.01;
+/// The probability of a poor choice that is worth another evaluation.
+const MAX_RISK: f64 = 0.12;
+/// The same probability in a replay, where an evaluation costs nothing.
+const MAX_RISK_IN_REPLAY: f64 = 0.06;
+/// The expected gain below which the next evaluation checks the model near the choice instead.
+const NEGLIGIBLE_GAIN: f64 = 0.0005;
+/// The distance to the choice, as a share of a knob's range, within which a point is a neighbour.
+const NEIGHBOUR_DISTANCE: f64 = 0.15;
+/// The relative loss of a neighbour above which the curve is steep.
+const STEEP_LOSS: f64 = 0.15;
+/// The maximum gap between measurements next to the choice on a steep curve, as a share of the knob's range.
+const MAX_GAP: f64 = 0.06;
 
+/// The guided strategy.
 pub(super) struct Guided {
-    ledger: Ledger,
-    terms: Terms,
+    log: EvaluationLog,
+    options: SearchOptions,
     levels: Levels,
-    /// By the last thought.
+    /// The best point by the last decision.
     best: usize,
-    /// What follows from all that was told, once it was asked for.
-    thought: Option<(Ask, Option<Answer>)>,
+    /// The decision from all evaluations so far; computed when it is first asked for.
+    decision: Option<Decision>,
+}
+
+/// The next step and the best point so far.
+#[derive(Clone, Copy)]
+struct Decision {
+    proposal: Proposal,
+    recommendation: Option<Recommendation>,
 }
 
 /// What the model says.
-struct Advice {
+struct Assessment {
     best: usize,
+    /// The expected regret of the best point.
     regret: f64,
-    /// Of a poor choice.
+    /// The probability that the best point is a poor choice.
     risk: f64,
-    /// What to evaluate for the most gain.
+    /// The point whose evaluation is expected to gain most.
     next: Option<usize>,
-    /// Whether limits leave a risk that no evaluation lessens.
+    /// Whether limits leave a risk that no evaluation reduces.
     is_at_limit: bool,
-    /// Whether a place beside the choice is much worse.
+    /// Whether a neighbour of the best point is much worse.
     is_steep: bool,
 }
 
 impl Guided {
-    pub(super) fn new(space: Space, question: &Question, terms: Terms) -> Self {
+    pub(super) fn new(space: SearchSpace, criteria: &Criteria, options: SearchOptions) -> Self {
+        let max_evaluations = options.max_evaluations.min(MAX_EVALUATIONS);
         Self {
             best: space.reference(),
-            levels: Levels::new(&space, Seed::new(terms.seed).label("guided")),
-            ledger: Ledger::new(space, question, terms.most.min(MOST)),
-            terms,
-            thought: None,
+            levels: Levels::new(&space, Seed::new(options.seed).label("guided")),
+            log: EvaluationLog::new(space, criteria, max_evaluations),
+            options,
+            decision: None,
         }
     }
 
-    fn think(&mut self) -> (Ask, Option<Answer>) {
-        let reference = self.ledger.space.reference();
-        let end = self.ledger.end();
-        if end.is_none() && !self.ledger.has(reference, 1) {
-            return (Ask::Evaluate(reference), None);
+    fn decide(&mut self) -> Decision {
+        let reference = self.log.space.reference();
+        let stop = self.log.stop_reason();
+        if stop.is_none() && !self.log.is_complete(reference, 1) {
+            return Decision {
+                proposal: Proposal::Evaluate(reference),
+                recommendation: None,
+            };
         }
-        let comparison = self.ledger.comparison();
-        let advice = comparison
+        let comparison = self.log.comparison();
+        let assessment = comparison
             .reference()
             .cloned()
-            .and_then(|reference| self.advise(&comparison, &reference));
-        let Some(advice) = advice else {
-            return self.without_model(end);
+            .and_then(|reference| self.assess(&comparison, &reference));
+        let Some(assessment) = assessment else {
+            return self.decide_without_model(stop);
         };
-        let unguided = self.terms.prior.is_empty() && self.ledger.evaluations() < 2;
-        let answer = Answer {
-            // One evaluation is no reason to leave it.
-            place: if unguided { reference } else { advice.best },
-            expected_regret: (!unguided).then_some(advice.regret),
+        // One evaluation without a prior is no reason to leave the reference.
+        let is_blind = self.options.prior.is_empty() && self.log.evaluations() < 2;
+        let recommendation = Recommendation {
+            point: if is_blind { reference } else { assessment.best },
+            expected_regret: (!is_blind).then_some(assessment.regret),
         };
-        let ask = match (end, advice.next) {
-            (Some(done), _) => Ask::Done(done),
-            (None, None) => Ask::Done(Done::Complete),
-            (None, Some(_)) if self.is_sure(&advice) => {
-                let gap = advice.is_steep.then(|| self.gap_beside(advice.best));
-                gap.flatten().map_or(Ask::Done(Done::Sure), Ask::Evaluate)
+        let proposal = match (stop, assessment.next) {
+            (Some(reason), _) => Proposal::Stop(reason),
+            (None, None) => Proposal::Stop(StopReason::Complete),
+            (None, Some(_)) if self.has_converged(&assessment) => {
+                let gap = assessment
+                    .is_steep
+                    .then(|| self.gap_beside(assessment.best));
+                gap.flatten()
+                    .map_or(Proposal::Stop(StopReason::Converged), Proposal::Evaluate)
             }
-            (None, Some(next)) => Ask::Evaluate(next),
+            (None, Some(next)) => Proposal::Evaluate(next),
         };
-        (ask, Some(answer))
+        Decision {
+            proposal,
+            recommendation: Some(recommendation),
+        }
     }
 
-    fn is_sure(&self, advice: &Advice) -> bool {
-        let risk = match self.terms.recorded {
-            true => RISK_OF_RECORD,
-            false => RISK,
+    fn has_converged(&self, assessment: &Assessment) -> bool {
+        let max_risk = match self.options.is_replay {
+            true => MAX_RISK_IN_REPLAY,
+            false => MAX_RISK,
         };
-        let is_good = advice.regret < self.terms.enough && advice.risk < risk;
-        self.ledger.evaluations() >= FEWEST && (is_good || advice.is_at_limit)
+        let is_good =
+            assessment.regret < self.options.acceptable_regret && assessment.risk < max_risk;
+        self.log.evaluations() >= MIN_EVALUATIONS && (is_good || assessment.is_at_limit)
     }
 
-    /// The middle of a wide gap between measurements at the choice: near a steep side the best lies in a sharp
-    /// bend, and where that is should not be known from the model alone.
+    /// The middle of a wide gap between measurements next to the best point. Near a steep side the optimum lies
+    /// in a sharp bend, and where that is must not rest on the model alone.
     fn gap_beside(&self, best: usize) -> Option<usize> {
-        let space = &self.ledger.space;
+        let space = &self.log.space;
         let knobs = 0..space.knobs().len();
-        let mut knobs = knobs.filter(|knob| space.knobs()[*knob] != Knob::Level);
+        let mut knobs = knobs.filter(|knob| space.knobs()[*knob] != KnobKind::Level);
         knobs.find_map(|knob| {
             let mut line = space.line(best, knob);
-            line.retain(|place| !self.ledger.has_failed(*place));
-            let value = |at: usize| space.places()[line[at]][knob];
+            line.retain(|point| !self.log.has_failed(*point));
+            let value = |at: usize| space.points()[line[at]][knob];
             let range = value(line.len() - 1) - value(0);
-            let own = line.iter().position(|place| *place == best)?;
-            let is_measured = |at: &usize| self.ledger.has(line[*at], 1);
+            let own = line.iter().position(|point| *point == best)?;
+            let is_measured = |at: &usize| self.log.is_complete(line[*at], 1);
             let below = (0..own).rev().find(is_measured).unwrap_or(own);
             let above = (own + 1..line.len()).find(is_measured).unwrap_or(own);
+            let is_wide = |(low, high): &(usize, usize)| {
+                high - low > 1 && value(*high) - value(*low) > MAX_GAP * range
+            };
             let mut gaps = [(below, own), (own, above)].into_iter();
-            let wide =
-                gaps.find(|(low, high)| high - low > 1 && value(*high) - value(*low) > GAP * range);
-            wide.map(|(low, high)| line[(low + high) / 2])
+            gaps.find(is_wide).map(|(low, high)| line[(low + high) / 2])
         })
     }
 
-    /// Where time or energy are not known, there is nothing to model: one place after the other.
-    fn without_model(&self, end: Option<Done>) -> (Ask, Option<Answer>) {
-        let mut places = 0..self.ledger.space.places().len();
-        let ask = match (end, places.find(|place| !self.ledger.has(*place, 1))) {
-            (Some(done), _) => Ask::Done(done),
-            (None, Some(place)) => Ask::Evaluate(place),
-            (None, None) => Ask::Done(Done::Complete),
+    /// Decides where time or energy is unknown, so that there is nothing to model: every point in turn.
+    fn decide_without_model(&self, stop: Option<StopReason>) -> Decision {
+        let mut points = 0..self.log.space.points().len();
+        let next = points.find(|point| !self.log.is_complete(*point, 1));
+        let proposal = match (stop, next) {
+            (Some(reason), _) => Proposal::Stop(reason),
+            (None, Some(point)) => Proposal::Evaluate(point),
+            (None, None) => Proposal::Stop(StopReason::Complete),
         };
-        (ask, self.ledger.answer())
+        Decision {
+            proposal,
+            recommendation: self.log.recommend(),
+        }
     }
 
-    fn advise(&mut self, comparison: &Comparison, of_reference: &Outcome) -> Option<Advice> {
-        let power = Value::AveragePower.of(of_reference).ok()? / of_reference.gpus.max(1) as f64;
-        let usual = match self.terms.recorded {
-            true => Noise::NONE,
-            false => self.terms.noise,
-        };
-        let active = self.active();
-        let measured = self.measured(comparison, of_reference, &active, usual)?;
-        let evaluations = match (self.terms.recorded, self.ledger.noise_is_told()) {
-            (true, _) => Evaluations::Recorded,
-            (false, true) => Evaluations::Told,
-            (false, false) => Evaluations::Untold,
-        };
-        let space = &self.ledger.space;
-        let prospects = self.levels.look(
-            space.reference(),
-            &Evidence {
-                power,
-                prior: &self.terms.prior,
-                evaluations,
-                active: &active,
-                measured: &measured,
-            },
-        )?;
-        let truths = &prospects.truths;
+    fn assess(&mut self, comparison: &Comparison, of_reference: &Outcome) -> Option<Assessment> {
+        let noise = self.default_noise();
+        let active = self.active_points();
+        let measurements = self.measurements(comparison, of_reference, &active, noise)?;
+        let posterior = self.draw_samples(of_reference, &active, &measurements)?;
+        let space = &self.log.space;
         let reference = active
             .iter()
-            .position(|place| *place == space.reference())?;
-        let question = &self.ledger.question;
+            .position(|point| *point == space.reference())?;
+        let criteria = &self.log.criteria;
         let (modelled, reported): (Vec<&Limit>, Vec<&Limit>) =
-            question.limits.iter().partition(|limit| is_modelled(limit));
-        let shut: Vec<bool> = active
-            .iter()
-            .map(|place| {
-                let mean = comparison.mean(*place);
-                let breaks = |limit: &&Limit| {
-                    mean.is_some_and(|mean| limit.check(mean, comparison.basis()).is_err())
-                };
-                reported.iter().any(breaks)
-            })
-            .collect();
-        let outlook = Outlook::new(
-            truths,
+            criteria.limits.iter().partition(|limit| is_modelled(limit));
+        let objective = ObjectiveSamples::new(
+            &posterior.samples,
             reference,
             of_reference,
-            question,
+            criteria,
             &modelled,
-            &shut,
-            prospects.untried.clone(),
+            &breaks_limits(comparison, &active, &reported),
+            posterior.untried_levels.clone(),
         )?;
-        let best = outlook.best();
-        let noise = noise_of(question, of_reference, usual)?;
-        let seed = self.seed().label("gain");
+        let best = objective.best();
+        let seed = Seed::new(self.options.seed).label("guided").label("gain");
+        let relative_noise = objective_noise(criteria, of_reference, noise)?;
         let gains = match modelled.is_empty() {
-            true => outlook.gains(noise, seed),
-            false => outlook.gains_within_limits(truths, usual, seed),
+            true => objective.knowledge_gradients(relative_noise, seed),
+            false => objective.knowledge_gradients_with_limits(&posterior.samples, noise, seed),
         };
-        let is_measured = |index: usize| measured.iter().any(|point| point.place == index);
-        let most = |of: &[f64], open: &dyn Fn(usize) -> bool| {
-            let open = (0..active.len()).filter(|index| prospects.is_open[*index] && open(*index));
-            open.max_by(|a, b| of[*a].total_cmp(&of[*b]))
+        let is_measured = |index: usize| measurements.iter().any(|own| own.point == index);
+        let is_neighbour =
+            |index: usize| space.is_near(active[index], active[best], NEIGHBOUR_DISTANCE);
+        let greatest = |of: &[f64], is_wanted: &dyn Fn(usize) -> bool| {
+            let mut wanted: Vec<usize> = (0..active.len()).collect();
+            wanted.retain(|index| posterior.may_evaluate[*index] && is_wanted(*index));
+            wanted.into_iter().max_by(|a, b| of[*a].total_cmp(&of[*b]))
         };
-        let mut next = most(&gains, &|index| !self.terms.recorded || !is_measured(index));
+        let is_new = |index: usize| !self.options.is_replay || !is_measured(index);
+        let mut next = greatest(&gains, &is_new);
         let gain = next.map_or(0.0, |next| gains[next]);
-        if gain < CHECK {
-            let beside = |index: usize| {
-                !is_measured(index) && space.is_near(active[index], active[best], BESIDE)
-            };
-            next = most(outlook.variances(), &beside).or(next);
+        if gain < NEGLIGIBLE_GAIN {
+            let is_unknown_neighbour = |index: usize| !is_measured(index) && is_neighbour(index);
+            next = greatest(objective.variances(), &is_unknown_neighbour).or(next);
         }
-        let regrets = outlook.regrets(best);
+        let regrets = objective.regrets(best);
         let count = regrets.len() as f64;
-        let poor = regrets.iter().filter(|regret| **regret > POOR).count();
-        Some(Advice {
+        let poor = regrets.iter().filter(|regret| **regret > POOR_REGRET);
+        Some(Assessment {
             best: active[best],
             regret: regrets.iter().sum::<f64>() / count,
-            risk: poor as f64 / count,
+            risk: poor.count() as f64 / count,
             next: next.map(|index| active[index]),
-            is_at_limit: !modelled.is_empty() && gain < CHECK,
+            is_at_limit: !modelled.is_empty() && gain < NEGLIGIBLE_GAIN,
             is_steep: (0..active.len()).any(|index| {
-                space.is_near(active[index], active[best], BESIDE)
-                    && outlook.worse_by(index, best) > STEEP
+                is_neighbour(index) && objective.relative_loss(index, best) > STEEP_LOSS
             }),
         })
     }
 
-    fn seed(&self) -> Seed {
-        Seed::new(self.terms.seed).label("guided")
+    /// Draws samples of time and energy at the active points.
+    fn draw_samples(
+        &mut self,
+        of_reference: &Outcome,
+        active: &[usize],
+        measurements: &[Measurement],
+    ) -> Option<PosteriorSamples> {
+        let power = Value::AveragePower.of(of_reference).ok()?;
+        let noise_model = match (self.options.is_replay, self.log.is_noise_known()) {
+            (true, _) => NoiseModel::Recorded,
+            (false, true) => NoiseModel::Known,
+            (false, false) => NoiseModel::Unknown,
+        };
+        self.levels.draw_samples(
+            self.log.space.reference(),
+            &Observations {
+                reference_power: power / of_reference.gpus.max(1) as f64,
+                prior: &self.options.prior,
+                noise_model,
+                active,
+                measurements,
+            },
+        )
     }
 
-    /// The places that are looked at.
-    fn active(&self) -> Vec<usize> {
-        let has_failed = |place: usize| self.ledger.has_failed(place);
-        let is_measured = |place: usize| self.ledger.has(place, 1) && !has_failed(place);
-        places::active(
-            &self.ledger.space,
-            |place| self.levels.is_possible(place, &has_failed, &is_measured),
+    /// The noise of an evaluation that does not come with its own.
+    fn default_noise(&self) -> Noise {
+        match self.options.is_replay {
+            true => Noise::NONE,
+            false => self.options.noise,
+        }
+    }
+
+    /// The points that the model considers.
+    fn active_points(&self) -> Vec<usize> {
+        let has_failed = |point: usize| self.log.has_failed(point);
+        let is_measured = |point: usize| self.log.is_complete(point, 1) && !has_failed(point);
+        active_points(
+            &self.log.space,
+            |point| self.levels.is_possible(point, &has_failed, &is_measured),
             is_measured,
             self.best,
         )
     }
 
-    /// What was measured at the active places, against the reference.
-    fn measured(
+    /// The measurements of the active points, relative to the reference.
+    fn measurements(
         &self,
         comparison: &Comparison,
         of_reference: &Outcome,
         active: &[usize],
-        usual: Noise,
-    ) -> Option<Vec<Measured>> {
+        default_noise: Noise,
+    ) -> Option<Vec<Measurement>> {
         let (time, energy) = (of_reference.time.get(), of_reference.energy?.get());
-        let places = active.iter().enumerate();
-        let all = places.filter_map(|(index, place)| {
-            let mean = comparison.mean(*place)?;
-            Some(Measured {
-                place: index,
-                value: [
+        let points = active.iter().enumerate();
+        let all = points.filter_map(|(index, point)| {
+            let mean = comparison.mean(*point)?;
+            Some(Measurement {
+                point: index,
+                log_ratios: [
                     libm::log(mean.time.get() / time),
                     libm::log(mean.energy?.get() / energy),
                 ],
-                noise: match self.terms.recorded {
+                noise: match self.options.is_replay {
                     true => Noise::NONE,
-                    false => self.ledger.noise_of_mean(*place, usual),
+                    false => self.log.noise_of_mean(*point, default_noise),
                 },
             })
         });
-        let known = |point: &Measured| point.value.iter().all(|value| value.is_finite());
-        Some(all.filter(known).collect())
+        let is_finite = |own: &Measurement| own.log_ratios.iter().all(|value| value.is_finite());
+        Some(all.filter(is_finite).collect())
     }
 }
 
-/// Whether the model knows what a limit is about.
+/// Whether the model predicts the value that a limit is about.
 fn is_modelled(limit: &Limit) -> bool {
     !matches!(limit.value(), Value::Reported(_))
 }
 
+/// Whether each point was measured and breaks one of the limits.
+fn breaks_limits(comparison: &Comparison, points: &[usize], limits: &[&Limit]) -> Vec<bool> {
+    let breaks_any = |point: &usize| {
+        let mean = comparison.mean(*point);
+        let breaks = |limit: &&Limit| {
+            mean.is_some_and(|mean| limit.check(mean, comparison.basis()).is_err())
+        };
+        limits.iter().any(breaks)
+    };
+    points.iter().map(breaks_any).collect()
+}
+
 impl Strategy for Guided {
-    fn ask(&mut self) -> Ask {
-        match self.thought {
-            Some((ask, _)) => ask,
-            None => {
-                let thought = self.think();
-                self.thought = Some(thought);
-                thought.0
-            }
+    fn ask(&mut self) -> Proposal {
+        let decision = match self.decision {
+            Some(decision) => decision,
+            None => self.decide(),
+        };
+        self.decision = Some(decision);
+        decision.proposal
+    }
+
+    fn tell(&mut self, point: usize, evaluation: Evaluation) {
+        self.log.record(point, evaluation);
+        let decision = self.decision.take();
+        if let Some(recommendation) = decision.and_then(|decision| decision.recommendation) {
+            self.best = recommendation.point;
         }
     }
 
-    fn tell(&mut self, place: usize, told: Told) {
-        self.ledger.tell(place, told);
-        if let Some((_, Some(answer))) = self.thought.take() {
-            self.best = answer.place;
-        }
-    }
-
-    fn answer(&mut self) -> Option<Answer> {
+    fn recommend(&mut self) -> Option<Recommendation> {
         self.ask();
-        self.thought?.1
+        self.decision?.recommendation
     }
 }

@@ -1,283 +1,308 @@
-//! The families of a belief, and the truths that they make possible.
+//! The model of one curve: possible workloads, residuals around them, and samples of the posterior.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use sweetspot_stats::Seed;
 
-use super::belief::{Belief, Family, Measured, Pair, Truth, nearest};
-use super::earlier::Prior;
-use super::physics::Workloads;
-use super::residual::{Likeness, Residual};
-use crate::search::Space;
+use super::posterior::{Component, LogRatios, Measurement, Posterior, Sample, rank_curves};
+use super::prior::{LogPriors, Prior};
+use super::residual::{Correlation, Residual};
+use super::workload_model::PossibleWorkloads;
+use crate::search::SearchSpace;
 
-/// Possible workloads.
-const WORKLOADS: usize = 6000;
-/// Those of them that are weighed in full: at most so many, fewer the more is measured, and none that explains
-/// it worse than the best by more than this (twice the logarithm of a likelihood).
-const KEPT: usize = 1000;
-const KEPT_TIMES_MEASURED: usize = 8000;
-const WORSE: f64 = 60.0;
-/// Those that can come back when more is measured.
-const ALIVE: usize = 3000;
-/// So many of the best are divided after each measurement, each into so many.
-const DIVIDED: usize = 80;
+/// The number of possible workloads at the start.
+const INITIAL_WORKLOADS: usize = 6000;
+/// The maximum number of workloads that become curves of the posterior.
+const MAX_CURVES: usize = 1000;
+/// The maximum product of that number and the number of measurements.
+const MAX_CURVE_VALUES: usize = 8000;
+/// The maximum difference of a curve's score to the best score (twice the logarithm of a likelihood).
+const MAX_SCORE_GAP: f64 = 60.0;
+/// The maximum number of workloads that are ranked again after the next measurement.
+const MAX_CANDIDATES: usize = 3000;
+/// The number of best workloads that are subdivided after each measurement.
+const SUBDIVIDED_WORKLOADS: usize = 80;
+/// The number of workloads that a subdivided one becomes.
 const PARTS: usize = 8;
-const ROUNDS: usize = 8;
-/// Possible truths that a choice is judged by: so many values in all, but at least and at most so many truths.
-const VALUES: usize = 14_000;
-const TRUTHS: [usize; 2] = [300, 1500];
+/// The maximum number of rounds of subdivision.
+const MAX_ROUNDS: usize = 8;
+/// The number of sampled values, over all points and samples.
+const SAMPLED_VALUES: usize = 14_000;
+/// The minimum and maximum number of samples.
+const SAMPLE_COUNTS: [usize; 2] = [300, 1500];
 
-/// Of the smooth residual around a possible workload, and how likely.
-const SMOOTH: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
-/// Of what differs from place to place in a record, and how likely.
-const ROUGH: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
-/// How many times as noisy evaluations are as is usual, and how likely.
-const NOISIER: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
-/// How many times as noisy evaluations are as was told with them, and how likely.
-const NOISIER_THAN_TOLD: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
-/// Each of the smooth ones with each of the rough ones.
-pub(super) const RESIDUALS: usize = SMOOTH.len() * ROUGH.len();
+/// The scales of the smooth residual around a workload, each with its prior probability.
+const SMOOTH_SCALES: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
+/// The scales of what differs from point to point in a record, each with its prior probability.
+const ROUGH_SCALES: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
+/// The factors by which evaluations are noisier than the default, each with its prior probability.
+const DEFAULT_NOISE_FACTORS: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
+/// The factors by which evaluations are noisier than they are said to be, each with its prior probability.
+const KNOWN_NOISE_FACTORS: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
+/// The number of combinations of a smooth scale and a rough scale or noise factor.
+pub(super) const RESIDUALS: usize = SMOOTH_SCALES.len() * ROUGH_SCALES.len();
 
-/// What evaluations are.
+/// What is known about the noise of evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Evaluations {
-    /// Looked up: their noise is a part of what is searched.
+pub(super) enum NoiseModel {
+    /// Evaluations are looked up in a record: their noise is a part of the curve that is searched.
     Recorded,
-    /// Made, with a noise that is told.
-    Told,
-    /// Made, with a noise that is not known.
-    Untold,
+    /// Every evaluation comes with its noise.
+    Known,
+    /// The noise is not known, and a default is assumed.
+    Unknown,
 }
 
-impl Evaluations {
-    /// Of roughness or of noise, and how likely.
+impl NoiseModel {
+    /// The rough scales or noise factors, each with its prior probability.
     const fn scales(self) -> [(f64, f64); 4] {
         match self {
-            Self::Recorded => ROUGH,
-            Self::Told => NOISIER_THAN_TOLD,
-            Self::Untold => NOISIER,
+            Self::Recorded => ROUGH_SCALES,
+            Self::Known => KNOWN_NOISE_FACTORS,
+            Self::Unknown => DEFAULT_NOISE_FACTORS,
         }
     }
 }
 
+/// The model of time and energy over the knobs of one curve.
 pub(super) struct Model {
-    workloads: Workloads,
-    /// The numbers of those that are not out of the question.
-    alive: Vec<usize>,
-    /// Logarithms of what each workload and each residual is trusted with.
-    trust: (Vec<f64>, [f64; RESIDUALS]),
-    evaluations: Evaluations,
-    /// How often the best were divided.
+    workloads: PossibleWorkloads,
+    /// The numbers of the workloads that may still explain the measurements.
+    candidates: Vec<usize>,
+    log_priors: LogPriors,
+    noise_model: NoiseModel,
+    /// The number of rounds of subdivision so far.
     rounds: usize,
-    view: View,
+    active_set: ActiveSet,
 }
 
-/// The places that are looked at, and what depends on them alone.
-pub(super) struct View {
+/// The points at which the posterior is sampled, and everything that depends only on them.
+pub(super) struct ActiveSet {
     seed: Seed,
-    active: Vec<usize>,
-    likeness: Likeness,
+    points: Vec<usize>,
+    correlation: Correlation,
     normals: Vec<Vec<f64>>,
-    /// Of workloads, by their number.
-    curves: HashMap<usize, Vec<Pair>>,
+    /// The curves of the workloads at the points, by the number of the workload.
+    curves: HashMap<usize, Vec<LogRatios>>,
 }
 
 impl Model {
-    /// For a job that draws `power` watts on each GPU at the reference.
+    /// Creates the model of a job that draws `power` watts on each GPU at the reference.
     pub(super) fn new(
-        space: &Space,
+        space: &SearchSpace,
         power: f64,
         prior: &Prior,
-        evaluations: Evaluations,
-        view: View,
+        noise_model: NoiseModel,
+        active_set: ActiveSet,
     ) -> Self {
         Self {
-            workloads: Workloads::new(space, power, WORKLOADS),
-            alive: (0..WORKLOADS).collect(),
-            trust: prior.weights(power, WORKLOADS, usual(evaluations)),
-            evaluations,
+            workloads: PossibleWorkloads::new(space, power, INITIAL_WORKLOADS),
+            candidates: (0..INITIAL_WORKLOADS).collect(),
+            log_priors: prior.log_priors(
+                power,
+                INITIAL_WORKLOADS,
+                default_residual_priors(noise_model),
+            ),
+            noise_model,
             rounds: 0,
-            view,
+            active_set,
         }
     }
 
-    /// Which residual and which workload explain a record, as logarithms of weights.
-    pub(super) fn explanations(
-        space: &Space,
+    /// The logarithm of the posterior weight of each pair of residual and workload, given recorded results.
+    pub(super) fn explain(
+        space: &SearchSpace,
         power: f64,
-        measured: &[Measured],
+        measurements: &[Measurement],
     ) -> Vec<((usize, usize), f64)> {
-        let all: Vec<usize> = (0..space.places().len()).collect();
-        let places = all.len();
-        let view = View::without_draws(space, all, Seed::new(0));
+        let all: Vec<usize> = (0..space.points().len()).collect();
+        let points = all.len();
+        let active_set = ActiveSet::without_draws(space, all, Seed::new(0));
         let prior = Prior::default();
-        let mut model = Self::new(space, power, &prior, Evaluations::Recorded, view);
-        let (families, kept) = model.families(space, measured);
-        let weights = Belief::new(&families, measured, places).weights();
-        let number = |((family, curve), weight)| ((family, kept[curve]), weight);
+        let mut model = Self::new(space, power, &prior, NoiseModel::Recorded, active_set);
+        let (components, kept) = model.components(space, measurements);
+        let weights = Posterior::new(&components, measurements, points).log_weights();
+        let number = |((component, curve), weight)| ((component, kept[curve]), weight);
         weights.into_iter().map(number).collect()
     }
 
-    /// Possible truths at the active places, as logarithms of ratios to the reference: time first and then
-    /// energy.
-    pub(super) fn truths(
+    /// Draws samples at the active points, as logarithms of ratios to the reference, time before energy.
+    pub(super) fn draw_samples(
         &mut self,
-        space: &Space,
+        space: &SearchSpace,
         active: &[usize],
-        measured: &[Measured],
+        measurements: &[Measurement],
         count: usize,
     ) -> Option<Vec<Vec<f64>>> {
-        if self.view.active != active || self.view.normals.len() != count {
-            self.view = View::new(space, active.to_vec(), count, self.view.seed);
+        if self.active_set.points != active || self.active_set.normals.len() != count {
+            self.active_set = ActiveSet::new(space, active.to_vec(), count, self.active_set.seed);
         }
-        let rounds = measured.len().saturating_sub(1).min(ROUNDS);
+        let rounds = measurements.len().saturating_sub(1).min(MAX_ROUNDS);
         while self.rounds < rounds {
-            self.refine(space, measured);
+            self.refine(space, measurements);
             self.rounds += 1;
         }
-        let (families, kept) = self.families(space, measured);
-        let belief = Belief::new(&families, measured, active.len());
-        let mut truths = belief.truths(&self.view.normals)?;
-        for Truth { curve, values } in &mut truths {
+        let (components, kept) = self.components(space, measurements);
+        let posterior = Posterior::new(&components, measurements, active.len());
+        let mut samples = posterior.draw_samples(&self.active_set.normals)?;
+        for Sample { curve, residuals } in &mut samples {
             let number = kept[*curve];
-            let curve = self.view.curves.entry(number).or_insert_with(|| {
-                let places = active.iter();
-                places
-                    .map(|place| self.workloads.at(space, number, *place))
+            let curve = self.active_set.curves.entry(number).or_insert_with(|| {
+                active
+                    .iter()
+                    .map(|point| self.workloads.at(space, number, *point))
                     .collect()
             });
             for (index, [time, energy]) in curve.iter().enumerate() {
-                values[index] += time;
-                values[active.len() + index] += energy;
+                residuals[index] += time;
+                residuals[active.len() + index] += energy;
             }
         }
-        Some(truths.into_iter().map(|truth| truth.values).collect())
+        Some(samples.into_iter().map(|sample| sample.residuals).collect())
     }
 
-    /// Looks closer at what explains the measurements best: the workloads at hand are a thin sample, and the
-    /// best of them would be trusted for want of others.
-    fn refine(&mut self, space: &Space, measured: &[Measured]) {
-        let order = self.order(space, measured);
-        for (_, number) in order.into_iter().take(DIVIDED) {
-            let new = self.workloads.divide(space, number, PARTS);
-            let trust = self.trust.0[number] - libm::log(PARTS as f64);
-            self.trust.0[number] = trust;
-            self.trust.0.extend(new.clone().map(|_| trust));
-            self.alive.extend(new);
+    /// Adds workloads around those that explain the measurements best. The workloads are a sparse sample, and
+    /// without more of them the best ones would be trusted too much.
+    fn refine(&mut self, space: &SearchSpace, measurements: &[Measurement]) {
+        let ranking = self.rank_workloads(space, measurements);
+        for (_, number) in ranking.into_iter().take(SUBDIVIDED_WORKLOADS) {
+            let new = self.workloads.subdivide(space, number, PARTS);
+            let log_priors = &mut self.log_priors.workloads;
+            let divided = log_priors[number] - libm::log(PARTS as f64);
+            log_priors[number] = divided;
+            log_priors.extend(new.clone().map(|_| divided));
+            self.candidates.extend(new);
         }
     }
 
-    /// The workloads by how well they explain the measurements.
-    fn order(&mut self, space: &Space, measured: &[Measured]) -> Vec<(f64, usize)> {
-        let View {
-            active, likeness, ..
-        } = &self.view;
-        for point in measured {
-            self.workloads.look(space, active[point.place]);
+    /// The candidates by how well they explain the measurements, the best first, with their scores.
+    fn rank_workloads(
+        &mut self,
+        space: &SearchSpace,
+        measurements: &[Measurement],
+    ) -> Vec<(f64, usize)> {
+        let ActiveSet {
+            points,
+            correlation,
+            ..
+        } = &self.active_set;
+        for measurement in measurements {
+            self.workloads.add_column(space, points[measurement.point]);
         }
         let middle = Residual {
-            smooth: SMOOTH[1].0,
-            rough: match self.evaluations {
-                Evaluations::Recorded => ROUGH[1].0,
+            smooth: SMOOTH_SCALES[1].0,
+            rough: match self.noise_model {
+                NoiseModel::Recorded => ROUGH_SCALES[1].0,
                 _ => 0.0,
             },
         };
-        nearest(
-            &middle.covariance(likeness),
-            measured,
-            active.len(),
-            &self.columns(measured),
-            &self.trust.0,
-            &self.alive,
+        rank_curves(
+            &middle.covariance(correlation),
+            measurements,
+            points.len(),
+            &self.columns(measurements),
+            &self.log_priors.workloads,
+            &self.candidates,
         )
     }
 
-    /// All workloads at each measurement.
-    fn columns(&self, measured: &[Measured]) -> Vec<&[Pair]> {
-        let places = measured.iter().map(|point| self.view.active[point.place]);
-        places
-            .filter_map(|place| self.workloads.column(place))
+    /// The values of all workloads at each measurement.
+    fn columns(&self, measurements: &[Measurement]) -> Vec<&[LogRatios]> {
+        let points = measurements
+            .iter()
+            .map(|measurement| self.active_set.points[measurement.point]);
+        points
+            .filter_map(|point| self.workloads.column(point))
             .collect()
     }
 
-    /// A family for each residual, all around the same workloads, and the numbers of these.
-    fn families(&mut self, space: &Space, measured: &[Measured]) -> (Vec<Family>, Vec<usize>) {
-        let order = self.order(space, measured);
-        let worst = order.first().map_or(0.0, |(best, _)| best + WORSE);
-        let kept: Vec<usize> = order
+    /// A component for each residual, all around the same workloads, and the numbers of those workloads.
+    fn components(
+        &mut self,
+        space: &SearchSpace,
+        measurements: &[Measurement],
+    ) -> (Vec<Component>, Vec<usize>) {
+        let ranking = self.rank_workloads(space, measurements);
+        let worst = ranking
+            .first()
+            .map_or(0.0, |(best, _)| best + MAX_SCORE_GAP);
+        let kept: Vec<usize> = ranking
             .iter()
-            .take(KEPT.min(KEPT_TIMES_MEASURED / measured.len().max(1)))
+            .take(MAX_CURVES.min(MAX_CURVE_VALUES / measurements.len().max(1)))
             .take_while(|(score, _)| *score <= worst)
             .map(|(_, number)| *number)
             .collect();
-        if measured.len() > 2 {
-            self.alive = order
+        if measurements.len() > 2 {
+            self.candidates = ranking
                 .iter()
-                .take(ALIVE)
+                .take(MAX_CANDIDATES)
                 .map(|(_, number)| *number)
                 .collect();
         }
-        let columns = self.columns(measured);
+        let columns = self.columns(measurements);
         let row = |number: &usize| columns.iter().map(|column| column[*number]).collect();
-        let rows: Rc<[Vec<Pair>]> = kept.iter().map(row).collect();
-        let mut families = Vec::with_capacity(RESIDUALS);
-        for (smooth, _) in SMOOTH {
-            for (scale, _) in self.evaluations.scales() {
-                let (rough, noise) = match self.evaluations {
-                    Evaluations::Recorded => (scale, 0.0),
+        let rows: Rc<[Vec<LogRatios>]> = kept.iter().map(row).collect();
+        let mut components = Vec::with_capacity(RESIDUALS);
+        for (smooth, _) in SMOOTH_SCALES {
+            for (scale, _) in self.noise_model.scales() {
+                let (rough, noise_factor) = match self.noise_model {
+                    NoiseModel::Recorded => (scale, 0.0),
                     _ => (0.0, scale),
                 };
-                let trust = self.trust.1[families.len()];
-                let weights = kept.iter().map(|number| self.trust.0[*number] + trust);
-                families.push(Family {
-                    weights: weights.collect(),
-                    at_measured: Rc::clone(&rows),
-                    covariance: Residual { smooth, rough }.covariance(&self.view.likeness),
-                    noise,
+                let of_residual = self.log_priors.residuals[components.len()];
+                let log_weights = kept
+                    .iter()
+                    .map(|number| self.log_priors.workloads[*number] + of_residual);
+                components.push(Component {
+                    log_weights: log_weights.collect(),
+                    curves_at_measurements: Rc::clone(&rows),
+                    covariance: Residual { smooth, rough }.covariance(&self.active_set.correlation),
+                    noise_factor,
                 });
             }
         }
-        (families, kept)
+        (components, kept)
     }
 }
 
-/// How many possible truths a choice among so many places is judged by.
-pub(super) fn count_of_truths(places: usize) -> usize {
-    (VALUES / places.max(1)).clamp(TRUTHS[0], TRUTHS[1])
+/// The number of samples for a choice among so many points.
+pub(super) fn sample_count(points: usize) -> usize {
+    (SAMPLED_VALUES / points.max(1)).clamp(SAMPLE_COUNTS[0], SAMPLE_COUNTS[1])
 }
 
-/// How likely each residual is.
-fn usual(evaluations: Evaluations) -> [f64; RESIDUALS] {
-    let scales = evaluations.scales();
-    std::array::from_fn(|index| SMOOTH[index / scales.len()].1 * scales[index % scales.len()].1)
+/// The prior probability of each residual without earlier studies.
+fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUALS] {
+    let scales = noise_model.scales();
+    std::array::from_fn(|index| {
+        SMOOTH_SCALES[index / scales.len()].1 * scales[index % scales.len()].1
+    })
 }
 
-impl View {
-    /// At some places, with the draws that truths are made of.
-    fn new(space: &Space, active: Vec<usize>, count: usize, seed: Seed) -> Self {
+impl ActiveSet {
+    /// Creates the set of some points, with the normal draws of `count` samples.
+    fn new(space: &SearchSpace, points: Vec<usize>, count: usize, seed: Seed) -> Self {
         let row = |number: usize| {
             let seed = seed.number(number as u64);
-            let pairs = 0..2 * active.len();
-            pairs
+            (0..2 * points.len())
                 .flat_map(|index| seed.number(index as u64).normals())
                 .collect()
         };
         Self {
             normals: (0..count).map(row).collect(),
-            ..Self::without_draws(space, active, seed)
+            ..Self::without_draws(space, points, seed)
         }
     }
 
-    /// At no place yet.
-    pub(super) fn empty(space: &Space, seed: Seed) -> Self {
+    /// Creates a set without points.
+    pub(super) fn empty(space: &SearchSpace, seed: Seed) -> Self {
         Self::without_draws(space, Vec::new(), seed)
     }
 
-    fn without_draws(space: &Space, active: Vec<usize>, seed: Seed) -> Self {
+    fn without_draws(space: &SearchSpace, points: Vec<usize>, seed: Seed) -> Self {
         Self {
-            likeness: Likeness::new(space, &active),
-            active,
+            correlation: Correlation::new(space, &points),
+            points,
             seed,
             normals: Vec::new(),
             curves: HashMap::new(),

@@ -1,57 +1,59 @@
-//! How far the truth lies from a smooth model: processes over the places.
+//! The residual between the true curve and a modelled one: Gaussian processes over the points.
 
-use crate::search::Space;
+use crate::search::SearchSpace;
 
-/// A residual of time and of average power; that of energy is their sum.
+/// The residual of time and of average power; that of energy is their sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Residual {
-    /// Of the smooth part, as a share.
+    /// The standard deviation of the smooth part, as a share.
     pub(super) smooth: f64,
-    /// Of the part that differs from place to place, as a share.
+    /// The standard deviation of the part that is independent from point to point, as a share.
     pub(super) rough: f64,
 }
 
-/// Of the smooth part, as a share of a knob's range.
-const LENGTH: f64 = 0.22;
-/// The reference itself is measured with noise, and all is relative to it.
-const OF_SCALE: f64 = 0.01;
-/// Keeps matrices invertible.
+/// The correlation length of the smooth part, as a share of a knob's range.
+const CORRELATION_LENGTH: f64 = 0.22;
+/// The standard deviation of the reference, as a share: all values are relative to it.
+const REFERENCE_DEVIATION: f64 = 0.01;
+/// A term on the diagonal that keeps matrices invertible.
 const JITTER: f64 = 1e-9;
 
-/// How alike places are.
-pub(super) struct Likeness {
+/// The correlation between points in the smooth part.
+pub(super) struct Correlation {
     count: usize,
-    /// Of the smooth part: rows one after another.
-    smooth: Vec<f64>,
+    /// The correlation matrix, row by row.
+    matrix: Vec<f64>,
 }
 
-impl Likeness {
-    pub(super) fn new(space: &Space, places: &[usize]) -> Self {
+impl Correlation {
+    pub(super) fn new(space: &SearchSpace, points: &[usize]) -> Self {
         let ranges = ranges(space);
-        let pairs = places
+        let pairs = points
             .iter()
-            .flat_map(|a| places.iter().map(move |b| (*a, *b)));
+            .flat_map(|a| points.iter().map(move |b| (*a, *b)));
         Self {
-            count: places.len(),
-            smooth: pairs.map(|(a, b)| alike(space, &ranges, a, b)).collect(),
+            count: points.len(),
+            matrix: pairs
+                .map(|(a, b)| correlation_of(space, &ranges, a, b))
+                .collect(),
         }
     }
 }
 
 impl Residual {
-    /// Between all places, time first and then energy: rows one after another.
-    pub(super) fn covariance(&self, likeness: &Likeness) -> Vec<f64> {
-        let count = likeness.count;
+    /// The covariance matrix of all points, row by row, time before energy.
+    pub(super) fn covariance(&self, correlation: &Correlation) -> Vec<f64> {
+        let count = correlation.count;
         let mut matrix = vec![0.0; 4 * count * count];
         for row in 0..count {
             for column in 0..count {
                 let pair = row * count + column;
                 let same = f64::from(u8::from(row == column));
-                let smooth = self.smooth * self.smooth * likeness.smooth[pair];
+                let smooth = self.smooth * self.smooth * correlation.matrix[pair];
                 let rough = self.rough * self.rough * same;
-                let time = smooth + rough + OF_SCALE * OF_SCALE;
-                // Noise of time is noise of energy; power is steadier.
-                let power = smooth + 0.5 * rough + OF_SCALE * OF_SCALE;
+                let time = smooth + rough + REFERENCE_DEVIATION * REFERENCE_DEVIATION;
+                // Noise of the time is also noise of the energy; the power is steadier.
+                let power = smooth + 0.5 * rough + REFERENCE_DEVIATION * REFERENCE_DEVIATION;
                 let mut put = |row: usize, column: usize, value: f64| {
                     matrix[row * 2 * count + column] = value;
                 };
@@ -65,20 +67,20 @@ impl Residual {
     }
 }
 
-/// In the smooth part.
-fn alike(space: &Space, ranges: &[f64], a: usize, b: usize) -> f64 {
-    let (a, b) = (&space.places()[a], &space.places()[b]);
+/// The correlation of two points: the product over the knobs.
+fn correlation_of(space: &SearchSpace, ranges: &[f64], a: usize, b: usize) -> f64 {
+    let (a, b) = (&space.points()[a], &space.points()[b]);
     let knobs = ranges.iter().enumerate();
     knobs
-        .map(|(knob, range)| matern((a[knob] - b[knob]).abs() / range / LENGTH))
+        .map(|(knob, range)| matern((a[knob] - b[knob]).abs() / range / CORRELATION_LENGTH))
         .product()
 }
 
-/// Of each knob's values.
-fn ranges(space: &Space) -> Vec<f64> {
+/// The range of each knob's values.
+fn ranges(space: &SearchSpace) -> Vec<f64> {
     (0..space.knobs().len())
         .map(|knob| {
-            let values = space.places().iter().map(|place| place[knob]);
+            let values = space.points().iter().map(|point| point[knob]);
             let low = values.clone().fold(f64::INFINITY, f64::min);
             let high = values.fold(f64::NEG_INFINITY, f64::max);
             if high > low { high - low } else { 1.0 }
@@ -86,7 +88,7 @@ fn ranges(space: &Space) -> Vec<f64> {
         .collect()
 }
 
-/// Matérn's covariance with two derivatives.
+/// The Matérn 5/2 correlation at a distance in correlation lengths.
 pub(super) fn matern(distance: f64) -> f64 {
     let x = libm::sqrt(5.0) * distance;
     (1.0 + x + x * x / 3.0) * libm::exp(-x)

@@ -1,38 +1,38 @@
-//! Bringing a GPU up to the present moment.
+//! Advances a GPU to the present moment.
 
 use bytemuck::Zeroable;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_sim::{Limits, Load};
 
+use super::LiveGpu;
 use crate::job::Slot;
 use crate::sensors::PowerSensor;
-use crate::state::Live;
 
-/// Two programs' kernels take turns.
-const TURN: f64 = 0.002;
-/// Longer than all sensors remember, in nanoseconds.
-const MEMORY: u64 = 4_000_000_000;
+/// How long the kernels of one job run before those of another, in seconds.
+const TIME_SLICE: f64 = 0.002;
+/// A time that is longer than any sensor's memory, in nanoseconds.
+const SENSOR_MEMORY: u64 = 4_000_000_000;
 
-impl Live<'_> {
-    /// Moves everything on to this moment of monotonic time.
+impl LiveGpu<'_> {
+    /// Advances everything to this monotonic time.
     pub(crate) fn advance(&mut self, to: u64) {
         let sensor = PowerSensor::of(self.profile.sensors);
-        self.call_the_roll();
-        self.sleep_through(to);
+        self.mark_ended_jobs();
+        self.skip_idle_time(to);
         while self.record.now < to {
-            self.drop_the_dead();
+            self.remove_ended_jobs();
             let limits = self.limits();
-            let until = self.next_moment(to, &sensor);
+            let until = self.end_of_step(to, &sensor);
             self.step(until, &limits);
             if self.record.now >= self.record.sensors.next_event(self.record.now - 1, &sensor) {
                 let (now, energy, age) = (self.record.now, self.energy().get(), self.age());
-                let stuck = |kind| {
+                let is_stuck = |kind| {
                     self.profile
                         .faults
                         .iter()
-                        .any(|fault| fault.sticks(kind, age))
+                        .any(|fault| fault.is_stuck(kind, age))
                 };
-                self.record.sensors.happen(now, energy, &sensor, stuck);
+                self.record.sensors.update(now, energy, &sensor, is_stuck);
             }
         }
     }
@@ -40,19 +40,19 @@ impl Live<'_> {
     fn limits(&self) -> Limits {
         self.chip.limits(
             self.enforced_cap(),
-            self.wanted_core_clock(),
-            self.wanted_memory_clock(),
+            self.core_clock_setting(),
+            self.memory_clock_setting(),
         )
     }
 
-    /// A long time in which nobody was there is taken in one stride, but for what sensors remember.
-    fn sleep_through(&mut self, to: u64) {
-        if self.is_occupied() || to - self.record.now < 2 * MEMORY {
+    /// Skips a long time without jobs in large steps, except for the time that sensors remember.
+    fn skip_idle_time(&mut self, to: u64) {
+        if self.is_occupied() || to - self.record.now < 2 * SENSOR_MEMORY {
             return;
         }
         let limits = self.limits();
         let mut state = self.state();
-        let mut left = (to - MEMORY - self.record.now) as f64 * 1e-9;
+        let mut left = (to - SENSOR_MEMORY - self.record.now) as f64 * 1e-9;
         while left > 0.0 {
             let step = self.chip.step(
                 &mut state,
@@ -64,33 +64,34 @@ impl Live<'_> {
             left -= step.time.get();
         }
         self.record.physics = state.to_array();
-        self.record.now = to - MEMORY;
+        self.record.now = to - SENSOR_MEMORY;
         let (now, energy, age) = (self.record.now, state.energy().get(), self.age());
-        let stuck = |kind| {
+        let is_stuck = |kind| {
             self.profile
                 .faults
                 .iter()
-                .any(|fault| fault.sticks(kind, age))
+                .any(|fault| fault.is_stuck(kind, age))
         };
         let watts = state.power().get();
-        self.record.sensors.wake(now, energy, watts, stuck);
+        self.record.sensors.resume(now, energy, watts, is_stuck);
     }
 
-    /// Sensors, and the moment at which a silent program counts as gone, end a step.
-    fn next_moment(&self, to: u64, sensor: &PowerSensor) -> u64 {
+    /// The time at which the next step ends: when a sensor updates or a silent job expires.
+    fn end_of_step(&self, to: u64, sensor: &PowerSensor) -> u64 {
         let event = self.record.sensors.next_event(self.record.now, sensor);
-        let silent = self
+        let expiries = self
             .record
             .slots
             .iter()
             .filter(|slot| slot.pid != 0)
             .map(|slot| slot.alive_until);
-        silent
+        expiries
             .fold(to.min(event), u64::min)
             .max(self.record.now + 1)
     }
 
-    fn drop_the_dead(&mut self) {
+    /// Removes the jobs that have ended or were silent for too long.
+    fn remove_ended_jobs(&mut self) {
         let now = self.record.now;
         for slot in &mut self.record.slots {
             if slot.pid != 0 && slot.alive_until <= now {
@@ -99,11 +100,15 @@ impl Live<'_> {
         }
     }
 
-    /// One step of the physics, at most to `until`, under the kernels whose turn it is.
+    /// Takes one step of the physics, at most to `until`, under the kernels of the job that has run least.
     fn step(&mut self, until: u64, limits: &Limits) {
         let at_most = (until - self.record.now) as f64 * 1e-9;
-        let waits = |slot: &Slot| slot.has_work().then(|| slot.current().waits()).flatten();
-        let runs = |slot: &Slot| slot.has_work() && slot.current().waits().is_none();
+        let waits = |slot: &Slot| {
+            slot.has_work()
+                .then(|| slot.current().waiting_time())
+                .flatten()
+        };
+        let runs = |slot: &Slot| slot.has_work() && slot.current().waiting_time().is_none();
         let running = self.record.slots.iter().filter(|slot| runs(slot)).count();
         let shortest_wait = self
             .record
@@ -113,9 +118,9 @@ impl Live<'_> {
             .fold(f64::INFINITY, f64::min);
         let mut at_most = at_most.min(shortest_wait);
         if running > 1 {
-            at_most = at_most.min(TURN);
+            at_most = at_most.min(TIME_SLICE);
         }
-        let turn = self
+        let current = self
             .record
             .slots
             .iter()
@@ -123,7 +128,7 @@ impl Live<'_> {
             .filter(|(_, slot)| runs(slot))
             .min_by(|a, b| a.1.kernel_time.total_cmp(&b.1.kernel_time))
             .map(|(index, _)| index);
-        let (load, left) = match turn {
+        let (load, left) = match current {
             Some(index) => (
                 self.record.slots[index].current().load(),
                 self.record.slots[index].left,
@@ -149,10 +154,10 @@ impl Live<'_> {
         self.record.now = until.min(self.record.now + (seconds * 1e9).ceil() as u64);
         self.record
             .sensors
-            .passed(seconds, step.power.get(), turn.is_some());
+            .advance(seconds, step.power.get(), current.is_some());
         let (now, energy) = (self.record.now, state.energy().get());
         for (index, slot) in self.record.slots.iter_mut().enumerate() {
-            if Some(index) == turn {
+            if Some(index) == current {
                 slot.kernel_time += seconds;
                 slot.progress(step.done.get(), now, energy);
             } else if let Some(host) = waits(slot) {

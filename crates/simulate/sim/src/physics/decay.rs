@@ -1,21 +1,21 @@
-//! Distances that shrink exponentially.
+//! Exponential decay.
 
 use sweetspot_quantity::Seconds;
 
-/// How fast a distance shrinks exponentially.
+/// The rate of an exponential decay, with its time constant in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct DecayRate {
     pub constant: f64,
     per_second: f64,
 }
 
-/// What is left of such a distance: at the end of a span, and on average in it.
-pub struct Glide {
+/// The share that remains of a decaying value: at the end of a time, and on average during it.
+pub struct Decay {
     pub end: f64,
     pub mean: f64,
 }
 
-impl Rate {
+impl DecayRate {
     pub fn of(constant: Seconds) -> Self {
         Self {
             constant: constant.get(),
@@ -23,18 +23,19 @@ impl Rate {
         }
     }
 
-    /// Up to one time constant by Pade's approximant of order (2, 2), which is 2e-4 off at most.
-    pub fn over(self, time: f64) -> Glide {
+    /// The decay over a time. Up to one time constant it uses Padé's approximant of order (2, 2), whose error is at most
+    /// 2e-4.
+    pub fn over(self, time: f64) -> Decay {
         let x = time * self.per_second;
         if x <= 1.0 {
             let mean = 1.0 / (1.0 + x * (0.5 + x / 12.0));
-            Glide {
+            Decay {
                 end: 1.0 - x * mean,
                 mean,
             }
         } else {
             let end = libm::exp(-x);
-            Glide {
+            Decay {
                 end,
                 mean: (1.0 - end) / x,
             }

@@ -1,0 +1,24 @@
+//! The criteria of a choice.
+
+use crate::{Limit, Objective, Tariff};
+
+/// The objective, the limits and the prices by which a configuration is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Criteria {
+    /// What is minimised or maximised.
+    pub objective: Objective,
+    /// The limits that a chosen configuration must meet.
+    pub limits: Vec<Limit>,
+    /// The prices of energy and devices, and the carbon intensity.
+    pub tariff: Tariff,
+}
+
+impl From<Objective> for Criteria {
+    fn from(objective: Objective) -> Self {
+        Self {
+            objective,
+            limits: Vec::new(),
+            tariff: Tariff::NONE,
+        }
+    }
+}

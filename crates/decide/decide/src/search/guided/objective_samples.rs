@@ -1,0 +1,262 @@
+//! The objective at every point in every sample of the posterior, and what an evaluation would gain.
+
+use sweetspot_quantity::{Joules, Seconds};
+use sweetspot_stats::Seed;
+
+use crate::search::Noise;
+use crate::{Basis, Criteria, Limit, Objective, Outcome};
+
+/// The objective at every point in every sample, as a cost: less is better.
+pub(super) struct ObjectiveSamples {
+    points: usize,
+    /// What differences are divided by to get a share, where that is not the value itself.
+    scale: Option<f64>,
+    /// The costs of all points, sample after sample.
+    costs: Vec<f64>,
+    means: Vec<f64>,
+    variances: Vec<f64>,
+    /// The level that must be tried before a point can be chosen, by point.
+    untried_levels: Vec<Option<usize>>,
+}
+
+/// The added cost of a point that breaks a limit, as a share of the reference's cost.
+const LIMIT_PENALTY: f64 = 0.05;
+
+impl ObjectiveSamples {
+    /// Evaluates the objective in each sample of logarithms of ratios to the reference, which is the point with the
+    /// number `reference`.
+    pub(super) fn new(
+        samples: &[Vec<f64>],
+        reference: usize,
+        of_reference: &Outcome,
+        criteria: &Criteria,
+        limits: &[&Limit],
+        is_excluded: &[bool],
+        untried_levels: Vec<Option<usize>>,
+    ) -> Option<Self> {
+        let points = samples.first()?.len() / 2;
+        let mut costs = Vec::with_capacity(samples.len() * points);
+        let mut outcome = of_reference.clone();
+        let mut at_reference = of_reference.clone();
+        let (time, energy) = (of_reference.time.get(), of_reference.energy?.get());
+        let set = |outcome: &mut Outcome, sample: &[f64], point: usize| {
+            outcome.time = Seconds::new(time * libm::exp(sample[point]));
+            outcome.energy = Some(Joules::new(energy * libm::exp(sample[points + point])));
+        };
+        for sample in samples {
+            set(&mut at_reference, sample, reference);
+            let basis = Basis {
+                reference: Some(&at_reference),
+                tariff: &criteria.tariff,
+            };
+            let reference_cost = cost(criteria, &at_reference, basis)?;
+            for (point, is_excluded) in is_excluded.iter().enumerate() {
+                set(&mut outcome, sample, point);
+                let own = cost(criteria, &outcome, basis)?;
+                let meets = |limit: &&Limit| limit.check(&outcome, basis).is_ok();
+                let is_allowed = !is_excluded && limits.iter().all(meets);
+                costs.push(match is_allowed {
+                    true => own,
+                    false => {
+                        let size = scale(criteria).unwrap_or(reference_cost.abs());
+                        reference_cost.max(own) + LIMIT_PENALTY * size
+                    }
+                });
+            }
+        }
+        let means = mean_rows(&costs, points, |cost, _| cost);
+        let variances = mean_rows(&costs, points, |cost, point| (cost - means[point]).powi(2));
+        Some(Self {
+            points,
+            scale: scale(criteria),
+            costs,
+            means,
+            variances,
+            untried_levels,
+        })
+    }
+
+    /// The divisor that turns a difference to a cost into a share.
+    fn size(&self, cost: f64) -> f64 {
+        self.scale.unwrap_or(cost.abs()).max(f64::MIN_POSITIVE)
+    }
+
+    /// The point with the least expected cost.
+    pub(super) fn best(&self) -> usize {
+        let order = |a: &usize, b: &usize| self.means[*a].total_cmp(&self.means[*b]);
+        let tried = (0..self.points).filter(|point| self.untried_levels[*point].is_none());
+        tried.min_by(order).unwrap_or(0)
+    }
+
+    /// The expected cost of a point above that of another, as a share of the other's cost.
+    pub(super) fn relative_loss(&self, point: usize, than: usize) -> f64 {
+        (self.means[point] - self.means[than]) / self.size(self.means[than])
+    }
+
+    /// The cost of a point above the least cost of each sample, as a share of the least cost.
+    pub(super) fn regrets(&self, point: usize) -> Vec<f64> {
+        let samples = self.costs.chunks_exact(self.points);
+        samples
+            .map(|sample| {
+                let best = sample.iter().copied().fold(f64::INFINITY, f64::min);
+                (sample[point] - best) / self.size(best)
+            })
+            .collect()
+    }
+
+    /// The variance of the cost over the samples, by point.
+    pub(super) fn variances(&self) -> &[f64] {
+        &self.variances
+    }
+
+    /// The knowledge gradient of each point: the expected fall of the least expected cost when the point is
+    /// evaluated once more, as a share of that cost.
+    pub(super) fn knowledge_gradients(&self, noise: f64, seed: Seed) -> Vec<f64> {
+        let samples: Vec<&[f64]> = self.costs.chunks_exact(self.points).collect();
+        let count = samples.len() as f64;
+        let errors: Vec<f64> = (0..samples.len())
+            .map(|number| noise * seed.number(number as u64).normal())
+            .collect();
+        let now = self.means[self.best()];
+        let mut slopes = vec![0.0; self.points];
+        let gain = |point: usize| {
+            let mean = self.means[point];
+            let size = self.size(mean);
+            let all = self.variances[point] + (noise * size).powi(2);
+            if all <= 0.0 {
+                return 0.0;
+            }
+            slopes.fill(0.0);
+            for sample in &samples {
+                let here = (sample[point] - mean) / (count * all);
+                let values = sample.iter().zip(&self.means);
+                for (slope, (value, mean)) in slopes.iter_mut().zip(values) {
+                    *slope += here * (value - mean);
+                }
+            }
+            let after = samples.iter().zip(&errors).map(|(sample, error)| {
+                let surprise = sample[point] + error * size - mean;
+                let means = self.means.iter().zip(&slopes).zip(&self.untried_levels);
+                means
+                    .filter(|(_, untried)| {
+                        untried.is_none() || **untried == self.untried_levels[point]
+                    })
+                    .map(|((mean, slope), _)| mean + slope * surprise)
+                    .fold(f64::INFINITY, f64::min)
+            });
+            (now - after.sum::<f64>() / count) / self.size(now)
+        };
+        (0..self.points).map(gain).collect()
+    }
+
+    /// The knowledge gradient of each point under limits: an evaluation shows time and energy rather than the
+    /// cost, which includes whether the limits are met.
+    pub(super) fn knowledge_gradients_with_limits(
+        &self,
+        samples: &[Vec<f64>],
+        noise: Noise,
+        seed: Seed,
+    ) -> Vec<f64> {
+        let count = samples.len() as f64;
+        let normals = |label: &str| -> Vec<f64> {
+            let seed = seed.label(label);
+            (0..samples.len())
+                .map(|number| seed.number(number as u64).normal())
+                .collect()
+        };
+        let errors = [normals("time"), normals("energy")];
+        let now = self.means[self.best()];
+        let mut slopes = vec![[0.0; 2]; self.points];
+        let gain = |point: usize| {
+            let columns = [point, self.points + point];
+            let means =
+                columns.map(|c| samples.iter().map(|sample| sample[c]).sum::<f64>() / count);
+            let deviation =
+                |sample: &[f64]| [sample[columns[0]] - means[0], sample[columns[1]] - means[1]];
+            let (mut a, mut b, mut c) = (noise.time.powi(2), 0.0, noise.energy.powi(2));
+            for sample in samples {
+                let [time, energy] = deviation(sample);
+                a += time * time / count;
+                b += time * energy / count;
+                c += energy * energy / count;
+            }
+            let determinant = a * c - b * b;
+            if determinant <= f64::MIN_POSITIVE {
+                return 0.0;
+            }
+            slopes.fill([0.0; 2]);
+            for (sample, values) in samples.iter().zip(self.costs.chunks_exact(self.points)) {
+                let [time, energy] = deviation(sample);
+                let along = [
+                    (c * time - b * energy) / determinant / count,
+                    (a * energy - b * time) / determinant / count,
+                ];
+                for (slope, (value, mean)) in slopes.iter_mut().zip(values.iter().zip(&self.means))
+                {
+                    slope[0] += along[0] * (value - mean);
+                    slope[1] += along[1] * (value - mean);
+                }
+            }
+            let after = samples.iter().enumerate().map(|(number, sample)| {
+                let [time, energy] = deviation(sample);
+                let time = time + noise.time * errors[0][number];
+                let energy = energy + noise.energy * errors[1][number];
+                let points = self.means.iter().zip(&slopes).zip(&self.untried_levels);
+                points
+                    .filter(|(_, untried)| {
+                        untried.is_none() || **untried == self.untried_levels[point]
+                    })
+                    .map(|((mean, slope), _)| mean + slope[0] * time + slope[1] * energy)
+                    .fold(f64::INFINITY, f64::min)
+            });
+            (now - after.sum::<f64>() / count) / self.size(now)
+        };
+        (0..self.points).map(gain).collect()
+    }
+}
+
+/// The noise of the objective, as a share, from the noise of time and energy.
+pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noise) -> Option<f64> {
+    const STEP: f64 = 0.01;
+    let basis = Basis {
+        reference: Some(outcome),
+        tariff: &criteria.tariff,
+    };
+    let value = cost(criteria, outcome, basis)?;
+    let mut slower = outcome.clone();
+    slower.time = outcome.time * (1.0 + STEP);
+    let mut more_energy = outcome.clone();
+    more_energy.energy = outcome.energy.map(|energy| energy * (1.0 + STEP));
+    let slope = |outcome: &Outcome| Some((cost(criteria, outcome, basis)? - value) / STEP);
+    let (time, energy) = (
+        slope(&slower)? * noise.time,
+        slope(&more_energy)? * noise.energy,
+    );
+    let size = scale(criteria).unwrap_or(value.abs());
+    Some(libm::hypot(time, energy) / size.max(f64::MIN_POSITIVE))
+}
+
+/// What differences of an objective are divided by, where that is not its value: `gain-minus-loss` may be near 0
+/// and is a share itself.
+fn scale(criteria: &Criteria) -> Option<f64> {
+    matches!(criteria.objective, Objective::GainMinusLoss).then_some(1.0)
+}
+
+/// The value of the objective as a cost, of which less is better.
+fn cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Option<f64> {
+    let value = criteria.objective.value(outcome, basis).ok()?;
+    Some(criteria.objective.direction().as_cost(value))
+}
+
+/// The mean over the rows of a function of each value and its point.
+fn mean_rows(values: &[f64], points: usize, of: impl Fn(f64, usize) -> f64) -> Vec<f64> {
+    let rows = values.chunks_exact(points);
+    let count = rows.len() as f64;
+    let mut means = vec![0.0; points];
+    for row in rows {
+        for (point, (mean, value)) in means.iter_mut().zip(row).enumerate() {
+            *mean += of(*value, point) / count;
+        }
+    }
+    means
+}

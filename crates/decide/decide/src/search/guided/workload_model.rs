@@ -1,0 +1,307 @@
+//! The physics of possible workloads on a GPU, each a smooth curve of time and energy.
+//!
+//! For a part of the time the GPU waits for the host. The rest is two phases, each with its own power and
+//! partly bound by the core clock. Power has a static and a dynamic part. The dynamic part is proportional to
+//! the clock and to the square of the voltage, which rises above a knee. A power cap lowers the clock until
+//! the power is within the cap.
+
+use std::ops::Range;
+
+use super::posterior::LogRatios;
+use crate::search::{KnobKind, SearchSpace};
+
+/// A workload; its powers are shares of the power of its heavier phase at full clock.
+struct Workload {
+    wait_share: f64,
+    wait_power: f64,
+    static_power: f64,
+    voltage: Voltage,
+    phases: [Phase; 2],
+    /// The constant power of what no knob controls, in watts.
+    background_power: f64,
+    /// The power of the heavier phase at full clock, in watts.
+    full_power: f64,
+}
+
+struct Phase {
+    share: f64,
+    power: f64,
+    clock_bound: f64,
+}
+
+const PARAMETERS: usize = 10;
+/// The parameters of a workload, each from 0 to 1.
+type Parameters = [f64; PARAMETERS];
+const MIN_CLOCK: f64 = 0.08;
+const MIN_VOLTAGE: f64 = 0.5;
+
+/// A workload that represents all those with parameters near its own.
+struct PossibleWorkload {
+    parameters: Parameters,
+    /// Half the width of the represented range, in each parameter.
+    half_width: f64,
+    workload: Workload,
+    /// The time at the reference.
+    reference_time: f64,
+    /// The energy at the reference.
+    reference_energy: f64,
+}
+
+/// A set of possible workloads that all draw the same power at the reference.
+pub(super) struct PossibleWorkloads {
+    reference: KnobSettings,
+    power: f64,
+    all: Vec<PossibleWorkload>,
+    /// Cached values: a point, and the values of all workloads there.
+    columns: Vec<(usize, Vec<LogRatios>)>,
+}
+
+impl PossibleWorkloads {
+    /// Creates `count` workloads that draw `power` watts on each GPU at the reference.
+    pub(super) fn new(space: &SearchSpace, power: f64, count: usize) -> Self {
+        let half_width = 0.5 * libm::pow(count as f64, -1.0 / PARAMETERS as f64);
+        let mut workloads = Self {
+            reference: KnobSettings::of(space, &space.points()[space.reference()]),
+            power,
+            all: Vec::with_capacity(count),
+            columns: Vec::new(),
+        };
+        for number in 0..count {
+            workloads.add(low_discrepancy(number), half_width);
+        }
+        workloads
+    }
+
+    fn add(&mut self, parameters: Parameters, half_width: f64) {
+        let cap = self.reference.cap;
+        let workload = Workload::new(&parameters, self.power, cap);
+        let (time, energy) = workload.at(cap, 1.0);
+        self.all.push(PossibleWorkload {
+            parameters,
+            half_width,
+            workload,
+            reference_time: time,
+            reference_energy: energy,
+        });
+    }
+
+    /// Divides the range that a workload represents among itself and `parts - 1` new workloads around it, and
+    /// returns the numbers of the new ones.
+    pub(super) fn subdivide(
+        &mut self,
+        space: &SearchSpace,
+        number: usize,
+        parts: usize,
+    ) -> Range<usize> {
+        let own = &mut self.all[number];
+        let (centre, half_width) = (own.parameters, own.half_width);
+        let narrower = half_width * libm::pow(parts as f64, -1.0 / PARAMETERS as f64);
+        own.half_width = narrower;
+        let first = self.all.len();
+        for new in first..first + parts - 1 {
+            let offsets = low_discrepancy(new);
+            let parameters = std::array::from_fn(|dimension| {
+                let value = centre[dimension] + half_width * (2.0 * offsets[dimension] - 1.0);
+                // The value is mirrored at 0 and 1.
+                let value = value.abs();
+                if value > 1.0 { 2.0 - value } else { value }
+            });
+            self.add(parameters, narrower);
+        }
+        let new = first..self.all.len();
+        let mut columns = std::mem::take(&mut self.columns);
+        for (point, column) in &mut columns {
+            column.extend(new.clone().map(|number| self.at(space, number, *point)));
+        }
+        self.columns = columns;
+        new
+    }
+
+    /// Caches the values of all workloads at a point.
+    pub(super) fn add_column(&mut self, space: &SearchSpace, point: usize) {
+        if self.column(point).is_none() {
+            let all = 0..self.all.len();
+            let column = all.map(|number| self.at(space, number, point)).collect();
+            self.columns.push((point, column));
+        }
+    }
+
+    /// The cached values of all workloads at a point.
+    pub(super) fn column(&self, point: usize) -> Option<&[LogRatios]> {
+        let mut columns = self.columns.iter();
+        columns
+            .find(|(known, _)| *known == point)
+            .map(|(_, column)| column.as_slice())
+    }
+
+    /// The time and energy of a workload at a point, relative to the reference.
+    pub(super) fn at(&self, space: &SearchSpace, number: usize, point: usize) -> LogRatios {
+        let own = &self.all[number];
+        let here = KnobSettings::of(space, &space.points()[point]);
+        let clock = match (here.clock, self.reference.clock) {
+            (Some(here), Some(reference)) => here / reference,
+            _ => 1.0,
+        };
+        let (time, energy) = own.workload.at(here.cap, clock);
+        [
+            libm::log(time / own.reference_time),
+            libm::log(energy / own.reference_energy),
+        ]
+    }
+}
+
+/// The power cap and the core clock of a point, where it sets them.
+struct KnobSettings {
+    cap: Option<f64>,
+    clock: Option<f64>,
+}
+
+impl KnobSettings {
+    fn of(space: &SearchSpace, point: &[f64]) -> Self {
+        let value = |wanted: KnobKind| {
+            let index = space.knobs().iter().position(|knob| *knob == wanted)?;
+            Some(point[index].max(1e-3))
+        };
+        Self {
+            cap: value(KnobKind::PowerCap),
+            clock: value(KnobKind::CoreClock),
+        }
+    }
+}
+
+impl Workload {
+    /// Creates the workload that has these parameters and draws `power` watts under a cap.
+    fn new(parameters: &Parameters, power: f64, cap: Option<f64>) -> Self {
+        let within =
+            |dimension: usize, low: f64, high: f64| low + (high - low) * parameters[dimension];
+        let mut wait_share = match parameters[0] {
+            share if share < 0.8 => 0.6 * share / 0.8,
+            share => 0.6 + 0.37 * (share - 0.8) / 0.2,
+        };
+        let wait_power = within(1, 0.06, 0.45);
+        let static_power = 0.05 + 0.6 * parameters[2] * parameters[2];
+        let share = parameters[3];
+        let lighter = within(4, 0.6, 1.0);
+        let phases = [
+            Phase {
+                share,
+                power: 1.0,
+                clock_bound: parameters[5] * parameters[5],
+            },
+            Phase {
+                share: 1.0 - share,
+                power: lighter,
+                clock_bound: parameters[6] * parameters[6],
+            },
+        ];
+        let busy = share + (1.0 - share) * lighter;
+        let mut background_power = 0.0;
+        let mut full_power = power / (wait_share * wait_power + (1.0 - wait_share) * busy);
+        if let Some(cap) = cap
+            && full_power > cap
+        {
+            // The cap limits the workload at the reference already, or a part of the power is not the GPU's.
+            full_power = cap * within(7, 1.0, 1.35);
+            let capped: f64 = phases
+                .iter()
+                .map(|phase| phase.share * (phase.power * full_power).min(cap))
+                .sum();
+            wait_share = ((capped - power) / (capped - wait_power * full_power)).clamp(0.0, 0.97);
+            let drawn = wait_share * wait_power * full_power + (1.0 - wait_share) * capped;
+            background_power = (power - drawn).max(0.0);
+        }
+        Self {
+            wait_share,
+            wait_power,
+            static_power,
+            voltage: Voltage::new(within(8, 0.4, 0.95), 1.2 * parameters[9]),
+            phases,
+            background_power,
+            full_power,
+        }
+    }
+
+    /// The time and energy under a cap and at a share of the reference's clock, where the time at the reference is
+    /// about 1.
+    fn at(&self, cap: Option<f64>, clock: f64) -> (f64, f64) {
+        let mut time = self.wait_share;
+        let mut energy = self.wait_share * self.wait_power * self.full_power;
+        for phase in &self.phases {
+            let full_power = phase.power * self.full_power;
+            let static_power = self.static_power * self.full_power;
+            let highest_clock = match cap {
+                Some(cap) if cap < full_power => self
+                    .voltage
+                    .clock_for_power((cap - static_power) / (full_power - static_power)),
+                _ => f64::INFINITY,
+            };
+            let clock = clock.min(highest_clock).max(MIN_CLOCK);
+            let power = static_power
+                + (full_power - static_power).max(0.0) * self.voltage.dynamic_power(clock);
+            let power = cap.map_or(power, |cap| power.min(cap.max(static_power)));
+            let phase_time = (1.0 - self.wait_share) * phase.share;
+            let phase_time = phase_time * (1.0 - phase.clock_bound + phase.clock_bound / clock);
+            time += phase_time;
+            energy += phase_time * power;
+        }
+        (time, energy + self.background_power * time)
+    }
+}
+
+/// A voltage that is constant up to a knee and rises linearly above it, to 1 at full clock.
+struct Voltage {
+    knee: f64,
+    floor: f64,
+    slope: f64,
+}
+
+impl Voltage {
+    fn new(knee: f64, slope: f64) -> Self {
+        let floor = (1.0 - slope * (1.0 - knee)).max(MIN_VOLTAGE);
+        Self {
+            knee,
+            floor,
+            slope: (1.0 - floor) / (1.0 - knee),
+        }
+    }
+
+    fn at(&self, clock: f64) -> f64 {
+        self.floor + self.slope * (clock - self.knee).max(0.0)
+    }
+
+    /// The dynamic power at a clock, as a share of that at full clock.
+    fn dynamic_power(&self, clock: f64) -> f64 {
+        let voltage = self.at(clock);
+        clock * voltage * voltage
+    }
+
+    /// The clock at which the dynamic power is this share of that at full clock.
+    fn clock_for_power(&self, share: f64) -> f64 {
+        if share <= 0.0 {
+            return MIN_CLOCK;
+        }
+        let below_knee = share / (self.floor * self.floor);
+        if below_knee <= self.knee {
+            return below_knee;
+        }
+        // Newton's method converges: the function rises and is convex, and the start is not below the root.
+        let mut clock: f64 = 1.0;
+        for _ in 0..4 {
+            let voltage = self.at(clock);
+            let rise = voltage * (voltage + 2.0 * clock * self.slope);
+            clock -= (clock * voltage * voltage - share) / rise;
+        }
+        clock.max(self.knee)
+    }
+}
+
+/// The element with this number of a sequence that fills the unit cube evenly (Roberts' additive recurrence).
+fn low_discrepancy(number: usize) -> Parameters {
+    // The solution of x^11 = x + 1.
+    const ROOT: f64 = 1.068_297_188_920_841_2;
+    let mut step = 1.0;
+    std::array::from_fn(|_| {
+        step /= ROOT;
+        (0.5 + step * (number + 1) as f64).fract()
+    })
+}

@@ -1,0 +1,91 @@
+//! The names of the strategies.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+use super::coordinate::CoordinateSearch;
+use super::exhaustive::Exhaustive;
+use super::golden::Golden;
+use super::guided::Guided;
+use super::linear::Linear;
+use super::{SearchOptions, SearchSpace, Strategy};
+use crate::Criteria;
+
+/// The name of a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrategyName {
+    /// Evaluates every point.
+    Exhaustive,
+    /// Goes down from the highest value in equal steps, as Zeus does.
+    Linear,
+    /// Golden-section search, as DEPO does.
+    Golden,
+    /// Is guided by a model of the physics.
+    Guided,
+}
+
+impl StrategyName {
+    /// All strategies, the simplest first.
+    pub const ALL: [Self; 4] = [Self::Exhaustive, Self::Linear, Self::Golden, Self::Guided];
+
+    /// Starts a search by this strategy.
+    pub fn start(
+        self,
+        space: SearchSpace,
+        criteria: &Criteria,
+        options: SearchOptions,
+    ) -> Box<dyn Strategy> {
+        match self {
+            Self::Exhaustive => Box::new(Exhaustive::new(space, criteria, options)),
+            Self::Linear => {
+                let line_search = Linear::new(&options);
+                Box::new(CoordinateSearch::new(
+                    space,
+                    criteria,
+                    &options,
+                    line_search,
+                ))
+            }
+            Self::Golden => {
+                let line_search = Golden::new(&options);
+                Box::new(CoordinateSearch::new(
+                    space,
+                    criteria,
+                    &options,
+                    line_search,
+                ))
+            }
+            Self::Guided => Box::new(Guided::new(space, criteria, options)),
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Exhaustive => "exhaustive",
+            Self::Linear => "linear",
+            Self::Golden => "golden",
+            Self::Guided => "guided",
+        }
+    }
+}
+
+impl Display for StrategyName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+/// A text that is not the name of a strategy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown strategy `{0}`: use `exhaustive`, `linear`, `golden` or `guided`")]
+pub struct StrategyNameError(String);
+
+impl FromStr for StrategyName {
+    type Err = StrategyNameError;
+
+    fn from_str(text: &str) -> Result<Self, StrategyNameError> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|name| name.text() == text)
+            .ok_or_else(|| StrategyNameError(text.to_owned()))
+    }
+}

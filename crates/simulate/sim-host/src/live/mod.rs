@@ -1,0 +1,171 @@
+//! A shared GPU at the present moment: its record and its readings.
+
+mod advance;
+mod jobs;
+mod settings;
+
+use bytemuck::{Pod, Zeroable};
+use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Seconds, Watts};
+use sweetspot_sim::{Chip, GpuProfile, State};
+
+use crate::job::{MAX_JOBS, Slot};
+use crate::sensors::{PowerSensor, Sample, Sensors};
+
+/// The state of a GPU as it is stored in its file.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Record {
+    /// The monotonic time of the state, in nanoseconds.
+    pub now: u64,
+    /// The monotonic time at which the GPU was created, in nanoseconds.
+    pub created_at: u64,
+    pub physics: [f64; 5],
+    pub cap: f64,
+    /// The locked range of the core clock; 0 where there is none.
+    pub core_low: f64,
+    pub core_high: f64,
+    pub memory_low: f64,
+    pub memory_high: f64,
+    /// The application clocks; 0 where there are none.
+    pub application_core: f64,
+    pub application_memory: f64,
+    pub persistence: u64,
+    pub sensors: Sensors,
+    pub slots: [Slot; MAX_JOBS],
+}
+
+/// The error of a write that a simulated fault denies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteDenied;
+
+/// Why a GPU does not run at its highest clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throttle {
+    /// The GPU runs at its highest clock.
+    None,
+    /// No kernels are running.
+    Idle,
+    /// The power cap limits it.
+    PowerCap,
+    /// A locked or application clock limits it.
+    ClockSetting,
+}
+
+/// A shared GPU at the present moment, as a closure sees it. Changes are stored when the closure returns.
+pub struct LiveGpu<'a> {
+    pub(crate) profile: &'a GpuProfile,
+    pub(crate) chip: &'a Chip,
+    pub(crate) record: &'a mut Record,
+}
+
+impl LiveGpu<'_> {
+    /// The profile of the GPU.
+    pub fn profile(&self) -> &GpuProfile {
+        self.profile
+    }
+
+    /// The monotonic time, in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.record.now
+    }
+
+    pub(crate) fn state(&self) -> State {
+        State::from_array(self.record.physics)
+    }
+
+    /// The time since the GPU was created.
+    pub(crate) fn age(&self) -> Seconds {
+        Seconds::new((self.record.now - self.record.created_at) as f64 * 1e-9)
+    }
+
+    /// Whether the GPU no longer responds.
+    pub fn is_lost(&self) -> bool {
+        let age = self.age();
+        self.profile.faults.iter().any(|fault| fault.is_lost(age))
+    }
+
+    /// The exact energy drawn.
+    pub fn energy(&self) -> Joules {
+        self.state().energy()
+    }
+
+    /// The value of the energy counter; none where the generation has no counter.
+    pub fn counter(&self) -> Option<Joules> {
+        if !self.profile.sensors.has_energy_counter() {
+            return None;
+        }
+        let faults = self.profile.faults.iter();
+        let counted = self.record.sensors.counter();
+        Some(faults.fold(counted, |counted, fault| fault.wrap_counter(counted)))
+    }
+
+    /// The mean power of the sensor's short window.
+    pub fn instant_power(&self) -> Watts {
+        self.record.sensors.instant()
+    }
+
+    /// The mean power of the last second.
+    pub fn average_power(&self) -> Watts {
+        self.record.sensors.average()
+    }
+
+    /// The ordinary power reading of this generation.
+    pub fn power_usage(&self) -> Watts {
+        if PowerSensor::of(self.profile.sensors).averaged {
+            self.average_power()
+        } else {
+            self.instant_power()
+        }
+    }
+
+    /// The samples in the driver's buffer, oldest first.
+    pub fn samples(&self) -> Vec<Sample> {
+        self.record.sensors.samples().collect()
+    }
+
+    /// The share of recent time in which kernels ran.
+    pub fn utilisation(&self) -> Ratio {
+        self.record.sensors.utilisation()
+    }
+
+    /// The temperature of the chip.
+    pub fn temperature(&self) -> Celsius {
+        self.state().temperature()
+    }
+
+    /// The core clock as the driver reports it: the level at or below the exact clock, and the lowest level without
+    /// jobs.
+    pub fn core_clock(&self) -> Megahertz {
+        let levels = self.profile.core.levels();
+        let low = levels.first().copied().unwrap_or(self.profile.core.min);
+        if !self.is_occupied() && self.record.core_low == 0.0 {
+            return low;
+        }
+        let exact = (self.profile.core.default * self.state().clock()).get() + 1e-6;
+        let below = levels.iter().rev().find(|level| level.get() <= exact);
+        below.copied().unwrap_or(low)
+    }
+
+    /// The memory clock.
+    pub fn memory_clock(&self) -> Megahertz {
+        self.memory_clock_setting()
+            .unwrap_or(self.profile.memory.default)
+    }
+
+    /// Why the GPU does not run at its highest clock.
+    pub fn throttle(&self) -> Throttle {
+        let is_running = self.record.slots.iter().any(Slot::has_work);
+        let highest = self
+            .core_clock_setting()
+            .map_or(1.0, |clock| (clock / self.profile.core.default).get());
+        if !is_running {
+            Throttle::Idle
+        } else if self.state().clock().get() < highest - 2e-3 {
+            Throttle::PowerCap
+        } else if highest < 1.0 {
+            Throttle::ClockSetting
+        } else {
+            Throttle::None
+        }
+    }
+}

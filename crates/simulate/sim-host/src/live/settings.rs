@@ -1,0 +1,130 @@
+//! The settings of a GPU: power cap, clocks and persistence.
+
+use sweetspot_quantity::{Megahertz, Watts};
+use sweetspot_sim::Knob;
+
+use super::{LiveGpu, WriteDenied};
+
+impl LiveGpu<'_> {
+    /// Checks that no fault denies writes to a knob.
+    fn check_writable(&self, knob: Knob) -> Result<(), WriteDenied> {
+        if self.profile.faults.iter().any(|fault| fault.denies(knob)) {
+            return Err(WriteDenied);
+        }
+        Ok(())
+    }
+
+    /// The power cap that is set.
+    pub fn power_cap(&self) -> Watts {
+        Watts::new(self.record.cap)
+    }
+
+    /// The power cap that is enforced.
+    pub fn enforced_cap(&self) -> Watts {
+        self.profile.enforced_cap(self.power_cap())
+    }
+
+    /// Sets the power cap; the caller has checked its range.
+    pub fn set_power_cap(&mut self, cap: Watts) -> Result<(), WriteDenied> {
+        self.check_writable(Knob::PowerCap)?;
+        self.record.cap = cap.get();
+        Ok(())
+    }
+
+    /// Locks the core clock to a range, or unlocks it.
+    pub fn lock_core_clock(
+        &mut self,
+        range: Option<(Megahertz, Megahertz)>,
+    ) -> Result<(), WriteDenied> {
+        self.check_writable(Knob::CoreClock)?;
+        let (low, high) = range.map_or((0.0, 0.0), |(low, high)| (low.get(), high.get()));
+        (self.record.core_low, self.record.core_high) = (low, high);
+        Ok(())
+    }
+
+    /// The range that the core clock is locked to. NVML has no such getter; tests use this one.
+    pub fn core_lock(&self) -> Option<(Megahertz, Megahertz)> {
+        let (low, high) = (self.record.core_low, self.record.core_high);
+        (high > 0.0).then(|| (Megahertz::new(low), Megahertz::new(high)))
+    }
+
+    /// Locks the memory clock to a range, or unlocks it.
+    pub fn lock_memory_clock(
+        &mut self,
+        range: Option<(Megahertz, Megahertz)>,
+    ) -> Result<(), WriteDenied> {
+        self.check_writable(Knob::MemoryClock)?;
+        let (low, high) = range.map_or((0.0, 0.0), |(low, high)| (low.get(), high.get()));
+        (self.record.memory_low, self.record.memory_high) = (low, high);
+        Ok(())
+    }
+
+    /// Sets the application clocks of memory and core, or resets them.
+    pub fn set_application_clocks(
+        &mut self,
+        clocks: Option<(Megahertz, Megahertz)>,
+    ) -> Result<(), WriteDenied> {
+        self.check_writable(Knob::CoreClock)?;
+        self.check_writable(Knob::MemoryClock)?;
+        let (memory, core) = clocks.map_or((0.0, 0.0), |(memory, core)| (memory.get(), core.get()));
+        (self.record.application_memory, self.record.application_core) = (memory, core);
+        Ok(())
+    }
+
+    /// The application clocks of memory and core.
+    pub fn application_clocks(&self) -> (Megahertz, Megahertz) {
+        let set_or_default = |set: f64, default| {
+            if set > 0.0 {
+                Megahertz::new(set)
+            } else {
+                default
+            }
+        };
+        (
+            set_or_default(self.record.application_memory, self.profile.memory.default),
+            set_or_default(self.record.application_core, self.profile.core.default),
+        )
+    }
+
+    /// Whether the driver stays loaded without a client.
+    pub fn persistence(&self) -> bool {
+        self.record.persistence != 0
+    }
+
+    /// Sets whether the driver stays loaded without a client.
+    pub fn set_persistence(&mut self, on: bool) {
+        self.record.persistence = u64::from(on);
+    }
+
+    /// The core clock by a lock or an application clock.
+    pub(crate) fn core_clock_setting(&self) -> Option<Megahertz> {
+        let record = &self.record;
+        let default = self.profile.core.default.get();
+        if record.core_high > 0.0 {
+            Some(Megahertz::new(default.clamp(
+                record.core_low.min(record.core_high),
+                record.core_high,
+            )))
+        } else if record.application_core > 0.0 {
+            Some(Megahertz::new(record.application_core))
+        } else {
+            None
+        }
+    }
+
+    /// The memory clock by a lock or an application clock.
+    pub(crate) fn memory_clock_setting(&self) -> Option<Megahertz> {
+        let record = &self.record;
+        let default = self.profile.memory.default.get();
+        if record.memory_high > 0.0 {
+            Some(Megahertz::new(default.clamp(
+                record.memory_low.min(record.memory_high),
+                record.memory_high,
+            )))
+        } else if record.application_memory > 0.0 {
+            Some(Megahertz::new(record.application_memory))
+        } else {
+            None
+        }
+    }
+}

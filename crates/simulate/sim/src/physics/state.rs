@@ -1,0 +1,111 @@
+//! What the physics of a GPU works on: limits, loads, the state and its steps.
+
+use sweetspot_quantity::{Celsius, Joules, Ratio, Seconds, Watts};
+
+/// The settings of a GPU, in the units of the physics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    pub(super) cap: f64,
+    pub(super) highest_clock: f64,
+    pub(super) memory_speed: f64,
+    pub(super) memory_slowness: f64,
+}
+
+/// What a program does to the GPU during one of its phases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// No program holds the GPU.
+    None,
+    /// A program holds the GPU and waits for its host.
+    Waiting {
+        /// How long it waits.
+        host: Seconds,
+    },
+    /// Kernels run.
+    Kernels {
+        /// The time that the host needs to launch the kernels, while they run.
+        launch: Seconds,
+        /// The time at the default clocks that scales with the core clock.
+        core: Seconds,
+        /// The time at the default clocks that scales with the memory clock.
+        memory: Seconds,
+        /// The switching power, relative to the chip's.
+        switching: Ratio,
+        /// The memory power, relative to the chip's.
+        memory_activity: Ratio,
+    },
+    /// Kernels busy-wait for other GPUs, for a time that does not depend on this GPU's clocks.
+    Exchange {
+        /// How long they wait.
+        time: Seconds,
+        /// The switching power, relative to the chip's.
+        switching: Ratio,
+        /// The memory power, relative to the chip's.
+        memory_activity: Ratio,
+    },
+}
+
+/// Everything about a GPU that changes over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct State {
+    pub(super) clock: f64,
+    pub(super) target: f64,
+    pub(super) temperature: f64,
+    pub(super) energy: f64,
+    pub(super) power: f64,
+}
+
+/// The result of one step of the physics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The length of the step.
+    pub time: Seconds,
+    /// The mean power during the step.
+    pub power: Watts,
+    /// The share of the load's work that was done.
+    pub done: Ratio,
+}
+
+impl State {
+    /// The state as plain numbers, for storage.
+    pub const fn to_array(self) -> [f64; 5] {
+        [
+            self.clock,
+            self.target,
+            self.temperature,
+            self.energy,
+            self.power,
+        ]
+    }
+
+    /// Restores a state from [`State::to_array`].
+    pub const fn from_array([clock, target, temperature, energy, power]: [f64; 5]) -> Self {
+        Self {
+            clock,
+            target,
+            temperature,
+            energy,
+            power,
+        }
+    }
+
+    /// The energy drawn since the state was created.
+    pub fn energy(&self) -> Joules {
+        Joules::new(self.energy)
+    }
+
+    /// The power during the last step.
+    pub fn power(&self) -> Watts {
+        Watts::new(self.power)
+    }
+
+    /// The temperature of the chip.
+    pub fn temperature(&self) -> Celsius {
+        Celsius::new(self.temperature)
+    }
+
+    /// The core clock, relative to the default clock.
+    pub fn clock(&self) -> Ratio {
+        Ratio::new(self.clock)
+    }
+}

@@ -1,0 +1,124 @@
+//! Variants of a workload: by mode, convolution algorithm and data set.
+
+use serde::{Deserialize, Serialize};
+use sweetspot_quantity::{Ratio, Seconds};
+
+use super::workload::{Mode, WorkloadProfile, one};
+
+/// A convolution algorithm; its factors apply to the work that is given for the GPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvAlgorithm {
+    /// The name, such as `gemm`, `fft` or `winograd`.
+    pub name: String,
+    /// The factor of all device work.
+    #[serde(default = "one")]
+    pub work: Ratio,
+    /// The factor of the device memory per item.
+    #[serde(default = "one")]
+    pub memory: Ratio,
+    /// The factor of the switching power.
+    #[serde(default = "one")]
+    pub switching: Ratio,
+}
+
+/// A data set, with the host's time for each of its items.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dataset {
+    /// The name, such as `imagenet` or `caltech`.
+    pub name: String,
+    /// The host's time per item, which replaces the `host` given for the GPUs.
+    pub host: Seconds,
+}
+
+/// The requested variant of a workload; the default where nothing is requested.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// Training or inference.
+    pub mode: Option<Mode>,
+    /// The name of the convolution algorithm.
+    pub conv_algorithm: Option<String>,
+    /// The name of the data set.
+    pub dataset: Option<String>,
+}
+
+/// Why a workload does not have a variant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VariantError {
+    /// The workload has no variants of this kind.
+    #[error("has no {0} to choose; remove the option")]
+    NoChoice(&'static str),
+    /// The workload has other variants of this kind.
+    #[error("has no {what} `{name}`; it has {}", known.join(", "))]
+    Unknown {
+        /// `convolution algorithm` or `data set`.
+        what: &'static str,
+        /// The requested name.
+        name: String,
+        /// The available names.
+        known: Vec<String>,
+    },
+}
+
+impl WorkloadProfile {
+    /// Returns one variant of the workload, with only that variant left in the profile.
+    pub fn with_variant(&self, variant: &Variant) -> Result<Self, VariantError> {
+        let mut workload = self.clone();
+        let algorithm = choose(
+            "convolution algorithm",
+            variant.conv_algorithm.as_deref(),
+            &self.conv_algorithms,
+            |algorithm| &algorithm.name,
+        )?;
+        let dataset = choose(
+            "data set",
+            variant.dataset.as_deref(),
+            &self.datasets,
+            |dataset| &dataset.name,
+        )?;
+        if let Some(algorithm) = algorithm {
+            workload.memory.per_item = workload.memory.per_item * algorithm.memory;
+            for on in &mut workload.on {
+                on.core = on.core * algorithm.work;
+                on.memory = on.memory * algorithm.work;
+                on.switching = on.switching * algorithm.switching.get();
+            }
+        }
+        if let Some(dataset) = dataset {
+            for on in &mut workload.on {
+                on.host = dataset.host;
+            }
+        }
+        workload.conv_algorithms = algorithm.into_iter().cloned().collect();
+        workload.datasets = dataset.into_iter().cloned().collect();
+        // The factors of the chosen algorithm are applied above.
+        for algorithm in &mut workload.conv_algorithms {
+            (algorithm.work, algorithm.memory, algorithm.switching) = (one(), one(), one());
+        }
+        Ok(workload)
+    }
+}
+
+/// Finds the requested one by its name, or the first one.
+fn choose<'a, T>(
+    what: &'static str,
+    requested: Option<&str>,
+    all: &'a [T],
+    name: impl Fn(&T) -> &String,
+) -> Result<Option<&'a T>, VariantError> {
+    let Some(requested) = requested else {
+        return Ok(all.first());
+    };
+    if all.is_empty() {
+        return Err(VariantError::NoChoice(what));
+    }
+    match all.iter().find(|one| name(one) == requested) {
+        Some(found) => Ok(Some(found)),
+        None => Err(VariantError::Unknown {
+            what,
+            name: requested.to_owned(),
+            known: all.iter().map(|one| name(one).clone()).collect(),
+        }),
+    }
+}
