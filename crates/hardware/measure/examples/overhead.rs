@@ -12,7 +12,7 @@ use sweetspot_device::{
     Amount, Descriptor, Device, DeviceId, DeviceKind, Drained, Moment, MonotonicClock, PowerLimits,
     ReadError, Reading, Scope, SensorDescriptor, SensorKind,
 };
-use sweetspot_measure::math::{Ledger, Span};
+use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_sim_host::{Host, Live, Spec};
 
@@ -167,7 +167,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let window = Span::new(begin, end);
     for device in recorded.iter().take(1) {
-        let energy = Ledger::new(&device.trace).energy(&window, choice)?;
+        let energy = EnergyEstimator::new(&device.trace).energy(&window, choice)?;
         let reads = device.trace.counter.len();
         println!(
             "{} by {}, {reads} counter reads, {} samples",

@@ -5,7 +5,7 @@ mod scene;
 
 use scene::{BOTH, GENERATIONS, Has, SHAPES, Scene, Shape, lone_scores, marks, scores};
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{Ledger, Span};
+use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_sim::Generation;
 use sweetspot_stats::Seed;
 
@@ -140,11 +140,11 @@ fn windows_snapped_to_the_counter_are_exact() {
             .map(|at| (at * 10.0).round() / 10.0)
             .collect();
         let recording = scene.record(MethodChoice::Counter, 20.0, &at);
-        let ledger = Ledger::new(&recording.trace);
+        let estimator = EnergyEstimator::new(&recording.trace);
         let mut exact = 0;
         for pair in 0..recording.marks.len() - 1 {
             let window = Span::new(recording.marks[pair], recording.marks[pair + 1]);
-            let snapped = ledger.snapped(&window).unwrap();
+            let snapped = estimator.snapped(&window).unwrap();
             let moved = (snapped.covered.length() - window.length()).abs().get();
             let truth = recording.truths[pair + 1] - recording.truths[pair];
             if moved < 0.02 {

@@ -5,7 +5,9 @@ mod scene;
 use scene::{BOTH, Has, Recording, Scene, Shape, Stretch};
 use sweetspot_device::SensorKind;
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{AttributionError, Energy, GapReason, Ledger, Note, PhaseSpan, Span};
+use sweetspot_measure::math::{
+    AttributionError, Energy, EnergyEstimator, GapReason, Note, PhaseSpan, Span,
+};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{Fault, Generation};
 use sweetspot_stats::Seed;
@@ -26,8 +28,8 @@ fn window(recording: &Recording) -> (Span, f64) {
 }
 
 fn auto(recording: &Recording, window: &Span) -> Energy {
-    let ledger = Ledger::new(&recording.trace);
-    ledger.energy(window, MethodChoice::Auto).unwrap()
+    let estimator = EnergyEstimator::new(&recording.trace);
+    estimator.energy(window, MethodChoice::Auto).unwrap()
 }
 
 fn is_near(energy: &Energy, truth: f64, within: f64) {
@@ -115,7 +117,7 @@ fn without_a_counter_a_silent_buffer_ends_what_is_covered() {
     )];
     let recording = record(Generation::Pascal, BOTH, faults, &[2.0, 8.0]);
     let (window, _) = window(&recording);
-    let energy = Ledger::new(&recording.trace)
+    let energy = EnergyEstimator::new(&recording.trace)
         .energy(&window, MethodChoice::Buffer)
         .unwrap();
     assert!(energy.covered.length().get() < 2.3, "{energy:?}");
@@ -157,7 +159,7 @@ fn a_counter_that_wraps_is_followed() {
 fn methods_that_differ_are_a_warning() {
     let recording = record(Generation::Hopper, BOTH, Vec::new(), &[2.0, 12.0]);
     let (window, _) = window(&recording);
-    let honest = Ledger::new(&recording.trace)
+    let honest = EnergyEstimator::new(&recording.trace)
         .measure(&window, MethodChoice::Auto)
         .unwrap();
     assert!(honest.checks.len() >= 2);
@@ -166,7 +168,7 @@ fn methods_that_differ_are_a_warning() {
     for sample in &mut wrong.buffer {
         sample.power = sample.power * 1.3;
     }
-    let suspicious = Ledger::new(&wrong)
+    let suspicious = EnergyEstimator::new(&wrong)
         .measure(&window, MethodChoice::Auto)
         .unwrap();
     assert!(
@@ -202,11 +204,11 @@ fn phases_that_never_vary_are_refused_by_name_under_a_counter_alone() {
         })
         .collect();
     let window = Span::new(recording.marks[0], recording.marks[1]);
-    let refused = Ledger::new(&recording.trace).phases(&spans, &window);
+    let refused = EnergyEstimator::new(&recording.trace).phases(&spans, &window);
     let Err(AttributionError::Inseparable { first, second, .. }) = refused else {
         panic!("{refused:?}");
     };
     assert_ne!(first, second);
-    let none = Ledger::new(&recording.trace).phases(&[], &window);
+    let none = EnergyEstimator::new(&recording.trace).phases(&[], &window);
     assert_eq!(none, Err(AttributionError::NoPhases));
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
 use sweetspot_measure::math::{
-    CounterReading, Ledger, PhaseSpan, PowerSample, Response, Span, Trace,
+    CounterReading, EnergyEstimator, PhaseSpan, PowerSample, Response, Span, Trace,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
@@ -96,13 +96,13 @@ fn the_buffer_agrees_with_the_counter_on_square_waves() {
         "square_wave_2000ms.json",
     ] {
         let trace = wave(name);
-        let ledger = Ledger::new(&trace);
-        let knots = &ledger.knots().knots;
-        let window = Span::new(knots[1].at(), knots[knots.len() - 2].at());
-        let counted = ledger.snapped(&window).unwrap();
+        let estimator = EnergyEstimator::new(&trace);
+        let steps = &estimator.steps().steps;
+        let window = Span::new(steps[1].at(), steps[steps.len() - 2].at());
+        let counted = estimator.snapped(&window).unwrap();
         let mut bare = trace.clone();
         bare.counter.clear();
-        let bare = Ledger::new(&bare);
+        let bare = EnergyEstimator::new(&bare);
         let by_buffer = bare.energy(&window, MethodChoice::Buffer).unwrap();
         let off = by_buffer.value / counted.value;
         println!(
@@ -116,7 +116,7 @@ fn the_buffer_agrees_with_the_counter_on_square_waves() {
         assert!((off.get() - 1.0).abs() < 0.015, "{name}: {off}");
         let (low, high) = by_buffer.interval95;
         assert!(low <= counted.value && counted.value <= high, "{name}");
-        let auto = ledger.measure(&window, MethodChoice::Auto).unwrap();
+        let auto = estimator.measure(&window, MethodChoice::Auto).unwrap();
         let off = auto.energy.value / counted.value;
         assert!((off.get() - 1.0).abs() < 0.003, "{name}: {off}");
         assert_eq!(auto.warnings().count(), 0, "{name}: {:?}", auto.checks);
@@ -127,15 +127,15 @@ fn the_buffer_agrees_with_the_counter_on_square_waves() {
 fn short_windows_of_the_buffer_hold_what_the_counter_says() {
     let value = file("phases_mixed.json");
     let trace = mixed(&value["jitter"]);
-    let ledger = Ledger::new(&trace);
-    let knots = ledger.knots().knots.clone();
+    let estimator = EnergyEstimator::new(&trace);
+    let steps = estimator.steps().steps.clone();
     let mut bare = trace.clone();
     bare.counter.clear();
-    let bare = Ledger::new(&bare);
+    let bare = EnergyEstimator::new(&bare);
     for (beats, most) in [(5, 0.03), (10, 0.022), (50, 0.012), (100, 0.01)] {
         let (mut held, mut count, mut squares) = (0.0, 0.0, 0.0);
-        for begin in (5..knots.len() - beats - 5).step_by(beats.min(10)) {
-            let (first, last) = (&knots[begin], &knots[begin + beats]);
+        for begin in (5..steps.len() - beats - 5).step_by(beats.min(10)) {
+            let (first, last) = (&steps[begin], &steps[begin + beats]);
             let truth = (last.energy - first.energy).get();
             let window = Span::new(first.at(), last.at());
             let energy = bare.energy(&window, MethodChoice::Auto).unwrap();
@@ -165,7 +165,7 @@ fn phases_of_milliseconds_are_told_apart() {
         // In the first second the clock settles.
         let begin = micros(&marks[0][1]) + Seconds::new(1.0);
         let window = Span::new(begin, micros(&marks[marks.len() - 1][2]));
-        let energy = Ledger::new(&trace).energy(&window, MethodChoice::Auto);
+        let energy = EnergyEstimator::new(&trace).energy(&window, MethodChoice::Auto);
         energy.unwrap().power().get()
     };
     let part = &value["jitter"];
@@ -178,7 +178,9 @@ fn phases_of_milliseconds_are_told_apart() {
         })
         .collect();
     let window = Span::new(spans[0].span.begin, spans[spans.len() - 1].span.end);
-    let found = Ledger::new(&trace).phases(&spans, &window).unwrap();
+    let found = EnergyEstimator::new(&trace)
+        .phases(&spans, &window)
+        .unwrap();
     println!("{:?}, residual {}", found.response, found.residual);
     for phase in found.phases.iter().chain([&found.other]) {
         let (low, high) = phase.power_interval95;

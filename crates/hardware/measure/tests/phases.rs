@@ -4,7 +4,7 @@ mod scene;
 
 use scene::{BOTH, Has, Scene, Stretch};
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{Attribution, AttributionError, Ledger, PhaseSpan, Span};
+use sweetspot_measure::math::{Attribution, AttributionError, EnergyEstimator, PhaseSpan, Span};
 use sweetspot_sim::Generation;
 use sweetspot_stats::Seed;
 
@@ -40,8 +40,8 @@ fn attribute(
         })
         .collect();
     let window = Span::new(recording.marks[0], recording.marks[1]);
-    let ledger = Ledger::new(&recording.trace);
-    (ledger.phases(&spans, &window), scene)
+    let estimator = EnergyEstimator::new(&recording.trace);
+    (estimator.phases(&spans, &window), scene)
 }
 
 /// Mean power of a phase as the physics has it.

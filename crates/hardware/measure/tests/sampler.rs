@@ -8,7 +8,7 @@ use sweetspot_device::{
     Amount, Clock, Descriptor, Device, DeviceId, DeviceKind, Drained, Moment, MonotonicClock,
     PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
 };
-use sweetspot_measure::math::{GapReason, Ledger, Span};
+use sweetspot_measure::math::{EnergyEstimator, GapReason, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Celsius, Joules, Seconds, Watts};
 
@@ -130,7 +130,7 @@ fn several_devices_are_measured_at_once_by_every_method() {
         let recorded = sampler.stop().unwrap();
         for (recorded, watts) in recorded.iter().zip([100.0, 300.0]) {
             let window = Span::new(begin, end);
-            let energy = Ledger::new(&recorded.trace)
+            let energy = EnergyEstimator::new(&recorded.trace)
                 .energy(&window, choice)
                 .unwrap();
             let power = energy.power().get();
@@ -138,9 +138,9 @@ fn several_devices_are_measured_at_once_by_every_method() {
                 (power / watts - 1.0).abs() < 0.05,
                 "{choice}: {power} of {watts}, {energy:?}"
             );
-            assert!(!recorded.beside.is_empty());
-            assert_eq!(recorded.beside[0].temperature, Some(Celsius::new(50.0)));
-            assert_eq!(recorded.beside[0].utilisation, None);
+            assert!(!recorded.auxiliary.is_empty());
+            assert_eq!(recorded.auxiliary[0].temperature, Some(Celsius::new(50.0)));
+            assert_eq!(recorded.auxiliary[0].utilisation, None);
         }
     }
 }
@@ -165,7 +165,7 @@ fn a_device_that_is_lost_ends_its_own_thread_only() {
             .any(|gap| gap.reason == GapReason::Lost)
     );
     let window = Span::new(begin, end);
-    let energy = Ledger::new(&recorded[1].trace)
+    let energy = EnergyEstimator::new(&recorded[1].trace)
         .energy(&window, MethodChoice::Auto)
         .unwrap();
     assert!(

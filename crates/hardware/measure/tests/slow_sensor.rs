@@ -89,7 +89,7 @@ fn a_read_that_blocks_does_not_keep_the_sampler_from_ending() {
         let begun = Instant::now();
         let recorded = match stops {
             true => sampler.stop().unwrap(),
-            false => sampler.cut().unwrap(),
+            false => sampler.collect().unwrap(),
         };
         assert!(
             begun.elapsed() < BLOCKED_FOR / 3,

@@ -9,7 +9,7 @@ use sweetspot_device::{
     Reading, Scope, SensorDescriptor, SensorKind, VirtualClock,
 };
 use sweetspot_measure::math::{Span, Trace};
-use sweetspot_measure::{MethodChoice, Recorder, perform};
+use sweetspot_measure::{MethodChoice, Recorder, perform_task};
 use sweetspot_quantity::{Bytes, Joules, Ratio, Seconds, Watts};
 use sweetspot_sim::{Fault, Generation, Load, Phase, find_gpu, uuid};
 use sweetspot_sim_host::{JobId, LoneGpu, PowerSensor};
@@ -234,7 +234,7 @@ impl Scene {
                 continue;
             }
             if let Some((_, task)) = due.filter(|(at, _)| *at <= clock.now()) {
-                perform(&mut recorder, task, self, clock.as_ref());
+                perform_task(&mut recorder, task, self, clock.as_ref());
             }
         }
         let mut last = Ok(Drained::default());
@@ -242,8 +242,8 @@ impl Scene {
             last = self.drain();
         }
         self.catch_up();
-        recorder.drained(clock.now(), last);
-        let (trace, _) = recorder.finish(clock.now());
+        recorder.record_drain(clock.now(), last);
+        let (trace, _) = recorder.snapshot(clock.now());
         Recording {
             trace,
             marks: self.marks.clone(),
@@ -470,7 +470,7 @@ pub fn scores(
         };
         let marks = marks(seed.label("marks"), 0.5, length);
         let recording = scene.record(choice, length, &marks);
-        let ledger = sweetspot_measure::math::Ledger::new(&recording.trace);
+        let estimator = sweetspot_measure::math::EnergyEstimator::new(&recording.trace);
         for (slot, (step, _)) in LENGTHS.iter().enumerate() {
             let stride = 1 + step / 20;
             for begin in (0..recording.marks.len()).step_by(stride) {
@@ -480,7 +480,7 @@ pub fn scores(
                 }
                 let window = Span::new(recording.marks[begin], recording.marks[end]);
                 let truth = recording.truths[end] - recording.truths[begin];
-                let Ok(energy) = ledger.energy(&window, choice) else {
+                let Ok(energy) = estimator.energy(&window, choice) else {
                     continue;
                 };
                 if energy.covered != window {
@@ -516,8 +516,8 @@ pub fn lone_scores(
         let recording = scene.record(choice, end + 0.3, &[begin, end]);
         let window = Span::new(recording.marks[0], recording.marks[1]);
         let truth = recording.truths[1] - recording.truths[0];
-        let ledger = sweetspot_measure::math::Ledger::new(&recording.trace);
-        if let Ok(energy) = ledger.energy(&window, choice) {
+        let estimator = sweetspot_measure::math::EnergyEstimator::new(&recording.trace);
+        if let Ok(energy) = estimator.energy(&window, choice) {
             let interval = (energy.interval95.0.get(), energy.interval95.1.get());
             score.add(energy.value.get(), interval, truth);
         }

@@ -37,7 +37,7 @@ pub struct Finisher {
 impl Finisher {
     /// Waits for the last readings, and makes of them what is kept.
     pub fn finish(self) -> Result<RunRecord, SessionError> {
-        let mut recorded = self.sampler.cut()?;
+        let mut recorded = self.sampler.collect()?;
         for (recorded, cap) in recorded.iter_mut().zip(&self.caps) {
             recorded.trace.model.cap = *cap;
         }

@@ -1,68 +1,73 @@
-//! From readings to the energy of a window.
+//! Estimates the energy of a window from the readings of a device.
 
 use sweetspot_device::{Moment, SensorKind};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 
-use super::alias::Range;
-use super::counter::Knots;
-use super::energy::{Check, Energy, EnergyError, Measured, Note, Z95};
-use super::evidence::{Evidence, Outcome};
-use super::fit::{Fitted, fit, respond};
-use super::integrate::{Integral, holes};
-use super::process::Process;
-use super::readings::{Gap, GapReason, PowerSample, Response, Span, Trace};
+use super::aliasing::PowerRange;
+use super::counter_steps::CounterSteps;
+use super::energy::{Check, CheckedEnergy, Energy, EnergyError, Note, Z95};
+use super::fit_process::{FittedProcess, fit_process, fit_response};
+use super::integrate::{Integral, find_holes};
+use super::observations::{Observations, Outcome};
+use super::power_process::PowerProcess;
+use super::readings::{Gap, GapReason, Response, Span, Trace};
 use crate::method::{Method, MethodChoice};
 
-/// Readings this long before and after a window still say something about it.
-pub(super) const MARGIN: Seconds = Seconds::new(1.5);
-/// Samples farther apart than this leave a hole: the driver's own gaps are 46 ms at most (H200).
-const HOLE: Seconds = Seconds::new(0.08);
+/// The time before and after a window whose readings still give information about it.
+pub(super) const CONTEXT: Seconds = Seconds::new(1.5);
+/// The largest time between two samples that is no hole: the driver's own gaps are 46 ms at most (H200).
+const MAX_SAMPLE_GAP: Seconds = Seconds::new(0.08);
 
-pub(super) const CLOCK: f64 = 1e-4;
+/// The relative deviation of a clock.
+pub(super) const CLOCK_DEVIATION: f64 = 1e-4;
 
-/// A trace made ready to be asked for windows.
+/// Estimates the energy of windows from the readings of one device.
 #[derive(Clone, Debug)]
-pub struct Ledger<'a> {
+pub struct EnergyEstimator<'a> {
     pub(super) trace: &'a Trace,
-    pub(super) knots: Knots,
-    pub(super) range: Range,
+    pub(super) steps: CounterSteps,
+    pub(super) range: PowerRange,
     pub(super) response: Response,
 }
 
-impl<'a> Ledger<'a> {
-    /// Of everything that was read from one device.
+impl<'a> EnergyEstimator<'a> {
+    /// Prepares the readings of one device.
     pub fn new(trace: &'a Trace) -> Self {
         let model = &trace.model;
-        let mut knots =
-            Knots::from_readings(&trace.counter, model.counter_period, model.counter_modulus);
-        knots.compare(model.counter_modulus, |span| {
-            let integral = Integral::of(&trace.buffer, &model.response, span, HOLE);
+        let mut steps = CounterSteps::from_readings(
+            &trace.counter,
+            model.counter_period,
+            model.counter_modulus,
+        );
+        steps.correct_by_power(model.counter_modulus, |span| {
+            let integral = Integral::of(&trace.buffer, &model.response, span, MAX_SAMPLE_GAP);
             (integral.covered >= span.length() * 0.9).then_some(integral.energy)
         });
         Self {
-            range: Range::of(trace, &knots),
-            response: respond(trace, &knots.knots),
-            knots,
+            range: PowerRange::of(trace, &steps),
+            response: fit_response(trace, &steps.steps),
+            steps,
             trace,
         }
     }
 
-    /// How the buffer's samples follow power: as the counter has it, or else as the model has it.
+    /// The response of the buffer's samples to power: fitted to the counter where possible, otherwise the
+    /// model's.
     pub fn response(&self) -> Response {
         self.response
     }
 
-    /// What was read.
+    /// The readings.
     pub fn trace(&self) -> &Trace {
         self.trace
     }
 
-    /// The counter's moves.
-    pub fn knots(&self) -> &Knots {
-        &self.knots
+    /// The steps of the counter.
+    pub fn steps(&self) -> &CounterSteps {
+        &self.steps
     }
 
-    /// The window's energy by the method asked for.
+    /// The window's energy by the chosen method.
     pub fn energy(&self, window: &Span, choice: MethodChoice) -> Result<Energy, EnergyError> {
         if window.end <= window.begin {
             return Err(EnergyError::Empty(window.length()));
@@ -71,68 +76,77 @@ impl<'a> Ledger<'a> {
             MethodChoice::Auto => self
                 .counter_and_buffer(window)
                 .or_else(|_| self.poll(window)),
-            MethodChoice::Counter if self.knots.knots.len() < 2 => {
-                Err(nothing("counter readings", window))
+            MethodChoice::Counter if self.steps.steps.len() < 2 => {
+                Err(no_readings("counter readings", window))
             }
             MethodChoice::Counter => self.counter_and_buffer(window),
             MethodChoice::Buffer => self.buffer(window),
             MethodChoice::Poll(_) => self.poll(window),
         };
-        Ok(self.blur(energy?, choice))
+        Ok(self.widen_for_power_steps(energy?, choice))
     }
 
-    /// The window's energy by the method asked for, and by the others as checks.
-    pub fn measure(&self, window: &Span, choice: MethodChoice) -> Result<Measured, EnergyError> {
+    /// The window's energy by the chosen method, with the other methods as checks.
+    pub fn measure(
+        &self,
+        window: &Span,
+        choice: MethodChoice,
+    ) -> Result<CheckedEnergy, EnergyError> {
         let energy = self.energy(window, choice)?;
         let others = [self.counter(window), self.buffer(window), self.poll(window)];
         let checks = others
             .into_iter()
             .flatten()
-            .map(|other| self.blur(other, choice))
+            .map(|other| self.widen_for_power_steps(other, choice))
             .filter(|other| other.method != energy.method)
             .filter_map(|other| Check::of(other, &energy))
             .collect();
-        Ok(Measured { energy, checks })
+        Ok(CheckedEnergy { energy, checks })
     }
 
-    /// The window moved to the counter's nearest moves: exact, with a time of its own.
+    /// The energy of the window moved to the nearest steps of the counter: exact, over a span of its own.
     pub fn snapped(&self, window: &Span) -> Result<Energy, EnergyError> {
-        let knots = &self.knots.knots;
+        let steps = &self.steps.steps;
         let nearest = |moment: Moment| {
             let distance = |at: Moment| (at - moment).abs().get();
-            knots
+            steps
                 .iter()
                 .min_by(|a, b| distance(a.at()).total_cmp(&distance(b.at())))
         };
         let ends = nearest(window.begin).zip(nearest(window.end));
         let (begin, end) = ends
             .filter(|(begin, end)| begin.run == end.run && begin.at() < end.at())
-            .ok_or_else(|| nothing("two moves of the counter", window))?;
+            .ok_or_else(|| no_readings("two moves of the counter", window))?;
         let value = end.energy - begin.energy;
         let covered = Span::new(begin.at(), end.at());
-        // A counter of whole millijoules.
+        // The counter's resolution is a millijoule.
         let rounding = Joules::new(0.001);
         Ok(Energy {
             value,
             interval95: (value - rounding, value + rounding),
             method: Method::CounterSnapped,
             covered,
-            missing: self.missing(&[SensorKind::EnergyCounter], &covered),
+            missing: self.gaps_within(&[SensorKind::EnergyCounter], &covered),
             notes: Vec::new(),
         })
     }
 
-    /// Runs the filter on power readings, under the process that they speak for.
-    pub(super) fn judge(&self, mut evidence: Evidence, covered: &Span, method: Method) -> Energy {
-        evidence.window(covered);
-        evidence.sort();
+    /// Fits a process to the observations and runs the filter under it.
+    pub(super) fn estimate(
+        &self,
+        mut observations: Observations,
+        covered: &Span,
+        method: Method,
+    ) -> Energy {
+        observations.set_window(covered);
+        observations.sort();
         let response = self.response.time_constant.get();
-        let (fitted, is_known) = match fit(&evidence, response) {
+        let (fitted, is_known) = match fit_process(&observations, response) {
             Some(fitted) => (fitted, true),
-            None => (self.safe_guess(&evidence, response), false),
+            None => (self.conservative_process(&observations, response), false),
         };
-        let outcome = evidence.run(&fitted.process, fitted.noise, fitted.scales.as_deref());
-        let mut energy = self.value(&outcome, covered, method, 0.0);
+        let outcome = observations.run(&fitted.process, fitted.noise, fitted.scales.as_deref());
+        let mut energy = self.energy_from(&outcome, covered, method, 0.0);
         if !is_known {
             energy.notes.push(Note::FewReadings);
         }
@@ -142,15 +156,15 @@ impl<'a> Ledger<'a> {
         energy
     }
 
-    fn safe_guess(&self, evidence: &Evidence, response: f64) -> Fitted {
-        let mean = evidence
+    fn conservative_process(&self, observations: &Observations, response: f64) -> FittedProcess {
+        let mean = observations
             .spread()
             .map_or(self.range.middle(), |(mean, _)| mean);
-        Fitted {
-            process: Process {
+        FittedProcess {
+            process: PowerProcess {
                 mean,
-                deviation: self.range.two_levels(mean),
-                memory: 0.05,
+                deviation: self.range.two_level_deviation(mean),
+                correlation_time: 0.05,
                 response,
             },
             noise: 1.0,
@@ -158,7 +172,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    pub(super) fn value(
+    pub(super) fn energy_from(
         &self,
         outcome: &Outcome,
         covered: &Span,
@@ -180,13 +194,13 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Relative deviation of times by the counter's beat; no clock is trusted beyond 1 in 10,000.
-    pub(super) fn timing(&self) -> f64 {
-        let drift = self.knots.drift.map_or(0.0, Ratio::get);
-        drift.hypot(CLOCK)
+    /// The relative deviation of times on the counter's schedule; no clock is trusted beyond 1 in 10,000.
+    pub(super) fn timing_deviation(&self) -> f64 {
+        let drift = self.steps.drift.map_or(0.0, Ratio::get);
+        drift.hypot(CLOCK_DEVIATION)
     }
 
-    /// A counter that was set back says nothing of what was drawn meanwhile.
+    /// Widens the interval by the unknown energy drawn during resets of the counter.
     pub(super) fn widen_for_resets(&self, energy: &mut Energy) {
         let resets = energy.missing.iter();
         let lost: f64 = resets
@@ -199,30 +213,32 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// With the counter's moves before and after.
-    pub(super) fn around(&self, window: &Span) -> Span {
-        let (mut begin, mut end) = (window.begin + -MARGIN, window.end + MARGIN);
-        if let Some(knot) = self.knots.around(window.begin).0 {
-            begin = begin.min(knot.at());
+    /// The window with the readings around it, up to the counter's steps before and after.
+    pub(super) fn with_context(&self, window: &Span) -> Span {
+        let (mut begin, mut end) = (window.begin + -CONTEXT, window.end + CONTEXT);
+        if let Some(step) = self.steps.around(window.begin).0 {
+            begin = begin.min(step.at());
         }
-        if let Some(knot) = self.knots.around(window.end).1 {
-            end = end.max(knot.at());
+        if let Some(step) = self.steps.around(window.end).1 {
+            end = end.max(step.at());
         }
         Span::new(begin, end)
     }
 
-    /// The part of the window that readings reach, give or take a usual gap between two of them.
-    pub(super) fn covered(
+    /// The part of the window that readings cover, allowing for the usual time between two of them.
+    pub(super) fn trim_to_readings(
         &self,
         window: &Span,
         seen: &[Span],
     ) -> Result<(Span, Option<Note>), EnergyError> {
-        let begin = seen.iter().map(|span| span.begin + -HOLE).min();
-        let end = seen.iter().map(|span| span.end + HOLE).max();
-        let (begin, end) = begin.zip(end).ok_or_else(|| nothing("readings", window))?;
+        let begin = seen.iter().map(|span| span.begin + -MAX_SAMPLE_GAP).min();
+        let end = seen.iter().map(|span| span.end + MAX_SAMPLE_GAP).max();
+        let (begin, end) = begin
+            .zip(end)
+            .ok_or_else(|| no_readings("readings", window))?;
         let covered = window
             .overlap(&Span::new(begin, end))
-            .ok_or_else(|| nothing("readings", window))?;
+            .ok_or_else(|| no_readings("readings", window))?;
         let note = (covered != *window).then(|| Note::Trimmed {
             begin: covered.begin - window.begin,
             end: window.end - covered.end,
@@ -230,9 +246,9 @@ impl<'a> Ledger<'a> {
         Ok((covered, note))
     }
 
-    /// What of these sensors is missing within a stretch.
-    pub(super) fn missing(&self, sensors: &[SensorKind], within: &Span) -> Vec<Gap> {
-        let known = self.trace.gaps.iter().chain(&self.knots.gaps);
+    /// The spans within `within` in which these sensors have no readings.
+    pub(super) fn gaps_within(&self, sensors: &[SensorKind], within: &Span) -> Vec<Gap> {
+        let known = self.trace.gaps.iter().chain(&self.steps.gaps);
         let mut missing: Vec<Gap> = known
             .filter(|gap| sensors.contains(&gap.sensor))
             .filter_map(|gap| {
@@ -241,7 +257,7 @@ impl<'a> Ledger<'a> {
             })
             .collect();
         if sensors.contains(&SensorKind::BufferedPower) {
-            let silent = holes(&self.trace.buffer, within, HOLE);
+            let silent = find_holes(&self.trace.buffer, within, MAX_SAMPLE_GAP);
             missing.extend(silent.into_iter().filter_map(|span| {
                 let is_new = !self.trace.gaps.iter().any(|gap| {
                     gap.sensor == SensorKind::BufferedPower && gap.span.overlap(&span).is_some()
@@ -267,23 +283,16 @@ pub(super) fn within<'a, T>(sorted: &'a [T], span: &Span, at: impl Fn(&T) -> Mom
     &sorted[begin..end.max(begin)]
 }
 
-/// Adds a relative deviation.
+/// Adds a relative deviation to the interval.
 pub(super) fn widen(energy: &mut Energy, part: f64) {
     let more = part * energy.value.get();
     let half = Joules::new(Z95 * energy.deviation().get().hypot(more));
     energy.interval95 = ((energy.value - half).max(Joules::ZERO), energy.value + half);
 }
 
-pub(super) fn nothing(what: &'static str, window: &Span) -> EnergyError {
-    EnergyError::Nothing {
+pub(super) fn no_readings(what: &'static str, window: &Span) -> EnergyError {
+    EnergyError::NoReadings {
         what,
         window: window.length(),
     }
-}
-
-/// The buffer is asked for by time alone: duplicates and late samples are taken out beforehand.
-pub fn in_order(mut samples: Vec<PowerSample>) -> Vec<PowerSample> {
-    samples.sort_by_key(|sample| sample.at);
-    samples.dedup_by_key(|sample| sample.at);
-    samples
 }
