@@ -10,7 +10,7 @@ use sweetspot_measure::math::{
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-fn file(name: &str) -> Value {
+fn read_json(name: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../data/measured_h200");
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -37,7 +37,7 @@ fn samples(value: &Value) -> Vec<PowerSample> {
         .collect()
 }
 
-/// The H200's samples are some milliseconds late.
+/// A trace with the H200's response, whose samples are some milliseconds late.
 fn trace(buffer: Vec<PowerSample>, counter: Vec<CounterReading>) -> Trace {
     let mut trace = Trace {
         buffer,
@@ -51,9 +51,9 @@ fn trace(buffer: Vec<PowerSample>, counter: Vec<CounterReading>) -> Trace {
     trace
 }
 
-/// The file has the moment at which a read returned a new value; a read takes about 3 ms.
-fn wave(name: &str) -> Trace {
-    let value = file(name);
+/// The read_json has the moment at which a read returned a new value; a read takes about 3 ms.
+fn read_square_wave(name: &str) -> Trace {
+    let value = read_json(name);
     let edges = rows(&value, "edges");
     let counter = edges
         .iter()
@@ -68,9 +68,9 @@ fn wave(name: &str) -> Trace {
     trace(samples(&value), counter)
 }
 
-/// The file has the reads that showed a new value; the read before each, which the file leaves out, showed
+/// The read_json has the reads that showed a new value; the read before each, which the read_json leaves out, showed
 /// the old one.
-fn mixed(part: &Value) -> Trace {
+fn read_phases_mixed(part: &Value) -> Trace {
     let mut counter: Vec<CounterReading> = Vec::new();
     for row in rows(part, "edges") {
         let (begin, end) = (micros(&row[0]), micros(&row[1]));
@@ -95,15 +95,17 @@ fn the_buffer_agrees_with_the_counter_on_square_waves() {
         "square_wave_200ms.json",
         "square_wave_2000ms.json",
     ] {
-        let trace = wave(name);
+        let trace = read_square_wave(name);
         let estimator = EnergyEstimator::new(&trace);
         let steps = &estimator.steps().steps;
         let window = Span::new(steps[1].at(), steps[steps.len() - 2].at());
         let counted = estimator.snapped(&window).unwrap();
-        let mut bare = trace.clone();
-        bare.counter.clear();
-        let bare = EnergyEstimator::new(&bare);
-        let by_buffer = bare.energy(&window, MethodChoice::Buffer).unwrap();
+        let mut without_counter = trace.clone();
+        without_counter.counter.clear();
+        let without_counter = EnergyEstimator::new(&without_counter);
+        let by_buffer = without_counter
+            .energy(&window, MethodChoice::Buffer)
+            .unwrap();
         let off = by_buffer.value / counted.value;
         println!(
             "{name}: counter {} in {}, buffer {:.1} J ({:.1?}), {:+.2} %",
@@ -124,43 +126,46 @@ fn the_buffer_agrees_with_the_counter_on_square_waves() {
 }
 
 #[test]
-fn short_windows_of_the_buffer_hold_what_the_counter_says() {
-    let value = file("phases_mixed.json");
-    let trace = mixed(&value["jitter"]);
+fn intervals_of_short_windows_cover_the_counter() {
+    let value = read_json("phases_mixed.json");
+    let trace = read_phases_mixed(&value["jitter"]);
     let estimator = EnergyEstimator::new(&trace);
     let steps = estimator.steps().steps.clone();
-    let mut bare = trace.clone();
-    bare.counter.clear();
-    let bare = EnergyEstimator::new(&bare);
-    for (beats, most) in [(5, 0.03), (10, 0.022), (50, 0.012), (100, 0.01)] {
-        let (mut held, mut count, mut squares) = (0.0, 0.0, 0.0);
-        for begin in (5..steps.len() - beats - 5).step_by(beats.min(10)) {
-            let (first, last) = (&steps[begin], &steps[begin + beats]);
+    let mut without_counter = trace.clone();
+    without_counter.counter.clear();
+    let without_counter = EnergyEstimator::new(&without_counter);
+    for (step_count, most) in [(5, 0.03), (10, 0.022), (50, 0.012), (100, 0.01)] {
+        let (mut within, mut count, mut squares) = (0.0, 0.0, 0.0);
+        for begin in (5..steps.len() - step_count - 5).step_by(step_count.min(10)) {
+            let (first, last) = (&steps[begin], &steps[begin + step_count]);
             let truth = (last.energy - first.energy).get();
             let window = Span::new(first.at(), last.at());
-            let energy = bare.energy(&window, MethodChoice::Auto).unwrap();
+            let energy = without_counter.energy(&window, MethodChoice::Auto).unwrap();
             let (low, high) = energy.interval95;
-            held += f64::from(low.get() <= truth && truth <= high.get());
+            within += f64::from(low.get() <= truth && truth <= high.get());
             squares += (energy.value.get() / truth - 1.0).powi(2);
             count += 1.0;
         }
         let rms = (squares / count).sqrt();
         println!(
-            "{beats} beats: rms {:.2} %, {} of {count} held",
+            "{step_count} step_count: rms {:.2} %, {} of {count} within",
             100.0 * rms,
-            held
+            within
         );
-        assert!(rms < most, "{beats} beats: {rms}");
-        assert!(held >= 0.9 * count, "{beats} beats: {held} of {count}");
+        assert!(rms < most, "{step_count} step_count: {rms}");
+        assert!(
+            within >= 0.9 * count,
+            "{step_count} step_count: {within} of {count}"
+        );
     }
 }
 
 #[test]
-fn phases_of_milliseconds_are_told_apart() {
-    let value = file("phases_mixed.json");
+fn phases_of_milliseconds_are_separated() {
+    let value = read_json("phases_mixed.json");
     let alone = |kind: &str| {
         let part = &value[format!("alone_{kind}")];
-        let trace = mixed(part);
+        let trace = read_phases_mixed(part);
         let marks = rows(part, "marks");
         // In the first second the clock settles.
         let begin = micros(&marks[0][1]) + Seconds::new(1.0);
@@ -169,7 +174,7 @@ fn phases_of_milliseconds_are_told_apart() {
         energy.unwrap().power().get()
     };
     let part = &value["jitter"];
-    let trace = mixed(part);
+    let trace = read_phases_mixed(part);
     let spans: Vec<PhaseSpan> = rows(part, "marks")
         .iter()
         .map(|row| PhaseSpan {
@@ -201,13 +206,13 @@ fn phases_of_milliseconds_are_told_apart() {
             .find(|phase| phase.name == name)
             .unwrap()
     };
-    // No cap touches the copy: it draws what it draws alone.
+    // The cap does not limit the copy, so it draws the same power as alone.
     let copy = alone("copy");
     assert!((copy - 577.0).abs() < 2.0, "{copy}");
     assert!((phase("copy").power.get() / copy - 1.0).abs() < 0.05);
     let (low, high) = phase("copy").power_interval95;
     assert!(low.get() < copy && copy < high.get());
-    // The shortest phase is hardly known, and says so.
+    // The shortest phase has a wide interval.
     let wait = phase("wait");
     let half = 0.5 * (wait.power_interval95.1 - wait.power_interval95.0).get();
     assert!(half > 0.5 * wait.power.get(), "{wait:?}");

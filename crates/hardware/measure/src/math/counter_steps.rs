@@ -1,6 +1,5 @@
 //! Energy counters: numbers that step at intervals, and may wrap around or be reset.
 
-use serde::{Deserialize, Serialize};
 use sweetspot_device::Moment;
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 
@@ -8,8 +7,7 @@ use super::readings::{CounterReading, Gap, GapReason, Span};
 use super::update_schedule::UpdateSchedule;
 
 /// The change between two readings of a counter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CounterChange {
     /// The value did not change.
     Same,
@@ -42,10 +40,10 @@ impl CounterChange {
 }
 
 /// The energy at a step of the counter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterStep {
     /// The span in which the counter stepped.
-    pub moved: Span,
+    pub span: Span,
     /// The energy counted since the first step of its run, with wrap-arounds undone.
     pub energy: Joules,
     /// The number of the run: steps of one run can be compared; a reset begins a new run.
@@ -55,7 +53,7 @@ pub struct CounterStep {
 impl CounterStep {
     /// The best estimate of the step's moment.
     pub fn at(&self) -> Moment {
-        self.moved.middle()
+        self.span.middle()
     }
 }
 
@@ -118,8 +116,8 @@ impl CounterSteps {
                 result.gaps.push(gap(silent, GapReason::Stuck));
                 continue;
             }
-            let moved = level.moved(index, &levels, period);
-            result.steps.push(CounterStep { moved, energy, run });
+            let span = level.appearance(index, &levels, period);
+            result.steps.push(CounterStep { span, energy, run });
         }
         result.fit_to_schedule(period);
         result
@@ -172,7 +170,7 @@ impl CounterSteps {
 
     /// Moves every step to the regular schedule on which the counter updates, where one fits the observations.
     fn fit_to_schedule(&mut self, period: Seconds) {
-        let seen: Vec<Span> = self.steps.iter().map(|step| step.moved).collect();
+        let seen: Vec<Span> = self.steps.iter().map(|step| step.span).collect();
         let Some(schedule) = UpdateSchedule::fit(&seen, period) else {
             return;
         };
@@ -182,8 +180,8 @@ impl CounterSteps {
             .steps
             .iter()
             .filter_map(|step| {
-                let moved = schedule.update_in(&step.moved)?;
-                Some(CounterStep { moved, ..*step })
+                let span = schedule.update_in(&step.span)?;
+                Some(CounterStep { span, ..*step })
             })
             .collect();
         if 2 * placed.len() >= self.steps.len() {
@@ -205,7 +203,7 @@ impl CounterSteps {
 impl Level {
     /// The span in which this level appeared: after the level before it was last seen and before this one first
     /// was; and within a period of being followed by the next one.
-    fn moved(&self, index: usize, levels: &[Self], period: Seconds) -> Span {
+    fn appearance(&self, index: usize, levels: &[Self], period: Seconds) -> Span {
         let mut begin = self.last.begin + -period;
         let mut end = self.first.end;
         if let Some(before) = index.checked_sub(1).map(|before| &levels[before]) {

@@ -116,7 +116,7 @@ impl<'a> EnergyEstimator<'a> {
         let ends = nearest(window.begin).zip(nearest(window.end));
         let (begin, end) = ends
             .filter(|(begin, end)| begin.run == end.run && begin.at() < end.at())
-            .ok_or_else(|| no_readings("two moves of the counter", window))?;
+            .ok_or_else(|| no_readings("two steps of the counter", window))?;
         let value = end.energy - begin.energy;
         let covered = Span::new(begin.at(), end.at());
         // The counter's resolution is a millijoule.

@@ -103,7 +103,7 @@ impl Observations {
             let event = Event::CounterStep {
                 joules: step.energy.get(),
                 run: step.run,
-                blur: step.moved.length().get() / 12f64.sqrt(),
+                blur: step.span.length().get() / 12f64.sqrt(),
             };
             self.events.push((self.at(step.at()), event));
         }
@@ -222,8 +222,8 @@ impl Observations {
                     if !std::mem::take(&mut open[slot]) {
                         continue;
                     }
-                    let moved = 2.0 * (process.deviation * blur).powi(2);
-                    let variance = (noise * length).powi(2) + moved;
+                    let timing = 2.0 * (process.deviation * blur).powi(2);
+                    let variance = (noise * length).powi(2) + timing;
                     let place = SavedEnergy::new(FIRST_SLOT + slot);
                     filter.observe_energy_since(place, watts * length, variance)
                 }

@@ -69,7 +69,7 @@ impl CounterPlan {
     fn next_around_step(&self, schedule: &UpdateSchedule, last: Moment) -> Moment {
         let margin = schedule.uncertainty(last) + CALL_DURATION;
         let mut next = schedule.next_after(last + -margin);
-        let seen = self.steps.last().map(|moved| moved.end);
+        let seen = self.steps.last().map(|step| step.end);
         if seen.is_some_and(|seen| seen > next + -margin) {
             next = schedule.next_after(next + margin);
         }

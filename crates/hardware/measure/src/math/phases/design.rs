@@ -84,11 +84,11 @@ fn respond(shares: &mut [f64], phase: usize, span: f64, constant: f64) {
 pub(crate) fn rows_of_means(
     timeline: &Timeline,
     window: &Span,
-    stretches: impl Iterator<Item = (Span, f64)>,
+    means: impl Iterator<Item = (Span, f64)>,
 ) -> Vec<Row> {
     let columns = timeline.names.len() + 1;
     let mut rows = Vec::new();
-    for (span, watts) in stretches {
+    for (span, watts) in means {
         if span.begin < window.begin || span.end > window.end || span.end <= span.begin {
             continue;
         }
