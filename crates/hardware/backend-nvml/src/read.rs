@@ -8,8 +8,8 @@ use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{
-    Amount, Clock, Descriptor, Device, Drained, Moment, MonotonicClock, PowerLimits, ReadError,
-    Reading, SensorKind, Settings, Throttle,
+    Amount, Clock, Descriptor, Device, DrainedSamples, Moment, MonotonicClock, PowerLimits,
+    ReadError, Reading, SensorKind, Settings, Throttle,
 };
 use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
@@ -117,7 +117,7 @@ impl Device for NvmlGpu {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         const SENSOR: SensorKind = SensorKind::BufferedPower;
         let samples = power_samples(self.nvml, &self.device, self.last_sample)
             .map_err(|error| of_read(SENSOR, error))?;
@@ -142,7 +142,7 @@ impl Device for NvmlGpu {
             .collect();
         let newest = samples.iter().map(|(micros, _)| *micros).max();
         self.last_sample = newest.unwrap_or(self.last_sample);
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped,
         })

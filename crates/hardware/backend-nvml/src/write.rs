@@ -3,8 +3,8 @@
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use sweetspot_device::{
-    Actuator, Applied, AppliedKnob, Device, Domain, Knob, KnobDescriptor, Settings, Shortfall,
-    WriteError,
+    Actuator, AppliedKnob, AppliedSettings, Device, Domain, Knob, KnobDescriptor, Settings,
+    Shortfall, WriteError,
 };
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
@@ -53,7 +53,7 @@ impl NvmlGpu {
             (&self.descriptor.id, limits.requested, limits.enforced);
         tracing::info!(%device, written = %cap, %read_back, %enforced, "power cap written");
         if (limits.requested - cap).abs() > Watts::new(0.5) {
-            return Err(WriteError::NotTaken {
+            return Err(WriteError::ReadBackDiffers {
                 knob: KNOB,
                 written: cap.to_string(),
                 read: limits.requested.to_string(),
@@ -89,7 +89,10 @@ impl NvmlGpu {
     }
 
     /// On boards that cannot lock clocks: both at once, read back.
-    fn set_application_clocks(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+    fn set_application_clocks(
+        &mut self,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, WriteError> {
         const KNOB: Knob = Knob::CoreClock;
         let fail = |error| of_write(KNOB, error);
         let now = |kind| self.device.applications_clock(kind).map_err(fail);
@@ -110,7 +113,7 @@ impl NvmlGpu {
             let device = &self.descriptor.id;
             tracing::info!(%device, %knob, written, read_back = read, "application clock written");
             if read != written {
-                return Err(WriteError::NotTaken {
+                return Err(WriteError::ReadBackDiffers {
                     knob,
                     written: format!("{written} MHz"),
                     read: format!("{read} MHz"),
@@ -124,7 +127,7 @@ impl NvmlGpu {
                 shortfall: None,
             })
         };
-        Ok(Applied {
+        Ok(AppliedSettings {
             power_cap: None,
             core_clock: applied(settings.core_clock),
             memory_clock: applied(settings.memory_clock),
@@ -141,16 +144,16 @@ fn offered<Q: Quantity + std::fmt::Display>(
         Some(value) if !domain.contains(value) => Err(WriteError::OutOfRange {
             knob,
             asked: value.to_string(),
-            offered: domain.offered_near(value),
+            offered: domain.describe_nearest(value),
         }),
         _ => Ok(()),
     }
 }
 
 impl Actuator for NvmlGpu {
-    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+    fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
         self.check(settings)?;
-        let mut applied = Applied::default();
+        let mut applied = AppliedSettings::default();
         let clocks = settings.core_clock.is_some() || settings.memory_clock.is_some();
         if clocks && !locks_cores(&self.architecture) {
             applied = self.set_application_clocks(settings)?;

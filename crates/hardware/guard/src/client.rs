@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sweetspot_device::{Applied, DeviceId, Settings};
+use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
 use crate::channel::{Replies, SLICE, limit_waits, send_within};
 use crate::error::GuardError;
@@ -108,7 +108,11 @@ impl Guard {
     }
 
     /// Brings a device's knobs to a state.
-    pub fn apply(&mut self, device: &DeviceId, settings: &Settings) -> Result<Applied, GuardError> {
+    pub fn apply(
+        &mut self,
+        device: &DeviceId,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, GuardError> {
         let request = Request::Apply {
             device: device.clone(),
             settings: *settings,

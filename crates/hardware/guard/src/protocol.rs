@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{Applied, DeviceId, Moment, Settings};
+use sweetspot_device::{AppliedSettings, DeviceId, Moment, Settings};
 
 use crate::owner::Owner;
 use crate::refusal::{Refusal, RestoreError, Restored};
@@ -94,7 +94,7 @@ pub(crate) enum Request {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
     Leased { notes: Vec<Restored> },
-    Applied(Applied),
+    Applied(AppliedSettings),
     Started,
     NotStarted { missing: bool, reason: String },
     Ended(End),

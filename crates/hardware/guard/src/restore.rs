@@ -1,6 +1,6 @@
 //! Putting back what was set before.
 
-use sweetspot_device::{Controlled, Knob, Settings};
+use sweetspot_device::{ControllableDevice, Knob, Settings};
 
 use crate::journal::{Entry, Journal, Left};
 use crate::owner::{Owner, boot_id};
@@ -9,12 +9,15 @@ use crate::server::Open;
 
 /// In the opposite order of the touching, each knob whatever became of the others. What was set is written
 /// and read back; where nothing is known of it (a lock has no getter), the knob is freed.
-pub(crate) fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), RestoreError> {
+pub(crate) fn restore(
+    device: &mut dyn ControllableDevice,
+    entry: &Entry,
+) -> Result<(), RestoreError> {
     let mut errors = Vec::new();
     // What somebody else changed under the lease is put back as well, where it is known.
     let is_ours = entry.touched.contains(&Knob::PowerCap);
     let cap = entry.saved.only(Knob::PowerCap);
-    let is_there = |device: &mut dyn Controlled| {
+    let is_there = |device: &mut dyn ControllableDevice| {
         let now = device.settings().map(|now| now.only(Knob::PowerCap));
         now.is_ok_and(|now| now == cap)
     };
@@ -46,7 +49,7 @@ pub(crate) fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), 
 /// Undoes what an earlier guard left; what an earlier boot left is gone already.
 pub(crate) fn settle(
     journal: &Journal,
-    device: &mut dyn Controlled,
+    device: &mut dyn ControllableDevice,
     left: &Entry,
 ) -> Result<Restored, RestoreError> {
     let name = left.name.clone();

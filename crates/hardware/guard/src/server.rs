@@ -12,8 +12,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use sweetspot_device::{
-    Applied, AppliedKnob, Clock, Controlled, DeviceId, Knob, MonotonicClock, OpenError, Settings,
-    Shortfall,
+    AppliedKnob, AppliedSettings, Clock, ControllableDevice, DeviceId, Knob, MonotonicClock,
+    OpenError, Settings, Shortfall,
 };
 use sweetspot_quantity::Watts;
 
@@ -37,10 +37,10 @@ const SIGNAL_LAG: Duration = Duration::from_millis(50);
 const TELL_WITHIN: Duration = Duration::from_secs(10);
 
 /// How a device is opened for writing.
-pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> + 'a;
+pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> + 'a;
 
 struct Leased {
-    device: Box<dyn Controlled>,
+    device: Box<dyn ControllableDevice>,
     entry: Entry,
     _claim: Claim,
 }
@@ -203,13 +203,13 @@ impl Server<'_, '_> {
         Ok(notes)
     }
 
-    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<Applied, Refusal> {
+    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<AppliedSettings, Refusal> {
         let leased = find(&mut self.leased, id)?;
         let entry = &mut leased.entry;
         if settings.power_cap.is_some() && entry.saved.power_cap.is_none() {
             return Err(Refusal::UnknownPowerCap(id.clone()));
         }
-        let mut applied = Applied::default();
+        let mut applied = AppliedSettings::default();
         for knob in settings.knobs() {
             if let Some(cap) = settings.power_cap.filter(|_| knob == Knob::PowerCap)
                 && let Some(there) = already_set(leased.device.as_mut(), cap)
@@ -313,7 +313,7 @@ fn find<'a>(leased: &'a mut [Leased], id: &DeviceId) -> Result<&'a mut Leased, R
 }
 
 /// A cap that is there already: it needs no right to set it, and is not touched.
-fn already_set(device: &mut dyn Controlled, cap: Watts) -> Option<AppliedKnob<Watts>> {
+fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
     let limits = device.power_limits().ok()?;
     (limits.requested == cap).then(|| AppliedKnob {
         requested: limits.requested,

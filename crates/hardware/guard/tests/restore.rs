@@ -105,7 +105,7 @@ fn touched(bench: &Bench) -> Vec<String> {
         .collect()
 }
 
-fn refusal(result: Result<sweetspot_device::Applied, GuardError>) -> Refusal {
+fn refusal(result: Result<sweetspot_device::AppliedSettings, GuardError>) -> Refusal {
     match result {
         Err(GuardError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
@@ -148,7 +148,7 @@ fn a_write_that_may_have_been_taken_is_in_the_journal() {
         matches!(
             &error,
             Refusal::Write {
-                error: WriteError::NotTaken { .. },
+                error: WriteError::ReadBackDiffers { .. },
                 ..
             }
         ),

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use sweetspot_device::{
-    Amount, Descriptor, Device, DeviceId, DeviceKind, Drained, Moment, MonotonicClock, PowerLimits,
-    ReadError, Reading, Scope, SensorDescriptor, SensorKind,
+    Amount, Descriptor, Device, DeviceId, DeviceKind, DrainedSamples, Moment, MonotonicClock,
+    PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
 };
 use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
@@ -67,7 +67,7 @@ impl Device for SimulatedDevice {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         self.busy(DRAIN_TIME);
         let after = self.drained;
         let samples = self.with_gpu(|live| live.samples())?;
@@ -80,7 +80,7 @@ impl Device for SimulatedDevice {
             })
             .collect();
         self.drained = readings.last().map_or(after, |reading| reading.at.nanos());
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped: false,
         })

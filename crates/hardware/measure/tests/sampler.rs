@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_device::{
-    Amount, Clock, Descriptor, Device, DeviceId, DeviceKind, Drained, Moment, MonotonicClock,
-    PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
+    Amount, Clock, Descriptor, Device, DeviceId, DeviceKind, DrainedSamples, Moment,
+    MonotonicClock, PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
 };
 use sweetspot_measure::math::{EnergyEstimator, GapReason, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
@@ -81,7 +81,7 @@ impl Device for ConstantPower {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         let newest = (self.age()? / 0.02) as u64;
         let readings = (self.drained.max(newest.saturating_sub(115)) + 1..=newest)
             .map(|index| Reading {
@@ -91,7 +91,7 @@ impl Device for ConstantPower {
             })
             .collect();
         self.drained = newest;
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped: false,
         })

@@ -4,8 +4,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sweetspot_device::{
-    Controlled, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError, Selector,
-    select_devices,
+    ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
+    Selector, select_devices,
 };
 use sweetspot_guard::{Journal, JournalError, Left, restore_left, serve};
 pub(crate) use sweetspot_hosts::open_host;
@@ -138,9 +138,11 @@ fn left_in(folder: &Path) -> Vec<Result<Left, JournalError>> {
 }
 
 /// Opens a device for writing.
-fn opener(host: Box<dyn Host>) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
+fn opener(
+    host: Box<dyn Host>,
+) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
     move |id| {
-        let gpu: Box<dyn Controlled> = host.open(id)?;
+        let gpu: Box<dyn ControllableDevice> = host.open(id)?;
         Ok(gpu)
     }
 }

@@ -328,8 +328,8 @@ fn offered<Q: Quantity + std::fmt::Display>(
         Ok(())
     } else {
         Err(format!(
-            "{knob} {value} is not offered: {}",
-            domain.offered_near(value)
+            "{knob} {value} is not supported: {}",
+            domain.describe_nearest(value)
         ))
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{
-    Actuator, Applied, AppliedKnob, Descriptor, Device, DeviceId, DeviceKind, Knob, OpenError,
-    PowerLimits, ReadError, Reading, SensorKind, Settings, WriteError,
+    Actuator, AppliedKnob, AppliedSettings, Descriptor, Device, DeviceId, DeviceKind, Knob,
+    OpenError, PowerLimits, ReadError, Reading, SensorKind, Settings, WriteError,
 };
 use sweetspot_quantity::Watts;
 
@@ -164,8 +164,8 @@ impl Device for FakeDevice {
 }
 
 impl Actuator for FakeDevice {
-    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
-        let mut applied = Applied::default();
+    fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
+        let mut applied = AppliedSettings::default();
         let knob = |value| AppliedKnob {
             requested: value,
             enforced: value,
@@ -192,7 +192,7 @@ impl Actuator for FakeDevice {
                 set.power_cap = Some(cap);
             })?;
             if state.lies {
-                return Err(WriteError::NotTaken {
+                return Err(WriteError::ReadBackDiffers {
                     knob: Knob::PowerCap,
                     written: cap.to_string(),
                     read: "something else".to_owned(),

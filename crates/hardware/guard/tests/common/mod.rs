@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use device::{FakeDevice, State};
-use sweetspot_device::{Controlled, DeviceId, OpenError, Settings};
+use sweetspot_device::{ControllableDevice, DeviceId, OpenError, Settings};
 use sweetspot_guard::{Guard, Journal, serve};
 use sweetspot_quantity::{Megahertz, Watts};
 
@@ -30,7 +30,7 @@ pub fn serve_where_asked() {
 }
 
 /// Opens a device as the guard does.
-pub fn open(folder: &Path, id: &DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
+pub fn open(folder: &Path, id: &DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
     Ok(Box::new(FakeDevice::open(folder, id)?))
 }
 

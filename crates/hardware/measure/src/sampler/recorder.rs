@@ -1,7 +1,7 @@
 //! Decides what to read next and stores the readings, without a thread or a clock of its own.
 
 use sweetspot_device::{
-    Amount, Descriptor, DeviceId, Drained, Moment, ReadError, Reading, SensorKind,
+    Amount, Descriptor, DeviceId, DrainedSamples, Moment, ReadError, Reading, SensorKind,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
@@ -159,7 +159,7 @@ impl Recorder {
     }
 
     /// Stores the result of draining the buffer.
-    pub fn record_drain(&mut self, at: Moment, result: Result<Drained, ReadError>) {
+    pub fn record_drain(&mut self, at: Moment, result: Result<DrainedSamples, ReadError>) {
         let Some(drained) = self.accept(SensorKind::BufferedPower, at, result) else {
             self.drain_at = self.drain_at.map(|_| at + RETRY_AFTER);
             return;

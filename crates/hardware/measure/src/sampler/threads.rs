@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sweetspot_device::{
-    Amount, Clock, Device, DeviceId, Drained, Moment, ReadError, Reading, SensorKind,
+    Amount, Clock, Device, DeviceId, DrainedSamples, Moment, ReadError, Reading, SensorKind,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
@@ -18,7 +18,7 @@ use crate::method::MethodChoice;
 /// The result of a read.
 enum Outcome {
     Counter(Span, Result<Joules, ReadError>),
-    Drained(Moment, Result<Drained, ReadError>),
+    Drained(Moment, Result<DrainedSamples, ReadError>),
     Polled(SensorKind, Moment, Result<Reading, ReadError>),
     Auxiliary(AuxiliaryReadings),
 }

@@ -1,7 +1,7 @@
 //! The simulated GPU as a device: its sensors and their delays.
 
 use sweetspot_device::{
-    Amount, Clock, Descriptor, Device, DeviceKind, Drained, Moment, PowerLimits, ReadError,
+    Amount, Clock, Descriptor, Device, DeviceKind, DrainedSamples, Moment, PowerLimits, ReadError,
     Reading, Scope, SensorDescriptor, SensorKind,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
@@ -93,7 +93,7 @@ impl Device for SimulatedGpu {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         self.advance_load();
         let live = self.gpu.advance(self.clock.now());
         if live.is_lost() {
@@ -114,7 +114,7 @@ impl Device for SimulatedGpu {
                 amount: Amount::Power(Watts::new((sample.watts * 1e3).round() / 1e3)),
             })
             .collect();
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped: false,
         })

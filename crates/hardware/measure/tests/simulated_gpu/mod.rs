@@ -9,7 +9,9 @@ mod scores;
 
 use std::sync::Arc;
 
-use sweetspot_device::{Clock, Descriptor, Device, Drained, Moment, SensorKind, VirtualClock};
+use sweetspot_device::{
+    Clock, Descriptor, Device, DrainedSamples, Moment, SensorKind, VirtualClock,
+};
 use sweetspot_measure::math::{Span, Trace};
 use sweetspot_measure::{MethodChoice, Recorder, perform_task};
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
@@ -184,7 +186,7 @@ impl SimulatedGpu {
                 perform_task(&mut recorder, task, self, clock.as_ref());
             }
         }
-        let mut last = Ok(Drained::default());
+        let mut last = Ok(DrainedSamples::default());
         if self.descriptor.sensor(SensorKind::BufferedPower).is_some() {
             last = self.drain();
         }

@@ -373,7 +373,7 @@ fn caps(text: &str, offer: &Offer<'_>, counts: &[u64]) -> Result<Vec<Vec<Watts>>
                 return Err(bad(AxisError::NotOffered {
                     value: cap.to_string(),
                     device: offer.names[0].clone(),
-                    offered: domain.offered_near(cap),
+                    offered: domain.describe_nearest(cap),
                 }));
             }
             each.push(cap);
