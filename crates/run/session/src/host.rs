@@ -7,7 +7,7 @@ use sweetspot_device::{
     ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
     Selector, select_devices,
 };
-use sweetspot_guard::{Journal, JournalError, Left, restore_left, serve};
+use sweetspot_guard::{Journal, JournalError, UnrestoredDevice, restore_device, serve};
 pub(crate) use sweetspot_hosts::open_host;
 use sweetspot_sim_host::ENVIRONMENT;
 
@@ -119,7 +119,7 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
 }
 
 /// What guards that are gone left changed, on the whole machine as well where that is another folder.
-pub fn left_changed() -> Vec<Result<Left, JournalError>> {
+pub fn left_changed() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
     if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
         folders.push(PathBuf::from(SYSTEM_FOLDER));
@@ -127,11 +127,11 @@ pub fn left_changed() -> Vec<Result<Left, JournalError>> {
     folders.iter().flat_map(|folder| left_in(folder)).collect()
 }
 
-fn left_in(folder: &Path) -> Vec<Result<Left, JournalError>> {
+fn left_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
     if !folder.exists() {
         return Vec::new();
     }
-    match Journal::open(folder).and_then(|journal| journal.left()) {
+    match Journal::open(folder).and_then(|journal| journal.unrestored_devices()) {
         Ok(left) => left,
         Err(problem) => vec![Err(problem)],
     }
@@ -173,7 +173,7 @@ pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let mut lines = Vec::new();
     for left in left {
         lines.push(match left {
-            Ok(left) => restore_left(&journal, &left, &mut open)
+            Ok(left) => restore_device(&journal, &left, &mut open)
                 .map(|restored| restored.to_string())
                 .map_err(|error| error.to_string()),
             Err(problem) => Err(problem.to_string()),

@@ -6,7 +6,7 @@ use sweetspot_measure::math::{
     Attribution, CheckedEnergy, EnergyEstimator, Gap, GapReason, Note, Span,
 };
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use super::reports::Reports;
 use super::result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
@@ -167,8 +167,8 @@ fn one(
         values: reports.values,
         exit_code: run.outcome.exit_code(),
         signal: match run.outcome.ended {
-            Ended::Signal(signal) => Some(signal),
-            Ended::Code(_) => None,
+            CommandExit::Signal(signal) => Some(signal),
+            CommandExit::Code(_) => None,
         },
         warnings,
     };

@@ -19,7 +19,7 @@ use sweetspot_decide::Question;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
-use sweetspot_workload::{Ended, GuardProgram};
+use sweetspot_workload::{CommandExit, GuardProgram};
 
 use crate::SessionError;
 use crate::measure::ProgressPattern;
@@ -133,7 +133,7 @@ pub struct TunedJob {
     /// Power of all GPUs together over time.
     pub power: Vec<(Seconds, Watts)>,
     /// How the command ended, where there is one.
-    pub ended: Option<Ended>,
+    pub ended: Option<CommandExit>,
     /// Whether every device is as before.
     pub restored: bool,
 }

@@ -11,8 +11,9 @@ use sweetspot_link::Tuning as Word;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::{
-    CommandSpec, Ended, GuardProgram, Lease, Progress, ProgressReader, RunHandler, RunInProgress,
-    RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent, run_until_exit,
+    CommandExit, CommandSpec, GuardProgram, Lease, Progress, ProgressReader, RunHandler,
+    RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
+    run_until_exit,
 };
 
 use super::meter::EnergyMeter;
@@ -89,13 +90,13 @@ pub fn tune(
         begins: vec![Seconds::ZERO],
         power: done.power,
         ended: Some(match signal {
-            Some(signal) => Ended::Signal(signal),
+            Some(signal) => CommandExit::Signal(signal),
             None => ended,
         }),
         restored: restored?,
         devices,
     };
-    if signal.is_none() && ended == Ended::Code(0) {
+    if signal.is_none() && ended == CommandExit::Code(0) {
         remember(store, &print, &tuned, observer);
     }
     Ok(tuned)
