@@ -97,7 +97,7 @@ fn a_killed_c_program_leaves_complete_records() {
     let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 64).unwrap();
     for _ in 0..20 {
         let mut child = Command::new(&client)
-            .arg("for ever")
+            .arg("forever")
             .env(LINK_VARIABLE, reader.folder())
             .spawn()
             .unwrap();
@@ -109,7 +109,7 @@ fn a_killed_c_program_leaves_complete_records() {
         assert!(
             describe_marks(&events)
                 .iter()
-                .all(|it| it.ends_with("for ever"))
+                .all(|it| it.ends_with("forever"))
         );
     }
 }
