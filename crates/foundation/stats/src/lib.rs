@@ -11,7 +11,7 @@
 
 mod least_squares;
 mod linear;
-pub mod noise;
+mod noise;
 mod summary;
 
 pub use least_squares::{Bounds, Fit, fit};

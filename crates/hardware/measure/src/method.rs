@@ -66,8 +66,6 @@ impl std::fmt::Display for MethodChoice {
 pub enum Method {
     /// The counter alone, with an estimate between its steps at the window's ends.
     Counter,
-    /// The counter alone, on a window moved to the nearest counter steps.
-    CounterSnapped,
     /// The counter for whole steps, the buffer's samples for the fractions at the ends.
     CounterAndBuffer,
     /// The buffer's samples alone.
@@ -84,7 +82,6 @@ impl std::fmt::Display for Method {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Counter => "counter",
-            Self::CounterSnapped => "counter, snapped",
             Self::CounterAndBuffer => "counter+buffer",
             Self::Buffer => "buffer",
             Self::BufferAndPoll => "buffer+poll",

@@ -7,8 +7,9 @@ use simulated_gpu::{
     COUNTER_AND_BUFFER, GENERATIONS, LOAD_SHAPES, LoadShape, Sensors, SimulatedGpu, marks,
     score_single_windows, score_windows,
 };
+use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{EnergyEstimator, Span};
+use sweetspot_measure::math::{CounterStep, EnergyEstimator, Span};
 use sweetspot_sim::Generation;
 use sweetspot_stats::Seed;
 
@@ -149,8 +150,17 @@ fn intervals_of_polling_cover_the_truth() {
     }
 }
 
+/// The counter's step that is nearest to a moment.
+fn nearest_step<'a>(estimator: &'a EnergyEstimator<'_>, moment: Moment) -> &'a CounterStep {
+    let distance = |step: &CounterStep| (step.at() - moment).abs().get();
+    let steps = estimator.steps().steps.iter();
+    steps
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        .unwrap()
+}
+
 #[test]
-fn windows_snapped_to_the_counter_are_exact() {
+fn energies_between_counter_steps_are_exact() {
     for generation in GENERATIONS.into_iter().filter(|g| g.has_energy_counter()) {
         let seed = Seed::new(7).label(&format!("{generation:?}"));
         let load = LoadShape::Square(0.37).load_steps(seed);
@@ -165,14 +175,17 @@ fn windows_snapped_to_the_counter_are_exact() {
         let mut exact = 0;
         for pair in 0..recording.marks.len() - 1 {
             let window = Span::new(recording.marks[pair], recording.marks[pair + 1]);
-            let snapped = estimator.snapped(&window).unwrap();
-            let shift = (snapped.covered.length() - window.length()).abs().get();
+            let (begin, end) = (
+                nearest_step(&estimator, window.begin),
+                nearest_step(&estimator, window.end),
+            );
+            let shift = (end.at() - begin.at() - window.length()).abs().get();
             let truth = recording.true_energies[pair + 1] - recording.true_energies[pair];
             if shift < 0.02 {
+                let counted = end.energy - begin.energy;
                 assert!(
-                    (snapped.value.get() - truth).abs() < 0.003,
-                    "{generation:?} {pair}: {} {truth}",
-                    snapped.value
+                    (counted.get() - truth).abs() < 0.003,
+                    "{generation:?} {pair}: {counted} {truth}"
                 );
                 exact += 1;
             }

@@ -51,12 +51,6 @@ impl<'a> EnergyEstimator<'a> {
         }
     }
 
-    /// The response of the buffer's samples to power: fitted to the counter where possible, otherwise the
-    /// model's.
-    pub fn response(&self) -> Response {
-        self.response
-    }
-
     /// The readings.
     pub fn trace(&self) -> &Trace {
         self.trace
@@ -102,33 +96,6 @@ impl<'a> EnergyEstimator<'a> {
             .filter_map(|other| Check::of(other, &energy))
             .collect();
         Ok(CheckedEnergy { energy, checks })
-    }
-
-    /// The energy of the window moved to the nearest steps of the counter: exact, over a span of its own.
-    pub fn snapped(&self, window: &Span) -> Result<Energy, EnergyError> {
-        let steps = &self.steps.steps;
-        let nearest = |moment: Moment| {
-            let distance = |at: Moment| (at - moment).abs().get();
-            steps
-                .iter()
-                .min_by(|a, b| distance(a.at()).total_cmp(&distance(b.at())))
-        };
-        let ends = nearest(window.begin).zip(nearest(window.end));
-        let (begin, end) = ends
-            .filter(|(begin, end)| begin.run == end.run && begin.at() < end.at())
-            .ok_or_else(|| no_readings("two steps of the counter", window))?;
-        let value = end.energy - begin.energy;
-        let covered = Span::new(begin.at(), end.at());
-        // The counter's resolution is a millijoule.
-        let rounding = Joules::new(0.001);
-        Ok(Energy {
-            value,
-            interval95: (value - rounding, value + rounding),
-            method: Method::CounterSnapped,
-            covered,
-            missing: self.gaps_within(&[SensorKind::EnergyCounter], &covered),
-            notes: Vec::new(),
-        })
     }
 
     /// Fits a process to the observations and runs the filter under it.

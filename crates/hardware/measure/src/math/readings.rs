@@ -188,27 +188,6 @@ pub struct Trace {
     pub clock_steps: Vec<Moment>,
 }
 
-impl Trace {
-    /// The span from the first reading to the last.
-    pub fn extent(&self) -> Option<Span> {
-        let firsts = [
-            self.counter.first().map(|reading| reading.call.begin),
-            self.buffer.first().map(|sample| sample.at),
-            self.instant.first().map(|value| value.appeared.end),
-            self.average.first().map(|value| value.appeared.end),
-        ];
-        let lasts = [
-            self.counter.last().map(|reading| reading.call.end),
-            self.buffer.last().map(|sample| sample.at),
-            self.instant.last().map(|value| value.appeared.end),
-            self.average.last().map(|value| value.appeared.end),
-        ];
-        let begin = firsts.into_iter().flatten().min()?;
-        let end = lasts.into_iter().flatten().max()?;
-        Some(Span { begin, end })
-    }
-}
-
 impl SensorModel {
     /// The properties that the device's backend reports; for the rest, those of the poorest sensor known.
     pub fn of(descriptor: &Descriptor, cap: Option<Watts>) -> Self {

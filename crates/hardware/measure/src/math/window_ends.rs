@@ -19,7 +19,6 @@ impl EnergyEstimator<'_> {
     /// window puts some of it before.
     pub(super) fn widen_for_power_steps(&self, mut energy: Energy, choice: MethodChoice) -> Energy {
         let resolution = match (energy.method, choice) {
-            (Method::CounterSnapped, _) => return energy,
             (Method::CounterAndBuffer | Method::Buffer | Method::BufferAndPoll, _) => {
                 SAMPLE_RESOLUTION
             }
