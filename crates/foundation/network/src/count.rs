@@ -146,22 +146,9 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
         },
         Kind::Attention {
             heads,
-            sizes: (query, value),
-            positions: (asking, asked),
-        } => {
-            let batch = layer
-                .outputs
-                .first()
-                .and_then(|shape| shape.sizes().first());
-            let scores = u128::from(batch.copied().unwrap_or(1))
-                * u128::from(*heads)
-                * u128::from(*asking)
-                * u128::from(*asked);
-            Operations {
-                macs: scores * (u128::from(*query) + u128::from(*value)),
-                ..softmax(scores)
-            }
-        }
+            sizes,
+            positions,
+        } => attention(layer, *heads, *sizes, *positions),
         Kind::Pool { kind, window } => {
             // Equation 3.
             let positions = match convention {
@@ -252,6 +239,25 @@ fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Ope
         macs,
         additions: additions * u128::from(conv.bias),
         ..Operations::default()
+    }
+}
+
+/// Counts the scores of all pairs of positions, their softmax and the weighted sum of the values.
+fn attention(
+    layer: &Layer,
+    heads: u64,
+    (query, value): (u64, u64),
+    (query_positions, key_positions): (u64, u64),
+) -> Operations {
+    let output = layer.outputs.first();
+    let batch = output.and_then(|shape| shape.sizes().first());
+    let scores = u128::from(batch.copied().unwrap_or(1))
+        * u128::from(heads)
+        * u128::from(query_positions)
+        * u128::from(key_positions);
+    Operations {
+        macs: scores * (u128::from(query) + u128::from(value)),
+        ..softmax(scores)
     }
 }
 

@@ -124,7 +124,7 @@ fc 10 bias";
 
 #[test]
 fn errors_name_the_line() {
-    for (text, says) in [
+    for (text, expected) in [
         ("conv 3 3x3", "line 1: there is no `input`"),
         ("input 3x8x8\nconv 4", "line 2: `conv` needs a kernel"),
         (
@@ -159,6 +159,6 @@ fn errors_name_the_line() {
         ),
     ] {
         let error = parse("mine.net", text).unwrap_err().to_string();
-        assert!(error.contains(says), "{text:?} said: {error}");
+        assert!(error.contains(expected), "{text:?}: {error}");
     }
 }

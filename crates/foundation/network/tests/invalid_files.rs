@@ -6,9 +6,9 @@ use common::{Message, info, ints, model, node, onnx_path, read};
 use proptest::prelude::*;
 use sweetspot_network::{Convention, Cost, Precision};
 
-fn assert_rejected(bytes: &[u8], says: &str) {
+fn assert_rejected(bytes: &[u8], expected: &str) {
     let error = read(bytes).unwrap_err().to_string();
-    assert!(error.contains(says), "{error}");
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

@@ -39,10 +39,10 @@ fn sets_differ_only_beyond_their_spread() {
     // Of equal sets, about one in twenty differs significantly by chance.
     let draws =
         |set: u64| -> Vec<f64> { (0..5).map(|i| Seed::new(set).number(i).normal()).collect() };
-    let told = (0..2000)
+    let differing = (0..2000)
         .filter(|set| differ(&draws(2 * set), &draws(2 * set + 1)) == Some(true))
         .count();
-    assert!((60..140).contains(&told), "{told} of 2000");
+    assert!((60..140).contains(&differing), "{differing} of 2000");
 }
 
 #[test]

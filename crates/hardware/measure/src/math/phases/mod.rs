@@ -4,13 +4,13 @@
 //! the phases' powers. The mixture depends on the sensor's response, which is fitted together with the powers.
 //! Powers are not below the lowest power seen, and with the rest they add up to the window's energy.
 
+mod bootstrap;
 mod design;
 mod result;
 mod solve;
 mod spans;
 
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_stats::Seed;
 
 use self::design::{
     Lag, Row, means_between_steps, means_of_windows, rows_of_means, rows_of_samples,
@@ -41,7 +41,6 @@ const ALTERNATIVE_OFFSETS: [f64; 9] = [
 /// The length of a bootstrap block in seconds: longer than the correlation time of the residuals.
 const BLOCK_SECONDS: f64 = 1.0;
 const MIN_BLOCKS: usize = 12;
-const BOOTSTRAP_REPLICATES: u64 = 200;
 
 /// A candidate response with its normal equations, block by block, and the best powers under it.
 struct Candidate {
@@ -284,67 +283,6 @@ impl Problem<'_> {
             });
         }
         Ok(())
-    }
-
-    /// The standard deviations of the powers, by a block bootstrap, which keeps readings with correlated errors
-    /// together, over the responses that fit nearly as well.
-    fn deviations(
-        &self,
-        best: &Candidate,
-        alternatives: &[(f64, Candidate)],
-        total_deviation: f64,
-    ) -> Vec<f64> {
-        let seed = Seed::new(self.window.begin.nanos()).label("phases");
-        let likelihood: f64 = alternatives.iter().map(|(likelihood, _)| likelihood).sum();
-        let choose = |mut at: f64| {
-            for (share, alternative) in alternatives {
-                at -= share / likelihood;
-                if at <= 0.0 {
-                    return alternative;
-                }
-            }
-            best
-        };
-        let mut squares = vec![0.0; self.columns()];
-        let mut count = 0.0;
-        for replicate in 0..BOOTSTRAP_REPLICATES {
-            let draw = seed.number(replicate);
-            let energy = self.energy + total_deviation * draw.label("energy").normal();
-            let picks: Vec<usize> = (0..self.block_count as u64)
-                .map(|slot| (draw.number(slot).uniform() * self.block_count as f64) as usize)
-                .collect();
-            // One of the responses that the readings allow, drawn by likelihood.
-            let candidate = choose(draw.label("response").uniform());
-            let mut sums = NormalEquations::new(self.columns());
-            for pick in picks {
-                sums.add(&candidate.blocks[pick]);
-            }
-            let both = sums
-                .solve(&self.times, energy, self.floor())
-                .zip(sums.solve_unbounded(&self.times, energy));
-            let Some((powers, unbounded)) = both else {
-                continue;
-            };
-            for (column, square) in squares.iter_mut().enumerate() {
-                // A power at the floor would seem too well known; its unbounded value shows the uncertainty.
-                let power = match best.powers[column] > self.floor() {
-                    true => powers[column],
-                    false => unbounded[column],
-                };
-                *square += (power - best.powers[column]).powi(2);
-            }
-            count += 1.0;
-        }
-        squares
-            .into_iter()
-            .map(|square| {
-                if count > 0.0 {
-                    (square / count).sqrt()
-                } else {
-                    f64::INFINITY
-                }
-            })
-            .collect()
     }
 
     fn report(&self, best: &Candidate, deviations: &[f64], total: Energy) -> Attribution {
