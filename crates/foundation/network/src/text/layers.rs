@@ -43,12 +43,16 @@ pub const OPERATIONS: [&str; 25] = [
 pub fn layer(words: &[String], input: &Shape) -> Result<ParsedLayer, String> {
     let mut arguments = Arguments::new(words);
     let word = words.first().map_or("", String::as_str);
-    let parsed = parsed(word, &mut arguments, input)?;
+    let parsed = parse_operation(word, &mut arguments, input)?;
     arguments.finish()?;
     Ok(parsed)
 }
 
-fn parsed(word: &str, arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
+fn parse_operation(
+    word: &str,
+    arguments: &mut Arguments<'_>,
+    input: &Shape,
+) -> Result<ParsedLayer, String> {
     let same = |kind, parameters| {
         Ok(ParsedLayer {
             kind: Some(kind),

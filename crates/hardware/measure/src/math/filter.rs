@@ -23,6 +23,7 @@ impl SavedEnergy {
     }
 }
 
+/// The state of the filter: the means and covariances of its variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     size: usize,

@@ -21,6 +21,7 @@ const POOR_UNCERTAINTY: Seconds = Seconds::new(0.012);
 /// The periods that the search for the schedule may take.
 const SEARCH_PERIODS: f64 = 6.0;
 
+/// The schedule of reads of the energy counter.
 #[derive(Debug)]
 pub(crate) struct CounterPlan {
     period: Seconds,

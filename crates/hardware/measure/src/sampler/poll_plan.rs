@@ -18,6 +18,7 @@ const KEPT_UPDATES: usize = 32;
 /// The most polls in a row that found no update where one was expected.
 const MAX_MISSED: u32 = 12;
 
+/// The way in which the moments of polls are chosen.
 #[derive(Debug)]
 enum PollMode {
     Fixed(Seconds),
@@ -25,6 +26,7 @@ enum PollMode {
     InStep(UpdateSchedule),
 }
 
+/// The schedule of polls of one power sensor.
 #[derive(Debug)]
 pub(crate) struct PollPlan {
     sensor: SensorKind,
