@@ -1,4 +1,4 @@
-"""Programs with and without a link, each in a process of its own; what they wrote is read back here."""
+"""Runs programs with and without a link, each in its own process, and reads their rings."""
 
 import os
 import struct
@@ -31,7 +31,7 @@ def control(folder, capacity=1024, version=1, batch=0, tuning=0):
 
 
 def read(path):
-    """The records of a ring, which fit into one lap here, and its header."""
+    """Reads the records of a ring that fit into one lap, and its header."""
     with open(path, "rb") as file:
         data = file.read()
     capacity, slots = struct.unpack_from("<II", data, 20)
@@ -115,7 +115,7 @@ class Client(unittest.TestCase):
         self.assertEqual(times, sorted(times))
         self.assertEqual((header["closed"], header["lost"], header["rank"]), (1, 0, 0xFFFFFFFF))
 
-    def test_a_size_that_did_not_fit_is_not_given_again(self):
+    def test_a_size_that_did_not_fit_is_not_returned_again(self):
         control(self.folder, batch=48)
         out = self.run_program(
             """
@@ -129,7 +129,7 @@ class Client(unittest.TestCase):
         )
         self.assertEqual(out, "48 24 12 1")
 
-    def test_a_serving_program_asks_and_tells(self):
+    def test_a_serving_program_asks_and_reports(self):
         control(self.folder, batch=48)
         out = self.run_program(
             """
@@ -144,12 +144,12 @@ class Client(unittest.TestCase):
             """
         )
         self.assertEqual(out, "0")
-        told = sorted(([(kind + name, value) for kind, name, _, value in records] for records, _ in self.rings()), key=len)
+        reported = sorted(([(kind + name, value) for kind, name, _, value in records] for records, _ in self.rings()), key=len)
         real = lambda value: struct.unpack("<Q", struct.pack("<d", value))[0]
-        # A forked child asks for itself; each tells a size once.
-        self.assertEqual(told[0], [("valuebatch_size", real(48))])
+        # A forked child asks for itself; each process reports a size once.
+        self.assertEqual(reported[0], [("valuebatch_size", real(48))])
         self.assertEqual(
-            told[1],
+            reported[1],
             [
                 ("valuebatch_size", real(48)),
                 ("valuebatch_s", real(0.25)),
@@ -172,7 +172,7 @@ class Client(unittest.TestCase):
         )
         self.assertEqual(self.marks(), ["+a", "-a"])
 
-    def test_sync_comes_before_each_time(self):
+    def test_sync_is_called_before_each_time(self):
         control(self.folder)
         out = self.run_program(
             """
@@ -217,7 +217,7 @@ class Client(unittest.TestCase):
         begin, end = spans["inner"]
         self.assertTrue(9_000_000 < end - begin < 150_000_000, end - begin)
         self.assertTrue(spans["outer"][0] <= begin and end <= spans["outer"][1])
-        # The device is 200 ms behind in everything, and so is the anchor.
+        # The device is always 200 ms behind, and so is the anchor.
         self.assertLess(spans["warm"][0], spans["outer"][0])
 
     def test_events_lie_on_the_monotonic_clock(self):
@@ -239,7 +239,7 @@ class Client(unittest.TestCase):
         self.assertAlmostEqual(spans["gpu"][0], first, delta=50_000_000)
         self.assertAlmostEqual(spans["gpu"][1], last, delta=50_000_000)
 
-    def test_events_that_fail_are_lost_and_said(self):
+    def test_failing_events_are_lost_and_reported(self):
         control(self.folder)
         self.run_program(
             FAKE_EVENTS
@@ -258,7 +258,7 @@ class Client(unittest.TestCase):
         self.assertEqual(header["lost"], 2)
         self.assertIn("phase is lost", self.errors)
 
-    def test_names_of_every_kind(self):
+    def test_names_of_any_kind(self):
         control(self.folder)
         self.run_program(
             """
@@ -346,11 +346,11 @@ class Client(unittest.TestCase):
             import multiprocessing, threading, warnings
             warnings.simplefilter("ignore")
             stop = threading.Event()
-            def beside():
+            def work():
                 while not stop.wait(0.001): s.progress(1)
             def worker(n):
                 with s.phase("load"): return n
-            thread = threading.Thread(target=beside); thread.start()
+            thread = threading.Thread(target=work); thread.start()
             with multiprocessing.get_context("fork").Pool(3) as pool:
                 assert sum(pool.map(worker, range(60))) == 1770
             stop.set(); thread.join()
@@ -365,13 +365,13 @@ class Client(unittest.TestCase):
         self.run_program("s.progress(1)", RANK="5", LOCAL_RANK="1")
         self.assertEqual(self.rings()[0][1]["rank"], 5)
 
-    def test_bad_arguments_are_said_and_harm_nothing(self):
+    def test_bad_arguments_are_reported_without_harm(self):
         control(self.folder)
         self.run_program("s.progress(-1); s.progress('x'); s.progress(2**64); s.value('v', 'x'); s.value('v', None); s.progress(1)")
         self.assertEqual(self.marks(), ["items(other names)"])
         self.assertIn("progress takes a number", self.errors)
 
-    def test_folders_that_cannot_be_used_are_said_once(self):
+    def test_unusable_folders_are_reported_once(self):
         program = """
             with s.phase("a"): pass
             s.progress(1)
@@ -387,7 +387,7 @@ class Client(unittest.TestCase):
         self.assertIn("damaged", self.errors)
         self.assertEqual(os.listdir(self.folder), ["control"])
 
-    def test_a_folder_that_goes_away_harms_nothing(self):
+    def test_a_removed_folder_does_no_harm(self):
         control(self.folder)
         self.run_program(
             """
@@ -402,7 +402,7 @@ class Client(unittest.TestCase):
         os.mkdir(self.folder)
         self.assertEqual(self.errors.count("sweetspot:"), 1)
 
-    def test_marks_at_exit_after_the_ring_is_closed_have_a_ring(self):
+    def test_marks_after_the_ring_is_closed_have_a_new_ring(self):
         control(self.folder)
         variables = dict(os.environ, PYTHONPATH=SOURCE, SWEETSPOT_LINK=self.folder)
         program = "import atexit; atexit.register(lambda: s.progress(2)); import sweetspot as s; s.progress(1)"

@@ -1,11 +1,11 @@
-"""Marks phases, progress and values of a program for sweetspot, and reads the batch size it asks for.
+"""Reports phases, progress and values of a program to sweetspot, and returns the batch size that sweetspot wants.
 
     import sweetspot as s
     with s.phase("forward", sync=torch.cuda.synchronize): ...
     s.progress(items=128)
     s.value("accuracy", 0.76)
 
-A serving program asks for its batch size before each batch, and tells how each went:
+A serving program asks for its batch size before each batch, and reports each batch:
 
     n = s.batch_size(default=32)
     s.batch(items=n, seconds=0.004, latency=0.009)

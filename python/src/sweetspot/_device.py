@@ -1,18 +1,18 @@
-"""Phases timed by a device: a pair of its events each, written once both are complete."""
+"""Phases timed by device events: each is a pair of events, recorded once both are complete."""
 
 from collections import deque
 from time import monotonic_ns
 
 from . import _ring
 
-# Events tell their distance as a 32-bit float of milliseconds: after 5 s it is good to half a microsecond,
+# The time between two events is a 32-bit float of milliseconds: after 5 s it is accurate to half a microsecond,
 # and the clocks of host and device have hardly drifted apart.
-RENEW_NS = 5_000_000_000
-MOST_PENDING = 4096
+ANCHOR_LIFETIME_NS = 5_000_000_000
+MAX_PENDING = 4096
 
 
 class Clock:
-    """A thread's device events and where they lie on the monotonic clock."""
+    """A thread's device events, and an anchor event that places them on the monotonic clock."""
 
     __slots__ = ("events", "anchor", "at", "open", "pending")
 
@@ -24,9 +24,9 @@ class Clock:
         self.pending = deque()
 
     def begin(self):
-        # Phases in each other share an anchor, or they would not fit into each other.
-        if self.anchor is None or (self.open == 0 and monotonic_ns() - self.at > RENEW_NS):
-            self._renew()
+        # Nested phases share an anchor, because otherwise their times would not nest.
+        if self.anchor is None or (self.open == 0 and monotonic_ns() - self.at > ANCHOR_LIFETIME_NS):
+            self._set_anchor()
         event = self._record()
         self.open += 1
         return event
@@ -34,14 +34,14 @@ class Clock:
     def end(self, ring, index, begin):
         self.open -= 1
         end = self._record()
-        if len(self.pending) >= MOST_PENDING:
-            ring.lose()
+        if len(self.pending) >= MAX_PENDING:
+            ring.count_lost()
         else:
             self.pending.append((self.anchor, self.at, index, begin, end))
         self.resolve(ring)
 
     def resolve(self, ring, wait=False):
-        """Writes what is complete; waits for the device only where it is told to."""
+        """Records the complete phases; waits for the device only if `wait` is set."""
         pending = self.pending
         while pending:
             anchor, at, index, begin, end = pending[0]
@@ -53,16 +53,16 @@ class Clock:
                 first = at + int(anchor.elapsed_time(begin) * 1e6)
                 last = at + int(anchor.elapsed_time(end) * 1e6)
             except Exception as error:
-                _ring.complain("a device event cannot be read, its phase is lost: %s" % error)
+                _ring.complain("cannot read a device event, its phase is lost: %s" % error)
                 first = None
             pending.popleft()
             if first is None or first < 0 or last < 0:
-                ring.lose()
+                ring.count_lost()
             else:
                 ring.record(_ring.pack_whole, _ring.PHASE | index, first, last)
 
-    def _renew(self):
-        # The device is idle after the first, so that the second happens when it is recorded.
+    def _set_anchor(self):
+        # The device is idle after the first event, so the second completes when it is recorded.
         self._record().synchronize()
         before = monotonic_ns()
         anchor = self._record()
@@ -76,15 +76,15 @@ class Clock:
 
 
 class EventPhase:
-    """A phase of work that is queued on a device; never blocks for it."""
+    """A phase of work that is queued on a device; it never waits for the device."""
 
-    __slots__ = ("index", "events", "local", "begun")
+    __slots__ = ("index", "events", "local", "begins")
 
     def __init__(self, index, events, local):
         self.index = index
         self.events = events
         self.local = local
-        self.begun = []
+        self.begins = []
 
     def __enter__(self):
         ring = self.local.ring
@@ -97,22 +97,22 @@ class EventPhase:
             begin = (ring.device, ring.device.begin())
         except Exception as error:
             _ring.complain("device events do not work, phases are lost: %s" % error)
-            ring.lose()
-        self.begun.append(begin)
+            ring.count_lost()
+        self.begins.append(begin)
         return self
 
     def __exit__(self, kind, error, trace):
         ring = self.local.ring
-        begin = self.begun.pop()
+        begin = self.begins.pop()
         if begin is None:
             return
         clock, event = begin
         if clock is not ring.device:
-            # Begun in another thread, before a fork, or with other events around it.
-            ring.lose()
+            # It began in another thread, before a fork, or with another kind of events.
+            ring.count_lost()
             return
         try:
             clock.end(ring, self.index, event)
-        except Exception as trouble:
-            _ring.complain("device events do not work, phases are lost: %s" % trouble)
-            ring.lose()
+        except Exception as problem:
+            _ring.complain("device events do not work, phases are lost: %s" % problem)
+            ring.count_lost()

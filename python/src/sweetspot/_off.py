@@ -1,7 +1,7 @@
-"""The same names where there is no link: they do nothing."""
+"""The functions of a program without a link: they do nothing."""
 
 
-class _Nothing:
+class _NoPhase:
     __slots__ = ()
 
     def __enter__(self):
@@ -11,11 +11,11 @@ class _Nothing:
         pass
 
 
-_nothing = _Nothing()
+_no_phase = _NoPhase()
 
 
 def phase(name, sync=None, events=None):
-    return _nothing
+    return _no_phase
 
 
 def begin(name):

@@ -1,4 +1,4 @@
-"""The calls of a program whose link is on."""
+"""The functions of a program with a link."""
 
 import atexit
 import os
@@ -14,10 +14,10 @@ _TUNING = ("off", "exploring", "settled")
 
 
 class _Phase:
-    """One for each name; holds nothing of any thread or process. Ring.record, written out for speed.
+    """A phase, one for each name, without state of a thread or process. It repeats Ring.record for speed.
 
-    No call lies between taking a number and writing its record: after a call a signal such as Ctrl-C may
-    raise, and the record would never come.
+    No call happens between taking a number and writing its record: after a call a signal such as Ctrl-C may
+    raise, and the record would be missing forever.
     """
 
     __slots__ = ("index", "begins", "ends")
@@ -32,7 +32,7 @@ class _Phase:
         ring = _local.ring
         number = ring.next
         if number >= ring.limit:
-            number = ring.room()
+            number = ring.next_number()
             if number < 0:
                 return self
         ring.next = number + 1
@@ -44,7 +44,7 @@ class _Phase:
         ring = _local.ring
         number = ring.next
         if number >= ring.limit:
-            number = ring.room()
+            number = ring.next_number()
             if number < 0:
                 return
         ring.next = number + 1
@@ -65,7 +65,7 @@ class _SyncPhase:
 
     def __exit__(self, kind, error, trace):
         try:
-            # After an error the device may only repeat it and hide where it came from.
+            # After an error, the device may repeat the error and hide its origin.
             if kind is None:
                 self.sync()
         finally:
@@ -76,7 +76,7 @@ class _Phases(dict):
     def __missing__(self, name):
         index = _ring.name_index(name)
         if index < 0:
-            _local.ring.refuse()
+            _local.ring.count_refused()
             return _Phase(0)
         phase = self[name] = _Phase(index)
         return phase
@@ -86,8 +86,8 @@ _phases = _Phases()
 
 
 def phase(name, sync=None, events=None):
-    """A part of the program, for `with`. GPU work is asynchronous: `sync=torch.cuda.synchronize` waits for it
-    at both ends, `events=torch.cuda.Event` lets the GPU take the times and waits for nothing."""
+    """Marks a part of the program, for use with `with`. GPU work is asynchronous: `sync=torch.cuda.synchronize`
+    waits for it at both ends; `events=torch.cuda.Event` lets the GPU measure the times and never waits."""
     if sync is None and events is None:
         return _phases[name]
     if events is not None:
@@ -96,17 +96,17 @@ def phase(name, sync=None, events=None):
 
 
 def begin(name):
-    """A phase begins; for where `with` does not fit."""
+    """Marks the beginning of a phase, where `with` cannot be used."""
     _phases[name].__enter__()
 
 
 def end(name):
-    """The innermost phase of this name ends."""
+    """Marks the end of the innermost phase of this name."""
     _phases[name].__exit__(None, None, None)
 
 
 def progress(items=1):
-    """So many more items (images, tokens) are done."""
+    """Reports that this many more items (images, tokens) are done."""
     try:
         count = int(items)
     except Exception as error:
@@ -120,11 +120,11 @@ def progress(items=1):
 
 
 def value(name, value):
-    """A value such as an accuracy or a latency."""
+    """Reports a value such as an accuracy or a latency."""
     try:
         real = float(value)
     except Exception as error:
-        return _ring.complain("a value is a number: %s" % error)
+        return _ring.complain("value takes a number: %s" % error)
     ring = _local.ring
     ring.record(_ring.pack_real, _ring.VALUE | _phases[name].index, now(), real)
     if ring.device is not None:
@@ -132,8 +132,8 @@ def value(name, value):
 
 
 def batch(items, seconds, latency=None):
-    """A batch is done: so many items, in so many seconds; the latency of its slowest request, in seconds, where
-    requests wait for their batch."""
+    """Reports a finished batch: its number of items, its time in seconds and, where requests wait for their batch,
+    the latency of the slowest request in seconds."""
     value("batch_s", seconds)
     if latency is not None:
         value("latency_s", latency)
@@ -141,19 +141,19 @@ def batch(items, seconds, latency=None):
 
 
 def latency(seconds):
-    """From a request's arrival to its answer: for each request, or for the slowest of a batch."""
+    """Reports the seconds from a request's arrival to its answer: of each request, or of the slowest of a batch."""
     value("latency_s", seconds)
 
 
 def queue(length, arrivals_per_second=None):
-    """So many requests wait, and so many come each second."""
+    """Reports the number of waiting requests, and the number that arrive per second."""
     value("queue_length", length)
     if arrivals_per_second is not None:
         value("arrivals_per_s", arrivals_per_second)
 
 
 def out_of_memory(batch):
-    """There is no memory for a batch of this size: the next one asked for is smaller."""
+    """Reports that a batch of this size does not fit into memory: the next batch size is smaller."""
     try:
         _ring.too_large(int(batch))
     except Exception:
@@ -167,30 +167,30 @@ def _word(number):
 
 
 def batch_size(default=None):
-    """The batch size that the tool wants next, or the default. Ask before each batch."""
+    """Returns the batch size that the tool wants next, or the default. Call it before each batch."""
     words = _ring._control or _ring.control()
     size = 0 if words is None else words[8]
     if size:
-        # A size that did not fit is not given again, even before the tool has heard of it.
+        # A size that did not fit is not returned again, even before the tool knows of it.
         if size >= _ring.fits_below:
             size = max(1, _ring.fits_below // 2)
         ring = _local.ring
-        # The tool hears that the program asks, once for each size.
-        if size != ring.asked:
-            ring.asked = size
+        # The tool is told once for each size that the program asked.
+        if size != ring.reported_size:
+            ring.reported_size = size
             value("batch_size", size)
         return size
     return default
 
 
 def tuning():
-    """What the tool does to the settings: "off", "exploring" or "settled"."""
+    """Returns what the tool does with the settings: "off", "exploring" or "settled"."""
     phase = _word(1)
     return _TUNING[phase] if phase < len(_TUNING) else "off"
 
 
 def enabled():
-    """Whether a tool listens."""
+    """Returns whether a tool reads the link."""
     return _ring.control() is not None
 
 

@@ -1,4 +1,4 @@
-"""One ring file for each thread that writes; the layout is docs/link.md, version 1."""
+"""Ring files, one for each thread that writes; docs/link.md describes the layout, version 1."""
 
 import mmap
 import os
@@ -20,8 +20,8 @@ _CONTROL_HEADER, _WORDS = 64, 32
 _PREFIX = "ring-"
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK")
 
-# The sequence number is the last field: pack_into clears the record, then stores the fields in their order,
-# native ones whole.
+# The sequence number is the last field: pack_into clears the record, then stores the fields in order, each native
+# one in a single write.
 pack_whole = struct.Struct("@QQIIQ").pack_into
 pack_real = struct.Struct("@QdIIQ").pack_into
 
@@ -32,7 +32,7 @@ _index = {}
 _control = None
 _failed = False
 _complained = False
-# The smallest batch that did not fit, of all threads: they share the device.
+# The smallest batch that did not fit, for all threads: they share the device.
 fits_below = 1 << 64
 
 
@@ -43,7 +43,7 @@ def too_large(batch):
 
 
 def complain(what):
-    """Once on stderr: a workload never fails for its link."""
+    """Prints one message on stderr: a workload must never fail because of its link."""
     global _complained
     if _complained:
         return
@@ -55,7 +55,7 @@ def complain(what):
 
 
 def name_index(name):
-    """The place of a name in every ring of this process, or -1 where the table is full."""
+    """The index of a name in every ring of this process, or -1 if the table is full."""
     raw = str(name).encode("utf-8", "replace")
     if len(raw) >= _SLOT:
         raw = raw[: _SLOT - 1].decode("utf-8", "ignore").encode("utf-8")
@@ -77,14 +77,14 @@ name_index("(other names)")
 
 
 def control():
-    """The words of the tool, by 64 bits; the header comes first. None where there is no link."""
+    """The control file as 64-bit words, the header first. None if there is no link."""
     global _control, _failed
     if _control is None and not _failed:
         try:
             _control = _open_control()
         except Exception as error:
             _failed = True
-            complain("the link in %s cannot be used, nothing is recorded: %s" % (FOLDER, error))
+            complain("cannot use the link in %s, nothing is recorded: %s" % (FOLDER, error))
     return _control
 
 
@@ -92,7 +92,7 @@ def _open_control():
     length = _CONTROL_HEADER + _WORDS * 8
     with open(os.path.join(FOLDER, "control"), "rb") as file:
         if os.fstat(file.fileno()).st_size != length:
-            raise ValueError("its control file has another length")
+            raise ValueError("its control file has the wrong length")
         map = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
     magic, version, header, words, capacity = struct.unpack_from("<8sIIII", map)
     if magic != b"SWSPCTRL":
@@ -105,9 +105,11 @@ def _open_control():
 
 
 class Ring:
-    """A file that is made when its thread writes first; closed or forgotten, the next write makes another."""
+    """A ring file, created at the first write of its thread; after it is closed, the next write creates another."""
 
-    __slots__ = ("map", "words", "next", "limit", "lost", "mask", "refused", "pid", "device", "asked", "__weakref__")
+    __slots__ = (
+        "map", "words", "next", "limit", "lost", "mask", "refused", "pid", "device", "reported_size", "__weakref__",
+    )
 
     def __init__(self):
         self.device = None
@@ -117,11 +119,11 @@ class Ring:
 
     def _reset(self):
         self.map = self.words = None
-        self.next = self.limit = self.lost = self.mask = self.refused = self.asked = 0
+        self.next = self.limit = self.lost = self.mask = self.refused = self.reported_size = 0
         self.pid = os.getpid()
 
     def forget(self):
-        """After a fork: the file is the parent's."""
+        """Drops the file after a fork: it is the parent's."""
         self.device = None
         self._reset()
 
@@ -143,20 +145,20 @@ class Ring:
             at = _HEADER + index * _SLOT
             self.map[at : at + _SLOT] = _slots[index]
 
-    def refuse(self):
+    def count_refused(self):
         self.refused += 1
         if self.words is not None:
             self.words[_REFUSED] = self.refused
 
-    def lose(self):
-        if self.words is not None or self.room() >= 0:
+    def count_lost(self):
+        if self.words is not None or self.next_number() >= 0:
             total = self.words[_LOST] + 1
             self.words[_LOST] = total
             self.lost = total & 0xFFFFFFFF
         return -1
 
-    def room(self):
-        """The number of the next record, or -1 where it cannot be written."""
+    def next_number(self):
+        """The number of the next record, or -1 if it cannot be written."""
         global _failed
         if self.map is None:
             if control() is None:
@@ -167,18 +169,18 @@ class Ring:
             except Exception as error:
                 _failed = True
                 self._reset()
-                complain("no ring can be made in %s, nothing is recorded: %s" % (FOLDER, error))
+                complain("cannot create a ring in %s, nothing is recorded: %s" % (FOLDER, error))
                 return -1
         first, second = self.words[_READ], self.words[_READ + 1]
-        # Two that differ were met half written.
+        # Two different words are half written.
         if first == second and first <= self.next:
             self.limit = first + self.mask + 1
-        return self.next if self.next < self.limit else self.lose()
+        return self.next if self.next < self.limit else self.count_lost()
 
     def record(self, pack, kind, at, value):
         number = self.next
         if number >= self.limit:
-            number = self.room()
+            number = self.next_number()
             if number < 0:
                 return
         self.next = number + 1
@@ -186,14 +188,14 @@ class Ring:
 
     def _open(self):
         if _failed:
-            raise RuntimeError("it failed before")
+            raise RuntimeError("an earlier attempt failed")
         capacity = struct.unpack_from("<I", _control.obj, 20)[0]
         length = _BASE + capacity * _RECORD
         name = "%s%d-%d-%d" % (_PREFIX, os.getpid(), threading.get_native_id(), monotonic_ns())
         draft = os.path.join(FOLDER, "." + name)
         fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            # All of its memory now: a write without it would end the program with SIGBUS.
+            # Reserves all memory now: a later write without memory would end the program with SIGBUS.
             os.posix_fallocate(fd, 0, length)
             populate = getattr(mmap, "MAP_POPULATE", 0)
             map = mmap.mmap(fd, length, flags=mmap.MAP_SHARED | populate)
@@ -248,7 +250,7 @@ class Local(threading.local):
 
 
 def after_fork():
-    """In the child. The locks may be held by threads that are not here."""
+    """Resets the child: threads that do not exist in it may hold the locks."""
     global _lock
     _lock = threading.RLock()
     for ring in list(_rings):
@@ -256,7 +258,7 @@ def after_fork():
 
 
 def close_all():
-    """At exit: what the device has still to say, then the end of each ring."""
+    """Records the remaining device phases at exit, and closes each ring."""
     for ring in list(_rings):
         try:
             if ring.device is not None:

@@ -74,11 +74,11 @@ fn wrong_axes_are_refused_in_one_sentence() {
     );
     assert_eq!(
         refused("100,200"),
-        "100 W is not offered by v100: it goes from 150 W to 300 W"
+        "100 W is not supported by v100: choose 150 W to 300 W"
     );
     assert_eq!(
         refused("150..400:50"),
-        "350 W is not offered by v100: it goes from 150 W to 300 W"
+        "350 W is not supported by v100: choose 150 W to 300 W"
     );
     assert_eq!(
         refused("200,150,200"),

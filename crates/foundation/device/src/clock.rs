@@ -1,4 +1,4 @@
-//! Time as a value that is handed in.
+//! Moments and clocks: time is a value that callers pass in.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,12 @@ use sweetspot_quantity::Seconds;
 pub struct Moment(u64);
 
 impl Moment {
-    /// So many nanoseconds after the origin.
+    /// The moment this many nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the origin.
+    /// The nanoseconds since the origin.
     pub const fn nanos(self) -> u64 {
         self.0
     }
@@ -41,13 +41,13 @@ impl Sub for Moment {
     }
 }
 
-/// Monotonic time, real or made up.
+/// A source of monotonic time, real or virtual.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Moment;
 }
 
-/// The machine's own monotonic time.
+/// The machine's monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 
@@ -58,12 +58,12 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Time that passes only when it is told to.
+/// A clock that advances only on request.
 #[derive(Debug, Default)]
 pub struct VirtualClock(AtomicU64);
 
 impl VirtualClock {
-    /// Lets time pass.
+    /// Advances the clock; a negative span does nothing.
     pub fn advance(&self, span: Seconds) {
         let now = Moment(self.0.load(Ordering::Acquire)) + span.max(Seconds::ZERO);
         self.0.store(now.0, Ordering::Release);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn virtual_time_moves_only_forwards_and_when_told() {
+    fn virtual_time_advances_only_forwards_and_on_request() {
         let clock = VirtualClock::default();
         let start = clock.now();
         clock.advance(Seconds::new(1.5));

@@ -1,4 +1,4 @@
-//! Who a device is and what it offers.
+//! The identity of a device and what it offers.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Bytes;
@@ -11,12 +11,12 @@ use crate::{Knob, KnobDescriptor, SensorDescriptor, SensorKind};
 pub struct DeviceId(String);
 
 impl DeviceId {
-    /// From the vendor's text.
+    /// Takes the vendor's text.
     pub fn new(uuid: impl Into<String>) -> Self {
         Self(uuid.into())
     }
 
-    /// As text.
+    /// The identity as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -28,7 +28,7 @@ impl std::fmt::Display for DeviceId {
     }
 }
 
-/// What sort of thing draws the power.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
@@ -40,24 +40,24 @@ pub enum DeviceKind {
     Node,
 }
 
-/// Everything about a device that does not change while it is open.
+/// The properties of a device that do not change while it is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Descriptor {
-    /// Its UUID.
+    /// The device's UUID.
     pub id: DeviceId,
     /// The product's name.
     pub name: String,
-    /// Its kind.
+    /// The device's kind.
     pub kind: DeviceKind,
-    /// The backend that brought it: `nvml`, `sim`.
+    /// The backend that lists it: `nvml`, `sim`.
     pub backend: String,
-    /// The device whose energy it shares: a slice's whole GPU.
+    /// The device whose energy it shares: for a slice, the whole GPU.
     pub parent: Option<DeviceId>,
-    /// Its memory, where it has its own.
+    /// The size of its memory, where it has its own.
     pub memory: Option<Bytes>,
-    /// How it can be read.
+    /// The sensors that it has.
     pub sensors: Vec<SensorDescriptor>,
-    /// What can be set on it.
+    /// The knobs that can be set on it.
     pub knobs: Vec<KnobDescriptor>,
 }
 

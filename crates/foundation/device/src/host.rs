@@ -1,29 +1,29 @@
-//! The devices of a machine, whichever backend finds them.
+//! The devices of a machine, independent of the backend that lists them.
 
 use crate::{Actuator, Device, DeviceId, OpenError};
 
 /// A device that can be read and set.
-pub trait Controlled: Device + Actuator {}
-impl<T: Device + Actuator> Controlled for T {}
+pub trait ControllableDevice: Device + Actuator {}
+impl<T: Device + Actuator> ControllableDevice for T {}
 
-/// A device as its host lists it: open for reading and, with the right to do so, for writing.
-pub trait HostDevice: Controlled + Send + Sync {
-    /// The device's place in the driver's order; a slice has the place of its GPU.
+/// A device as its host lists it: open for reading and, with permission, for writing.
+pub trait HostDevice: ControllableDevice + Send + Sync {
+    /// The device's index in the driver's order; a slice has the index of its GPU.
     fn index(&self) -> u32;
 
-    /// Whether the device was found but no longer answers: what it can do is then unknown.
+    /// Whether the device was found but no longer answers: its capabilities are then unknown.
     fn is_lost(&self) -> bool;
 
-    /// Opens the same device once more, without asking it again what it is.
+    /// Opens the same device again, without detecting its capabilities again.
     fn reopen(&self) -> Result<Box<dyn HostDevice>, OpenError>;
 
     /// The name of the device's generation.
     fn architecture(&self) -> String;
 
-    /// Whether the driver stays loaded without a client, where that is known.
+    /// Whether the driver stays loaded without a client (persistence mode), where known.
     fn persistence(&self) -> Option<bool>;
 
-    /// Whether the ordinary power reading is a mean over a second.
+    /// Whether the ordinary power reading is a mean over one second.
     fn power_is_averaged(&self) -> bool;
 }
 
@@ -35,24 +35,24 @@ pub trait Host: Send + Sync {
     /// Lists every device in the driver's order, each followed by its slices.
     fn list(&self) -> Result<Vec<Box<dyn HostDevice>>, HostError>;
 
-    /// Opens one device without asking the others anything. A device that no longer answers is an error.
+    /// Opens one device without accessing the others. A device that no longer answers is an error.
     fn open(&self, id: &DeviceId) -> Result<Box<dyn HostDevice>, OpenError>;
 }
 
-/// Why the devices of a host cannot be listed.
+/// The reason why the devices of a host cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The vendor's library or driver is absent: install it. Holds a sentence for the user.
     #[error("{0}")]
     Unavailable(String),
-    /// The driver answers, but refused this request.
+    /// The driver rejected a request.
     #[error("{library} cannot {what}: {reason}")]
     Failed {
         /// The vendor's library.
         library: &'static str,
-        /// What was asked of it.
+        /// The requested action.
         what: String,
-        /// What it answered.
+        /// The library's answer.
         reason: String,
     },
 }
@@ -66,19 +66,19 @@ pub enum MigSlices {
     Exclude,
 }
 
-/// Where a selection of devices comes from.
+/// The source of a selection of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector<'a> {
     /// Every device.
     All,
-    /// The user's own list.
+    /// The list that the user gave.
     Flag(&'a str),
-    /// The list in `CUDA_VISIBLE_DEVICES`, which ends at the first name that is unknown.
+    /// The list in `CUDA_VISIBLE_DEVICES`, which ends at the first unknown name.
     CudaVisibleDevices(&'a str),
 }
 
 impl<'a> Selector<'a> {
-    /// Takes the user's list, else what `CUDA_VISIBLE_DEVICES` holds, else everything.
+    /// Takes the user's list, else the list in `CUDA_VISIBLE_DEVICES`, else all devices.
     pub fn new(flag: Option<&'a str>, cuda_visible_devices: Option<&'a str>) -> Self {
         let (list, selector): (&str, fn(&'a str) -> Self) = match (flag, cuda_visible_devices) {
             (Some(list), _) => (list, Self::Flag),
@@ -92,17 +92,17 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// Why a selection names no usable device.
+/// The reason why a selection names no usable device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; the GPUs here are {known}")]
 pub struct SelectError {
-    /// What is wrong.
+    /// The problem with the list.
     pub problem: String,
-    /// The devices that could be named.
+    /// The devices that can be named.
     pub known: String,
 }
 
-/// Selects devices by index, by UUID or by the beginning of one, separated by commas, as CUDA does.
+/// Selects devices by index, by UUID or by the beginning of a UUID, separated by commas, as CUDA does.
 pub fn select_devices(
     devices: Vec<Box<dyn HostDevice>>,
     selector: Selector<'_>,
@@ -142,7 +142,7 @@ pub fn select_devices(
                 return Err(refuse(format!("`{name}` is given twice")));
             }
             Some(place) => places.push(place),
-            // CUDA ends its list at the first name that it does not know.
+            // CUDA ends its list at the first unknown name.
             None if is_cuda && !places.is_empty() => break,
             None => return Err(refuse(format!("there is no GPU `{name}`"))),
         }

@@ -1,17 +1,17 @@
-//! What can be set on a device, and to which values.
+//! The knobs of a device and their values.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
-/// A knob on a device.
+/// A setting of a device that can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// The most power it may draw.
+    /// The limit on the device's power.
     PowerCap,
-    /// The clock of its cores.
+    /// The core clock.
     CoreClock,
-    /// The clock of its memory.
+    /// The memory clock.
     MemoryClock,
 }
 
@@ -25,23 +25,23 @@ impl std::fmt::Display for Knob {
     }
 }
 
-/// The values a knob takes.
+/// The values that a knob supports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Domain<Q> {
-    /// Any value between two ends, the ends included.
+    /// Any value from `min` to `max`, both included.
     Range {
-        /// Smallest.
+        /// The smallest value.
         min: Q,
-        /// Largest.
+        /// The largest value.
         max: Q,
     },
-    /// These values and no others, ascending.
+    /// These values only, in ascending order.
     Levels(Vec<Q>),
 }
 
 impl<Q: Quantity + std::fmt::Display> Domain<Q> {
-    /// Whether the value can be set.
+    /// Whether the value is supported.
     pub fn contains(&self, value: Q) -> bool {
         match self {
             Self::Range { min, max } => *min <= value && value <= *max,
@@ -49,50 +49,52 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
         }
     }
 
-    /// What is offered in place of a value that is not, in words.
-    pub fn offered_near(&self, value: Q) -> String {
+    /// Describes the supported values near an unsupported one.
+    pub fn describe_nearest(&self, value: Q) -> String {
         match self {
-            Self::Range { min, max } => format!("it goes from {min} to {max}"),
+            Self::Range { min, max } => format!("choose {min} to {max}"),
             Self::Levels(levels) => {
                 let below = levels.iter().rev().find(|level| **level < value);
                 let above = levels.iter().find(|level| **level > value);
                 match (below, above) {
-                    (Some(below), Some(above)) => format!("the nearest are {below} and {above}"),
-                    (Some(nearest), None) | (None, Some(nearest)) => {
-                        format!("the nearest is {nearest}")
+                    (Some(below), Some(above)) => {
+                        format!("the nearest values are {below} and {above}")
                     }
-                    (None, None) => "there is no level to choose".to_owned(),
+                    (Some(nearest), None) | (None, Some(nearest)) => {
+                        format!("the nearest value is {nearest}")
+                    }
+                    (None, None) => "it has no levels".to_owned(),
                 }
             }
         }
     }
 }
 
-/// A knob's values, the one it has by default, and whether what is set can be read back.
+/// A knob's supported values, its default, and whether its setting can be read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnobRange<Q> {
-    /// What it takes.
+    /// The supported values.
     pub domain: Domain<Q>,
-    /// What the vendor set; not always what is set now.
+    /// The vendor's default, which need not be the present setting.
     pub default: Q,
-    /// NVML can set and reset a locked clock, but not tell it.
+    /// Whether the setting can be read back: NVML cannot report a locked clock.
     pub readable: bool,
 }
 
-/// A knob and its values in its own quantity.
+/// A knob and its values in its own unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "knob", rename_all = "kebab-case")]
 pub enum KnobDescriptor {
-    /// See [`Knob::PowerCap`].
+    /// The range of [`Knob::PowerCap`].
     PowerCap(KnobRange<Watts>),
-    /// See [`Knob::CoreClock`].
+    /// The levels of [`Knob::CoreClock`].
     CoreClock(KnobRange<Megahertz>),
-    /// See [`Knob::MemoryClock`].
+    /// The levels of [`Knob::MemoryClock`].
     MemoryClock(KnobRange<Megahertz>),
 }
 
 impl KnobDescriptor {
-    /// Which knob is described.
+    /// The knob that is described.
     pub const fn knob(&self) -> Knob {
         match self {
             Self::PowerCap(_) => Knob::PowerCap,
@@ -110,10 +112,10 @@ mod tests {
     fn the_nearest_levels_are_named() {
         let levels = Domain::Levels([510.0, 652.0, 802.0].map(Megahertz::new).to_vec());
         assert!(levels.contains(Megahertz::new(652.0)));
-        let near = |mhz| levels.offered_near(Megahertz::new(mhz));
-        assert_eq!(near(700.0), "the nearest are 652 MHz and 802 MHz");
-        assert_eq!(near(900.0), "the nearest is 802 MHz");
-        assert_eq!(near(1.0), "the nearest is 510 MHz");
+        let near = |mhz| levels.describe_nearest(Megahertz::new(mhz));
+        assert_eq!(near(700.0), "the nearest values are 652 MHz and 802 MHz");
+        assert_eq!(near(900.0), "the nearest value is 802 MHz");
+        assert_eq!(near(1.0), "the nearest value is 510 MHz");
     }
 
     #[test]
@@ -125,8 +127,8 @@ mod tests {
         assert!(range.contains(Watts::new(150.0)) && range.contains(Watts::new(300.0)));
         assert!(!range.contains(Watts::new(149.9)));
         assert_eq!(
-            range.offered_near(Watts::new(90.0)),
-            "it goes from 150 W to 300 W"
+            range.describe_nearest(Watts::new(90.0)),
+            "choose 150 W to 300 W"
         );
     }
 }

@@ -1,11 +1,12 @@
-//! What draws power, how it is read, what can be set: descriptors and traits, no implementation.
+//! Descriptors and traits of devices: what draws power, how to read it and what can be set. It has no
+//! implementation.
 //!
-//! A backend is a [`Host`] of one vendor: it lists and opens [`Device`]s (reading) and [`Actuator`]s (writing). Reading and
-//! writing are apart because the writer may live in another process: everything that crosses to it
-//! ([`Settings`], [`Applied`], [`WriteError`]) is plain, serialisable and free of vendors' types.
+//! A backend is a [`Host`] of one vendor: it lists and opens [`Device`]s (reading) and [`Actuator`]s (writing).
+//! Reading and writing are separate because the writer may be in another process: everything sent to it
+//! ([`Settings`], [`AppliedSettings`], [`WriteError`]) is serialisable and free of vendors' types.
 //!
-//! Promises: identity is the UUID; time is an injected [`Clock`]; what a device cannot do is a named
-//! state, never zero.
+//! Promises: a device is identified by its UUID; time comes from an injected [`Clock`]; what a device cannot do
+//! is a named state, never zero.
 
 #![cfg_attr(
     not(test),
@@ -26,10 +27,11 @@ pub use clock::{Clock, Moment, MonotonicClock, VirtualClock};
 pub use descriptor::{Descriptor, DeviceId, DeviceKind};
 pub use error::{OpenError, ReadError, WriteError};
 pub use host::{
-    Controlled, Host, HostDevice, HostError, MigSlices, SelectError, Selector, select_devices,
+    ControllableDevice, Host, HostDevice, HostError, MigSlices, SelectError, Selector,
+    select_devices,
 };
 pub use knob::{Domain, Knob, KnobDescriptor, KnobRange};
-pub use reading::{Amount, Drained, PowerLimits, Reading, Throttle};
+pub use reading::{Amount, DrainedSamples, PowerLimits, Reading, Throttle};
 pub use sensor::{Scope, SensorDescriptor, SensorKind};
-pub use settings::{Applied, AppliedKnob, Settings, Shortfall};
+pub use settings::{AppliedKnob, AppliedSettings, Settings, Shortfall};
 pub use traits::{Actuator, Device};

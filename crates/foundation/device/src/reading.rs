@@ -1,71 +1,71 @@
-//! One value of one sensor.
+//! Readings of sensors.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
 use crate::{Moment, SensorKind};
 
-/// A value in the sensor's own quantity.
+/// A sensor's value in its own unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
-    /// Of an energy counter.
+    /// The value of an energy counter.
     Energy(Joules),
-    /// Of a power sensor.
+    /// The value of a power sensor.
     Power(Watts),
-    /// Of a thermometer.
+    /// The value of a temperature sensor.
     Temperature(Celsius),
-    /// Of a clock.
+    /// The value of a clock sensor.
     Frequency(Megahertz),
-    /// Of a utilisation sensor.
+    /// The value of a utilisation sensor.
     Share(Ratio),
-    /// Of throttling.
+    /// The throttle reasons.
     Throttle(Throttle),
 }
 
-/// What keeps a device from running faster.
+/// The reasons why a device does not run faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttle {
-    /// Nothing runs on it.
+    /// No work runs on the device.
     pub idle: bool,
-    /// The power cap.
+    /// The power cap limits the clock.
     pub power_cap: bool,
-    /// A clock that was set.
+    /// A clock setting limits the clock.
     pub clock_setting: bool,
-    /// Heat.
+    /// The temperature limits the clock.
     pub thermal: bool,
-    /// Something else of the board.
+    /// Another limit of the board applies.
     pub hardware: bool,
 }
 
-/// What a drain of the driver's buffer brought.
+/// The samples read from the driver's buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Drained {
-    /// Oldest first, on the machine's monotonic clock.
+pub struct DrainedSamples {
+    /// The samples, oldest first, with times on the machine's monotonic clock.
     pub readings: Vec<Reading>,
-    /// The wall clock, by which drivers stamp samples, was set since the last drain: times before it are
-    /// not to be compared with those after.
+    /// Whether the wall clock, which drivers use for samples, was set since the last drain: times before and
+    /// after it cannot be compared.
     pub clock_stepped: bool,
 }
 
-/// The three values that people mix up.
+/// The three power limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerLimits {
-    /// As set.
+    /// The limit that was set.
     pub requested: Watts,
-    /// In force: the lowest of several limits.
+    /// The limit in force: the lowest of several limits.
     pub enforced: Watts,
-    /// As shipped.
+    /// The limit as shipped.
     pub default: Watts,
 }
 
-/// A value, the sensor it came from, and the moment it is true of.
+/// A value with its sensor and its moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Which sensor.
+    /// The sensor.
     pub source: SensorKind,
-    /// When.
+    /// The moment that the value applies to.
     pub at: Moment,
-    /// How much.
+    /// The value.
     pub amount: Amount,
 }

@@ -1,31 +1,31 @@
-//! The ways to read a device.
+//! The sensors of a device.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Seconds;
 
-/// What a sensor gives.
+/// The kind of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SensorKind {
-    /// Energy since some origin, ever growing until it wraps.
+    /// Energy since some origin, increasing until it wraps around.
     EnergyCounter,
     /// Power averaged over a long window.
     AveragePower,
     /// Power over a short window.
     InstantPower,
-    /// Power samples with their times, kept by the driver.
+    /// Power samples with their times, stored by the driver.
     BufferedPower,
     /// Power of the memory alone, averaged over a long window.
     MemoryPower,
     /// Temperature of the chip.
     Temperature,
-    /// Clock of the cores.
+    /// The core clock.
     CoreClock,
-    /// Clock of the memory.
+    /// The memory clock.
     MemoryClock,
-    /// Share of time in which anything ran.
+    /// The share of time in which any kernel ran.
     Utilisation,
-    /// Why it does not run faster.
+    /// The reasons why the device does not run faster.
     ThrottleReasons,
 }
 
@@ -46,29 +46,29 @@ impl std::fmt::Display for SensorKind {
     }
 }
 
-/// Whose value a sensor gives.
+/// The part of the machine that a sensor covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// The whole device.
     Device,
-    /// Its memory alone.
+    /// The device's memory alone.
     Memory,
-    /// The module it sits on, with what else is there.
+    /// The module that carries the device, with everything else on it.
     Module,
 }
 
-/// A sensor and how it behaves.
+/// A sensor and its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensorDescriptor {
-    /// What it gives.
+    /// The kind.
     pub kind: SensorKind,
-    /// Whose value it gives.
+    /// The part of the machine that it covers.
     pub scope: Scope,
-    /// Where it comes from: `nvmlDeviceGetPowerUsage`.
+    /// The vendor's name of the sensor, such as `nvmlDeviceGetPowerUsage`.
     pub source: String,
-    /// How often a new value appears, where known.
+    /// The time between two new values, where known.
     pub update_period: Option<Seconds>,
-    /// The span that one value covers, where known.
+    /// The time that one value covers, where known.
     pub window: Option<Seconds>,
 }

@@ -1,27 +1,27 @@
-//! What is asked of a device, whole, and what it makes of it.
+//! Requested settings of a device, and their effect.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Megahertz, Watts};
 
 use crate::Knob;
 
-/// The wanted state of a device's knobs; a knob that is not named stays as it is.
+/// The requested values of a device's knobs; a knob without a value is not changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The most power it may draw.
+    /// The limit on the device's power.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap: Option<Watts>,
-    /// The clock its cores are locked to.
+    /// The clock to which the cores are locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<Megahertz>,
-    /// The clock its memory is locked to.
+    /// The clock to which the memory is locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<Megahertz>,
 }
 
 impl Settings {
-    /// The part of it that concerns one knob.
+    /// The settings of one knob only.
     pub fn only(&self, knob: Knob) -> Self {
         let mut part = Self::default();
         match knob {
@@ -32,7 +32,7 @@ impl Settings {
         part
     }
 
-    /// The knobs it names, clocks before the cap.
+    /// The knobs that have a value, clocks before the cap.
     pub fn knobs(&self) -> Vec<Knob> {
         let named = [
             (Knob::MemoryClock, self.memory_clock.is_some()),
@@ -44,36 +44,36 @@ impl Settings {
     }
 }
 
-/// Why a device enforces less than was requested.
+/// The reason why a device enforces less than was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shortfall {
-    /// It is too hot.
+    /// The device is too hot.
     Thermal,
     /// Another limit of the board is lower.
     BoardLimit,
-    /// The backend does not say.
+    /// The backend gives no reason.
     Unknown,
 }
 
-/// A knob after it was set: requested as read back, and enforced, which may be lower.
+/// A knob after it was set: the requested value as read back, and the enforced one, which may be lower.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AppliedKnob<Q> {
     /// The value read back.
     pub requested: Q,
     /// The value in force.
     pub enforced: Q,
-    /// Why the two differ, if they do.
+    /// The reason for the difference, if there is one.
     pub shortfall: Option<Shortfall>,
 }
 
-/// What became of [`Settings`].
+/// The effect of [`Settings`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Applied {
-    /// Of the power cap, if one was asked for.
+pub struct AppliedSettings {
+    /// The power cap, if one was requested.
     pub power_cap: Option<AppliedKnob<Watts>>,
-    /// Of the core clock, if one was asked for.
+    /// The core clock, if one was requested.
     pub core_clock: Option<AppliedKnob<Megahertz>>,
-    /// Of the memory clock, if one was asked for.
+    /// The memory clock, if one was requested.
     pub memory_clock: Option<AppliedKnob<Megahertz>>,
 }

@@ -1,28 +1,28 @@
-//! The two faces of a device.
+//! The reading side and the writing side of a device.
 
 use crate::{
-    Applied, Descriptor, Drained, Knob, PowerLimits, ReadError, Reading, SensorKind, Settings,
-    WriteError,
+    AppliedSettings, Descriptor, DrainedSamples, Knob, PowerLimits, ReadError, Reading, SensorKind,
+    Settings, WriteError,
 };
 
 /// A device that can be read.
 pub trait Device {
-    /// What it is and offers.
+    /// The device's identity, sensors and knobs.
     fn descriptor(&self) -> &Descriptor;
 
-    /// The newest value of a sensor; of a buffer, the newest sample.
+    /// Reads the newest value of a sensor; of a buffer, the newest sample.
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError>;
 
-    /// Everything that the driver's buffer has gathered since the last drain.
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    /// Reads all samples that the driver's buffer has stored since the last drain.
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         Err(ReadError::Unsupported(SensorKind::BufferedPower))
     }
 
-    /// The power limits, requested, enforced and default apart.
+    /// Reads the requested, enforced and default power limit.
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError>;
 
-    /// What is set now, as far as it can be told: a knob that is not named is at its default, or has no
-    /// getter.
+    /// Reads the present settings, as far as possible: a knob without a value is at its default or cannot be
+    /// read.
     fn settings(&mut self) -> Result<Settings, ReadError> {
         Ok(Settings {
             power_cap: Some(self.power_limits()?.requested),
@@ -31,13 +31,12 @@ pub trait Device {
     }
 }
 
-/// The right to set a device: the device itself in a simulation, a guard's client for a real one.
+/// The writing side of a device: the device itself in a simulation, a guard's client for a real one.
 pub trait Actuator {
-    /// Brings the named knobs to the wanted state and says what is in force now. All values are
-    /// checked before the first is written.
-    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError>;
+    /// Sets knobs and returns the values now in force. All values are checked before the first is written.
+    fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError>;
 
-    /// Frees a knob: back to the device's default. What was set before it may be unknown (NVML cannot tell
-    /// a locked clock), so this is how a lock is undone.
+    /// Resets a knob to the device's default. This is how a clock is unlocked: NVML cannot report the lock that
+    /// was set before.
     fn reset(&mut self, knob: Knob) -> Result<(), WriteError>;
 }

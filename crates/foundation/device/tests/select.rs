@@ -1,12 +1,12 @@
-//! Devices as a user or CUDA names them, whichever backend brings them.
+//! Selection of devices by the names that users and CUDA give them.
 
 use sweetspot_device::{
-    Actuator, Applied, Descriptor, Device, DeviceId, DeviceKind, HostDevice, Knob, MigSlices,
-    OpenError, PowerLimits, ReadError, Reading, Selector, SensorKind, Settings, WriteError,
-    select_devices,
+    Actuator, AppliedSettings, Descriptor, Device, DeviceId, DeviceKind, HostDevice, Knob,
+    MigSlices, OpenError, PowerLimits, ReadError, Reading, Selector, SensorKind, Settings,
+    WriteError, select_devices,
 };
 
-/// A device of no vendor.
+/// A device without hardware.
 #[derive(Clone)]
 struct FakeDevice {
     index: u32,
@@ -28,7 +28,7 @@ impl Device for FakeDevice {
 }
 
 impl Actuator for FakeDevice {
-    fn apply(&mut self, _: &Settings) -> Result<Applied, WriteError> {
+    fn apply(&mut self, _: &Settings) -> Result<AppliedSettings, WriteError> {
         Err(WriteError::Unsupported(Knob::PowerCap))
     }
 
@@ -88,7 +88,7 @@ fn machine() -> Vec<Box<dyn HostDevice>> {
     ]
 }
 
-fn names(selector: Selector<'_>, slices: MigSlices) -> Result<Vec<String>, String> {
+fn select_ids(selector: Selector<'_>, slices: MigSlices) -> Result<Vec<String>, String> {
     let selected =
         select_devices(machine(), selector, slices).map_err(|error| error.to_string())?;
     let ids = selected
@@ -98,11 +98,11 @@ fn names(selector: Selector<'_>, slices: MigSlices) -> Result<Vec<String>, Strin
 }
 
 fn flag(list: &str) -> Result<Vec<String>, String> {
-    names(Selector::Flag(list), MigSlices::Exclude)
+    select_ids(Selector::Flag(list), MigSlices::Exclude)
 }
 
 #[test]
-fn indices_uuids_and_beginnings_of_uuids_are_names() {
+fn devices_are_selected_by_index_uuid_or_beginning_of_uuid() {
     assert_eq!(flag("1,0").unwrap(), ["GPU-bbbb", "GPU-aaaa"]);
     assert_eq!(flag(" GPU-b , 0").unwrap(), ["GPU-bbbb", "GPU-aaaa"]);
     for (list, problem) in [
@@ -122,23 +122,23 @@ fn indices_uuids_and_beginnings_of_uuids_are_names() {
 }
 
 #[test]
-fn slices_are_selected_only_where_they_may_be() {
+fn slices_are_selected_only_where_allowed() {
     let all = Selector::All;
-    assert_eq!(names(all, MigSlices::Exclude).unwrap().len(), 2);
-    assert_eq!(names(all, MigSlices::Include).unwrap().len(), 3);
+    assert_eq!(select_ids(all, MigSlices::Exclude).unwrap().len(), 2);
+    assert_eq!(select_ids(all, MigSlices::Include).unwrap().len(), 3);
     let slice = Selector::Flag("MIG-cccc");
-    assert_eq!(names(slice, MigSlices::Include).unwrap(), ["MIG-cccc"]);
+    assert_eq!(select_ids(slice, MigSlices::Include).unwrap(), ["MIG-cccc"]);
 }
 
 #[test]
 fn cuda_ends_its_list_at_the_first_unknown_name() {
-    let cuda = |list| names(Selector::CudaVisibleDevices(list), MigSlices::Exclude);
+    let cuda = |list| select_ids(Selector::CudaVisibleDevices(list), MigSlices::Exclude);
     assert_eq!(cuda("1,7,0").unwrap(), ["GPU-bbbb"]);
     assert!(cuda("7,1").is_err());
 }
 
 #[test]
-fn the_flag_comes_before_cuda_and_all_means_all() {
+fn the_flag_overrides_cuda_visible_devices() {
     assert_eq!(Selector::new(Some("1"), Some("0")), Selector::Flag("1"));
     assert_eq!(
         Selector::new(None, Some("0")),

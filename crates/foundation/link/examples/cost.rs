@@ -1,4 +1,4 @@
-//! What a phase costs its workload: `cargo run --release -p sweetspot-link --example cost`.
+//! Measures the cost of a phase for its workload: `cargo run --release -p sweetspot-link --example cost`.
 
 use std::error::Error;
 use std::time::Instant;

@@ -1,11 +1,11 @@
-//! Runs a command with a link and counts what it says, for those who write a client:
-//! `cargo run --release -p sweetspot-link --example listen -- python3 train.py`.
+//! Runs a command with a link and counts its records, for authors of clients: `cargo run --release -p
+//! sweetspot-link --example listen -- python3 train.py`.
 
 use std::error::Error;
 use std::process::Command;
 use std::time::Duration;
 
-use sweetspot_link::{ENV, Event, Reader, pair};
+use sweetspot_link::{Event, LINK_VARIABLE, Reader, pair_phases};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut reader = Reader::create()?;
     let mut child = Command::new(program)
         .args(arguments)
-        .env(ENV, reader.folder())
+        .env(LINK_VARIABLE, reader.folder())
         .spawn()?;
     let mut events = Vec::new();
     let mut ended = false;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::thread::sleep(Duration::from_millis(10));
         events.extend(reader.drain());
     }
-    // Rings end when they are found empty.
+    // A ring ends when it is read and found empty.
     events.extend(reader.drain());
     let records = events.iter().filter(|it| matches!(it, Event::Record(_)));
     println!("{} records", records.count());
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{event:?}");
         }
     }
-    let (spans, irregular) = pair(&events);
+    let (spans, irregular) = pair_phases(&events);
     println!("{} phases, {} irregularities", spans.len(), irregular.len());
     Ok(())
 }

@@ -1,6 +1,6 @@
-/* Marks phases, items and values of a C program for sweetspot: C99, Linux, GCC or Clang, nothing to link.
- * Include it before other headers. One sweetspot_link for each thread; a forked child opens its own. Where
- * SWEETSPOT_LINK is not set, or opening failed, every call does nothing. The layout is in docs/link.md. */
+/* Reports phases, items and values of a C program to sweetspot. Needs C99, Linux, and GCC or Clang; there is no
+ * library to link. Include it before other headers. Each thread needs its own sweetspot_link, and so does a forked
+ * child. If SWEETSPOT_LINK is not set, or opening failed, every call does nothing. The layout is in docs/link.md. */
 #ifndef SWEETSPOT_LINK_H
 #define SWEETSPOT_LINK_H
 #ifndef _GNU_SOURCE
@@ -21,9 +21,9 @@
 enum { SWSP_HEADER = 256, SWSP_SLOT = 128, SWSP_SLOTS = 256, SWSP_RECORD = 32, SWSP_CONTROL = 320 };
 
 typedef struct {
-    unsigned char *map;      /* the ring; NULL where there is no link */
-    const uint64_t *control; /* the tool's words, behind a header of eight */
-    uint64_t capacity, next, limit, lost, asked, too_large;
+    unsigned char *map;      /* the ring; NULL if there is no link */
+    const uint64_t *control; /* the tool's control words, after a header of eight words */
+    uint64_t capacity, next, limit, lost, reported_size, too_large;
     uint32_t names;
 } sweetspot_link;
 
@@ -45,7 +45,7 @@ static inline char *swsp_text(const char *path, char *text, int size) {
 static inline void swsp_describe(unsigned char *map, uint32_t capacity) {
     static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"};
     uint32_t ids[] = {(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid)}, rank = UINT32_MAX, i;
-    uint64_t marks[] = {0, 0}; /* start of the thread, pid namespace */
+    uint64_t marks[] = {0, 0}; /* start time of the thread, pid namespace */
     char text[1024], *at, *end;
     unsigned long value;
     struct stat about;
@@ -56,7 +56,7 @@ static inline void swsp_describe(unsigned char *map, uint32_t capacity) {
     if ((at = swsp_text("/proc/sys/kernel/random/boot_id", text, sizeof text)))
         for (i = 0; *at && i < 32; at++)
             if (*at != '-') map[40 + i / 2] |= (unsigned char)((*at <= '9' ? *at - '0' : *at - 'a' + 10) << (i % 2 ? 0 : 4)), i++;
-    /* Fields 3 to 22 of proc(5) follow the name, which may hold anything. */
+    /* Fields 3 to 22 of proc(5) follow the name, which may contain anything. */
     if (swsp_text("/proc/thread-self/stat", text, sizeof text) && (at = strrchr(text, ')'))) {
         for (i = 0; i < 20 && at; i++) at = strchr(at + 1, ' ');
         if (at) marks[0] = strtoull(at, NULL, 10);
@@ -66,7 +66,7 @@ static inline void swsp_describe(unsigned char *map, uint32_t capacity) {
     memcpy(map + 64, marks, sizeof marks), memcpy(map + SWSP_HEADER, "\015(other names)", 14);
 }
 
-/* 0: the link is on; 1: there is none; -1: it cannot be used, errno says why. */
+/* Opens the link. Returns 0 on success, 1 if there is no link, -1 with errno set if it cannot be used. */
 static inline int sweetspot_open(sweetspot_link *l) {
     const char *folder = getenv("SWEETSPOT_LINK");
     char draft[4096], name[4096];
@@ -101,19 +101,19 @@ static inline int sweetspot_open(sweetspot_link *l) {
 }
 static inline void swsp_record(sweetspot_link *l, uint32_t kind, uint32_t name, uint64_t at, uint64_t value) {
     if (!l->map) return;
-    if (l->next >= l->limit) { /* two words that differ were met half written */
+    if (l->next >= l->limit) { /* two different words are half written */
         uint64_t first = swsp_get(l, 192), second = swsp_get(l, 200);
         if (first == second && first <= l->next) l->limit = first + l->capacity;
         if (l->next >= l->limit) { swsp_put(l, 128, ++l->lost); return; }
     }
     size_t place = SWSP_HEADER + SWSP_SLOTS * SWSP_SLOT + (size_t)(l->next & (l->capacity - 1)) * SWSP_RECORD;
     swsp_put(l, place, at), swsp_put(l, place + 8, value), swsp_put(l, place + 16, name | kind << 16 | l->lost << 32);
-    swsp_put(l, place + 24, ++l->next); /* last: it says that the record is whole */
+    swsp_put(l, place + 24, ++l->next); /* written last: it marks the record as complete */
 }
 static inline uint32_t swsp_name(sweetspot_link *l, const char *name) {
     size_t length = strlen(name);
     if (!l->map || !length) return 0;
-    if (length > SWSP_SLOT - 1) /* cut at a character of UTF-8 */
+    if (length > SWSP_SLOT - 1) /* truncate at a UTF-8 character */
         for (length = SWSP_SLOT - 1; ((unsigned char)name[length] & 0xc0) == 0x80 && length > 1;) length--;
     for (uint32_t i = 0; i < l->names; i++) {
         unsigned char *slot = l->map + SWSP_HEADER + i * SWSP_SLOT;
@@ -135,25 +135,25 @@ static inline void sweetspot_value(sweetspot_link *l, const char *name, double v
 static inline void sweetspot_phase_between(sweetspot_link *l, const char *name, uint64_t begin, uint64_t end) {
     swsp_record(l, 5, swsp_name(l, name), begin, end);
 }
-/* The batch size that the tool wants next, or the default: ask before each batch. The tool hears that the program
- * asks, once for each size. A size that did not fit is not given again, even before the tool has heard of it. */
-static inline uint64_t sweetspot_batch_size(sweetspot_link *l, uint64_t otherwise) {
+/* Returns the batch size that the tool wants next, or the default. Call it before each batch. The tool is told once
+ * for each size that the program asked. A size that did not fit is not returned again, even before the tool knows. */
+static inline uint64_t sweetspot_batch_size(sweetspot_link *l, uint64_t default_size) {
     uint64_t size = l->control ? __atomic_load_n(&l->control[8], __ATOMIC_ACQUIRE) : 0;
     if (l->too_large && size >= l->too_large) size = l->too_large > 1 ? l->too_large / 2 : 1;
-    if (size && size != l->asked) sweetspot_value(l, "batch_size", (double)(l->asked = size));
-    return size ? size : otherwise;
+    if (size && size != l->reported_size) sweetspot_value(l, "batch_size", (double)(l->reported_size = size));
+    return size ? size : default_size;
 }
-/* A batch is done: so many items, in so many seconds. */
+/* Reports a finished batch: its number of items and its time in seconds. */
 static inline void sweetspot_batch(sweetspot_link *l, uint64_t items, double seconds) {
     sweetspot_value(l, "batch_s", seconds), sweetspot_progress(l, items);
 }
-/* From a request's arrival to its answer: of each, or of the slowest of a batch. */
+/* Reports the time from a request's arrival to its answer: of each request, or of the slowest of a batch. */
 static inline void sweetspot_latency(sweetspot_link *l, double seconds) { sweetspot_value(l, "latency_s", seconds); }
-/* So many requests wait, and so many come each second. */
+/* Reports the number of waiting requests, and the number that arrive per second. */
 static inline void sweetspot_queue(sweetspot_link *l, uint64_t length, double arrivals_per_s) {
     sweetspot_value(l, "queue_length", (double)length), sweetspot_value(l, "arrivals_per_s", arrivals_per_s);
 }
-/* There is no memory for a batch of this size. */
+/* Reports that a batch of this size does not fit into memory. */
 static inline void sweetspot_out_of_memory(sweetspot_link *l, uint64_t batch) {
     if (batch && (!l->too_large || batch < l->too_large)) l->too_large = batch;
     sweetspot_value(l, "out_of_memory", (double)batch);

@@ -1,4 +1,4 @@
-//! Words from the tool to the workload.
+//! Control words from the tool to the workload.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
@@ -6,30 +6,30 @@ use std::sync::atomic::Ordering;
 use crate::layout::{BATCH_SIZE, CONTROL_HEADER, TUNING};
 use crate::map::Map;
 
-/// What the tool does to the settings while the workload runs.
+/// What the tool does with the settings while the workload runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tuning {
-    /// Nothing.
+    /// It does not change settings.
     #[default]
     Off,
-    /// It tries settings: times of now are no basis for decisions of the workload's own.
+    /// It tries settings: present timings are no basis for decisions of the workload itself.
     Exploring,
-    /// It holds a setting that it chose.
+    /// It keeps the setting that it chose.
     Settled,
 }
 
-/// The tool's side of the words; the tool is their only writer.
+/// The tool's side of the control words; the tool is their only writer.
 #[derive(Debug)]
 pub struct Control(pub(crate) Map);
 
 impl Control {
-    /// The batch size to use next, or none where the workload decides.
+    /// Sets the batch size to use next; `None` if the workload decides.
     pub fn set_batch_size(&self, size: Option<NonZeroU64>) {
         self.set(BATCH_SIZE, size.map_or(0, NonZeroU64::get));
     }
 
-    /// What the tool is doing.
+    /// Sets the state of tuning.
     pub fn set_tuning(&self, tuning: Tuning) {
         self.set(
             TUNING,
@@ -48,12 +48,12 @@ impl Control {
     }
 }
 
-/// A workload's view of a word.
+/// The workload's reading of a control word.
 pub(crate) fn word(map: &Map, word: usize) -> u64 {
     map.word(CONTROL_HEADER + word * 8).load(Ordering::Acquire)
 }
 
-/// A number that this version does not know is no tuning that it knows of.
+/// The state of tuning; a number that this version does not know means no tuning.
 pub(crate) fn tuning(value: u64) -> Tuning {
     match value {
         1 => Tuning::Exploring,

@@ -1,13 +1,13 @@
-//! What can go wrong with a link, by what its user can do about it.
+//! Errors of a link, grouped by what the user can do about them.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A link, or one file of it, that cannot be used.
+/// A link, or one of its files, that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// The folder could not be made, opened or listed.
+    /// The folder could not be created, opened or listed.
     #[error(
         "cannot use the link folder {}: {source}; give a folder in shared memory that you can write to",
         folder.display()
@@ -15,12 +15,12 @@ pub enum LinkError {
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The folder belongs to somebody else, or others may write to it.
+    /// The folder belongs to another user, or other users can write to it.
     #[error(
-        "the link folder {} is not yours alone: make it yours with mode 0700, or give another",
+        "the link folder {} is not private: make yourself its owner and set mode 0700, or give another folder",
         folder.display()
     )]
     NotPrivate {
@@ -29,14 +29,14 @@ pub enum LinkError {
     },
     /// Another tool reads the folder.
     #[error(
-        "the link folder {} is in use by another sweetspot: give each a folder of its own",
+        "the link folder {} is in use by another sweetspot: give each its own folder",
         folder.display()
     )]
     Busy {
         /// The folder.
         folder: PathBuf,
     },
-    /// A workload was given a folder that no tool reads.
+    /// No tool reads the folder that the workload was given.
     #[error(
         "no tool reads the link folder {} (it has no control file): start the workload with sweetspot",
         folder.display()
@@ -45,20 +45,20 @@ pub enum LinkError {
         /// The folder.
         folder: PathBuf,
     },
-    /// A file could not be made, read or written.
+    /// A file could not be created, read or written.
     #[error("cannot use {}: {source}", file.display())]
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not what its name says.
-    #[error("{} is not a link file that can be read: {why}; it is left out", file.display())]
+    /// A file is not a valid ring or control file.
+    #[error("{} is not a valid link file: {why}; it is ignored", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
     /// Client and tool are of different versions.
@@ -69,36 +69,36 @@ pub enum LinkError {
     Version {
         /// The file.
         file: PathBuf,
-        /// Its version.
+        /// The file's version.
         found: u32,
         /// The version of this program.
         known: u32,
     },
-    /// A ring of an earlier boot: its times mean nothing now.
+    /// A ring is from an earlier boot, so its times are meaningless.
     #[error("{} is from another boot of this machine; remove it", file.display())]
     OtherBoot {
         /// The file.
         file: PathBuf,
     },
-    /// A ring that was read so far has a record that nobody can have written so.
-    #[error("{} is damaged at record {record}: {why}; what follows in it is not read", file.display())]
+    /// A ring has a record that no client can have written.
+    #[error("{} is damaged at record {record}: {why}; the rest of it is ignored", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// The number of the record, from 0.
+        /// The index of the record, from 0.
         record: u64,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// More rings than can be followed; ones that wait are taken when others end.
+    /// There are more rings than can be read; the others are read when some end.
     #[error(
-        "too many rings in {}: {limit} are followed, others wait; mark phases from fewer threads",
+        "too many rings in {}: {limit} are read, others wait; mark phases from fewer threads",
         folder.display()
     )]
     TooManyRings {
         /// The folder.
         folder: PathBuf,
-        /// How many are followed.
+        /// The number of rings that are read.
         limit: usize,
     },
 }

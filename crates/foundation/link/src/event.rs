@@ -1,4 +1,4 @@
-//! What a reader tells.
+//! Events that a reader returns.
 
 use std::sync::Arc;
 
@@ -7,76 +7,76 @@ use crate::{LinkError, Moment};
 /// The name of a phase or value.
 pub type Name = Arc<str>;
 
-/// One writer: a thread of a process. A thread that opens its link again is another ring.
+/// A ring: the records of one thread of a process. A thread that opens its link again has another ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ring {
-    /// Rings count in the order in which the reader found them.
+    /// The ring's number, in the order in which the reader found them.
     pub number: u32,
-    /// The process, in its own pid namespace.
+    /// The process id, in the process's own pid namespace.
     pub pid: u32,
-    /// The thread.
+    /// The thread id.
     pub tid: u32,
-    /// The rank in a distributed job, where the environment names one.
+    /// The rank in a distributed job, if the environment names one.
     pub rank: Option<u32>,
 }
 
-/// Something that happened on a link.
+/// An event on a link.
 #[derive(Debug)]
 pub enum Event {
     /// A new writer.
     Appeared(Ring),
     /// A record of a writer.
     Record(Record),
-    /// At this place of the ring records are missing: it was full, or they could not be written.
+    /// Records are missing at this place of the ring: it was full, or they could not be written.
     Lost {
         /// The ring.
         ring: Ring,
-        /// How many records.
+        /// The number of records.
         count: u64,
     },
-    /// The table of names is full: so many more names are `(other names)`.
+    /// The table of names is full: this many more names became `(other names)`.
     NamesRefused {
         /// The ring.
         ring: Ring,
-        /// How many names, since the last such event.
+        /// The number of names since the last such event.
         count: u64,
     },
-    /// The writer closed its ring or is gone; nothing more will come.
+    /// The writer closed its ring or has ended; no more records follow.
     Ended(Ring),
-    /// A file that is not read, or not any further. The others go on.
+    /// A file cannot be read, or not any further. Other rings are not affected.
     Fault(LinkError),
 }
 
-/// A record and where it is from.
+/// A record and its ring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The ring.
     pub ring: Ring,
-    /// When it was written; for a [`Mark::Phase`], when the phase began.
+    /// The time of writing; for a [`Mark::Phase`], the time when the phase began.
     pub at: Moment,
-    /// What it says.
+    /// The content.
     pub mark: Mark,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// A phase begins.
     Begin(Name),
     /// A phase ends.
     End(Name),
-    /// A phase that was timed otherwise, such as by the GPU, and recorded afterwards.
+    /// A phase that was timed by other means, such as by the GPU, and recorded afterwards.
     Phase {
-        /// Its name.
+        /// The phase's name.
         name: Name,
-        /// When it ended.
+        /// The time when it ended.
         end: Moment,
     },
-    /// So many items are done, since the last such record.
+    /// This many items are done since the last such record.
     Items(u64),
     /// A value such as an accuracy.
     Value {
-        /// Its name.
+        /// The value's name.
         name: Name,
         /// The value.
         value: f64,

@@ -1,5 +1,5 @@
-//! The tool's folder: private, locked, and everything in it reached through one descriptor, so that no link
-//! leads out of it.
+//! The tool's folder: private and locked. Everything in it is accessed through one descriptor, so that no
+//! symbolic link leads out of it.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -18,29 +18,29 @@ use crate::{Control, LinkError, Moment};
 
 const FOLDER_PREFIX: &str = "sweetspot-link-";
 const CONTROL_DRAFT: &str = ".control";
-/// A folder with more entries than this is not listed to its end.
+/// The most entries of a folder that are listed.
 const MAX_ENTRIES: usize = 16_384;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     fd: OwnedFd,
-    made: bool,
-    /// A forked copy of the tool must not remove its parent's folder.
+    is_created: bool,
+    /// The process that created it: a forked copy of the tool must not remove its parent's folder.
     owner: u32,
 }
 
 impl Folder {
-    /// A new folder under a parent, with a name of its own.
+    /// Creates a folder with a unique name under a parent.
     pub fn create_in(parent: &Path) -> Result<Self, LinkError> {
-        remove_left(parent);
+        remove_abandoned(parent);
         let mut tries = 0;
         loop {
             tries += 1;
             let (uid, pid) = (rustix::process::geteuid(), std::process::id());
             let nanos = Moment::now().nanos();
             let name = format!("{FOLDER_PREFIX}{}-{pid}-{nanos}", uid.as_raw());
-            // Another tool that clears up may take a folder between its making and its locking.
+            // Another tool that cleans up may remove a folder before it is locked.
             match Self::open(&parent.join(name)) {
                 Err(LinkError::Folder { .. } | LinkError::Busy { .. }) if tries < 3 => {}
                 result => return result,
@@ -48,13 +48,13 @@ impl Folder {
         }
     }
 
-    /// Makes a folder or takes one that is there, and locks it.
+    /// Creates a folder or takes an existing one, and locks it.
     pub fn open(path: &Path) -> Result<Self, LinkError> {
         let failed = |error: Errno| LinkError::Folder {
             folder: path.to_owned(),
             source: error.into(),
         };
-        let made = match rustix::fs::mkdir(path, Mode::RWXU) {
+        let is_created = match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(failed(error)),
@@ -78,7 +78,7 @@ impl Folder {
         Ok(Self {
             path: path.to_owned(),
             fd,
-            made,
+            is_created,
             owner: std::process::id(),
         })
     }
@@ -87,7 +87,7 @@ impl Folder {
         &self.path
     }
 
-    /// Writes a fresh control file and puts it in place whole.
+    /// Writes a new control file and moves it into place.
     pub fn control(&self, host: &Host, capacity: u32) -> Result<Control, LinkError> {
         let make = || -> io::Result<Control> {
             match rustix::fs::unlinkat(&self.fd, CONTROL_DRAFT, AtFlags::empty()) {
@@ -95,7 +95,7 @@ impl Folder {
                 Err(error) => return Err(error.into()),
             }
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            // Clients only read it, and may not by accident do more.
+            // Clients only read it, so it is read-only.
             let file = rustix::fs::openat(&self.fd, CONTROL_DRAFT, flags, Mode::RUSR)?;
             let file = File::from(file);
             file.write_all_at(&control_bytes(host, capacity), 0)?;
@@ -112,7 +112,7 @@ impl Folder {
     /// The names of the ring files.
     pub fn rings(&self) -> Result<Vec<CString>, LinkError> {
         let mut rings = Vec::new();
-        let listed = each_entry(&self.fd, |name| {
+        let listed = for_each_entry(&self.fd, |name| {
             if name.to_bytes().starts_with(RING_PREFIX.as_bytes()) {
                 rings.push(name.to_owned());
             }
@@ -126,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// Opens a plain file of this folder; a pipe or a device would block or worse.
+    /// Opens a regular file of this folder; a pipe or a device could block.
     pub fn open_ring(&self, name: &CStr) -> io::Result<Option<File>> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
@@ -135,8 +135,8 @@ impl Folder {
             Err(error) => return Err(error.into()),
         };
         let stat = rustix::fs::fstat(&fd)?;
-        let plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        Ok((plain && stat.st_nlink == 1).then(|| File::from(fd)))
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok((is_regular && stat.st_nlink == 1).then(|| File::from(fd)))
     }
 
     pub fn remove(&self, name: &CStr) -> bool {
@@ -149,33 +149,33 @@ impl Drop for Folder {
         if self.owner != std::process::id() {
             return;
         }
-        // Of a folder that was there before, only what is the link's goes.
-        clear(&self.fd, self.made);
-        if self.made {
+        // In a folder that existed before, only the link's own files are removed.
+        clear(&self.fd, self.is_created);
+        if self.is_created {
             let _ = rustix::fs::unlinkat(CWD, &self.path, AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// Removes folders whose tool was killed: nobody holds their lock.
-fn remove_left(parent: &Path) {
+/// Removes folders of killed tools, whose locks are free.
+fn remove_abandoned(parent: &Path) {
     let Ok(parent) = open_folder(parent) else {
         return;
     };
-    let mut left = Vec::new();
-    let _ = each_entry(&parent, |name| {
+    let mut abandoned = Vec::new();
+    let _ = for_each_entry(&parent, |name| {
         if name.to_bytes().starts_with(FOLDER_PREFIX.as_bytes()) {
-            left.push(name.to_owned());
+            abandoned.push(name.to_owned());
         }
     });
-    for name in left {
+    for name in abandoned {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(fd) = rustix::fs::openat(&parent, &name, flags, Mode::empty()) else {
             continue;
         };
-        let mine = rustix::fs::fstat(&fd)
+        let is_mine = rustix::fs::fstat(&fd)
             .is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
-        if mine && rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if is_mine && rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
             clear(&fd, true);
             let _ = rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR);
         }
@@ -187,24 +187,24 @@ fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-fn each_entry(folder: &OwnedFd, mut with: impl FnMut(&CStr)) -> rustix::io::Result<()> {
+fn for_each_entry(folder: &OwnedFd, mut with: impl FnMut(&CStr)) -> rustix::io::Result<()> {
     for entry in Dir::read_from(folder)?.take(MAX_ENTRIES) {
         with(entry?.file_name());
     }
     Ok(())
 }
 
-/// Unlinks entries and follows none; folders inside go where they are empty.
+/// Removes entries without following links, and empty folders among them.
 fn clear(folder: &OwnedFd, everything: bool) {
     let mut names = Vec::new();
-    let _ = each_entry(folder, |name| names.push(name.to_owned()));
+    let _ = for_each_entry(folder, |name| names.push(name.to_owned()));
     for name in names {
         let bytes = name.to_bytes();
-        let ours = [RING_PREFIX, ".ring-"]
+        let is_ours = [RING_PREFIX, ".ring-"]
             .iter()
             .any(|prefix| bytes.starts_with(prefix.as_bytes()))
             || bytes == CONTROL.as_bytes();
-        if bytes == b"." || bytes == b".." || !(ours || everything) {
+        if bytes == b"." || bytes == b".." || !(is_ours || everything) {
             continue;
         }
         if rustix::fs::unlinkat(folder, &name, AtFlags::empty()).is_err() && everything {

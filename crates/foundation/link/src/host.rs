@@ -1,19 +1,19 @@
-//! What a process can say about itself and its machine, so that a reader knows it again.
+//! The identity of a thread and its machine, by which a reader knows whether it still runs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// This machine's boot and this process's view of processes.
+/// This machine's boot and this process's pid namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
-    /// Zero where unknown.
+    /// The boot id; zero if unknown.
     pub boot: [u8; 16],
-    /// The inode of the pid namespace; zero where unknown.
+    /// The inode of the pid namespace; zero if unknown.
     pub namespace: u64,
 }
 
 impl Host {
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
         Self {
             boot: boot.ok().and_then(|id| parse_boot(&id)).unwrap_or_default(),
@@ -21,7 +21,7 @@ impl Host {
         }
     }
 
-    /// Whether a thread is known to have ended. What cannot be known, as across pid namespaces, is not.
+    /// Whether a thread has certainly ended. Across pid namespaces this is unknown, so the answer is no.
     pub fn has_ended(&self, namespace: u64, pid: u32, tid: u32, start: u64) -> bool {
         if namespace == 0 || namespace != self.namespace || start == 0 {
             return false;
@@ -30,7 +30,7 @@ impl Host {
             Ok(stat) => parse_stat(&stat).is_some_and(|(state, since)| {
                 since != start || matches!(state, b'Z' | b'X' | b'x')
             }),
-            // ESRCH where the thread ends between the open and the read.
+            // ESRCH is returned if the thread ends between open and read.
             Err(error) => {
                 error.kind() == std::io::ErrorKind::NotFound
                     || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
@@ -39,15 +39,15 @@ impl Host {
     }
 }
 
-/// When the calling thread started, in clock ticks since boot; zero where unknown.
-pub(crate) fn start_of_this_thread() -> u64 {
+/// The start time of the calling thread, in clock ticks since boot; zero if unknown.
+pub(crate) fn thread_start() -> u64 {
     let stat = fs::read("/proc/thread-self/stat");
     stat.ok()
         .and_then(|stat| parse_stat(&stat))
         .map_or(0, |(_, start)| start)
 }
 
-/// The rank from the environment of the usual launchers; the one of the whole job before the node's.
+/// The rank from the variables of the usual launchers; the one of the whole job comes before the node's.
 pub(crate) fn rank() -> Option<u32> {
     const NAMES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"];
     NAMES
@@ -62,7 +62,8 @@ fn parse_boot(text: &str) -> Option<[u8; 16]> {
     (digits.len() == 32).then(|| number.to_be_bytes())
 }
 
-/// State and start time of a stat file (proc(5), fields 3 and 22); the name in parentheses may hold anything.
+/// The state and start time of a stat file (proc(5), fields 3 and 22); the name in parentheses may contain
+/// anything.
 fn parse_stat(stat: &[u8]) -> Option<(u8, u64)> {
     let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let text = std::str::from_utf8(stat.get(after..)?).ok()?;
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_is_read_behind_any_name() {
+    fn a_stat_line_is_parsed_after_any_name() {
         let line = b"7 (a) b) 1 (x) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
         assert_eq!(parse_stat(line), Some((b'R', 4711)));
         assert_eq!(parse_stat(b"7 (a"), None);
@@ -84,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_runs_and_another_start_does_not() {
-        let host = Host::here();
-        let start = start_of_this_thread();
+    fn this_thread_runs_and_one_with_another_start_does_not() {
+        let host = Host::current();
+        let start = thread_start();
         let (pid, tid) = (
             std::process::id(),
             rustix::thread::gettid().as_raw_pid() as u32,

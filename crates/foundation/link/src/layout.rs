@@ -1,4 +1,4 @@
-//! The bytes of a ring file and of the control file, as `docs/link.md` has them. Little endian.
+//! The bytes of a ring file and of the control file, as `docs/link.md` describes them. Little endian.
 
 use crate::host::Host;
 
@@ -14,7 +14,7 @@ pub(crate) const HEADER: usize = 256;
 pub(crate) const LOST: usize = 128;
 pub(crate) const REFUSED: usize = 136;
 pub(crate) const CLOSED: usize = 144;
-/// Two equal words: a writer that reads two different ones has met the reader between them.
+/// Two equal words: if a writer reads two different ones, the reader is between the two writes.
 pub(crate) const READ_INDEX: usize = 192;
 
 pub(crate) const SLOT: usize = 128;
@@ -43,15 +43,15 @@ pub(crate) const ITEMS: u32 = 3;
 pub(crate) const VALUE: u32 = 4;
 pub(crate) const PHASE: u32 = 5;
 
-/// What is wrong with a header.
+/// The problem with a header.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum HeaderError {
     Malformed(&'static str),
     Version(u32),
     OtherBoot,
 }
 
-/// The part of a ring's header that does not change.
+/// The constant part of a ring's header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Header {
     pub capacity: u32,
@@ -90,35 +90,37 @@ impl Header {
         bytes
     }
 
-    /// Takes nothing on trust: whatever passes describes a file of bounded size.
-    pub fn parse(bytes: &[u8; HEADER], host: &Host) -> Result<Self, Refusal> {
+    /// Parses a header without trusting it: any accepted header describes a file of bounded size.
+    pub fn parse(bytes: &[u8; HEADER], host: &Host) -> Result<Self, HeaderError> {
         if bytes[..8] != RING_MAGIC {
-            return Err(Refusal::Malformed("it does not begin as a ring does"));
+            return Err(HeaderError::Malformed(
+                "it does not begin with the magic bytes of a ring",
+            ));
         }
         let version = u32_at(bytes, 8);
         if version != VERSION {
-            return Err(Refusal::Version(version));
+            return Err(HeaderError::Version(version));
         }
         let lengths = [u32_at(bytes, 12), u32_at(bytes, 16), u32_at(bytes, 28)];
         if lengths != [HEADER as u32, RECORD as u32, SLOT as u32] {
-            return Err(Refusal::Malformed(
+            return Err(HeaderError::Malformed(
                 "its lengths are not those of its version",
             ));
         }
         let (capacity, slots) = (u32_at(bytes, 20), u32_at(bytes, 24));
         if !is_capacity(capacity) {
-            return Err(Refusal::Malformed("its capacity cannot be"));
+            return Err(HeaderError::Malformed("its capacity is invalid"));
         }
         if !(1..=MAX_SLOTS).contains(&slots) {
-            return Err(Refusal::Malformed("its number of names cannot be"));
+            return Err(HeaderError::Malformed("its number of names is invalid"));
         }
         if u32_at(bytes, 32) != CLOCK_MONOTONIC {
-            return Err(Refusal::Malformed("its clock is not CLOCK_MONOTONIC"));
+            return Err(HeaderError::Malformed("its clock is not CLOCK_MONOTONIC"));
         }
         let mut boot = [0; 16];
         boot.copy_from_slice(&bytes[40..56]);
         if boot != [0; 16] && host.boot != [0; 16] && boot != host.boot {
-            return Err(Refusal::OtherBoot);
+            return Err(HeaderError::OtherBoot);
         }
         let rank = u32_at(bytes, 36);
         Ok(Self {
@@ -137,7 +139,7 @@ impl Header {
         HEADER + name as usize * SLOT
     }
 
-    /// The place of a record, by its number since the beginning.
+    /// The offset of a record, by its number since the beginning.
     pub fn record(&self, number: u64) -> usize {
         let place = number & u64::from(self.capacity - 1);
         self.slot(self.slots) + place as usize * RECORD
@@ -148,9 +150,9 @@ impl Header {
     }
 }
 
-/// One record as it lies in a ring.
+/// One record as it is stored in a ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Raw {
+pub(crate) struct RawRecord {
     pub at: u64,
     pub value: u64,
     pub name: u32,
@@ -159,7 +161,7 @@ pub(crate) struct Raw {
     pub sequence: u64,
 }
 
-impl Raw {
+impl RawRecord {
     pub fn parse(bytes: &[u8]) -> Self {
         let word = u32_at(bytes, 16);
         Self {
@@ -189,25 +191,25 @@ pub(crate) fn control_bytes(host: &Host, capacity: u32) -> [u8; CONTROL_LENGTH] 
     bytes
 }
 
-/// The capacity that the tool asks for.
-pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER]) -> Result<u32, Refusal> {
+/// The ring capacity that the tool asks for.
+pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER]) -> Result<u32, HeaderError> {
     if bytes[..8] != CONTROL_MAGIC {
-        return Err(Refusal::Malformed(
-            "it does not begin as a control file does",
+        return Err(HeaderError::Malformed(
+            "it does not begin with the magic bytes of a control file",
         ));
     }
     let version = u32_at(bytes, 8);
     if version != VERSION {
-        return Err(Refusal::Version(version));
+        return Err(HeaderError::Version(version));
     }
     if [u32_at(bytes, 12), u32_at(bytes, 16)] != [CONTROL_HEADER as u32, WORDS as u32] {
-        return Err(Refusal::Malformed(
+        return Err(HeaderError::Malformed(
             "its lengths are not those of its version",
         ));
     }
     let capacity = u32_at(bytes, 20);
     if !is_capacity(capacity) {
-        return Err(Refusal::Malformed("its capacity cannot be"));
+        return Err(HeaderError::Malformed("its capacity is invalid"));
     }
     Ok(capacity)
 }
@@ -216,7 +218,7 @@ pub(crate) fn is_capacity(capacity: u32) -> bool {
     capacity.is_power_of_two() && (MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity)
 }
 
-/// A name's slot: its length, then its text, cut at a character where it is too long.
+/// A name's slot: its length, then its text, truncated at a character if it is too long.
 pub(crate) fn slot_bytes(name: &str) -> [u8; SLOT] {
     let mut length = name.len().min(SLOT - 1);
     while !name.is_char_boundary(length) {
@@ -272,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_comes_back_and_another_boot_is_refused() {
+    fn a_header_round_trips_and_another_boot_is_rejected() {
         let bytes = header().bytes();
         assert_eq!(Header::parse(&bytes, &HOST), Ok(header()));
         let other = Host {
             boot: [8; 16],
             ..HOST
         };
-        assert_eq!(Header::parse(&bytes, &other), Err(Refusal::OtherBoot));
+        assert_eq!(Header::parse(&bytes, &other), Err(HeaderError::OtherBoot));
     }
 
     #[test]
@@ -301,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn a_name_comes_back_whole_or_cut_at_a_character(name in "\\PC{1,200}") {
+        fn a_name_round_trips_or_is_truncated_at_a_character(name in "\\PC{1,200}") {
             let slot = slot_bytes(&name);
             let back = parse_slot(&slot).unwrap();
             prop_assert!(name.starts_with(back));

@@ -1,13 +1,13 @@
 //! The channel between a workload and the tool: a folder of ring files in shared memory.
 //!
-//! A workload marks phases, items done and values with a [`Writer`] of its own per thread; the tool takes
-//! them with a [`Reader`] and gives words back through its [`Control`]. What a serving program tells of its batches
-//! and queue has names of its own, in [`value`]. [`pair()`] makes spans of the marks.
-//! The layout is in `docs/link.md`; Python and C have clients of their own.
+//! A workload marks phases, items done and values with one [`Writer`] per thread; the tool reads them with a
+//! [`Reader`] and sends control words back with its [`Control`]. The values that a serving program reports of
+//! its batches and queue have fixed names, in [`value`]. [`pair_phases`] turns marks into spans. The layout is
+//! in `docs/link.md`; Python and C have their own clients.
 //!
-//! Promises: no system call and no lock on the write path; a full ring counts what it drops; a ring file
-//! with any content is either read or named in a [`LinkError`], and never stops the others.
-//! Left to others: starting the workload, waiting between drains, what a phase cost.
+//! Promises: no system call and no lock when writing; a full ring counts the records that it drops; a ring file
+//! with any content is either read or reported as a [`LinkError`], and never affects other rings. Left to
+//! others: starting the workload, waiting between reads, the cost of a phase.
 
 #![cfg_attr(
     not(test),
@@ -33,9 +33,9 @@ pub use control::{Control, Tuning};
 pub use error::LinkError;
 pub use event::{Event, Mark, Name, Record, Ring};
 pub use moment::Moment;
-pub use pair::{Irregularity, PhaseSpan, pair};
+pub use pair::{Irregularity, PhaseSpan, pair_phases};
 pub use reader::Reader;
 pub use writer::{Phase, Writer};
 
-/// The environment variable that tells a workload the folder of its link.
-pub const ENV: &str = "SWEETSPOT_LINK";
+/// The environment variable with the folder of the link.
+pub const LINK_VARIABLE: &str = "SWEETSPOT_LINK";

@@ -1,7 +1,7 @@
 //! Shared memory as atomic words.
 //!
-//! The one place with unsafe code: other processes write to a mapping at any time, so nothing but atomic
-//! words may refer to it.
+//! This is the only module with unsafe code: other processes write to a mapping at any time, so it may only be
+//! accessed as atomic words.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -15,7 +15,7 @@ use memmap2::{MmapOptions, MmapRaw};
 pub(crate) struct Map(MmapRaw);
 
 impl Map {
-    /// Maps so many bytes, with its pages in place so that a first write does not fault.
+    /// Maps this many bytes for writing, with all pages in place so that a first write does not fault.
     pub fn writable(file: &File, length: usize) -> io::Result<Self> {
         MmapOptions::new()
             .len(length)
@@ -24,7 +24,7 @@ impl Map {
             .map(Self)
     }
 
-    /// Its words may be loaded and never stored to.
+    /// Maps this many bytes for reading only.
     pub fn readable(file: &File, length: usize) -> io::Result<Self> {
         MmapOptions::new()
             .len(length)
@@ -39,8 +39,8 @@ impl Map {
             offset.is_multiple_of(8) && offset + 8 <= self.0.len(),
             "a word outside of the map"
         );
-        // SAFETY: within the mapping, aligned (a mapping starts at a page), alive as long as `self`, and
-        // only ever reached as an atomic.
+        // SAFETY: the word is within the mapping, aligned (a mapping starts at a page), alive as long as
+        // `self`, and only accessed as an atomic.
         unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().add(offset).cast()) }
     }
 }

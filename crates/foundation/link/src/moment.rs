@@ -14,12 +14,12 @@ impl Moment {
         Self(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 
-    /// So many nanoseconds after the origin.
+    /// The moment this many nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the origin.
+    /// The nanoseconds since the origin.
     pub const fn nanos(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! Spans from begins and ends: what does not fit is told, not guessed.
+//! Turns begin and end marks into spans; marks that do not match are reported, not guessed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,74 +6,74 @@ use std::collections::BTreeMap;
 use crate::Moment;
 use crate::event::{Event, Mark, Name, Record, Ring};
 
-/// So many overlapping phases are looked at for the one that contains another.
-const NEAREST: usize = 64;
+/// The most overlapping phases that are searched for the one that contains another.
+const MAX_SEARCHED_PHASES: usize = 64;
 
-/// A phase with both its ends.
+/// A phase with its beginning and end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseSpan {
-    /// The ring that marked it.
+    /// The ring with its marks.
     pub ring: Ring,
-    /// Its name.
+    /// The phase's name.
     pub name: Name,
-    /// When it began.
+    /// The time when it began.
     pub begin: Moment,
-    /// When it ended.
+    /// The time when it ended.
     pub end: Moment,
-    /// How many phases of its ring it lies in.
+    /// The number of phases of its ring that contain it.
     pub depth: usize,
-    /// The innermost span that it lies in, by its place among the spans; one without an end is left out.
+    /// The index of the innermost span that contains it; phases without an end are skipped.
     pub parent: Option<usize>,
 }
 
-/// What is wrong with the marks of a ring.
+/// A problem with the marks of a ring.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Irregularity {
-    /// A phase ended that was not open.
+    /// A phase ended that had not begun.
     EndWithoutBegin {
         /// The ring.
         ring: Ring,
         /// The phase.
         name: Name,
-        /// When it ended.
+        /// The time when it ended.
         at: Moment,
     },
-    /// A phase was still open at the end, or where records were lost.
+    /// A phase was still open at the end of the ring, or where records were lost.
     BeginWithoutEnd {
         /// The ring.
         ring: Ring,
         /// The phase.
         name: Name,
-        /// When it began.
+        /// The time when it began.
         at: Moment,
     },
-    /// A phase ended while one that began later in it was open. Both are spans.
+    /// A phase ended while another one that began in it was still open. Both are spans.
     Crossing {
         /// The ring.
         ring: Ring,
         /// The phase that ended.
         name: Name,
-        /// The innermost one that was open.
+        /// The innermost phase that was open.
         open: Name,
-        /// When it ended.
+        /// The time when it ended.
         at: Moment,
     },
-    /// A phase ended before it began; it is no span.
+    /// A phase ended before it began; it is not a span.
     Backwards {
         /// The ring.
         ring: Ring,
         /// The phase.
         name: Name,
-        /// When it began.
+        /// The time when it began.
         begin: Moment,
-        /// When it ended.
+        /// The time when it ended.
         end: Moment,
     },
-    /// Records are missing: what was open then cannot be paired.
+    /// Records are missing: phases that were open then cannot be paired.
     Lost {
         /// The ring.
         ring: Ring,
-        /// How many.
+        /// The number of records.
         count: u64,
     },
 }
@@ -82,7 +82,7 @@ pub enum Irregularity {
 ///
 /// An end belongs to the innermost open phase of its name. Phases that were recorded afterwards are nested
 /// by their times, among themselves: several streams of a GPU may overlap.
-pub fn pair<'a>(
+pub fn pair_phases<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
     let mut pairing = Pairing::default();
@@ -98,18 +98,18 @@ pub fn pair<'a>(
 }
 
 #[derive(Debug)]
-struct Node {
+struct MarkedPhase {
     span: PhaseSpan,
-    ended: bool,
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
 struct Pairing {
-    nodes: Vec<Node>,
-    /// Places in `nodes`, innermost last.
+    nodes: Vec<MarkedPhase>,
+    /// Indices into `nodes`, the innermost last.
     open: BTreeMap<Ring, Vec<usize>>,
-    afterwards: BTreeMap<Ring, Vec<usize>>,
-    irregular: Vec<Irregularity>,
+    recorded_later: BTreeMap<Ring, Vec<usize>>,
+    irregularities: Vec<Irregularity>,
 }
 
 impl Pairing {
@@ -127,7 +127,7 @@ impl Pairing {
                 let node = self.nodes.len();
                 self.push(*ring, name, *at, 0, None);
                 if self.close(node, *end) {
-                    self.afterwards.entry(*ring).or_default().push(node);
+                    self.recorded_later.entry(*ring).or_default().push(node);
                 }
             }
             Mark::Items(_) | Mark::Value { .. } => {}
@@ -135,7 +135,7 @@ impl Pairing {
     }
 
     fn push(&mut self, ring: Ring, name: &Name, at: Moment, depth: usize, parent: Option<usize>) {
-        self.nodes.push(Node {
+        self.nodes.push(MarkedPhase {
             span: PhaseSpan {
                 ring,
                 name: name.clone(),
@@ -144,7 +144,7 @@ impl Pairing {
                 depth,
                 parent,
             },
-            ended: false,
+            has_ended: false,
         });
     }
 
@@ -153,13 +153,13 @@ impl Pairing {
         let nodes = &self.nodes;
         let Some(place) = open.iter().rposition(|&it| nodes[it].span.name == *name) else {
             let name = name.clone();
-            self.irregular
+            self.irregularities
                 .push(Irregularity::EndWithoutBegin { ring, name, at });
             return;
         };
         let node = open.remove(place);
         if let Some(&inner) = open.get(place..).and_then(<[usize]>::last) {
-            self.irregular.push(Irregularity::Crossing {
+            self.irregularities.push(Irregularity::Crossing {
                 ring,
                 name: name.clone(),
                 open: nodes[inner].span.name.clone(),
@@ -170,9 +170,9 @@ impl Pairing {
     }
 
     fn close(&mut self, node: usize, end: Moment) -> bool {
-        let Node { span, ended } = &mut self.nodes[node];
+        let MarkedPhase { span, has_ended } = &mut self.nodes[node];
         if end < span.begin {
-            self.irregular.push(Irregularity::Backwards {
+            self.irregularities.push(Irregularity::Backwards {
                 ring: span.ring,
                 name: span.name.clone(),
                 begin: span.begin,
@@ -180,19 +180,19 @@ impl Pairing {
             });
             return false;
         }
-        (span.end, *ended) = (end, true);
+        (span.end, *has_ended) = (end, true);
         true
     }
 
     fn lost(&mut self, ring: Ring, count: u64) {
-        self.irregular.push(Irregularity::Lost { ring, count });
+        self.irregularities.push(Irregularity::Lost { ring, count });
         self.ended(ring);
     }
 
     fn ended(&mut self, ring: Ring) {
         for node in self.open.remove(&ring).unwrap_or_default() {
             let span = &self.nodes[node].span;
-            self.irregular.push(Irregularity::BeginWithoutEnd {
+            self.irregularities.push(Irregularity::BeginWithoutEnd {
                 ring,
                 name: span.name.clone(),
                 at: span.begin,
@@ -205,7 +205,7 @@ impl Pairing {
         for ring in rings {
             self.ended(ring);
         }
-        for (_, places) in std::mem::take(&mut self.afterwards) {
+        for (_, places) in std::mem::take(&mut self.recorded_later) {
             self.nest(places);
         }
         let mut count = 0;
@@ -213,12 +213,12 @@ impl Pairing {
             .nodes
             .iter()
             .map(|node| {
-                count += usize::from(node.ended);
-                node.ended.then(|| count - 1)
+                count += usize::from(node.has_ended);
+                node.has_ended.then(|| count - 1)
             })
             .collect();
-        // The nearest span around each node; a begin comes before those in it, so one pass is enough there,
-        // and phases recorded afterwards lie in spans only.
+        // The innermost span around each node. A phase begins before those in it, so one pass is enough, and
+        // phases recorded afterwards are only contained in spans.
         let mut around: Vec<Option<usize>> = vec![None; self.nodes.len()];
         for (index, node) in self.nodes.iter().enumerate() {
             if let Some(parent) = node.span.parent {
@@ -229,16 +229,17 @@ impl Pairing {
             .nodes
             .into_iter()
             .zip(around)
-            .filter(|(node, _)| node.ended)
+            .filter(|(node, _)| node.has_ended)
             .map(|(node, parent)| PhaseSpan {
                 parent,
                 ..node.span
             })
             .collect();
-        (spans, self.irregular)
+        (spans, self.irregularities)
     }
 
-    /// Of two with the same times the one recorded later is the outer one: it ended later.
+    /// Nests phases by time. Of two with equal times, the one recorded later is the outer one, because it ended
+    /// later.
     fn nest(&mut self, mut places: Vec<usize>) {
         places.sort_by_key(|&place| {
             let span = &self.nodes[place].span;
@@ -256,7 +257,7 @@ impl Pairing {
             {
                 around.pop();
             }
-            let nearest = around.iter().rev().take(NEAREST);
+            let nearest = around.iter().rev().take(MAX_SEARCHED_PHASES);
             let parent = nearest.copied().find(|&it| self.nodes[it].span.end >= end);
             let depth = parent.map_or(0, |it| self.nodes[it].span.depth + 1);
             let span = &mut self.nodes[place].span;
@@ -301,8 +302,8 @@ mod tests {
             .collect()
     }
 
-    fn shown(text: &str) -> (Vec<String>, Vec<String>) {
-        let (spans, irregular) = pair(&script(text));
+    fn describe(text: &str) -> (Vec<String>, Vec<String>) {
+        let (spans, irregular) = pair_phases(&script(text));
         let show = |span: &PhaseSpan| {
             let (begin, end) = (span.begin.nanos(), span.end.nanos());
             let parent = span
@@ -318,15 +319,15 @@ mod tests {
     }
 
     #[test]
-    fn nested_phases_and_phases_of_the_same_name() {
-        let (spans, irregular) = shown("+a +b -b +a -a -a");
+    fn phases_nest_also_with_the_same_name() {
+        let (spans, irregular) = describe("+a +b -b +a -a -a");
         assert_eq!(spans, ["a 1..6 0 -", "b 2..3 1 a", "a 4..5 1 a"]);
         assert!(irregular.is_empty());
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
-        let (spans, irregular) = shown("-x +a +b -a -b +c +d -d");
+    fn unmatched_marks_are_reported() {
+        let (spans, irregular) = describe("-x +a +b -a -b +c +d -d");
         assert_eq!(spans, ["a 2..4 0 -", "b 3..5 1 a", "d 7..8 1 -"]);
         assert_eq!(
             irregular,
@@ -335,8 +336,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_paired_across_a_loss() {
-        let (spans, irregular) = shown("+a +b -b ! -a +c -c");
+    fn marks_are_not_paired_across_a_loss() {
+        let (spans, irregular) = describe("+a +b -b ! -a +c -c");
         assert_eq!(spans, ["b 2..3 1 -", "c 6..7 0 -"]);
         assert_eq!(irregular, ["Lost", "BeginWithoutEnd", "EndWithoutBegin"]);
     }
@@ -355,7 +356,7 @@ mod tests {
             phase("other stream", 4, 12),
             phase("backwards", 5, 4),
         ];
-        let (spans, irregular) = pair(&events);
+        let (spans, irregular) = pair_phases(&events);
         let parents: Vec<_> = spans
             .iter()
             .map(|it| it.parent.map(|parent| &*spans[parent].name))
@@ -374,7 +375,7 @@ mod tests {
             let text: Vec<String> = marks.iter()
                 .map(|(begin, name)| format!("{}{name}", if *begin { '+' } else { '-' }))
                 .collect();
-            let (spans, irregular) = pair(&script(&text.join(" ")));
+            let (spans, irregular) = pair_phases(&script(&text.join(" ")));
             let count = |wanted: fn(&Irregularity) -> bool| irregular.iter().filter(|it| wanted(it)).count();
             let begins = marks.iter().filter(|it| it.0).count();
             prop_assert_eq!(begins, spans.len() + count(|it| matches!(it, Irregularity::BeginWithoutEnd { .. })));

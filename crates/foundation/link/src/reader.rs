@@ -1,4 +1,4 @@
-//! The tool's side: finds rings as they appear and takes what is in them.
+//! The tool's side: finds rings and reads their records.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
@@ -14,7 +14,7 @@ use crate::layout::{CAPACITY, is_capacity};
 use crate::ring::RingFile;
 use crate::{Control, LinkError};
 
-/// Each is a descriptor, of which a process has 1024 by default.
+/// The most rings that are read at once: each needs a descriptor, of which a process has 1024 by default.
 const MAX_RINGS: usize = 512;
 
 /// Reads every ring of a link's folder. Dropping it removes the folder.
@@ -23,15 +23,15 @@ pub struct Reader {
     folder: Folder,
     control: Control,
     host: Host,
-    /// By file name; none for one that is no longer read.
+    /// The rings by file name; `None` for one that is no longer read.
     rings: HashMap<CString, Option<RingFile>>,
     found: u32,
-    told_too_many: bool,
-    told_unlisted: bool,
+    reported_too_many: bool,
+    reported_unlisted: bool,
 }
 
 impl Reader {
-    /// A new folder in shared memory, for the user alone. Folders whose tool was killed are removed.
+    /// Creates a private folder in shared memory. Folders of killed tools are removed.
     pub fn create() -> Result<Self, LinkError> {
         let shared = Path::new("/dev/shm");
         let usable = rustix::fs::access(shared, rustix::fs::Access::WRITE_OK).is_ok();
@@ -42,18 +42,19 @@ impl Reader {
         })
     }
 
-    /// A new folder under a parent.
+    /// Creates a folder under a parent.
     pub fn create_in(parent: &Path) -> Result<Self, LinkError> {
         Self::with(Folder::create_in(parent)?, CAPACITY)
     }
 
-    /// Makes this very folder, or takes it where it is there, private and not in use. A folder that was there
-    /// stays in the end; the link's files in it do not.
+    /// Creates this folder, or uses an existing one that is private and not in use. An existing folder is kept
+    /// in the end, without the link's files.
     pub fn open(folder: &Path) -> Result<Self, LinkError> {
         Self::with(Folder::open(folder)?, CAPACITY)
     }
 
-    /// As [`Reader::open`], with rings of so many records, taken up to a power of two from 64 to 1,048,576.
+    /// Like [`Reader::open`], with rings of this many records, rounded up to a power of two from 64 to
+    /// 1,048,576.
     pub fn open_with_capacity(folder: &Path, records: u32) -> Result<Self, LinkError> {
         let capacity = records.clamp(64, 1 << 20).next_power_of_two();
         debug_assert!(is_capacity(capacity));
@@ -61,7 +62,7 @@ impl Reader {
     }
 
     fn with(folder: Folder, capacity: u32) -> Result<Self, LinkError> {
-        let host = Host::here();
+        let host = Host::current();
         tracing::debug!(folder = %folder.path().display(), capacity, "link opened");
         Ok(Self {
             control: folder.control(&host, capacity)?,
@@ -69,22 +70,23 @@ impl Reader {
             host,
             rings: HashMap::new(),
             found: 0,
-            told_too_many: false,
-            told_unlisted: false,
+            reported_too_many: false,
+            reported_unlisted: false,
         })
     }
 
-    /// The folder, for the workload's environment ([`crate::ENV`]).
+    /// The folder, for the workload's environment ([`crate::LINK_VARIABLE`]).
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The words that the workload reads.
+    /// The control words for the workload.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// Takes what is new. In one ring the events are in the order of its writer; rings follow each other.
+    /// Reads new records. The events of one ring are in the order of their writing; rings follow one after
+    /// another.
     pub fn drain(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         self.discover(&mut events);
@@ -95,7 +97,7 @@ impl Reader {
                 Ok(true) => {
                     events.push(Event::Ended(ring.ring()));
                     *entry = None;
-                    // Frees its memory: short-lived workers may leave many.
+                    // This frees its memory, as short-lived workers may leave many rings.
                     self.folder.remove(name);
                 }
                 Err(error) => {
@@ -112,13 +114,13 @@ impl Reader {
         let names = match self.folder.rings() {
             Ok(names) => names,
             Err(error) => {
-                if !std::mem::replace(&mut self.told_unlisted, true) {
+                if !std::mem::replace(&mut self.reported_unlisted, true) {
                     events.push(Event::Fault(error));
                 }
                 return;
             }
         };
-        // What was removed is forgotten, so that this does not grow for ever.
+        // Removed files are forgotten, so that the map does not grow forever.
         self.rings
             .retain(|name, ring| ring.is_some() || names.contains(name));
         let mut followed = self.rings.values().flatten().count();
@@ -135,7 +137,7 @@ impl Reader {
                 Ok(Some(file)) => RingFile::open(file, path, self.found, &self.host),
                 Ok(None) => Err(LinkError::Malformed {
                     file: path,
-                    why: "it is not a plain file",
+                    why: "it is not a regular file",
                 }),
                 Err(error) if is_short_of_descriptors(&error) => {
                     self.too_many(followed, events);
@@ -161,7 +163,7 @@ impl Reader {
     }
 
     fn too_many(&mut self, limit: usize, events: &mut Vec<Event>) {
-        if !std::mem::replace(&mut self.told_too_many, true) {
+        if !std::mem::replace(&mut self.reported_too_many, true) {
             let folder = self.folder().to_owned();
             events.push(Event::Fault(LinkError::TooManyRings { folder, limit }));
         }

@@ -1,6 +1,6 @@
-//! Reading one ring.
+//! Reads one ring.
 //!
-//! Files are read with calls and not through a mapping: a workload that truncates its ring would end the
+//! Files are read with system calls and not through a mapping: a workload that truncates its ring would end the
 //! tool with SIGBUS.
 
 use std::fs::File;
@@ -12,14 +12,14 @@ use std::sync::atomic::{Ordering, fence};
 use crate::event::{Event, Mark, Name, Record, Ring};
 use crate::host::Host;
 use crate::layout::{
-    BEGIN, CLOSED, END, HEADER, Header, ITEMS, LOST, PHASE, READ_INDEX, RECORD, REFUSED, Raw,
-    Refusal, SLOT, VALUE, VERSION, parse_slot, u64_at,
+    BEGIN, CLOSED, END, HEADER, Header, HeaderError, ITEMS, LOST, PHASE, READ_INDEX, RECORD,
+    REFUSED, RawRecord, SLOT, VALUE, VERSION, parse_slot, u64_at,
 };
 use crate::{LinkError, Moment};
 
 const FIRST_CHUNK: usize = 64;
 const CHUNK: usize = 1024;
-const PATIENCE_NS: u64 = 500_000_000;
+const MAX_HOLE_NS: u64 = 500_000_000;
 
 #[derive(Debug)]
 pub(crate) struct RingFile {
@@ -29,10 +29,10 @@ pub(crate) struct RingFile {
     ring: Ring,
     /// The number of the next record to read.
     next: u64,
-    /// Losses and refused names that were told.
+    /// The numbers of losses and refused names that were reported.
     lost: u64,
     refused: u64,
-    /// Since when the next record is missing though the one after it is there.
+    /// The time since when the next record is missing although the one after it is there.
     hole_since: Option<Moment>,
     names: Vec<Option<Name>>,
 }
@@ -53,7 +53,7 @@ impl RingFile {
         }
         let header = match Header::parse(&bytes, host) {
             Ok(header) => header,
-            Err(refusal) => return Err(refused(path, refusal)),
+            Err(error) => return Err(header_error(path, error)),
         };
         let length = match file.metadata() {
             Ok(metadata) => metadata.len(),
@@ -86,16 +86,16 @@ impl RingFile {
         self.ring
     }
 
-    /// Takes what is there, at most one lap, and says whether the ring has come to its end.
+    /// Reads the available records, at most one lap, and returns whether the ring has ended.
     pub fn drain(&mut self, host: &Host, events: &mut Vec<Event>) -> Result<bool, LinkError> {
         let before = events.len();
-        // Read before the records: what the writer said until then is among them.
+        // It is read before the records, so that all records until then are among them.
         let state = self.state()?;
-        let emptied = self.take(state.closed, events)?;
+        let emptied = self.read_records(state.closed, events)?;
         if !emptied {
             return Ok(false);
         }
-        self.tell(&state, events);
+        self.report_counts(&state, events);
         if state.closed || events.len() > before {
             return Ok(state.closed);
         }
@@ -110,9 +110,9 @@ impl RingFile {
             return Ok(false);
         }
         let state = self.state()?;
-        let emptied = self.take(true, events)?;
+        let emptied = self.read_records(true, events)?;
         if emptied {
-            self.tell(&state, events);
+            self.report_counts(&state, events);
         }
         Ok(emptied)
     }
@@ -127,7 +127,7 @@ impl RingFile {
         })
     }
 
-    fn tell(&mut self, state: &State, events: &mut Vec<Event>) {
+    fn report_counts(&mut self, state: &State, events: &mut Vec<Event>) {
         let ring = self.ring;
         if state.lost > self.lost {
             let count = state.lost - self.lost;
@@ -141,8 +141,8 @@ impl RingFile {
         }
     }
 
-    /// Whether the ring was emptied; not so where the writer keeps pace with a whole lap.
-    fn take(&mut self, ended: bool, events: &mut Vec<Event>) -> Result<bool, LinkError> {
+    /// Returns whether the ring was emptied; it is not if the writer keeps pace for a whole lap.
+    fn read_records(&mut self, ended: bool, events: &mut Vec<Event>) -> Result<bool, LinkError> {
         let lap = self.next.saturating_add(u64::from(self.header.capacity));
         let mut buffer = [0; CHUNK * RECORD];
         let mut chunk = FIRST_CHUNK;
@@ -166,7 +166,7 @@ impl RingFile {
                 self.hole_since = None;
                 continue;
             }
-            // The bodies are read again: the first time they may have been read before their number was.
+            // The records are read again, because they may have been read before their sequence number was.
             fence(Ordering::Acquire);
             let bytes = &mut buffer[..count * RECORD];
             self.read(bytes, self.header.record(self.next))?;
@@ -174,7 +174,7 @@ impl RingFile {
                 return Err(self.damaged("it changed after it was written"));
             }
             for record in bytes.chunks_exact(RECORD) {
-                self.decode(Raw::parse(record), events)?;
+                self.decode(RawRecord::parse(record), events)?;
                 self.next += 1;
             }
             self.publish_index()?;
@@ -184,7 +184,7 @@ impl RingFile {
         Ok(false)
     }
 
-    /// How many records from the next one on carry their number.
+    /// The number of consecutive records, from the next one on, with the expected sequence number.
     fn published(&self, bytes: &[u8]) -> usize {
         bytes
             .chunks_exact(RECORD)
@@ -193,12 +193,12 @@ impl RingFile {
             .count()
     }
 
-    /// Whether the next record has come meanwhile. Where it has not, its number is that of the lap before, or
-    /// zero while it is written; no writer leaves another.
+    /// Whether the next record has arrived meanwhile. If not, its sequence number is that of the lap before, or
+    /// zero while it is written; writers leave no other.
     fn has_arrived(&self) -> Result<bool, LinkError> {
         let expected = self.next.saturating_add(1);
         let before = expected.saturating_sub(u64::from(self.header.capacity));
-        // A read that met a write half way sees something else the next time.
+        // A read during a write sees another value the next time.
         for _ in 0..3 {
             let sequence = self.sequence(self.next)?;
             if sequence == expected {
@@ -211,8 +211,8 @@ impl RingFile {
         Err(self.damaged("its number is not the next"))
     }
 
-    /// A writer that was interrupted and went on elsewhere leaves a record that never comes. It is waited for,
-    /// and not for ever: the ring would seem empty.
+    /// Whether the next record will never come, as after a writer that was interrupted and continued elsewhere.
+    /// It is waited for only for a while: otherwise the ring would seem empty.
     fn is_hole(&mut self, ended: bool) -> Result<bool, LinkError> {
         let after = self.next.saturating_add(1);
         let skipped = self.sequence(after)? == after.saturating_add(1);
@@ -222,7 +222,7 @@ impl RingFile {
         }
         let now = Moment::now();
         let since = *self.hole_since.get_or_insert(now);
-        Ok(ended || now.nanos().saturating_sub(since.nanos()) > PATIENCE_NS)
+        Ok(ended || now.nanos().saturating_sub(since.nanos()) > MAX_HOLE_NS)
     }
 
     fn sequence(&self, number: u64) -> Result<u64, LinkError> {
@@ -231,7 +231,7 @@ impl RingFile {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn decode(&mut self, raw: Raw, events: &mut Vec<Event>) -> Result<(), LinkError> {
+    fn decode(&mut self, raw: RawRecord, events: &mut Vec<Event>) -> Result<(), LinkError> {
         let ring = self.ring;
         let count = u64::from(raw.lost.wrapping_sub(self.lost as u32));
         if count > 0 {
@@ -274,7 +274,7 @@ impl RingFile {
         Ok(name)
     }
 
-    /// Twice, so that the writer can tell a half-written index.
+    /// Writes the index twice, so that the writer can detect a half-written one.
     fn publish_index(&self) -> Result<(), LinkError> {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.next.to_le_bytes());
@@ -301,20 +301,20 @@ impl RingFile {
 
 fn unreadable(file: PathBuf, source: io::Error) -> LinkError {
     if source.kind() == io::ErrorKind::UnexpectedEof {
-        let why = "it is cut short";
+        let why = "it is truncated";
         return LinkError::Malformed { file, why };
     }
     LinkError::File { file, source }
 }
 
-fn refused(file: PathBuf, refusal: Refusal) -> LinkError {
-    match refusal {
-        Refusal::Malformed(why) => LinkError::Malformed { file, why },
-        Refusal::Version(found) => LinkError::Version {
+fn header_error(file: PathBuf, error: HeaderError) -> LinkError {
+    match error {
+        HeaderError::Malformed(why) => LinkError::Malformed { file, why },
+        HeaderError::Version(found) => LinkError::Version {
             file,
             found,
             known: VERSION,
         },
-        Refusal::OtherBoot => LinkError::OtherBoot { file },
+        HeaderError::OtherBoot => LinkError::OtherBoot { file },
     }
 }

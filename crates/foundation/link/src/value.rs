@@ -1,14 +1,14 @@
-//! The names of values that a serving program tells, and what they mean.
+//! The names of the values that a serving program reports, and their meaning.
 
-/// The batch size that the program took from the tool; told by the client itself, once for each size.
+/// The batch size that the program took from the tool; the client reports it once for each size.
 pub const BATCH_SIZE: &str = "batch_size";
-/// Seconds that a batch took.
+/// The seconds that a batch took.
 pub const BATCH_TIME: &str = "batch_s";
-/// Seconds from a request's arrival to its answer.
+/// The seconds from a request's arrival to its answer.
 pub const LATENCY: &str = "latency_s";
-/// Requests that wait.
+/// The number of waiting requests.
 pub const QUEUE_LENGTH: &str = "queue_length";
-/// Requests that come each second.
+/// The number of requests that arrive per second.
 pub const ARRIVALS: &str = "arrivals_per_s";
-/// The size of a batch for which there was no memory.
+/// The size of a batch that did not fit into memory.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";

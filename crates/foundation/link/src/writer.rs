@@ -16,18 +16,18 @@ use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::control::{Tuning, tuning, word};
-use crate::host::{Host, rank, start_of_this_thread};
+use crate::host::{Host, rank, thread_start};
 use crate::layout::{
-    BATCH_SIZE, BEGIN, CLOSED, CONTROL, CONTROL_HEADER, CONTROL_LENGTH, END, Header, ITEMS, LOST,
-    OTHER_NAMES, PHASE, READ_INDEX, REFUSED, RING_PREFIX, Refusal, SLOT, SLOTS, TUNING, VALUE,
+    BATCH_SIZE, BEGIN, CLOSED, CONTROL, CONTROL_HEADER, CONTROL_LENGTH, END, Header, HeaderError,
+    ITEMS, LOST, OTHER_NAMES, PHASE, READ_INDEX, REFUSED, RING_PREFIX, SLOT, SLOTS, TUNING, VALUE,
     VERSION, parse_control, slot_bytes, third_word,
 };
 use crate::map::Map;
-use crate::{ENV, LinkError, Moment, value};
+use crate::{LINK_VARIABLE, LinkError, Moment, value};
 
-/// Marks phases, items and values on the link, from the thread that made it.
+/// Marks phases, items and values on the link, from the thread that created it.
 ///
-/// A forked child must make its own and must not write to its parent's.
+/// A forked child must create its own writer and must not use its parent's.
 #[derive(Debug)]
 pub struct Writer {
     map: Map,
@@ -35,31 +35,31 @@ pub struct Writer {
     header: Header,
     /// The number of the next record.
     next: Cell<u64>,
-    /// The first number for which there is no room, as far as is known.
+    /// The first record number without room, as far as is known.
     limit: Cell<u64>,
     lost: Cell<u64>,
-    /// The batch size that was last told to have been asked for.
-    asked: Cell<u64>,
-    /// The smallest size that was told not to fit; 0 where none was.
+    /// The batch size that was last reported as taken from the tool.
+    reported_batch_size: Cell<u64>,
+    /// The smallest batch size that did not fit into memory; 0 if there is none.
     too_large: Cell<u64>,
     names: RefCell<HashMap<Box<str>, u32, BuildHasherDefault<Fnv>>>,
-    // The header names the thread, and the ring ends with it.
+    // The header contains the thread's id, and the ring ends with the thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Writer {
-    /// The link that the environment names, or none where the tool started no link.
+    /// Opens the link that the environment names; `None` if there is none.
     pub fn from_env() -> Result<Option<Self>, LinkError> {
-        match std::env::var_os(ENV) {
+        match std::env::var_os(LINK_VARIABLE) {
             Some(folder) if !folder.is_empty() => Self::open(Path::new(&folder)).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// A ring in the folder of a tool's link.
+    /// Opens a ring in the folder of a link.
     pub fn open(folder: &Path) -> Result<Self, LinkError> {
         let (control, capacity) = open_control(folder)?;
-        let host = Host::here();
+        let host = Host::current();
         let header = Header {
             capacity,
             slots: SLOTS,
@@ -67,12 +67,12 @@ impl Writer {
             boot: host.boot,
             pid: std::process::id(),
             tid: rustix::thread::gettid().as_raw_pid() as u32,
-            start: start_of_this_thread(),
+            start: thread_start(),
             namespace: host.namespace,
         };
         let (pid, tid, nanos) = (header.pid, header.tid, Moment::now().nanos());
         let file = folder.join(format!("{RING_PREFIX}{pid}-{tid}-{nanos}"));
-        // Under this name no reader takes it before it is whole.
+        // Readers ignore this name until the file is complete.
         let draft = folder.join(format!(".{RING_PREFIX}{pid}-{tid}-{nanos}"));
         let made = create(&draft, &header).and_then(|map| {
             std::fs::rename(&draft, &file)?;
@@ -89,81 +89,81 @@ impl Writer {
             next: Cell::new(0),
             limit: Cell::new(u64::from(capacity)),
             lost: Cell::new(0),
-            asked: Cell::new(0),
+            reported_batch_size: Cell::new(0),
             too_large: Cell::new(0),
             names: RefCell::new(HashMap::from_iter([(OTHER_NAMES.into(), 0)])),
             not_send: PhantomData,
         })
     }
 
-    /// A phase begins now.
+    /// Marks the beginning of a phase.
     pub fn begin(&self, name: &str) {
         self.write(BEGIN, self.name(name), Moment::now(), 0);
     }
 
-    /// A phase ends now.
+    /// Marks the end of a phase.
     pub fn end(&self, name: &str) {
         self.write(END, self.name(name), Moment::now(), 0);
     }
 
-    /// A phase that ends when the guard is dropped.
+    /// Marks a phase that ends when the returned guard is dropped.
     pub fn phase(&self, name: &str) -> Phase<'_> {
         let name = self.name(name);
         self.write(BEGIN, name, Moment::now(), 0);
         Phase { writer: self, name }
     }
 
-    /// A phase that was timed otherwise.
+    /// Records a phase that was timed by other means.
     pub fn phase_between(&self, name: &str, begin: Moment, end: Moment) {
         self.write(PHASE, self.name(name), begin, end.nanos());
     }
 
-    /// So many more items are done.
+    /// Reports that this many more items are done.
     pub fn progress(&self, items: u64) {
         self.write(ITEMS, 0, Moment::now(), items);
     }
 
-    /// A value such as an accuracy.
+    /// Reports a value such as an accuracy.
     pub fn value(&self, name: &str, value: f64) {
         self.write(VALUE, self.name(name), Moment::now(), value.to_bits());
     }
 
-    /// The batch size that the tool wants next, where it wants one. The tool hears that the program asks,
-    /// once for each size. A size that did not fit is not given again, even before the tool has heard of it.
+    /// The batch size that the tool wants next, if it wants one. The tool is told once for each size that the
+    /// program reported_batch_size. A size that did not fit is not returned again, even before the tool knows of it.
     pub fn batch_size(&self) -> Option<NonZeroU64> {
         let mut size = NonZeroU64::new(word(&self.control, BATCH_SIZE))?;
         let too_large = self.too_large.get();
         if too_large != 0 && size.get() >= too_large {
             size = NonZeroU64::new(too_large / 2).unwrap_or(NonZeroU64::MIN);
         }
-        if self.asked.replace(size.get()) != size.get() {
+        if self.reported_batch_size.replace(size.get()) != size.get() {
             self.value(value::BATCH_SIZE, size.get() as f64);
         }
         Some(size)
     }
 
-    /// A batch is done: so many items, in this time.
+    /// Reports a finished batch: its number of items and its time.
     pub fn batch(&self, items: u64, time: Duration) {
         self.value(value::BATCH_TIME, time.as_secs_f64());
         self.progress(items);
     }
 
-    /// From a request's arrival to its answer: of each request, or of the slowest of a batch.
+    /// Reports the time from a request's arrival to its answer: of each request, or of the slowest of a batch.
     pub fn latency(&self, time: Duration) {
         self.value(value::LATENCY, time.as_secs_f64());
     }
 
-    /// So many requests wait.
+    /// Reports the number of waiting requests.
     pub fn queue(&self, length: u64) {
         self.value(value::QUEUE_LENGTH, length as f64);
     }
 
-    /// So many requests come each second.
+    /// Reports the number of requests that arrive per second.
     pub fn arrivals(&self, per_second: f64) {
         self.value(value::ARRIVALS, per_second);
     }
 
-    /// There is no memory for a batch of this size.
+    /// Reports that a batch of this size does not fit into memory.
     pub fn out_of_memory(&self, batch: u64) {
         let before = self.too_large.get();
         if batch > 0 && (before == 0 || batch < before) {
@@ -172,12 +172,12 @@ impl Writer {
         self.value(value::OUT_OF_MEMORY, batch as f64);
     }
 
-    /// What the tool does to the settings.
+    /// What the tool does with the settings.
     pub fn tuning(&self) -> Tuning {
         tuning(word(&self.control, TUNING))
     }
 
-    /// How many records did not fit, because the tool did not keep up.
+    /// The number of records that were dropped because the tool did not keep up.
     pub fn lost(&self) -> u64 {
         self.lost.get()
     }
@@ -198,7 +198,7 @@ impl Writer {
                 .word(record + place * 8)
                 .store(value, Ordering::Relaxed);
         }
-        // Last, and after the others: it says that the record is whole.
+        // The sequence number is written last: it marks the record as complete.
         self.word(record + 24, number + 1);
     }
 
@@ -253,7 +253,7 @@ impl Drop for Writer {
     }
 }
 
-/// A phase that goes on until this is dropped.
+/// A phase that ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "the phase ends when this is dropped"]
 pub struct Phase<'a> {
@@ -272,7 +272,9 @@ fn open_control(folder: &Path) -> Result<(Map, u32), LinkError> {
     let open = || -> io::Result<(Map, [u8; CONTROL_HEADER])> {
         let file = File::open(&path)?;
         if file.metadata()?.len() != CONTROL_LENGTH as u64 {
-            return Err(io::Error::other("it has not the length of a control file"));
+            return Err(io::Error::other(
+                "it does not have the length of a control file",
+            ));
         }
         let mut header = [0; CONTROL_HEADER];
         file.read_exact_at(&mut header, 0)?;
@@ -289,13 +291,13 @@ fn open_control(folder: &Path) -> Result<(Map, u32), LinkError> {
     })?;
     match parse_control(&header) {
         Ok(capacity) => Ok((map, capacity)),
-        Err(Refusal::Version(found)) => Err(LinkError::Version {
+        Err(HeaderError::Version(found)) => Err(LinkError::Version {
             file: path,
             found,
             known: VERSION,
         }),
-        Err(Refusal::Malformed(why)) => Err(LinkError::Malformed { file: path, why }),
-        Err(Refusal::OtherBoot) => Err(LinkError::OtherBoot { file: path }),
+        Err(HeaderError::Malformed(why)) => Err(LinkError::Malformed { file: path, why }),
+        Err(HeaderError::OtherBoot) => Err(LinkError::OtherBoot { file: path }),
     }
 }
 
@@ -308,7 +310,7 @@ fn create(path: &Path, header: &Header) -> io::Result<Map> {
     Map::writable(&file, header.length())
 }
 
-/// All of its memory now: where there is too little, a later write would end the workload with SIGBUS.
+/// Reserves all memory now: if there were too little, a later write would end the workload with SIGBUS.
 fn reserve(file: &File, length: usize) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length as u64) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
@@ -323,7 +325,7 @@ fn reserve(file: &File, length: usize) -> io::Result<()> {
     }
 }
 
-/// FNV-1a: names are few and short, and of the workload's own choice.
+/// The FNV-1a hash: names are few, short and chosen by the workload.
 #[derive(Debug)]
 struct Fnv(u64);
 

@@ -1,4 +1,4 @@
-//! C writes, Rust reads.
+//! The C client, read by the Rust reader.
 
 mod common;
 
@@ -6,11 +6,11 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{drain_until, ended, faults, folder, lost, program, shown};
-use sweetspot_link::{ENV, Event, Reader, pair};
+use common::{describe_marks, drain_until, ended, faults, folder, lost, program};
+use sweetspot_link::{Event, LINK_VARIABLE, Reader, pair_phases};
 
-/// The client, compiled as strictly as its header promises to bear.
-fn compiled(into: &Path) -> PathBuf {
+/// Compiles the client with the strictest warnings that its header supports.
+fn compile_client(into: &Path) -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let client = into.join("client");
     let output = program("cc")
@@ -28,17 +28,17 @@ fn compiled(into: &Path) -> PathBuf {
 
 fn run(client: &Path, link: Option<&Path>) -> Output {
     let mut command = Command::new(client);
-    command.env_remove(ENV).env("RANK", "2");
+    command.env_remove(LINK_VARIABLE).env("RANK", "2");
     if let Some(link) = link {
-        command.env(ENV, link);
+        command.env(LINK_VARIABLE, link);
     }
     command.output().unwrap()
 }
 
 #[test]
-fn everything_that_c_says_is_read() {
+fn all_records_of_the_c_client_are_read() {
     let parent = folder();
-    let client = compiled(parent.path());
+    let client = compile_client(parent.path());
     let mut reader = Reader::create_in(parent.path()).unwrap();
     reader.control().set_batch_size(NonZeroU64::new(48));
     let output = run(&client, Some(reader.folder()));
@@ -64,22 +64,25 @@ fn everything_that_c_says_is_read() {
         "+(other names)",
         "+n0",
     ];
-    let shown = shown(&events);
-    assert_eq!(shown[..16], expected);
-    assert_eq!(shown[15 + 244..][..2], ["+n244", "+(other names)"]);
-    assert_eq!((shown.len(), ended(&events)), (15 + 300, 1));
+    let describe_marks = describe_marks(&events);
+    assert_eq!(describe_marks[..16], expected);
+    assert_eq!(describe_marks[15 + 244..][..2], ["+n244", "+(other names)"]);
+    assert_eq!((describe_marks.len(), ended(&events)), (15 + 300, 1));
     assert!(
         events
             .iter()
             .any(|event| matches!(event, Event::NamesRefused { count: 55, .. }))
     );
-    assert_eq!((faults(&events).len(), pair(&events).0.len()), (0, 3));
+    assert_eq!(
+        (faults(&events).len(), pair_phases(&events).0.len()),
+        (0, 3)
+    );
 }
 
 #[test]
-fn a_c_program_without_a_link_or_a_tool_runs_as_ever() {
+fn a_c_program_runs_without_a_link_or_a_tool() {
     let parent = folder();
-    let client = compiled(parent.path());
+    let client = compile_client(parent.path());
     let output = run(&client, None);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "opened 1\n");
     let output = run(&client, Some(parent.path()));
@@ -88,14 +91,14 @@ fn a_c_program_without_a_link_or_a_tool_runs_as_ever() {
 }
 
 #[test]
-fn a_c_program_killed_while_it_writes_leaves_whole_records() {
+fn a_killed_c_program_leaves_complete_records() {
     let parent = folder();
-    let client = compiled(parent.path());
+    let client = compile_client(parent.path());
     let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 64).unwrap();
     for _ in 0..20 {
         let mut child = Command::new(&client)
-            .arg("for ever")
-            .env(ENV, reader.folder())
+            .arg("forever")
+            .env(LINK_VARIABLE, reader.folder())
             .spawn()
             .unwrap();
         let mut events = drain_until(&mut reader, |events| lost(events) > 0);
@@ -103,6 +106,10 @@ fn a_c_program_killed_while_it_writes_leaves_whole_records() {
         child.wait().unwrap();
         events.extend(drain_until(&mut reader, |events| ended(events) == 1));
         assert_eq!(faults(&events), [""; 0]);
-        assert!(shown(&events).iter().all(|it| it.ends_with("for ever")));
+        assert!(
+            describe_marks(&events)
+                .iter()
+                .all(|it| it.ends_with("forever"))
+        );
     }
 }

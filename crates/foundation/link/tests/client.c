@@ -1,4 +1,4 @@
-/* Says something of everything; with an argument, says nothing but phases for ever. */
+/* Calls every function; with an argument, marks phases forever. */
 #include "sweetspot_link.h"
 
 int main(int count, char **arguments) {
@@ -8,8 +8,8 @@ int main(int count, char **arguments) {
     (void)arguments;
     if (opened < 0) perror("sweetspot");
     while (count > 1) {
-        sweetspot_begin(&link, "for ever");
-        sweetspot_end(&link, "for ever");
+        sweetspot_begin(&link, "forever");
+        sweetspot_end(&link, "forever");
     }
     sweetspot_begin(&link, "forward");
     sweetspot_end(&link, "forward");

@@ -1,4 +1,4 @@
-//! Files that no client of ours would leave: every one is read or named, and the others go on.
+//! Damaged files: each is read or reported, and other rings are not affected.
 
 mod common;
 
@@ -6,18 +6,18 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use common::{faults, folder, lost, marks, ring_files, shown};
+use common::{describe_marks, faults, folder, lost, marks, ring_files};
 use proptest::prelude::*;
-use sweetspot_link::{Reader, Writer, pair};
+use sweetspot_link::{Reader, Writer, pair_phases};
 
-/// A link with a good ring of 64 records, one of them a copy to be spoiled.
-struct Spoilt {
+/// A link with a valid ring of 64 records and a copy of it to damage.
+struct DamagedLink {
     _parent: tempfile::TempDir,
     reader: Reader,
     copy: PathBuf,
 }
 
-impl Spoilt {
+impl DamagedLink {
     fn new() -> Self {
         let parent = folder();
         let reader = Reader::open_with_capacity(&parent.path().join("link"), 64).unwrap();
@@ -40,7 +40,7 @@ impl Spoilt {
         OpenOptions::new().write(true).open(&self.copy).unwrap()
     }
 
-    /// The one fault; the good ring is read whole.
+    /// The reported fault; the valid ring is read completely.
     fn fault(mut self, from_copy: usize) -> String {
         let events = self.reader.drain();
         let faults = faults(&events);
@@ -56,45 +56,48 @@ const NAMES: u64 = 256;
 const RECORDS: u64 = 256 + 256 * 128;
 
 #[test]
-fn each_fault_is_named() {
-    let spoil = |at: u64, bytes: &[u8], read: usize| {
-        let link = Spoilt::new();
+fn each_fault_is_reported() {
+    let damage = |at: u64, bytes: &[u8], read: usize| {
+        let link = DamagedLink::new();
         link.file().write_all_at(bytes, at).unwrap();
         link.fault(read)
     };
-    let says = |fault: String, part: &str| assert!(fault.contains(part), "{fault}");
-    says(spoil(0, b"X", 0), "does not begin as a ring");
-    says(spoil(8, &[9], 0), "layout version 9");
-    says(spoil(12, &[1], 0), "lengths");
-    says(spoil(20, &[65], 0), "capacity");
-    says(spoil(20, &u32::MAX.to_le_bytes(), 0), "capacity");
-    says(spoil(24, &u32::MAX.to_le_bytes(), 0), "number of names");
-    says(spoil(32, &[0], 0), "CLOCK_MONOTONIC");
-    says(spoil(40, &[0xaa; 16], 0), "another boot");
-    says(spoil(NAMES + 128, &[0], 0), "damaged at record 0");
-    says(spoil(NAMES + 129, &[0xff, 0xfe], 0), "name is not in");
-    says(
-        spoil(RECORDS + 5 * 32 + 24, &[99], 5),
+    let assert_fault = |fault: String, part: &str| assert!(fault.contains(part), "{fault}");
+    assert_fault(
+        damage(0, b"X", 0),
+        "does not begin with the magic bytes of a ring",
+    );
+    assert_fault(damage(8, &[9], 0), "layout version 9");
+    assert_fault(damage(12, &[1], 0), "lengths");
+    assert_fault(damage(20, &[65], 0), "capacity");
+    assert_fault(damage(20, &u32::MAX.to_le_bytes(), 0), "capacity");
+    assert_fault(damage(24, &u32::MAX.to_le_bytes(), 0), "number of names");
+    assert_fault(damage(32, &[0], 0), "CLOCK_MONOTONIC");
+    assert_fault(damage(40, &[0xaa; 16], 0), "another boot");
+    assert_fault(damage(NAMES + 128, &[0], 0), "damaged at record 0");
+    assert_fault(damage(NAMES + 129, &[0xff, 0xfe], 0), "name is not in");
+    assert_fault(
+        damage(RECORDS + 5 * 32 + 24, &[99], 5),
         "damaged at record 5",
     );
-    says(spoil(RECORDS + 5 * 32 + 18, &[77], 5), "kind is unknown");
-    says(
-        spoil(RECORDS + 5 * 32 + 16, &[0, 3], 5),
+    assert_fault(damage(RECORDS + 5 * 32 + 18, &[77], 5), "kind is unknown");
+    assert_fault(
+        damage(RECORDS + 5 * 32 + 16, &[0, 3], 5),
         "outside of the table",
     );
 }
 
 #[test]
-fn a_record_that_never_comes_is_lost_and_the_rest_is_read() {
+fn a_missing_record_is_lost_and_the_rest_is_read() {
     let missing = RECORDS + 5 * 32 + 24;
-    // The copy was made while its writer was at work, and that thread is this one.
-    let mut link = Spoilt::new();
+    // The copy was made while its writer, this thread, was active.
+    let mut link = DamagedLink::new();
     link.file().write_all_at(&[0; 8], missing).unwrap();
     assert_eq!(marks(&link.reader.drain()).len(), 30 + 5);
     let events = common::drain_until(&mut link.reader, |events| marks(events).len() == 24);
     assert_eq!((lost(&events), faults(&events).len()), (1, 0));
 
-    let mut link = Spoilt::new();
+    let mut link = DamagedLink::new();
     link.file().write_all_at(&[0; 8], missing).unwrap();
     link.file().write_all_at(&[1], 144).unwrap();
     let events = link.reader.drain();
@@ -102,32 +105,32 @@ fn a_record_that_never_comes_is_lost_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_file_of_another_length_is_named() {
+fn a_file_of_another_length_is_reported() {
     for length in [0, 100, 256, RECORDS, RECORDS + 64 * 32 - 1, 1 << 30] {
-        let link = Spoilt::new();
+        let link = DamagedLink::new();
         link.file().set_len(length).unwrap();
         link.fault(0);
     }
 }
 
 #[test]
-fn a_ring_cut_while_it_is_read_ends_nobody() {
+fn a_ring_truncated_while_reading_is_reported() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
     writer.progress(1);
     let cut = reader.folder().join("ring-9-9-9");
     std::fs::copy(&ring_files(reader.folder())[0], &cut).unwrap();
-    assert_eq!(shown(&reader.drain()), ["1", "1"]);
+    assert_eq!(describe_marks(&reader.drain()), ["1", "1"]);
     File::create(&cut).unwrap();
     writer.progress(2);
     let events = reader.drain();
-    assert_eq!(shown(&events), ["2"]);
-    assert!(faults(&events)[0].contains("cut short"));
+    assert_eq!(describe_marks(&events), ["2"]);
+    assert!(faults(&events)[0].contains("truncated"));
 }
 
 #[test]
-fn only_plain_files_of_the_folder_are_read() {
+fn only_regular_files_of_the_folder_are_read() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
@@ -149,10 +152,10 @@ fn only_plain_files_of_the_folder_are_read() {
     .unwrap();
     std::os::unix::net::UnixListener::bind(name("ring-socket")).unwrap();
     let events = reader.drain();
-    assert_eq!(shown(&events), ["7"]);
+    assert_eq!(describe_marks(&events), ["7"]);
     let faults = faults(&events);
     assert_eq!(faults.len(), 5, "{faults:?}");
-    assert!(faults.iter().all(|it| it.contains("not a plain file")));
+    assert!(faults.iter().all(|it| it.contains("not a regular file")));
     let path = reader.folder().to_owned();
     drop(reader);
     assert!(!path.exists());
@@ -160,24 +163,24 @@ fn only_plain_files_of_the_folder_are_read() {
 }
 
 #[test]
-fn rings_of_a_folder_that_vanished_are_still_read() {
+fn rings_of_a_removed_folder_are_still_read() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
     reader.drain();
     std::fs::remove_dir_all(reader.folder()).unwrap();
     writer.progress(3);
-    assert_eq!(shown(&reader.drain()), ["3"]);
+    assert_eq!(describe_marks(&reader.drain()), ["3"]);
     assert!(Writer::open(reader.folder()).is_err());
 }
 
-const SMALL: &str = "SWEETSPOT_TEST_SMALL";
+const SMALL_MOUNT: &str = "SWEETSPOT_TEST_SMALL";
 
-/// Runs itself again with a small file system mounted that nobody else sees.
+/// Runs itself again with a small file system mounted in a private namespace.
 #[test]
-fn a_full_file_system_refuses_a_ring_and_harms_nobody() {
-    if let Some(mount) = std::env::var_os(SMALL) {
-        assert_eq!(full(Path::new(&mount)), Ok(()));
+fn a_full_file_system_rejects_a_ring_without_harm() {
+    if let Some(mount) = std::env::var_os(SMALL_MOUNT) {
+        assert_eq!(write_until_full(Path::new(&mount)), Ok(()));
         return;
     }
     let mount = folder();
@@ -195,8 +198,8 @@ fn a_full_file_system_refuses_a_ring_and_harms_nobody() {
         ])
         .arg(mount.path())
         .arg(std::env::current_exe().unwrap())
-        .arg("a_full_file_system_refuses_a_ring_and_harms_nobody")
-        .env(SMALL, mount.path())
+        .arg("a_full_file_system_rejects_a_ring_without_harm")
+        .env(SMALL_MOUNT, mount.path())
         .output();
     match output {
         Ok(output) if output.status.success() => {
@@ -210,7 +213,7 @@ fn a_full_file_system_refuses_a_ring_and_harms_nobody() {
     }
 }
 
-fn full(mount: &Path) -> Result<(), String> {
+fn write_until_full(mount: &Path) -> Result<(), String> {
     let mut reader = Reader::open(mount).map_err(|it| it.to_string())?;
     let writer = Writer::open(mount);
     let error = writer.err().ok_or("a ring of 1 MB found room in 256 kB")?;
@@ -227,11 +230,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes_anywhere_are_read_or_named(
+    fn random_bytes_anywhere_are_read_or_reported(
         patches in proptest::collection::vec((0..RECORDS + 64 * 32, proptest::collection::vec(any::<u8>(), 1..40)), 1..8),
         near_the_start in any::<bool>(),
     ) {
-        let mut link = Spoilt::new();
+        let mut link = DamagedLink::new();
         let length = link.copy.metadata().unwrap().len();
         let file = link.file();
         for (at, bytes) in &patches {
@@ -242,7 +245,7 @@ proptest! {
         for _ in 0..3 {
             let events = link.reader.drain();
             prop_assert!(marks(&events).len() <= 30 + 64);
-            pair(&events);
+            pair_phases(&events);
             prop_assert!(faults(&events).len() <= 1);
             lost(&events);
         }
@@ -250,8 +253,8 @@ proptest! {
     }
 
     #[test]
-    fn files_of_random_bytes_are_named(bytes in proptest::collection::vec(any::<u8>(), 0..4000), ring in any::<bool>()) {
-        let mut link = Spoilt::new();
+    fn files_of_random_bytes_are_reported(bytes in proptest::collection::vec(any::<u8>(), 0..4000), ring in any::<bool>()) {
+        let mut link = DamagedLink::new();
         let mut bytes = bytes;
         if ring && bytes.len() > 12 {
             bytes[..12].copy_from_slice(b"SWSPRING\x01\0\0\0");

@@ -1,4 +1,4 @@
-//! Python writes, Rust reads.
+//! The Python client, read by the Rust reader.
 
 mod common;
 
@@ -6,10 +6,12 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use common::{drain_until, ended, faults, folder, lost, program, python, ring_files, shown};
-use sweetspot_link::{Event, Irregularity, Mark, Reader, Ring, pair};
+use common::{
+    describe_marks, drain_until, ended, faults, folder, lost, program, python, ring_files,
+};
+use sweetspot_link::{Event, Irregularity, Mark, Reader, Ring, pair_phases};
 
-/// Runs a program to its end and gives what it said on the link.
+/// Runs a program to its end and returns its events on the link.
 fn run(reader: &mut Reader, text: &str, set: impl FnOnce(&mut Command)) -> Vec<Event> {
     let mut command = python(reader.folder());
     command.args(["-c", &format!("import sweetspot as s\n{text}")]);
@@ -33,7 +35,7 @@ fn rings(events: &[Event]) -> Vec<Ring> {
 }
 
 #[test]
-fn the_clients_own_tests() {
+fn the_clients_own_tests_pass() {
     let mut python = program("python3");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python");
     let output = python
@@ -46,7 +48,7 @@ fn the_clients_own_tests() {
 }
 
 #[test]
-fn phases_items_and_values_with_names_of_any_language() {
+fn phases_items_and_values_are_read_with_any_names() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let text = "
@@ -59,7 +61,7 @@ s.begin('é' * 100)";
     let events = run(&mut reader, text, |_| {});
     let long = format!("+{}", "é".repeat(63));
     assert_eq!(
-        shown(&events),
+        describe_marks(&events),
         [
             "+step",
             "+vorwärts ∇",
@@ -73,7 +75,7 @@ s.begin('é' * 100)";
         ]
     );
     assert_eq!((ended(&events), faults(&events).len()), (1, 0));
-    let (spans, irregular) = pair(&events);
+    let (spans, irregular) = pair_phases(&events);
     assert_eq!(spans.len(), 3);
     assert!(matches!(
         irregular[..],
@@ -83,12 +85,12 @@ s.begin('é' * 100)";
 }
 
 #[test]
-fn too_many_names_and_a_full_ring_are_told() {
+fn too_many_names_and_a_full_ring_are_reported() {
     let parent = folder();
     let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 512).unwrap();
     let text = "for i in range(300): s.begin(f'n{i}')\nfor i in range(300): s.progress(i)";
     let events = run(&mut reader, text, |_| {});
-    assert_eq!(shown(&events).len(), 512);
+    assert_eq!(describe_marks(&events).len(), 512);
     assert_eq!(lost(&events), 88);
     assert!(
         events
@@ -99,7 +101,7 @@ fn too_many_names_and_a_full_ring_are_told() {
 }
 
 #[test]
-fn threads_forks_and_ranks_have_a_ring_each() {
+fn each_thread_and_fork_has_its_own_ring() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let text = "
@@ -126,12 +128,12 @@ with s.phase('main'):
     processes.sort_unstable();
     processes.dedup();
     assert_eq!((processes.len(), ended(&events)), (2, 5));
-    let (spans, irregular) = pair(&events);
+    let (spans, irregular) = pair_phases(&events);
     assert_eq!((spans.len(), irregular.len()), (4 * 50 + 1, 0));
 }
 
 #[test]
-fn a_batch_size_changes_while_the_program_runs() {
+fn a_batch_size_can_change_while_the_program_runs() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let mut command = python(reader.folder());
@@ -157,7 +159,7 @@ while last != 96:
 }
 
 #[test]
-fn a_program_killed_while_it_writes_leaves_whole_records() {
+fn a_killed_program_leaves_complete_records() {
     let parent = folder();
     let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 4096).unwrap();
     let text = "
@@ -167,18 +169,18 @@ for i in itertools.count():
     for round in 0..15 {
         let mut command = python(reader.folder());
         let mut child = command.args(["-c", text]).spawn().unwrap();
-        let mut events = drain_until(&mut reader, |events| shown(events).len() > 100);
+        let mut events = drain_until(&mut reader, |events| describe_marks(events).len() > 100);
         std::thread::sleep(std::time::Duration::from_micros(137 * round));
         child.kill().unwrap();
-        // Even before it is waited for: what is left of it then is not a program.
+        // Its end is noticed even before it is waited for, when it is a zombie.
         events.extend(drain_until(&mut reader, |events| ended(events) == 1));
         child.wait().unwrap();
         assert_eq!(faults(&events), [""; 0]);
-        let shown = shown(&events);
+        let describe_marks = describe_marks(&events);
         let mut expected = 0;
         for event in &events {
             match event {
-                // Three records are an item: what is lost is found by its number.
+                // Every item has three records; its number shows which ones are lost.
                 Event::Lost { .. } => expected = u64::MAX,
                 Event::Record(record) => {
                     if let Mark::Items(item) = record.mark {
@@ -192,8 +194,8 @@ for i in itertools.count():
                 _ => {}
             }
         }
-        assert!(shown.len() > 100);
-        let (_, irregular) = pair(&events);
+        assert!(describe_marks.len() > 100);
+        let (_, irregular) = pair_phases(&events);
         let open = irregular
             .iter()
             .filter(|it| matches!(it, Irregularity::BeginWithoutEnd { .. }))
@@ -204,7 +206,7 @@ for i in itertools.count():
 }
 
 #[test]
-fn a_spoilt_ring_is_named_and_the_others_go_on() {
+fn a_damaged_ring_is_reported_and_others_are_read() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let text = "
@@ -218,7 +220,7 @@ spoil('ring-short', data[:1000])
 spoil('ring-boot', data[:40] + b'\\x01' * 16 + data[56:])
 spoil('ring-empty', b'')";
     let events = run(&mut reader, text, |_| {});
-    assert_eq!(shown(&events), ["7"]);
+    assert_eq!(describe_marks(&events), ["7"]);
     let mut faults = faults(&events);
     faults.sort();
     assert_eq!(faults.len(), 4, "{faults:?}");
@@ -228,13 +230,13 @@ spoil('ring-empty', b'')";
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_harms_no_program() {
+fn an_unwritable_folder_does_not_harm_the_program() {
     let parent = folder();
     let reader = Reader::create_in(parent.path()).unwrap();
     let mut command = python(reader.folder());
     std::fs::set_permissions(reader.folder(), PermissionsExt::from_mode(0o500)).unwrap();
     if rustix::process::geteuid().is_root() {
-        // Root writes anywhere, so it becomes nobody, who may not even enter.
+        // Root can write anywhere, so the test becomes the user nobody, who cannot even enter the folder.
         use std::os::unix::process::CommandExt;
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src/sweetspot");
         let readable = parent.path().join("python");
@@ -253,7 +255,7 @@ fn a_folder_that_cannot_be_written_harms_no_program() {
         }
         command
             .env("PYTHONPATH", &readable)
-            .env(sweetspot_link::ENV, reader.folder());
+            .env(sweetspot_link::LINK_VARIABLE, reader.folder());
         command.uid(65534);
     }
     let text =

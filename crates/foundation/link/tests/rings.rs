@@ -1,4 +1,4 @@
-//! Rust writes, Rust reads: order, losses, ends, folders.
+//! The Rust writer and reader: order, losses, ends, folders.
 
 mod common;
 
@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use common::{drain_until, ended, faults, folder, lost, marks, ring_files, shown};
-use sweetspot_link::{Event, LinkError, Mark, Moment, Reader, Tuning, Writer, pair};
+use common::{describe_marks, drain_until, ended, faults, folder, lost, marks, ring_files};
+use sweetspot_link::{Event, LinkError, Mark, Moment, Reader, Tuning, Writer, pair_phases};
 
 #[test]
 fn everything_written_is_read_in_order() {
@@ -27,7 +27,7 @@ fn everything_written_is_read_in_order() {
     writer.phase_between("gpu", Moment::from_nanos(5), Moment::from_nanos(9));
     let events = reader.drain();
     assert_eq!(
-        shown(&events),
+        describe_marks(&events),
         [
             "+step",
             "+forward ∇",
@@ -44,7 +44,7 @@ fn everything_written_is_read_in_order() {
     let timed = &common::records(&events)[..8];
     assert!(timed.windows(2).all(|two| two[0].at <= two[1].at));
     assert!(timed[0].at >= before && timed[7].at <= Moment::now());
-    let (spans, irregular) = pair(&events);
+    let (spans, irregular) = pair_phases(&events);
     assert_eq!((spans.len(), irregular.len()), (4, 0));
     assert!(reader.drain().is_empty());
     drop(writer);
@@ -56,7 +56,7 @@ fn everything_written_is_read_in_order() {
 }
 
 #[test]
-fn a_full_ring_says_where_and_how_many_it_lost() {
+fn a_full_ring_reports_where_and_how_many_records_are_lost() {
     let parent = folder();
     let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 64).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
@@ -65,7 +65,7 @@ fn a_full_ring_says_where_and_how_many_it_lost() {
     }
     assert_eq!(writer.lost(), 36);
     let events = reader.drain();
-    // A whole lap was taken, so there may be more; the loss is told at the latest when there is not.
+    // A whole lap was read, so there may be more; the loss is reported when the ring is empty at the latest.
     assert_eq!(marks(&events).len(), 64);
     writer.progress(100);
     let later = reader.drain();
@@ -83,7 +83,7 @@ fn a_full_ring_says_where_and_how_many_it_lost() {
 }
 
 #[test]
-fn a_writer_and_a_reader_at_once_lose_nothing_silently() {
+fn a_concurrent_writer_and_reader_lose_no_record_silently() {
     const RECORDS: u64 = 400_000;
     let parent = folder();
     let mut reader = Reader::open_with_capacity(&parent.path().join("link"), 256).unwrap();
@@ -118,7 +118,7 @@ fn a_writer_and_a_reader_at_once_lose_nothing_silently() {
 }
 
 #[test]
-fn too_many_and_too_long_names() {
+fn too_many_and_too_long_names_are_handled() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
@@ -129,11 +129,11 @@ fn too_many_and_too_long_names() {
         writer.begin(&format!("n{name}"));
     }
     let events = reader.drain();
-    let shown = shown(&events);
-    assert_eq!(shown[0], format!("+{}", "é".repeat(63)));
-    assert_eq!(shown[1], "+(other names)");
-    assert_eq!(shown[255], "+n253");
-    assert_eq!(shown[256], "+(other names)");
+    let describe_marks = describe_marks(&events);
+    assert_eq!(describe_marks[0], format!("+{}", "é".repeat(63)));
+    assert_eq!(describe_marks[1], "+(other names)");
+    assert_eq!(describe_marks[255], "+n253");
+    assert_eq!(describe_marks[256], "+(other names)");
     assert!(matches!(
         events.last(),
         Some(Event::NamesRefused { count: 46, .. })
@@ -153,19 +153,19 @@ fn control_words_reach_a_writer() {
     assert_eq!(writer.tuning(), Tuning::Settled);
     reader.control().set_batch_size(None);
     assert_eq!(writer.batch_size(), None);
-    // Asking is told once for each size, so that the tool knows of a program that never asks.
-    assert_eq!(shown(&reader.drain()), ["batch_size:96"]);
+    // Each size is reported once when it is asked for, so that the tool knows of programs that never ask.
+    assert_eq!(describe_marks(&reader.drain()), ["batch_size:96"]);
     for size in [96, 48] {
         reader.control().set_batch_size(NonZeroU64::new(size));
         for _ in 0..3 {
             assert_eq!(writer.batch_size(), NonZeroU64::new(size));
         }
     }
-    assert_eq!(shown(&reader.drain()), ["batch_size:48"]);
+    assert_eq!(describe_marks(&reader.drain()), ["batch_size:48"]);
 }
 
 #[test]
-fn a_serving_program_tells_of_its_batches_and_queue() {
+fn a_serving_program_reports_its_batches_and_queue() {
     let parent = folder();
     let mut reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
@@ -182,11 +182,11 @@ fn a_serving_program_tells_of_its_batches_and_queue() {
         "arrivals_per_s:20",
         "out_of_memory:64",
     ];
-    assert_eq!(shown(&reader.drain()), expected);
+    assert_eq!(describe_marks(&reader.drain()), expected);
 }
 
 #[test]
-fn a_size_that_did_not_fit_is_not_given_again_before_the_tool_hears_of_it() {
+fn a_batch_size_that_did_not_fit_is_not_returned_again() {
     let parent = folder();
     let reader = Reader::create_in(parent.path()).unwrap();
     let writer = Writer::open(reader.folder()).unwrap();
@@ -230,7 +230,7 @@ fn a_folder_has_one_tool_and_is_private() {
 }
 
 #[test]
-fn a_folder_left_by_a_killed_tool_is_removed_and_one_in_use_is_not() {
+fn abandoned_folders_are_removed_and_used_ones_are_not() {
     let parent = folder();
     let used = Reader::create_in(parent.path()).unwrap();
     let left = parent.path().join("sweetspot-link-0-1-1");
@@ -246,7 +246,7 @@ fn a_folder_left_by_a_killed_tool_is_removed_and_one_in_use_is_not() {
 }
 
 #[test]
-fn a_folder_that_was_there_stays_without_the_links_files() {
+fn an_existing_folder_stays_without_the_links_files() {
     let parent = folder();
     let path = parent.path().join("mine");
     std::fs::create_dir(&path).unwrap();
@@ -260,7 +260,7 @@ fn a_folder_that_was_there_stays_without_the_links_files() {
 }
 
 #[test]
-fn a_workload_without_a_tool_is_told_so() {
+fn a_workload_without_a_tool_gets_an_error() {
     let parent = folder();
     let refused = Writer::open(parent.path());
     assert!(matches!(refused, Err(LinkError::NoTool { .. })));

@@ -1,9 +1,12 @@
-//! Table 11 of multi_gpu_2018 from its table 1 and its joules, as Markdown:
+//! Prints table 11 of multi_gpu_2018, computed from its table 1 and its energies, as Markdown:
 //! `cargo run --release -p sweetspot-network --example table_11`.
+
+#[path = "../tests/published_table_11/mod.rs"]
+mod published_table_11;
 
 use std::path::Path;
 
-use sweetspot_network::table_11;
+use published_table_11::table_11;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../data/published");

@@ -1,4 +1,4 @@
-//! The networks that come with the program.
+//! The built-in networks.
 
 use include_dir::{Dir, include_dir};
 
@@ -6,7 +6,7 @@ use crate::{Network, NetworkError, parse};
 
 static NETWORKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/networks");
 
-/// Their names.
+/// The names of the built-in networks.
 pub const NAMES: [&str; 19] = [
     "alexnet",
     "caffenet",
@@ -29,7 +29,7 @@ pub const NAMES: [&str; 19] = [
     "resnet_im",
 ];
 
-/// A network of this name, or of the alias `inception_v1`.
+/// Reads a built-in network by name; `inception_v1` is an alias.
 pub fn built_in(name: &str) -> Result<Network, NetworkError> {
     let file = match name {
         "inception_v1" => "googlenet",
@@ -47,25 +47,25 @@ pub fn built_in(name: &str) -> Result<Network, NetworkError> {
     }
 }
 
-/// A built-in network by name, or a user's description by path.
+/// Reads a built-in network by name, or a user's description by path.
 pub fn find(name: &str) -> Result<Network, NetworkError> {
     if !name.ends_with(".net") {
         return built_in(name);
     }
-    const MOST_BYTES: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |reason: String| NetworkError::Unreadable {
         path: name.to_owned(),
         reason,
     };
     let about = std::fs::metadata(name).map_err(|error| unreadable(error.to_string()))?;
-    if !about.is_file() || about.len() > MOST_BYTES {
-        return Err(unreadable("it is no file of at most 1 MiB".to_owned()));
+    if !about.is_file() || about.len() > MAX_BYTES {
+        return Err(unreadable("it is not a file of at most 1 MiB".to_owned()));
     }
     let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
     parse(name, &text)
 }
 
-/// The three names most like it, the nearest first.
+/// The three most similar names, the most similar first.
 fn nearest(name: &str) -> Vec<String> {
     let name = name.to_lowercase();
     let mut near: Vec<_> = NAMES

@@ -1,17 +1,17 @@
-//! How operations and data are counted.
+//! Rules for counting operations and data, and number formats.
 
 use std::fmt::{Display, Formatter, Result as Written};
 use std::str::FromStr;
 
-/// Whose rules a count follows; `docs/network.md` has the differences.
+/// The rules that a count follows; `docs/network.md` lists the differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Convention {
-    /// As the tools of the field count: FLOPs are twice the multiply-accumulates.
+    /// The usual rules of the field: FLOPs are twice the multiply-accumulates.
     #[default]
     Usual,
     /// Equations 1 to 9 of multi_gpu_2018, literally.
     EquationsAsPrinted,
-    /// What table 1 of multi_gpu_2018 really counts.
+    /// The rules that table 1 of multi_gpu_2018 actually follows.
     Table1,
 }
 
@@ -22,13 +22,13 @@ impl Convention {
         (Self::Table1, "table-1"),
     ];
 
-    /// Whether the rules are the paper's.
-    pub fn is_of_the_paper(self) -> bool {
+    /// Whether the rules are those of the paper multi_gpu_2018.
+    pub fn follows_paper(self) -> bool {
         self != Self::Usual
     }
 }
 
-/// What an element is stored as.
+/// The number format of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
     /// 32-bit floating point.
@@ -53,7 +53,7 @@ impl Precision {
         (Self::Int8, "int8"),
     ];
 
-    /// Of one element in memory.
+    /// The bytes of one element in memory.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Fp32 | Self::Tf32 => 4,

@@ -1,56 +1,56 @@
-//! The cost of a network in a batch, a precision and a mode.
+//! The cost of a network for a batch size, a precision and a mode.
 
 use crate::{Convention, Counts, Layer, Network, Operations, Precision, count};
 
-/// What one layer costs in a batch.
+/// The cost of one layer for a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerCost<'a> {
     /// The layer.
     pub layer: &'a Layer,
-    /// Its forward pass.
+    /// The forward pass.
     pub forward: Counts,
-    /// Its backward pass, where the network is trained.
+    /// The backward pass, if the network is trained.
     pub backward: Option<Counts>,
 }
 
 impl LayerCost<'_> {
-    /// Both passes.
-    pub fn both(&self) -> Counts {
+    /// The sum of both passes.
+    pub fn both_passes(&self) -> Counts {
         let mut counts = self.forward;
         counts += self.backward.unwrap_or_default();
         counts
     }
 }
 
-/// Layers of one kind together.
+/// The cost of all layers of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindCost {
-    /// The kind's word.
+    /// The name of the kind.
     pub kind: &'static str,
-    /// How many.
+    /// The number of layers.
     pub layers: u64,
-    /// Their weights.
+    /// The number of their weights.
     pub parameters: u64,
     /// Their cost.
     pub counts: Counts,
 }
 
-/// What a network costs in a batch.
+/// The cost of a network for a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost<'a> {
-    /// Whose rules.
+    /// The counting rules.
     pub convention: Convention,
-    /// What an element is stored as.
+    /// The number format of elements.
     pub precision: Precision,
-    /// Items.
+    /// The number of items in a batch.
     pub batch: u64,
     /// The layers, in the network's order.
     pub layers: Vec<LayerCost<'a>>,
 }
 
 impl<'a> Cost<'a> {
-    /// Every layer counted and scaled to the batch by equations 10 to 12: operations, data read (weights
-    /// too) and data written grow with it.
+    /// Counts every layer and scales it to the batch by equations 10 to 12: operations, data read (weights
+    /// included) and data written grow with it.
     pub fn of(
         network: &'a Network,
         convention: Convention,
@@ -68,7 +68,7 @@ impl<'a> Cost<'a> {
         )
     }
 
-    /// The same for layers whose shapes have `own_batch` items.
+    /// The cost of layers whose shapes have `own_batch` items.
     pub fn of_layers(
         layers: &'a [Layer],
         own_batch: u64,
@@ -94,16 +94,16 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// All layers, both passes.
+    /// The sum of all layers and both passes.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         for layer in &self.layers {
-            total += layer.both();
+            total += layer.both_passes();
         }
         total
     }
 
-    /// All forward passes.
+    /// The sum of all forward passes.
     pub fn forward(&self) -> Counts {
         let mut total = Counts::default();
         for layer in &self.layers {
@@ -112,7 +112,7 @@ impl<'a> Cost<'a> {
         total
     }
 
-    /// Layers of each kind together, the one with the most multiply-accumulates first, then by name.
+    /// The cost of each kind of layer, sorted by operations, then by name.
     pub fn by_kind(&self) -> Vec<KindCost> {
         let mut kinds: Vec<KindCost> = Vec::new();
         for cost in &self.layers {
@@ -129,32 +129,32 @@ impl<'a> Cost<'a> {
             });
             kinds[index].layers += 1;
             kinds[index].parameters += cost.layer.parameters;
-            kinds[index].counts += cost.both();
+            kinds[index].counts += cost.both_passes();
         }
         kinds.sort_by_key(|kind| (std::cmp::Reverse(kind.counts.operations.all()), kind.kind));
         kinds
     }
 
-    /// Floating-point operations: twice the multiply-accumulates, or, as table 11 of the paper has it,
-    /// twice all operations.
+    /// Floating-point operations: twice the multiply-accumulates, or twice all operations under the paper's
+    /// rules, as in its table 11.
     pub fn flops(&self, operations: &Operations) -> u128 {
-        2 * match self.convention.is_of_the_paper() {
+        2 * match self.convention.follows_paper() {
             true => operations.all(),
             false => operations.macs,
         }
     }
 
-    /// Bytes read: equation 11 counts the weights for every item.
+    /// The bytes read. Equation 11 counts the weights for every item.
     pub fn read_bytes(&self, counts: &Counts) -> u128 {
         (counts.read + counts.weights) * u128::from(self.precision.bytes())
     }
 
-    /// Bytes written.
+    /// The bytes written.
     pub fn written_bytes(&self, counts: &Counts) -> u128 {
         (counts.written + counts.gradients) * u128::from(self.precision.bytes())
     }
 
-    /// Bytes that must pass between chip and memory, weights and their gradients once for the whole batch.
+    /// The bytes that must move between chip and memory, with weights and their gradients once per batch.
     pub fn moved_bytes(&self, counts: &Counts) -> u128 {
         let weights = (counts.weights + counts.gradients) / u128::from(self.batch.max(1));
         (counts.read + weights + counts.written) * u128::from(self.precision.bytes())
@@ -162,7 +162,8 @@ impl<'a> Cost<'a> {
 }
 
 impl Counts {
-    /// Computation to communication: operations, a multiply-accumulate counted once, for each element read.
+    /// The ratio of computation to communication: operations, with a multiply-accumulate counted once, per
+    /// element read.
     pub fn ctc(&self) -> Option<f64> {
         let read = self.read + self.weights;
         (read > 0).then(|| self.operations.all() as f64 / read as f64)
@@ -189,9 +190,9 @@ fn scaled(counts: Counts, batch: u64, own_batch: u64) -> Counts {
     }
 }
 
-/// By rule: products of matrices need two more of the same size, for the gradients of inputs and of weights;
-/// everything else is as much again. What was read is read again with the gradient of what was written; what
-/// is written are gradients of inputs and weights.
+/// Estimates the backward pass: a matrix product needs two more of the same size, for the gradients of inputs
+/// and of weights; everything else costs the same again. The inputs are read again together with the gradient
+/// of the outputs; the gradients of inputs and weights are written.
 fn backward(layer: &Layer, forward: Counts) -> Counts {
     let twice = layer.kind.multiplies_matrices();
     Counts {

@@ -1,10 +1,10 @@
-//! The operations and data of one layer. Equations are those of multi_gpu_2018, section 4.
+//! Counts the operations and data of one layer. Equation numbers refer to multi_gpu_2018, section 4.
 
 use std::ops::{Add, AddAssign};
 
 use crate::{Activation, Arithmetic, Convention, Convolution, Kind, Layer, PoolKind, Shape};
 
-/// Operations by kind.
+/// The number of operations by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     /// Multiply-accumulates.
@@ -22,17 +22,17 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// All of them, a multiply-accumulate counted once.
+    /// All operations, with a multiply-accumulate counted once.
     pub fn all(&self) -> u128 {
         self.macs + self.others()
     }
 
-    /// All but the multiply-accumulates.
+    /// All operations except multiply-accumulates.
     pub fn others(&self) -> u128 {
         self.additions + self.multiplications + self.maxima + self.divisions + self.exponentials
     }
 
-    /// So many times each.
+    /// All numbers multiplied by a factor.
     pub fn times(self, factor: u128) -> Self {
         Self {
             macs: self.macs * factor,
@@ -60,18 +60,18 @@ impl Add for Operations {
     }
 }
 
-/// What one layer costs, data in elements.
+/// The operations and data of one layer, data in elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// What is computed.
+    /// The operations.
     pub operations: Operations,
-    /// Elements read that depend on the input.
+    /// The elements read that depend on the input.
     pub read: u128,
-    /// Elements of weights read.
+    /// The elements of weights read.
     pub weights: u128,
-    /// Elements written that depend on the input.
+    /// The elements written that depend on the input.
     pub written: u128,
-    /// Elements of gradients of weights written.
+    /// The elements of weight gradients written.
     pub gradients: u128,
 }
 
@@ -85,7 +85,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// What a layer costs in its forward pass, for the batch that its shapes have.
+/// Counts a layer's forward pass for the batch size of its shapes.
 pub fn count(layer: &Layer, convention: Convention) -> Counts {
     let operations = operations(layer, convention);
     let mut counts = Counts {
@@ -106,14 +106,15 @@ pub fn count(layer: &Layer, convention: Convention) -> Counts {
 }
 
 impl Counts {
-    /// Equation 8 counts weights without output channels, and sizes come without their +1.
+    /// Applies the printed equations: equation 8 counts weights without output channels, and output sizes lack
+    /// the +1.
     fn as_printed(&mut self, layer: &Layer) {
         match &layer.kind {
             Kind::Convolution(conv) => {
                 self.weights = u128::from(conv.window.volume()) * channels_in(layer);
                 self.written = spatial_as_printed(layer, &conv.window) * u128::from(conv.channels);
             }
-            // A kernel as large as the input.
+            // A fully connected layer is a kernel as large as the input.
             Kind::FullyConnected { .. } => self.weights = self.read,
             Kind::Pool { window, .. } => {
                 self.written = spatial_as_printed(layer, window) * channels_in(layer);
@@ -135,8 +136,8 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
             ..
         } => Operations {
             macs: inputs * u128::from(*fan_out),
-            // Equation 2 knows no bias.
-            additions: outputs * u128::from(*bias && !convention.is_of_the_paper()),
+            // Equation 2 has no bias.
+            additions: outputs * u128::from(*bias && !convention.follows_paper()),
             ..one
         },
         Kind::MatrixProduct { inner } => Operations {
@@ -145,22 +146,9 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
         },
         Kind::Attention {
             heads,
-            sizes: (query, value),
-            positions: (asking, asked),
-        } => {
-            let batch = layer
-                .outputs
-                .first()
-                .and_then(|shape| shape.sizes().first());
-            let scores = u128::from(batch.copied().unwrap_or(1))
-                * u128::from(*heads)
-                * u128::from(*asking)
-                * u128::from(*asked);
-            Operations {
-                macs: scores * (u128::from(*query) + u128::from(*value)),
-                ..softmax(scores)
-            }
-        }
+            sizes,
+            positions,
+        } => attention(layer, *heads, *sizes, *positions),
         Kind::Pool { kind, window } => {
             // Equation 3.
             let positions = match convention {
@@ -218,10 +206,10 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
     }
 }
 
-/// No layer has more operations, so that sums of them stay whole.
+/// The most operations of a layer, so that sums do not overflow.
 const MOST: u128 = 1 << 90;
 
-/// Equation 1.
+/// Counts a convolution by equation 1.
 fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Operations {
     let volume = u128::from(conv.window.volume());
     let (groups, filters) = (u128::from(conv.groups.max(1)), u128::from(conv.channels));
@@ -230,11 +218,11 @@ fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Ope
         Convention::EquationsAsPrinted => {
             let positions = spatial_as_printed(layer, &conv.window);
             let each = volume * channels_in(layer) * filters;
-            // Groups are not in the equation: what no weights are stored for may be beyond all bounds.
+            // The equation has no groups, so its count may exceed what any stored weights allow.
             (positions.saturating_mul(each).min(MOST), filters)
         }
         _ => {
-            // What gathers is counted at its outputs, what spreads at its inputs.
+            // A convolution is counted at its outputs, a transposed one at its inputs.
             let side = if conv.transposed {
                 layer.inputs.first()
             } else {
@@ -251,6 +239,25 @@ fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Ope
         macs,
         additions: additions * u128::from(conv.bias),
         ..Operations::default()
+    }
+}
+
+/// Counts the scores of all pairs of positions, their softmax and the weighted sum of the values.
+fn attention(
+    layer: &Layer,
+    heads: u64,
+    (query, value): (u64, u64),
+    (query_positions, key_positions): (u64, u64),
+) -> Operations {
+    let output = layer.outputs.first();
+    let batch = output.and_then(|shape| shape.sizes().first());
+    let scores = u128::from(batch.copied().unwrap_or(1))
+        * u128::from(heads)
+        * u128::from(query_positions)
+        * u128::from(key_positions);
+    Operations {
+        macs: scores * (u128::from(query) + u128::from(value)),
+        ..softmax(scores)
     }
 }
 
@@ -271,15 +278,16 @@ fn summed_up(kind: PoolKind, seen: u128, outputs: u128, convention: Convention) 
         },
         PoolKind::Average => Operations {
             additions: seen,
-            divisions: outputs * u128::from(!convention.is_of_the_paper()),
+            divisions: outputs * u128::from(!convention.follows_paper()),
             ..Operations::default()
         },
     }
 }
 
-/// The paper has no equation for it; its table counts it like batch normalisation (equation 6).
+/// The paper has no equation for local response normalisation; its table counts it like batch normalisation
+/// (equation 6).
 fn local_response(elements: u128, size: u128, convention: Convention) -> Operations {
-    if convention.is_of_the_paper() {
+    if convention.follows_paper() {
         return Operations {
             additions: elements,
             divisions: elements,
@@ -319,7 +327,7 @@ fn element_wise(what: Arithmetic, layer: &Layer, outputs: u128) -> Operations {
     }
 }
 
-/// Batch and space, without channels.
+/// The number of elements over batch and space, without channels.
 fn positions(shape: &Shape) -> u128 {
     u128::from(shape.elements() / shape.channels().max(1))
 }

@@ -1,35 +1,23 @@
-//! Floating-point operations for each joule.
+//! The energy efficiency of a measured run.
 
 use sweetspot_quantity::{FlopsPerSecond, Joules, Ratio, Seconds};
 
-/// GFLOPS per watt as table 11 of multi_gpu_2018 has it: twice the operations of a batch over the energy of
-/// all GPUs, which is that of the measured one times their number.
-///
-/// ```
-/// # use sweetspot_network::gflops_per_watt;
-/// # use sweetspot_quantity::Joules;
-/// let resnet = gflops_per_watt(425.13e6, 64, 1, Joules::new(4.255 + 15.990));
-/// assert_eq!(format!("{resnet:.1}"), "2.7");
-/// ```
-pub fn gflops_per_watt(operations: f64, batch: u64, gpus: u64, energy_of_one: Joules) -> f64 {
-    2.0 * batch as f64 * operations / (gpus as f64 * energy_of_one.get()) / 1e9
-}
-
-/// How well a measured run used its energy and its GPUs.
+/// The efficiency of a measured run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
-    /// Floating-point operations in each joule, in thousand millions.
+    /// The floating-point operations per joule, in billions.
     pub gflops_per_watt: f64,
-    /// Floating-point operations in each second.
+    /// The floating-point operations per second.
     pub speed: FlopsPerSecond,
-    /// Of what the GPUs could do at most.
+    /// The share of the GPUs' peak rate.
     pub share_of_peak: Option<Ratio>,
-    /// Of what SGEMM gets from a joule on such a GPU.
+    /// The share of the efficiency that SGEMM reaches on such a GPU.
     pub share_of_sgemm: Option<Ratio>,
 }
 
 impl Efficiency {
-    /// Of items that take `flops` each; peak is that of one GPU, SGEMM's figure in GFLOPS per watt.
+    /// The efficiency for items of `flops` operations each. `peak` is the rate of one GPU, `sgemm` its
+    /// efficiency in SGEMM, in GFLOPS per watt.
     pub fn of(
         flops: f64,
         energy_per_item: Joules,

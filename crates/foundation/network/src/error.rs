@@ -1,4 +1,4 @@
-//! What can be wrong with a network.
+//! Errors of networks and their files.
 
 /// A name, a description or an ONNX file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,55 +9,55 @@ pub enum NetworkError {
         near.join(", ")
     )]
     Unknown {
-        /// As asked for.
+        /// The name that was given.
         name: String,
-        /// The nearest names.
+        /// The most similar names.
         near: Vec<String>,
     },
-    /// The file cannot be read at all.
+    /// The file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Unreadable {
-        /// As asked for.
+        /// The path that was given.
         path: String,
-        /// What the system says.
+        /// The system's explanation.
         reason: String,
     },
-    /// A line of a description.
+    /// A line of a description is wrong.
     #[error("{file}, line {line}: {problem}")]
     Line {
-        /// The description.
+        /// The description's path.
         file: String,
-        /// Counted from 1.
+        /// The line number, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// An ONNX file that is not one, or is cut off, or is too much.
+    /// An ONNX file is invalid, truncated or too large.
     #[error("{file}: {problem}")]
     File {
-        /// As asked for.
+        /// The path that was given.
         file: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// An input of an ONNX file.
+    /// An input of an ONNX file cannot be used.
     #[error("{file}: input `{input}` {problem}")]
     Input {
-        /// As asked for.
+        /// The path that was given.
         file: String,
-        /// Its name.
+        /// The input's name.
         input: String,
-        /// What is wrong with it, and what to do.
+        /// The problem, and what to do about it.
         problem: String,
     },
-    /// A node of an ONNX file.
+    /// A node of an ONNX file is wrong.
     #[error("{file}: node {node}: {problem}")]
     Node {
-        /// As asked for.
+        /// The path that was given.
         file: String,
-        /// Its name and operator.
+        /// The node's name and operator.
         node: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }

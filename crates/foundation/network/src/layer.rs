@@ -1,32 +1,32 @@
-//! One layer: what it does and the shapes it sees.
+//! Layers: their kinds and shapes.
 
 use crate::{Shape, Window};
 
 /// A convolution; depthwise where there are as many groups as input channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
-    /// What slides.
+    /// The sliding window.
     pub window: Window,
-    /// How many filters.
+    /// The number of filters.
     pub channels: u64,
-    /// Parts that do not see each other.
+    /// The number of groups of channels that are convolved separately.
     pub groups: u64,
-    /// Whether something is added to each channel.
+    /// Whether a bias is added to each channel.
     pub bias: bool,
-    /// Whether it spreads instead of gathers.
+    /// Whether the convolution is transposed.
     pub transposed: bool,
 }
 
-/// How a pool sums its window up.
+/// The way in which a pool reduces its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
-    /// The largest.
+    /// The maximum.
     Max,
     /// The mean.
     Average,
 }
 
-/// What is applied to each element alone.
+/// The cost class of a function that is applied to each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// A comparison: ReLU, clip, leaky ReLU, absolute value.
@@ -37,7 +37,7 @@ pub enum Activation {
     Simple,
 }
 
-/// What is done to two tensors, element by element.
+/// The operation on two tensors, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// A sum or a difference.
@@ -46,74 +46,74 @@ pub enum Arithmetic {
     Multiply,
     /// A quotient, or a power.
     Divide,
-    /// The larger, the smaller, or a comparison.
+    /// A maximum, minimum or comparison.
     Compare,
 }
 
-/// What a layer does.
+/// The kind of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A convolution.
     Convolution(Convolution),
-    /// Every input to every output.
+    /// A fully connected layer.
     FullyConnected {
-        /// Inputs of one output.
+        /// The number of inputs of one output.
         inputs: u64,
-        /// Outputs.
+        /// The number of outputs.
         outputs: u64,
-        /// Whether something is added to each.
+        /// Whether a bias is added to each output.
         bias: bool,
     },
-    /// A product of two tensors that both depend on the input; so long are the rows that are summed up.
+    /// A product of two tensors that both depend on the input.
     MatrixProduct {
-        /// The length.
+        /// The length of the rows that are summed.
         inner: u64,
     },
     /// Scaled dot-product attention: scores, softmax, weighted sum.
     Attention {
-        /// Heads.
+        /// The number of heads.
         heads: u64,
-        /// Sizes of a query, and of a value, in one head.
+        /// The sizes of a query and of a value in one head.
         sizes: (u64, u64),
-        /// Positions that ask, and that are asked.
+        /// The numbers of query positions and of key positions.
         positions: (u64, u64),
     },
-    /// A window summed up.
+    /// A pool over a sliding window.
     Pool {
-        /// How.
+        /// The reduction.
         kind: PoolKind,
-        /// What slides.
+        /// The sliding window.
         window: Window,
     },
-    /// All of some axes summed up.
+    /// A reduction over whole axes.
     Reduction(PoolKind),
     /// A function of each element.
     Activation(Activation),
     /// Elements multiplied by 0 or 1.
     Dropout,
-    /// Normalised over the batch.
+    /// A normalisation over the batch.
     BatchNormalisation,
-    /// Normalised over neighbouring channels.
+    /// A normalisation over neighbouring channels.
     LocalResponseNormalisation {
-        /// How many.
+        /// The number of channels.
         size: u64,
     },
-    /// Normalised over an item, or a group of its channels.
+    /// A normalisation over an item, or over a group of its channels.
     LayerNormalisation,
-    /// Exponentials over their sum.
+    /// Exponentials divided by their sum.
     Softmax,
-    /// Tensors combined element by element; a residual is an addition.
+    /// Tensors combined element by element; a residual connection is an addition.
     ElementWise(Arithmetic),
-    /// Tensors side by side.
+    /// Concatenated tensors.
     Concat,
-    /// Rows of a table.
+    /// Rows looked up in a table.
     Embedding,
-    /// Data moved, nothing computed: transpose, slice, pad, expand.
+    /// Data that is moved without computation: transpose, slice, pad, expand.
     Move,
 }
 
 impl Kind {
-    /// The word for it in tables and documents.
+    /// The kind's name in tables and documents.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Convolution(Convolution { transposed, .. }) if *transposed => {
@@ -142,7 +142,7 @@ impl Kind {
         }
     }
 
-    /// Whether its gradient needs two products: one for the inputs, one for the weights or other inputs.
+    /// Whether its gradient needs two matrix products: one for the inputs, one for the weights or other inputs.
     pub fn multiplies_matrices(&self) -> bool {
         matches!(
             self,
@@ -157,27 +157,27 @@ impl Kind {
 /// A layer of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// Unique in its network.
+    /// The name, unique in its network.
     pub name: String,
-    /// What it does.
+    /// The kind.
     pub kind: Kind,
-    /// What it is given; no weights.
+    /// The shapes of its inputs, without weights.
     pub inputs: Vec<Shape>,
-    /// What it makes.
+    /// The shapes of its outputs.
     pub outputs: Vec<Shape>,
-    /// Weights that no layer before it has.
+    /// The number of weights that no earlier layer has.
     pub parameters: u64,
-    /// Elements of weights that it reads: its own, shared ones, running means.
+    /// The elements of weights that it reads: its own, shared ones, running means.
     pub weights: u64,
 }
 
 impl Layer {
-    /// Elements of all inputs.
+    /// The elements of all inputs.
     pub fn input_elements(&self) -> u64 {
         self.inputs.iter().map(Shape::elements).sum()
     }
 
-    /// Elements of all outputs.
+    /// The elements of all outputs.
     pub fn output_elements(&self) -> u64 {
         self.outputs.iter().map(Shape::elements).sum()
     }

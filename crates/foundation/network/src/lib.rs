@@ -1,13 +1,13 @@
-//! What a network costs before it runs: operations by kind, parameters, data read and written.
+//! The cost of a neural network before it runs: operations by kind, parameters, data read and written.
 //!
-//! A network is a list of layers with the shapes they see ([`Network`]). It comes from a built-in
-//! description ([`built_in()`]), from a user's file of the same form ([`parse`]) or from an ONNX file
-//! ([`read_onnx`]). What a layer costs is a pure function of it and of a [`Convention`] ([`count()`]);
-//! [`Cost`] puts a batch, a precision and the backward pass to it, [`roofline()`] a GPU.
+//! A [`Network`] is a list of layers with their shapes. It is read from a built-in description
+//! ([`built_in()`]), from a user's file in the same language ([`parse`]) or from an ONNX file ([`read_onnx`]).
+//! [`count()`] is a pure function of a layer and a [`Convention`]; [`Cost`] adds a batch size, a precision and
+//! the backward pass, [`roofline()`] a GPU.
 //!
-//! Promises: counts are exact whole numbers; no file, however broken, takes more than a bounded amount of
-//! memory and time, and errors name the line or the node; operators that are not known are listed.
-//! Left to others: what a network really takes on a device, and how any of it is shown.
+//! Promises: counts are exact whole numbers; any file, however damaged, takes a bounded amount of memory and
+//! time, and errors name the line or the node; unknown operators are listed. Left to others: the real cost on a
+//! device, and presentation.
 
 #![cfg_attr(
     not(test),
@@ -25,7 +25,6 @@ mod network;
 mod onnx;
 mod roofline;
 mod shape;
-mod table_11;
 mod text;
 mod window;
 
@@ -33,13 +32,12 @@ pub use built_in::{NAMES, built_in, find};
 pub use convention::{Convention, Precision};
 pub use cost::{Cost, KindCost, LayerCost};
 pub use count::{Counts, Operations, count};
-pub use efficiency::{Efficiency, gflops_per_watt};
+pub use efficiency::Efficiency;
 pub use error::NetworkError;
 pub use layer::{Activation, Arithmetic, Convolution, Kind, Layer, PoolKind};
-pub use network::{Network, Unknown, Variant};
-pub use onnx::{MOST_FIELDS, OnnxOptions, read_onnx};
+pub use network::{Network, UnknownOperator, Variant};
+pub use onnx::{MAX_FIELDS, OnnxOptions, read_onnx};
 pub use roofline::{Bound, GpuCeilings, Limit, roofline};
 pub use shape::Shape;
-pub use table_11::{Average, Cell, Table11, table_11};
 pub use text::parse;
 pub use window::Window;

@@ -1,64 +1,64 @@
-//! A whole network.
+//! A network: its layers and where they come from.
 
 use crate::{Layer, Shape};
 
-/// Operators of an ONNX file whose cost is not known.
+/// An operator of an ONNX file whose cost is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
-    /// The operator, with its domain where it is not ONNX' own.
+pub struct UnknownOperator {
+    /// The operator's name, with its domain unless that is ONNX' own.
     pub operator: String,
-    /// How many nodes have it.
+    /// The number of nodes with this operator.
     pub nodes: u64,
-    /// The first of them.
+    /// The first of these nodes.
     pub first: String,
 }
 
-/// The same network with something set otherwise.
+/// The same network with other settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What is different, in words.
+    /// A description of the difference.
     pub about: String,
-    /// Its layers.
+    /// The layers.
     pub layers: Vec<Layer>,
 }
 
-/// Layers in the order they run.
+/// A network as layers in execution order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
-    /// The name it was asked for by.
+    /// The name or path that was given.
     pub name: String,
-    /// What people call it.
+    /// The title for display.
     pub title: String,
-    /// Where its description is from.
+    /// The sources of its description.
     pub source: Vec<String>,
-    /// Parameters that the source gives, exactly or rounded.
+    /// The number of parameters that the source states, exact or rounded.
     pub published_parameters: Option<f64>,
-    /// Multiply-accumulates of an item that the source gives.
+    /// The multiply-accumulates per item that the source states.
     pub published_macs: Option<f64>,
-    /// What is odd about it, for readers.
+    /// Remarks for readers.
     pub notes: Vec<String>,
-    /// Items in a batch, as the shapes of the layers have it.
+    /// The batch size of the layers' shapes.
     pub batch: u64,
-    /// What goes in, by name.
+    /// The inputs, by name.
     pub inputs: Vec<(String, Shape)>,
-    /// What is done.
+    /// The layers.
     pub layers: Vec<Layer>,
-    /// Other readings of the same description.
+    /// The same description with other settings.
     pub variants: Vec<Variant>,
-    /// Operators that are not counted.
-    pub unknown: Vec<Unknown>,
-    /// Nodes that are not counted because the shapes they see are not known.
-    pub shapeless: Vec<String>,
+    /// The operators that are not counted.
+    pub unknown: Vec<UnknownOperator>,
+    /// The nodes that are not counted because their input shapes are unknown.
+    pub without_shape: Vec<String>,
 }
 
 impl Network {
-    /// All weights.
+    /// The number of all weights.
     pub fn parameters(&self) -> u64 {
         self.layers.iter().map(|layer| layer.parameters).sum()
     }
 
     /// Whether every node is counted.
-    pub fn is_whole(&self) -> bool {
-        self.unknown.is_empty() && self.shapeless.is_empty()
+    pub fn is_fully_counted(&self) -> bool {
+        self.unknown.is_empty() && self.without_shape.is_empty()
     }
 }

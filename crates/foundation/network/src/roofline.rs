@@ -1,29 +1,29 @@
-//! The least time and energy that a GPU's ceilings allow: no layer computes faster than the cores or moves
-//! data faster than the memory (S. Williams et al.: Roofline, 2009; J. Choi et al.: A roofline model of
-//! energy, 2013).
+//! Lower bounds of time and energy from a GPU's peak rates: no layer computes faster than the cores or moves
+//! data faster than the memory (S. Williams et al.: Roofline, 2009; J. Choi et al.: A roofline model of energy,
+//! 2013).
 
 use sweetspot_quantity::{BytesPerSecond, FlopsPerSecond, Joules, Seconds, Watts};
 
 use crate::{Cost, Counts};
 
-/// What a GPU can do at most, at its default clocks.
+/// The peak rates and powers of a GPU at its default clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GpuCeilings {
-    /// Multiply-accumulates in the network's precision.
+    /// The rate of multiply-accumulates in the network's precision.
     pub matrix: FlopsPerSecond,
-    /// Everything else.
+    /// The rate of all other operations.
     pub vector: FlopsPerSecond,
-    /// Memory.
+    /// The memory bandwidth.
     pub bandwidth: BytesPerSecond,
-    /// Drawn while a program holds it, whatever it does.
+    /// The power while a program holds the GPU, whatever it does.
     pub base: Watts,
-    /// Drawn more while the cores work.
+    /// The additional power while the cores work.
     pub core: Watts,
-    /// Drawn more while the memory works.
+    /// The additional power while the memory works.
     pub memory: Watts,
 }
 
-/// What holds a layer back.
+/// The resource that limits a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The cores.
@@ -32,23 +32,23 @@ pub enum Limit {
     Memory,
 }
 
-/// The least that something can take.
+/// A lower bound of time and energy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// Time.
+    /// The least time.
     pub time: Seconds,
-    /// Energy.
+    /// The least energy.
     pub energy: Joules,
-    /// Why not less.
+    /// The limiting resource.
     pub limit: Limit,
 }
 
-/// The bound of each layer, in order, and of all of them, one after the other.
+/// The bound of each layer, in order, and of all of them in sequence.
 pub fn roofline(cost: &Cost<'_>, gpu: &GpuCeilings) -> (Vec<Bound>, Bound) {
     let bounds: Vec<Bound> = cost
         .layers
         .iter()
-        .map(|layer| bound(cost, &layer.both(), gpu))
+        .map(|layer| bound(cost, &layer.both_passes(), gpu))
         .collect();
     let in_memory: Seconds = bounds
         .iter()

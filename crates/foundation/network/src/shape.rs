@@ -1,42 +1,42 @@
-//! The sizes of a tensor.
+//! Shapes of tensors.
 
 use std::fmt::{Display, Formatter, Result as Written};
 use std::str::FromStr;
 
-/// The sizes of a tensor, the batch first: 1x3x224x224.
+/// The shape of a tensor, the batch first: 1x3x224x224.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<u64>);
 
 impl Shape {
-    /// No tensor of a network has more elements or axes.
-    const MOST_ELEMENTS: u64 = 1 << 40;
-    const MOST_AXES: usize = 16;
+    /// The most elements and axes of a tensor.
+    const MAX_ELEMENTS: u64 = 1 << 40;
+    const MAX_AXES: usize = 16;
 
-    /// A shape, unless it is larger than any tensor.
+    /// Creates a shape, unless it is larger than the limits.
     pub fn new(sizes: Vec<u64>) -> Result<Self, String> {
-        if sizes.len() > Self::MOST_AXES {
-            return Err(format!("a tensor of {} axes is too much", sizes.len()));
+        if sizes.len() > Self::MAX_AXES {
+            return Err(format!("a tensor of {} axes is too large", sizes.len()));
         }
         let elements = sizes
             .iter()
             .try_fold(1u64, |product, size| product.checked_mul((*size).max(1)))
-            .filter(|elements| *elements <= Self::MOST_ELEMENTS);
+            .filter(|elements| *elements <= Self::MAX_ELEMENTS);
         let shape = Self(sizes);
         match elements {
             Some(_) => Ok(shape),
             None => Err(format!(
-                "a tensor of {shape} elements is more than the {} that are counted",
-                Self::MOST_ELEMENTS
+                "a tensor of shape {shape} has more than {} elements",
+                Self::MAX_ELEMENTS
             )),
         }
     }
 
-    /// The sizes.
+    /// The size of each axis.
     pub fn sizes(&self) -> &[u64] {
         &self.0
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.0.iter().product()
     }
@@ -46,7 +46,7 @@ impl Shape {
         self.0.len()
     }
 
-    /// The size of the channel axis, the second; 1 where there is none.
+    /// The size of the channel axis, the second; 1 if there is none.
     pub fn channels(&self) -> u64 {
         self.0.get(1).copied().unwrap_or(1)
     }
@@ -71,7 +71,7 @@ impl FromStr for Shape {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no shape; write it as 1x3x224x224");
+        let wrong = || format!("invalid shape `{text}`: write it as 1x3x224x224");
         let sizes = text.split('x').map(|size| size.trim().parse::<u64>().ok());
         let sizes: Vec<u64> = sizes.collect::<Option<_>>().ok_or_else(wrong)?;
         if sizes.contains(&0) {

@@ -1,22 +1,22 @@
-//! What slides over an input: kernel, stride, padding, dilation.
+//! Sliding windows: kernel, stride, padding, dilation.
 
-/// A sliding window, each part with one number for each axis of space.
+/// A sliding window, with one value per spatial axis in each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its size.
+    /// The size of the kernel.
     pub kernel: Vec<u64>,
-    /// From one position to the next.
+    /// The distance between two positions.
     pub stride: Vec<u64>,
-    /// Added before and after the input.
+    /// The padding before and after the input.
     pub padding: Vec<(u64, u64)>,
-    /// From one element of the kernel to the next.
+    /// The distance between two elements of the kernel.
     pub dilation: Vec<u64>,
-    /// Whether a last window that sticks out still counts.
+    /// Whether a last window that extends beyond the input counts.
     pub ceil: bool,
 }
 
 impl Window {
-    /// A window of this size that moves by one, without padding.
+    /// A window with stride 1 and without padding.
     pub fn plain(kernel: Vec<u64>) -> Self {
         let axes = kernel.len();
         Self {
@@ -28,13 +28,13 @@ impl Window {
         }
     }
 
-    /// How many elements the kernel has.
+    /// The number of elements of the kernel.
     pub fn volume(&self) -> u64 {
         self.kernel.iter().fold(1, |all, k| all.saturating_mul(*k))
     }
 
-    /// Padding such that the output is the input over the stride, rounded up; the odd one goes to the end
-    /// (`at_start` puts it to the beginning).
+    /// Sets the padding so that the output is the input divided by the stride, rounded up. An odd element goes
+    /// to the end, or with `at_start` to the beginning.
     pub fn pad_same(&mut self, input: &[u64], at_start: bool) {
         for (axis, size) in input.iter().enumerate().take(self.kernel.len()) {
             let stride = self.stride[axis].max(1);
@@ -46,7 +46,7 @@ impl Window {
         }
     }
 
-    /// The elements that the dilated kernel spans.
+    /// The number of elements that the dilated kernel spans.
     fn reach(&self, axis: usize) -> u64 {
         let apart = self.dilation[axis].saturating_mul(self.kernel[axis].saturating_sub(1));
         apart.saturating_add(1)
@@ -66,7 +66,7 @@ impl Window {
             };
             let stride = self.stride[axis];
             let mut out = room / stride + 1;
-            // A window that would begin in the padding after the input is none.
+            // A window that would begin in the padding after the input does not count.
             let begins = out.saturating_mul(stride);
             if self.ceil && room % stride != 0 && begins < size.saturating_add(before) {
                 out += 1;

@@ -1,4 +1,4 @@
-//! The networks that come with the program, against what others publish.
+//! The built-in networks, against published figures.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn counts_are_within_one_percent_of_the_named_source() {
         let (Some(parameters), Some(published)) =
             (network.published_parameters, network.published_macs)
         else {
-            // Networks that only multi_gpu_2018 describes: tests/conventions.rs.
+            // The networks that only multi_gpu_2018 describes are in tests/conventions.rs.
             assert!(
                 ["cnn2d", "resnet_gait", "resnet_im"].contains(&name),
                 "{name}"
@@ -34,7 +34,7 @@ fn counts_are_within_one_percent_of_the_named_source() {
     }
 }
 
-/// Sources that give every digit are met to the digit.
+/// Sources with exact numbers are met exactly.
 #[test]
 fn parameters_are_exact_where_the_source_is() {
     for (name, parameters) in [
@@ -70,7 +70,7 @@ fn names_of_layers_are_unique() {
 }
 
 #[test]
-fn an_alias_and_a_mistake() {
+fn aliases_work_and_unknown_names_suggest_others() {
     assert_eq!(built_in("inception_v1").unwrap().name, "googlenet");
     let error = built_in("resnet5").unwrap_err().to_string();
     assert!(error.contains("resnet50"), "{error}");
@@ -78,9 +78,9 @@ fn an_alias_and_a_mistake() {
     assert!(error.starts_with("cannot read nowhere.net"), "{error}");
 }
 
-/// Layers that no built-in network has: a small vision transformer.
+/// A small vision transformer, with layers that no built-in network has.
 #[test]
-fn a_description_of_ones_own() {
+fn a_users_description_is_read() {
     let text = "
 title A small transformer
 input 3x32x32
@@ -123,8 +123,8 @@ fc 10 bias";
 }
 
 #[test]
-fn mistakes_name_the_line() {
-    for (text, says) in [
+fn errors_name_the_line() {
+    for (text, expected) in [
         ("conv 3 3x3", "line 1: there is no `input`"),
         ("input 3x8x8\nconv 4", "line 2: `conv` needs a kernel"),
         (
@@ -135,7 +135,7 @@ fn mistakes_name_the_line() {
             "input 3x8x8\nconv 4 9x9",
             "line 2: a kernel of 9 does not fit",
         ),
-        ("input 3x8x8\nrelux", "line 2: `relux` is no layer"),
+        ("input 3x8x8\nrelux", "line 2: unknown layer `relux`"),
         (
             "input 3x8x8\nbranch\n  relu\nbranch\n  conv 2 1x1\nadd",
             "line 6: 1x3x8x8 and 1x2x8x8",
@@ -146,14 +146,11 @@ fn mistakes_name_the_line() {
         ),
         ("input 3x8x8\ndef f\n  f\nf", "calls itself"),
         ("input 3x8x8\ndef f a\n  relu\nf", "line 4: `f` needs `a`"),
-        ("input 3x8x8\ntake y", "line 2: nothing was kept as `y`"),
-        (
-            "input 3x8x8\nconv {n} 3x3",
-            "line 2: `n` stands for nothing here",
-        ),
+        ("input 3x8x8\ntake y", "line 2: no shape was kept as `y`"),
+        ("input 3x8x8\nconv {n} 3x3", "line 2: unknown variable `n`"),
         (
             "input 3x8x8\n   relu",
-            "line 1: nothing can be indented under `input`",
+            "line 1: `input` cannot have indented lines",
         ),
         ("input 99999999x99999999", "line 1: a tensor of"),
         (
@@ -162,6 +159,6 @@ fn mistakes_name_the_line() {
         ),
     ] {
         let error = parse("mine.net", text).unwrap_err().to_string();
-        assert!(error.contains(says), "{text:?} said: {error}");
+        assert!(error.contains(expected), "{text:?}: {error}");
     }
 }

@@ -1,10 +1,11 @@
-//! The three ways to count, against table 1 and by hand.
+//! The three counting conventions, against table 1 and by hand.
 
 mod common;
 
 use sweetspot_network::{Convention, Cost, Layer, Precision, built_in, count, parse};
 
-/// Operations in millions, data in MB of 2^20 bytes, CTC.
+/// Operations in millions, data read and written in MB of 2^20 bytes, and the ratio of computation to
+/// communication.
 fn row(layers: &[Layer]) -> [f64; 4] {
     let cost = Cost::of_layers(layers, 1, Convention::Table1, Precision::Fp32, 1, false);
     let total = cost.total();
@@ -17,28 +18,33 @@ fn row(layers: &[Layer]) -> [f64; 4] {
     ]
 }
 
-fn off(own: [f64; 4], printed: [f64; 4]) -> [f64; 4] {
+fn relative_errors(own: [f64; 4], printed: [f64; 4]) -> [f64; 4] {
     std::array::from_fn(|index| own[index] / printed[index] - 1.0)
 }
 
 #[test]
 fn caffenet_is_table_1_within_one_percent() {
     let network = built_in("caffenet").unwrap();
-    let off = off(row(&network.layers), [727.20, 239.1, 6.0, 11.6]);
-    assert!(off.iter().all(|off| off.abs() < 0.01), "{off:?}");
+    let relative_errors = relative_errors(row(&network.layers), [727.20, 239.1, 6.0, 11.6]);
+    assert!(
+        relative_errors
+            .iter()
+            .all(|relative_errors| relative_errors.abs() < 0.01),
+        "{relative_errors:?}"
+    );
 }
 
 #[test]
 fn cnn2d_meets_table_1_without_one_layer() {
     let network = built_in("cnn2d").unwrap();
     let printed = [783.84, 73.8, 1.9, 40.5];
-    let own = off(row(&network.layers), printed);
+    let own = relative_errors(row(&network.layers), printed);
     assert!(own[0] > 0.02 && own[1] > 0.8 && own[3] < -0.4, "{own:?}");
-    let less = off(row(&network.variants[0].layers), printed);
+    let less = relative_errors(row(&network.variants[0].layers), printed);
     for column in [0, 1, 3] {
         assert!(less[column].abs() < 0.02, "{less:?}");
     }
-    // Written is 2.8 MB, not 1.9: no reading of the text gives less than what follows the ReLUs.
+    // Written is 2.8 MB, not 1.9: no interpretation of the text gives less than the outputs of the ReLUs.
     assert!((0.4..0.6).contains(&less[2]), "{less:?}");
     assert_eq!(network.variants[0].layers.len(), 15);
 }
@@ -48,23 +54,26 @@ fn resnet_comes_near_table_1_only_with_stride_2() {
     let network = built_in("resnet_gait").unwrap();
     let printed = [425.13, 87.6, 4.8, 18.5];
     assert_eq!(network.layers.len(), 167);
-    assert!(off(row(&network.layers), printed)[0] > 2.5);
-    let off = off(row(&network.variants[0].layers), printed);
+    assert!(relative_errors(row(&network.layers), printed)[0] > 2.5);
+    let relative_errors = relative_errors(row(&network.variants[0].layers), printed);
     assert!(
-        off[1].abs() < 0.01 && off.iter().all(|off| off.abs() < 0.08),
-        "{off:?}"
+        relative_errors[1].abs() < 0.01
+            && relative_errors
+                .iter()
+                .all(|relative_errors| relative_errors.abs() < 0.08),
+        "{relative_errors:?}"
     );
 }
 
 #[test]
-fn resnet_im_is_in_no_reading_table_1() {
+fn resnet_im_matches_table_1_in_no_interpretation() {
     let network = built_in("resnet_im").unwrap();
     assert_eq!(network.layers.len(), 94);
     let readings = network.variants.iter().map(|variant| &variant.layers);
     for layers in readings.chain([&network.layers]) {
         let [operations, read, _, _] = row(layers);
         assert!(operations > 1.9 * 2080.96, "{operations}");
-        // The weights alone leave less than a fifth of what was written to be read again.
+        // The weights alone leave less than a fifth of the written data to be read again.
         let weights: u64 = layers.iter().map(|layer| layer.weights).sum();
         let weights = weights as f64 * 4.0 / f64::from(1 << 20);
         assert!(
@@ -90,9 +99,9 @@ fn equations_as_printed_by_hand() {
             )
         })
         .collect();
-    // Output (9 - 3 + 2) / 2 = 4 instead of 5; groups and output channels are not in the equations.
+    // The output is (9 - 3 + 2) / 2 = 4 instead of 5; the equations have no groups and no output channels.
     let conv = (9 * 16 * 4 * 8 + 8, 81 * 4 + 9 * 4, 16 * 8);
-    // Of the 5 x 5 that really come out of the convolution, (5 - 3) / 2 = 1.
+    // Of the 5 x 5 that the convolution really outputs, (5 - 3) / 2 = 1.
     let pool = (9 * 8, 25 * 8, 8);
     let full = (2 * 2 * 8 * 10, 32 + 32, 10);
     assert_eq!(printed, [conv, pool, full, (30, 10, 10)]);
@@ -116,7 +125,7 @@ fn batches_scale_by_equations_10_to_12() {
         assert_eq!(b.operations, a.operations.times(64));
         assert_eq!(many.read_bytes(&b), 64 * one.read_bytes(&a));
         assert_eq!(many.written_bytes(&b), 64 * one.written_bytes(&a));
-        // What must really pass to and from memory: weights once.
+        // Really moved are the weights only once.
         assert!(many.moved_bytes(&b) < 64 * one.moved_bytes(&a));
     }
 }
@@ -129,7 +138,7 @@ fn backward_is_twice_for_products_and_once_for_the_rest() {
     let (conv, relu) = (&cost.layers[0], &cost.layers[1]);
     let (back, on) = (conv.backward.unwrap(), conv.forward);
     assert_eq!(back.operations, on.operations.times(2));
-    // The gradient of 7 x 7 x 8, the input and the weights again; gradients of both.
+    // The gradient of 7 x 7 x 8, the input and the weights are read; the gradients of both are written.
     assert_eq!(back.read + back.weights, 392 + 324 + 288);
     assert_eq!(back.written + back.gradients, 324 + 288);
     assert_eq!(relu.backward.unwrap().operations, relu.forward.operations);

@@ -11,9 +11,9 @@ fn json(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// PyTorch's own counter cannot see into scaled dot-product attention on a CPU: 12 blocks of 197 tokens and
-/// a width of 768, 2 of 17 and 64.
-fn unseen(name: &str) -> u128 {
+/// The multiply-accumulates of scaled dot-product attention, which PyTorch's own counter cannot see on a CPU:
+/// 12 blocks of 197 tokens and a width of 768, 2 of 17 and 64.
+fn attention_macs(name: &str) -> u128 {
     match name {
         "vit_b_16_dynamo" => 12 * 2 * 197 * 197 * 768,
         "vit_small" => 2 * 2 * 17 * 17 * 64,
@@ -22,27 +22,27 @@ fn unseen(name: &str) -> u128 {
 }
 
 #[test]
-fn multiply_accumulates_are_those_that_pytorch_counts() {
+fn multiply_accumulates_agree_with_pytorch() {
     let counts = json("counts");
     let counts = counts.as_object().unwrap();
     assert_eq!(counts.len(), 24);
     for (name, published) in counts {
         let network = onnx(name);
         assert!(
-            network.is_whole(),
+            network.is_fully_counted(),
             "{name}: {:?} {:?}",
             network.unknown,
-            network.shapeless
+            network.without_shape
         );
-        let published = u128::from(published["macs"].as_u64().unwrap()) + unseen(name);
+        let published = u128::from(published["macs"].as_u64().unwrap()) + attention_macs(name);
         assert_eq!(macs(&network), published, "{name}");
     }
 }
 
-/// The new exporter folds batch normalisation into convolutions and, like the old one for Swin, writes masks
-/// and tables down as weights; so only files that keep them apart can agree.
+/// The new exporter folds batch normalisation into convolutions and, like the old one for Swin, stores masks
+/// and tables as weights, so that only files without these can agree.
 #[test]
-fn parameters_are_those_that_pytorch_counts() {
+fn parameters_agree_with_pytorch() {
     let counts = json("counts");
     for (name, published) in counts.as_object().unwrap() {
         if name.ends_with("_dynamo") || name == "swin_small" {
@@ -71,7 +71,7 @@ fn files_and_built_in_descriptions_agree_exactly() {
         let (file, own) = (onnx(name), built_in(name).unwrap());
         assert_eq!(file.parameters(), own.parameters(), "{name}");
         assert_eq!(macs(&file), macs(&own), "{name}");
-        // Layer by layer too, where both order the layers with weights alike.
+        // Layer by layer too, where both have the layers with weights in the same order.
         let weighted = |network: &sweetspot_network::Network| -> Vec<(u64, String)> {
             let layers = network.layers.iter().filter(|layer| {
                 matches!(
@@ -91,15 +91,15 @@ fn files_and_built_in_descriptions_agree_exactly() {
 
 /// The package that defines ONNX infers the same shapes.
 #[test]
-fn shapes_are_those_that_onnx_infers() {
+fn shapes_agree_with_onnx() {
     let mut compared = 0;
     for (name, shapes) in json("shapes").as_object().unwrap() {
         let network = onnx(name);
         assert!(
-            network.is_whole(),
+            network.is_fully_counted(),
             "{name}: {:?} {:?}",
             network.unknown,
-            network.shapeless
+            network.without_shape
         );
         for layer in &network.layers {
             let Some(sizes) = shapes.get(&layer.name) else {
@@ -114,8 +114,8 @@ fn shapes_are_those_that_onnx_infers() {
 }
 
 #[test]
-fn weights_without_bytes_and_weights_as_inputs_count() {
-    // Table, projection with bias, normalisation; and what attention multiplies.
+fn weights_without_values_and_weights_as_inputs_count() {
+    // A table, a projection with bias, a normalisation, and the products of attention.
     let network = onnx("transformer");
     assert_eq!(network.parameters(), 100 * 32 + 32 * 96 + 96 + 2 * 32);
     assert_eq!(macs(&network), 10 * 32 * 96 + 2 * 10 * 10 * 32);
@@ -130,7 +130,7 @@ fn weights_without_bytes_and_weights_as_inputs_count() {
 }
 
 #[test]
-fn unknown_operators_are_listed_and_what_follows_them() {
+fn unknown_operators_and_nodes_after_them_are_listed() {
     let network = onnx("unknown");
     let unknown: Vec<_> = network
         .unknown
@@ -138,12 +138,12 @@ fn unknown_operators_are_listed_and_what_follows_them() {
         .map(|one| one.operator.as_str())
         .collect();
     assert_eq!(unknown, ["Det", "NonZero"]);
-    assert_eq!(network.shapeless, ["`e` (Relu)", "`y` (Transpose)"]);
+    assert_eq!(network.without_shape, ["`e` (Relu)", "`y` (Transpose)"]);
     assert_eq!(network.layers.len(), 1);
 }
 
 #[test]
-fn sizes_that_are_missing_can_be_given() {
+fn missing_sizes_can_be_given() {
     let path = onnx_path("no_sizes");
     let path = path.to_str().unwrap();
     let error = read_onnx(path, &OnnxOptions::default())
@@ -161,13 +161,13 @@ fn sizes_that_are_missing_can_be_given() {
     assert_eq!(network.layers[0].outputs[0].to_string(), "4x4x8x10");
     let error = read_onnx(path, &given("z", "1x1")).unwrap_err().to_string();
     assert!(
-        error.contains("input `z` is not there; the inputs are x, w"),
+        error.contains("input `z` does not exist; the inputs are x, w"),
         "{error}"
     );
 }
 
 #[test]
-fn shapes_that_do_not_fit_name_the_node() {
+fn shape_errors_name_the_node() {
     let path = onnx_path("does_not_fit");
     let error = read_onnx(path.to_str().unwrap(), &OnnxOptions::default()).unwrap_err();
     let error = error.to_string();
@@ -177,7 +177,7 @@ fn shapes_that_do_not_fit_name_the_node() {
     );
 }
 
-/// How fast it is: benchmarks, `network`.
+/// Its speed is measured by the benchmark `network`.
 #[test]
 fn a_thousand_layers_are_read() {
     let network = onnx("thousand_layers");

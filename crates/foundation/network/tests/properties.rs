@@ -1,4 +1,4 @@
-//! What holds for any layer, and the roofline.
+//! Properties of all layers, and the roofline.
 
 use proptest::prelude::*;
 use sweetspot_network::{
@@ -31,18 +31,18 @@ proptest! {
         }
     }
 
-    /// SAME padding gives the input over the stride, rounded up, whatever the kernel.
+    /// With SAME padding the output is the input divided by the stride, rounded up, for every kernel.
     #[test]
-    fn same_padding_divides(size in 1u64..200, kernel in 1u64..12, stride in 1u64..6, at_start: bool) {
+    fn same_padding_divides_by_the_stride(size in 1u64..200, kernel in 1u64..12, stride in 1u64..6, at_start: bool) {
         let mut window = Window::plain(vec![kernel]);
         window.stride = vec![stride];
         window.pad_same(&[size], at_start);
         prop_assert_eq!(window.output(&[size]).unwrap()[0], size.div_ceil(stride));
     }
 
-    /// Groups divide the work and the weights; a depthwise convolution does one channel's work for each.
+    /// Groups divide the work and the weights; a depthwise convolution works on one channel for each filter.
     #[test]
-    fn groups_divide(channels in 1u64..5, groups in 1u64..5, filters in 1u64..5, kernel in 1u64..4) {
+    fn groups_divide_work_and_weights(channels in 1u64..5, groups in 1u64..5, filters in 1u64..5, kernel in 1u64..4) {
         let (inputs, filters) = (channels * groups, filters * groups);
         let conv = |groups| {
             let text = format!("input {inputs}x9x9\nconv {filters} {kernel}x{kernel} groups={groups}");
@@ -52,7 +52,7 @@ proptest! {
         let macs = |layer| count(layer, Convention::Usual).operations.macs;
         prop_assert_eq!(macs(&whole), macs(&parts) * u128::from(groups));
         prop_assert_eq!(whole.parameters, parts.parameters * groups);
-        // Equation 1 knows no groups.
+        // Equation 1 has no groups.
         let printed = |layer| count(layer, Convention::EquationsAsPrinted).operations.macs;
         prop_assert_eq!(printed(&whole), printed(&parts));
     }
@@ -70,7 +70,7 @@ fn ceilings() -> GpuCeilings {
 }
 
 #[test]
-fn a_roofline_by_hand() {
+fn roofline_agrees_with_a_calculation_by_hand() {
     let network = parse("mine.net", "input 64x56x56\nconv 64 3x3 pad=1\nrelu").unwrap();
     let cost = Cost::of(&network, Convention::Usual, Precision::Fp32, 1, false);
     let (layers, total) = roofline(&cost, &ceilings());

@@ -1,6 +1,8 @@
-//! Table 11 of multi_gpu_2018, every cell to the printed digit.
+//! Table 11 of multi_gpu_2018 follows from its operations and energies, to the printed digit.
 
-use sweetspot_network::{Table11, table_11};
+mod published_table_11;
+
+use published_table_11::{Table11, table_11};
 
 fn table() -> Table11 {
     let read = |name: &str| {
@@ -18,7 +20,7 @@ fn table() -> Table11 {
 }
 
 #[test]
-fn every_cell_to_the_printed_digit() {
+fn every_cell_agrees_to_the_printed_digit() {
     let table = table();
     assert_eq!(table.cells.len(), 70);
     for cell in &table.cells {
@@ -27,7 +29,7 @@ fn every_cell_to_the_printed_digit() {
 }
 
 #[test]
-fn averages_that_do_not_follow_are_these() {
+fn seven_averages_are_not_the_means_of_their_cells() {
     let table = table();
     assert_eq!(table.averages.len(), 48);
     let wrong: Vec<_> = table
@@ -61,7 +63,7 @@ fn averages_that_do_not_follow_are_these() {
 }
 
 #[test]
-fn a_table_that_lacks_something_is_refused() {
+fn an_incomplete_table_is_an_error() {
     let error = table_11(
         "network,x\n",
         "",

@@ -1,4 +1,4 @@
-//! Files whose weights are inputs of the graph, with shapes alone.
+//! Files whose weights are inputs of the graph, with shapes only.
 
 mod common;
 
@@ -41,8 +41,8 @@ fn weights_of_gemm_count() {
     assert_eq!(last.inputs.len(), 1);
 }
 
-/// An embedding, a normalisation, projections with biases of their own, tables that are added or put in
-/// front, a slope, and attention between values that are computed.
+/// An embedding, a normalisation, projections with biases, tables that are added or prepended, a slope, and
+/// attention between computed values.
 #[test]
 fn weights_of_a_transformer_count() {
     let axes = |name: &str, axis: i64| common::Message::default().text(1, name).int(3, axis);
@@ -86,7 +86,7 @@ fn weights_of_a_transformer_count() {
 
 /// Parts of a weight that are combined in the file.
 #[test]
-fn weights_that_are_computed_count() {
+fn computed_weights_count() {
     let nodes = vec![
         node("Transpose", &["w"], &["turned"]),
         node("Mul", &["turned", "scale"], &["scaled"]),
@@ -104,7 +104,7 @@ fn weights_that_are_computed_count() {
 
 /// Several inputs of a network stay data.
 #[test]
-fn data_is_no_weight() {
+fn data_inputs_are_not_weights() {
     // Two images through one convolution.
     let nodes = vec![
         node("Conv", &["x", "w"], &["a"]),
@@ -147,7 +147,7 @@ fn data_is_no_weight() {
     assert_eq!(inputs(&network), ["x", "y"]);
 }
 
-/// An input of 64-bit whole numbers.
+/// An input of 64-bit integers.
 fn whole_numbers(name: &str, sizes: &[i64]) -> common::Message {
     let mut shape = common::Message::default();
     for size in sizes {

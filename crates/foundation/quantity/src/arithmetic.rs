@@ -1,4 +1,4 @@
-//! Which operations exist between quantities.
+//! The operations between quantities.
 
 use std::ops::{Div, Mul};
 
@@ -8,25 +8,25 @@ use crate::{Bytes, BytesPerSecond, Joules, Ratio, Seconds, Watts};
 macro_rules! linear {
     ($name:ident) => {
         impl $name {
-            /// None of it.
+            /// The value zero.
             pub const ZERO: Self = Self(0.0);
 
-            /// The smaller of two.
+            /// The smaller of two values.
             pub const fn min(self, other: Self) -> Self {
                 Self(self.0.min(other.0))
             }
 
-            /// The larger of two.
+            /// The larger of two values.
             pub const fn max(self, other: Self) -> Self {
                 Self(self.0.max(other.0))
             }
 
-            /// Its size without its sign.
+            /// The absolute value.
             pub const fn abs(self) -> Self {
                 Self(self.0.abs())
             }
 
-            /// Neither infinite nor undefined.
+            /// Whether the value is neither infinite nor NaN.
             pub const fn is_finite(self) -> bool {
                 self.0.is_finite()
             }

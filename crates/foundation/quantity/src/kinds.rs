@@ -1,9 +1,9 @@
-//! The quantities and the units people write them in.
+//! The quantities and their units.
 
 use crate::arithmetic::linear;
 use crate::text::textual;
 
-/// How a unit relates to the base unit of its quantity.
+/// The relation of a unit to the base unit of its quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// A power of ten: exact in decimal text, so it is used for printing as well.
@@ -12,14 +12,14 @@ pub enum Scale {
     Factor(f64),
 }
 
-/// One unit of a quantity.
+/// A unit of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// As people write it.
+    /// The symbol in text.
     pub symbol: &'static str,
-    /// Its size in base units.
+    /// The size in base units.
     pub scale: Scale,
-    /// Whether values are printed in it.
+    /// Whether values are printed in this unit.
     pub printed: bool,
 }
 
@@ -39,15 +39,15 @@ const fn read_only(symbol: &'static str, scale: Scale) -> Unit {
     }
 }
 
-/// What every quantity has in common.
+/// The common interface of all quantities.
 pub trait Quantity: Copy + PartialOrd + Sized {
-    /// What is measured, for messages: `power`.
+    /// The name for messages, such as `power`.
     const NAME: &'static str;
     /// The unit of a bare number and of [`Quantity::base`].
     const BASE: &'static str;
-    /// Every unit it is read in.
+    /// All units in which it is parsed.
     const UNITS: &'static [Unit];
-    /// From a number of base units.
+    /// Creates the quantity from a number of base units.
     fn from_base(value: f64) -> Self;
     /// The number of base units.
     fn base(self) -> f64;
@@ -128,14 +128,14 @@ quantity!(
     ]
 );
 impl Seconds {
-    /// In whole nanoseconds, for clocks that count them.
+    /// The time in whole nanoseconds, for clocks that count them.
     pub fn nanos(self) -> i64 {
         (self.0 * 1e9).round() as i64
     }
 }
 
 quantity!(
-    /// Frequency of a clock.
+    /// The frequency of a clock.
     Megahertz,
     "frequency",
     "MHz",
@@ -147,14 +147,14 @@ quantity!(
     ]
 );
 quantity!(
-    /// A quantity over another of its kind; written as a percentage or as a plain number.
+    /// A ratio of two quantities of the same kind, written as a percentage or as a plain number.
     Ratio,
     "ratio",
     "",
     &[read_only("", Scale::Ten(0)), ten("%", -2)]
 );
 quantity!(
-    /// Temperature, or a difference of two.
+    /// A temperature, or a difference of two.
     Celsius,
     "temperature",
     "C",
@@ -177,7 +177,7 @@ quantity!(
     ]
 );
 quantity!(
-    /// Rate at which memory is read and written.
+    /// The rate at which memory is read and written.
     BytesPerSecond,
     "bandwidth",
     "B/s",
@@ -190,7 +190,7 @@ quantity!(
     ]
 );
 quantity!(
-    /// Rate of floating-point operations.
+    /// The rate of floating-point operations.
     FlopsPerSecond,
     "speed",
     "FLOP/s",

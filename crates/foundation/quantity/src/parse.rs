@@ -1,10 +1,10 @@
-//! From text to quantity.
+//! Parsing of quantities.
 
 use std::marker::PhantomData;
 
 use crate::{Quantity, Scale};
 
-/// Text that is not a quantity of the wanted kind.
+/// The error of a text that is not a quantity of the expected kind.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`{text}` is not a {kind}: write a number and a unit ({units})")]
 pub struct ParseQuantityError {
@@ -42,7 +42,7 @@ pub(crate) fn parse<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
         .ok_or_else(|| ParseQuantityError::of::<Q>(text))
 }
 
-/// As written on a command line, where a bare number means the base unit (`180` is 180 W).
+/// Parses a command-line value, in which a bare number has the base unit (`180` is 180 W).
 pub fn parse_bare<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
     let trimmed = text.trim();
     if number_length(trimmed) == trimmed.len() {
@@ -94,7 +94,7 @@ fn number_length(text: &str) -> usize {
     mantissa
 }
 
-/// Powers of ten are added to the exponent in the text, so that the result is rounded once.
+/// Scales a number in text. Powers of ten are added to its exponent, so that the result is rounded once.
 fn scaled(number: &str, scale: Scale) -> Option<f64> {
     let value = match scale {
         Scale::Ten(0) => number.parse().ok()?,

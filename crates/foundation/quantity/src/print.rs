@@ -1,4 +1,4 @@
-//! From quantity to text: exact by default, rounded when a precision is given (`{:.1}`).
+//! Printing of quantities: exact by default, rounded if a precision is given (`{:.1}`).
 
 use std::fmt::{Formatter, Result};
 
@@ -18,7 +18,7 @@ pub(crate) fn print<Q: Quantity>(quantity: Q, f: &mut Formatter<'_>) -> Result {
     }
 }
 
-/// The largest printed unit of which there is at least one; else the smallest.
+/// The largest printed unit of which there is at least one; otherwise the smallest.
 fn unit_for<Q: Quantity>(value: f64) -> (&'static str, i32) {
     let mut printed = Q::UNITS
         .iter()
@@ -47,7 +47,7 @@ fn scale_down(value: f64, exponent: i32) -> f64 {
     }
 }
 
-/// The shortest digits that give the value back, with the point moved in the text.
+/// The shortest digits that parse back to the value, with the decimal point moved in the text.
 fn exact(value: f64, unit_exponent: i32) -> String {
     if !value.is_finite() {
         return value.to_string();

@@ -1,4 +1,4 @@
-//! Parsing and printing as people write quantities.
+//! Parsing and printing of quantities in usual notation.
 
 use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ where
 
 proptest! {
     #[test]
-    fn what_is_printed_parses_to_the_same_bits(value in prop_oneof![NORMAL | SUBNORMAL | ZERO, -1e6..1e6f64]) {
+    fn printed_quantities_parse_to_the_same_bits(value in prop_oneof![NORMAL | SUBNORMAL | ZERO, -1e6..1e6f64]) {
         round_trip::<Watts>(value)?;
         round_trip::<Joules>(value)?;
         round_trip::<Seconds>(value)?;
@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_the_parser_panic(text in "\\PC{0,12}") {
+    fn no_text_makes_the_parser_panic(text in "\\PC{0,12}") {
         let _ = text.parse::<Watts>();
         let _ = parse_bare::<Ratio>(&text);
     }
@@ -44,7 +44,7 @@ proptest! {
 }
 
 #[test]
-fn people_write_units_in_many_ways() {
+fn units_are_parsed_in_all_spellings() {
     assert_eq!("150W".parse(), Ok(Watts::new(150.0)));
     assert_eq!("0.15 kW".parse(), Ok(Watts::new(150.0)));
     assert_eq!("1.2kJ".parse(), Ok(Joules::new(1200.0)));
@@ -61,14 +61,14 @@ fn people_write_units_in_many_ways() {
 }
 
 #[test]
-fn a_bare_number_needs_a_place_that_says_its_unit() {
+fn bare_numbers_are_parsed_only_where_allowed() {
     assert!("150".parse::<Watts>().is_err());
     assert_eq!(parse_bare("150"), Ok(Watts::new(150.0)));
     assert_eq!(parse_bare("0.15kW"), Ok(Watts::new(150.0)));
 }
 
 #[test]
-fn what_is_not_finite_or_of_another_kind_is_refused() {
+fn infinite_values_and_other_quantities_are_rejected() {
     for text in [
         "", "W", "NaN W", "inf W", "1e999 W", "1,5 W", "5 J", "5 w", "1.2.3 W", "--5 W",
     ] {
@@ -81,7 +81,7 @@ fn what_is_not_finite_or_of_another_kind_is_refused() {
 }
 
 #[test]
-fn quantities_print_as_people_write_them() {
+fn quantities_print_in_usual_notation() {
     assert_eq!(Watts::new(150.0).to_string(), "150 W");
     assert_eq!(Joules::new(69_886.0).to_string(), "69.886 kJ");
     assert_eq!(format!("{:.1}", Joules::new(69_886.0)), "69.9 kJ");

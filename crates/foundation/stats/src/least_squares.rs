@@ -1,31 +1,31 @@
-//! Nonlinear least squares within bounds (Levenberg and Marquardt, numerical derivatives).
+//! Nonlinear least squares within bounds (Levenberg-Marquardt, numerical derivatives).
 
 use crate::linear::solve_symmetric;
 
-/// Where a parameter may lie.
+/// The range of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Smallest value.
+    /// The smallest value.
     pub low: f64,
-    /// Largest value.
+    /// The largest value.
     pub high: f64,
 }
 
-/// The parameters found and what they leave unexplained.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Best parameters.
+    /// The best parameters.
     pub parameters: Vec<f64>,
-    /// Residuals there.
+    /// The residuals at the best parameters.
     pub residuals: Vec<f64>,
-    /// Steps taken.
+    /// The number of steps.
     pub steps: usize,
 }
 
-const DIFFERENCE: f64 = 1e-4;
-/// A step that gains less than this part of the sum of squares is the last.
-const ENOUGH: f64 = 1e-6;
-const MOST_DAMPED: f64 = 1e12;
+const RELATIVE_STEP: f64 = 1e-4;
+/// The relative gain in the sum of squares below which a step is the last.
+const MIN_RELATIVE_GAIN: f64 = 1e-6;
+const MAX_DAMPING: f64 = 1e12;
 
 /// Minimises the sum of squared residuals from `start`, within `bounds`, in at most `steps` steps.
 pub fn fit(
@@ -40,9 +40,9 @@ pub fn fit(
     let mut damping = 1e-3;
     for step in 0..steps {
         let jacobian = derivatives(&residuals, &parameters, &current, bounds);
-        let before = square(&current);
+        let before = sum_of_squares(&current);
         loop {
-            if damping > MOST_DAMPED {
+            if damping > MAX_DAMPING {
                 return Fit {
                     parameters,
                     residuals: current,
@@ -50,7 +50,7 @@ pub fn fit(
                 };
             }
             let free = free_parameters(&jacobian, &current, &parameters, bounds);
-            let trial = downhill(&jacobian, &current, &free, damping).map(|move_by| {
+            let trial = damped_step(&jacobian, &current, &free, damping).map(|move_by| {
                 let mut trial = parameters.clone();
                 for (value, by) in trial.iter_mut().zip(move_by) {
                     *value += by;
@@ -60,7 +60,7 @@ pub fn fit(
                 (trial, at_trial)
             });
             match trial {
-                Some((trial, at_trial)) if square(&at_trial) < before => {
+                Some((trial, at_trial)) if sum_of_squares(&at_trial) < before => {
                     parameters = trial;
                     current = at_trial;
                     damping *= 0.2;
@@ -69,7 +69,7 @@ pub fn fit(
                 _ => damping *= 5.0,
             }
         }
-        if before - square(&current) < ENOUGH * before {
+        if before - sum_of_squares(&current) < MIN_RELATIVE_GAIN * before {
             return Fit {
                 parameters,
                 residuals: current,
@@ -84,7 +84,7 @@ pub fn fit(
     }
 }
 
-fn square(residuals: &[f64]) -> f64 {
+fn sum_of_squares(residuals: &[f64]) -> f64 {
     residuals.iter().map(|r| r * r).sum()
 }
 
@@ -94,7 +94,7 @@ fn clamp(parameters: &mut [f64], bounds: &[Bounds]) {
     }
 }
 
-/// One column of derivatives for each parameter, stepping inwards at an upper bound.
+/// Computes a column of derivatives for each parameter, with a step inwards at an upper bound.
 fn derivatives(
     residuals: &impl Fn(&[f64]) -> Vec<f64>,
     parameters: &[f64],
@@ -104,7 +104,7 @@ fn derivatives(
     (0..parameters.len())
         .map(|index| {
             let mut shifted = parameters.to_vec();
-            let size = DIFFERENCE * parameters[index].abs().max(1e-6);
+            let size = RELATIVE_STEP * parameters[index].abs().max(1e-6);
             let by = if parameters[index] + size > bounds[index].high {
                 -size
             } else {
@@ -120,7 +120,7 @@ fn derivatives(
         .collect()
 }
 
-/// A parameter at a bound that the gradient would push across it stays there.
+/// Whether each parameter is free: one at a bound stays there if the gradient points across it.
 fn free_parameters(
     jacobian: &[Vec<f64>],
     current: &[f64],
@@ -138,7 +138,7 @@ fn free_parameters(
         .collect()
 }
 
-fn downhill(
+fn damped_step(
     jacobian: &[Vec<f64>],
     current: &[f64],
     free: &[bool],

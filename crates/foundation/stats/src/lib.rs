@@ -1,8 +1,8 @@
 //! Statistics without I/O: summaries with confidence intervals, least squares, seeded noise.
 //!
-//! Everything here is a pure function of its arguments. Noise and sums use `libm` for transcendental
-//! functions, so that they give the same bits on every machine; Student's quantiles, which only widen
-//! intervals, come from `statrs` and are the same on one.
+//! Everything here is a pure function of its arguments. Noise and sums use `libm` for transcendental functions,
+//! so that they give the same bits on every machine. Student's quantiles, which only affect the width of
+//! intervals, come from `statrs` and are reproducible on one machine.
 
 #![cfg_attr(
     not(test),
@@ -11,7 +11,7 @@
 
 mod least_squares;
 mod linear;
-pub mod noise;
+mod noise;
 mod percentile;
 mod summary;
 

@@ -4,12 +4,12 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cholesky {
     size: usize,
-    /// Rows one after another.
+    /// The elements, row by row.
     lower: Vec<f64>,
 }
 
 impl Cholesky {
-    /// Of a matrix with its rows one after another; nothing where it is not positive definite.
+    /// Decomposes a matrix given row by row; `None` if it is not positive definite.
     pub fn of(matrix: &[f64], size: usize) -> Option<Self> {
         let mut lower = vec![0.0; size * size];
         for row in 0..size {
@@ -32,14 +32,14 @@ impl Cholesky {
         Some(Self { size, lower })
     }
 
-    /// `L x` for independent standard normal `x` is a draw with the covariance `A`.
+    /// Computes `L x`, which for independent standard normal `x` is a draw with the covariance `A`.
     pub fn times(&self, x: &[f64]) -> Vec<f64> {
         (0..self.size)
             .map(|row| dot(&self.row(row)[..=row], &x[..=row]))
             .collect()
     }
 
-    /// `x` with `L x = b`, in the place of `b`: its square is that of `b` by the inverse of `A`.
+    /// Solves `L x = b` in place. The squared norm of `x` is `b' A^-1 b`.
     pub fn whiten(&self, b: &mut [f64]) {
         for row in 0..self.size {
             let lower = self.row(row);
@@ -48,7 +48,7 @@ impl Cholesky {
         }
     }
 
-    /// `x` with `A x = b`, in the place of `b`.
+    /// Solves `A x = b` in place.
     pub fn solve(&self, b: &mut [f64]) {
         self.whiten(b);
         for row in (0..self.size).rev() {
@@ -70,8 +70,8 @@ impl Cholesky {
     }
 }
 
-/// Solves `A x = b` for a symmetric, positive definite `A` (rows one after another); nothing where `A` is
-/// not positive definite.
+/// Solves `A x = b` for a symmetric, positive definite `A` given row by row; `None` if it is not positive
+/// definite.
 pub fn solve_symmetric(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
     let mut x = right.to_vec();
     Cholesky::of(matrix, right.len())?.solve(&mut x);

@@ -1,9 +1,9 @@
-//! Random draws as a function of what they belong to.
+//! Random draws as a function of their name.
 //!
-//! A draw is named by a path of labels and counters, never by how many draws came before it. So a
-//! resumed study, two threads and two machines agree to the bit.
+//! A draw is named by a path of labels and counters, never by the number of draws before it. So a resumed
+//! study, two threads and two machines agree to the bit.
 
-/// The name of a random draw.
+/// The name of a random draw, as a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 
@@ -13,7 +13,7 @@ impl Seed {
         Self(mix(seed ^ 0x5357_4545_5453_504f))
     }
 
-    /// The draw with this label below the present one.
+    /// The draw with this label below this one.
     pub fn label(self, label: &str) -> Self {
         let folded = label.bytes().fold(self.0, |state, byte| {
             mix(state ^ u64::from(byte).wrapping_add(0x100))
@@ -21,28 +21,28 @@ impl Seed {
         Self(mix(folded ^ label.len() as u64))
     }
 
-    /// The draw with this number below the present one.
+    /// The draw with this number below this one.
     pub const fn number(self, number: u64) -> Self {
         Self(mix(mix(self.0) ^ number))
     }
 
-    /// The seed as a number, to hand on.
+    /// The seed as a number, for other generators.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Uniform in (0, 1), never an end.
+    /// A uniform draw in (0, 1), both ends excluded.
     pub fn uniform(self) -> f64 {
         ((mix(self.0) >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 
-    /// Normal with mean 0 and standard deviation 1 (Box and Muller).
+    /// A normal draw with mean 0 and standard deviation 1 (Box-Muller).
     pub fn normal(self) -> f64 {
         let (radius, angle) = self.radius_and_angle();
         radius * libm::cos(angle)
     }
 
-    /// Two of them, independent; the first is [`normal`](Self::normal).
+    /// Two independent normal draws; the first is [`normal`](Self::normal).
     pub fn normals(self) -> [f64; 2] {
         let (radius, angle) = self.radius_and_angle();
         let (sine, cosine) = libm::sincos(angle);

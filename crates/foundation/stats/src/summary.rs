@@ -1,31 +1,31 @@
-//! What a handful of repeated measurements say.
+//! Statistics of repeated measurements.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 /// A confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Lower end.
+    /// The lower end.
     pub low: f64,
-    /// Upper end.
+    /// The upper end.
     pub high: f64,
 }
 
-/// Mean and spread of repeated measurements.
+/// The mean and spread of repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many measurements.
+    /// The number of measurements.
     pub count: usize,
-    /// Their mean.
+    /// The mean.
     pub mean: f64,
-    /// Sample standard deviation; unknown for a single measurement.
+    /// The sample standard deviation; `None` for a single measurement.
     pub deviation: Option<f64>,
-    /// 95 % confidence interval of the mean by Student's t; unknown for a single measurement.
+    /// The 95 % confidence interval of the mean by Student's t; `None` for a single measurement.
     pub interval95: Option<Interval>,
 }
 
 impl Summary {
-    /// Of at least one measurement.
+    /// Summarises the measurements; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -58,7 +58,7 @@ fn student_975(degrees: usize) -> Option<f64> {
     Some(distribution.inverse_cdf(0.975))
 }
 
-/// The geometric mean; nothing where there are no values or one of them is not positive.
+/// The geometric mean; `None` if there are no values or one of them is not positive.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0 || value.is_nan()) {
         return None;
@@ -67,17 +67,17 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some(libm::exp(logarithms / values.len() as f64))
 }
 
-/// How far the mean of one set of measurements lies above that of another.
+/// The difference between the means of two sets of measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Mean of the first less mean of the second.
+    /// The mean of the first set minus the mean of the second.
     pub mean: f64,
-    /// 95 % confidence interval of the difference (Welch); unknown where a set has no spread to judge by.
+    /// The 95 % confidence interval of the difference (Welch); `None` if a set is too small to have a spread.
     pub interval95: Option<Interval>,
 }
 
 impl Difference {
-    /// Of two sets of at least one measurement.
+    /// Compares two sets; `None` if one of them is empty.
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         let (a, b) = (Summary::of(a)?, Summary::of(b)?);
         let mean = a.mean - b.mean;
@@ -88,7 +88,7 @@ impl Difference {
         Some(Self { mean, interval95 })
     }
 
-    /// Whether it is a difference at the 5 % level.
+    /// Whether the difference is significant at the 5 % level.
     pub fn is_significant(&self) -> Option<bool> {
         let interval = self.interval95?;
         Some(interval.low > 0.0 || interval.high < 0.0)
@@ -111,14 +111,14 @@ fn welch_half_width(a: &Summary, b: &Summary) -> Option<f64> {
     Some(quantile * libm::sqrt(variance))
 }
 
-/// Whether two sets of measurements differ at the 5 % level (Welch's test); unknown where one of them has
-/// no spread to judge by.
+/// Whether two sets of measurements differ at the 5 % level (Welch's test); `None` if one of them is too small
+/// to have a spread.
 pub fn differ(a: &[f64], b: &[f64]) -> Option<bool> {
     Difference::of(a, b)?.is_significant()
 }
 
-/// Whether any of several sets of measurements differs from the others at the 5 % level (analysis of
-/// variance); unknown where there are not two sets, or no set has a spread to judge by.
+/// Whether any of several sets of measurements differs from the others at the 5 % level (analysis of variance);
+/// `None` if there are fewer than two sets, or all are too small to have a spread.
 pub fn any_differs(groups: &[Vec<f64>]) -> Option<bool> {
     let summaries: Vec<Summary> = groups.iter().filter_map(|set| Summary::of(set)).collect();
     let count: usize = summaries.iter().map(|set| set.count).sum();

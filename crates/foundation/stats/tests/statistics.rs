@@ -6,7 +6,7 @@ use sweetspot_stats::{
 };
 
 #[test]
-fn a_summary_of_five_runs() {
+fn a_summary_agrees_with_a_calculation_by_hand() {
     let summary = Summary::of(&[10.1, 9.9, 10.0, 10.2, 9.8]).unwrap();
     assert!((summary.mean - 10.0).abs() < 1e-12);
     assert!((summary.deviation.unwrap() - 0.158_113_883).abs() < 1e-9);
@@ -23,26 +23,26 @@ fn the_spread_of_one_run_is_unknown_not_zero() {
 }
 
 #[test]
-fn geometric_means() {
+fn geometric_means_need_positive_values() {
     assert!((geometric_mean(&[1.0, 4.0, 16.0]).unwrap() - 4.0).abs() < 1e-12);
     assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     assert_eq!(geometric_mean(&[]), None);
 }
 
 #[test]
-fn measurements_differ_when_their_spread_says_so() {
+fn sets_differ_only_beyond_their_spread() {
     let (low, near, high) = ([10.0, 10.1, 9.9], [10.05, 10.15, 9.95], [11.0, 11.1, 10.9]);
     assert_eq!(differ(&low, &near), Some(false));
     assert_eq!(differ(&low, &high), Some(true));
     assert_eq!(differ(&low, &[10.0]), None);
     assert_eq!(differ(&[1.0, 1.0], &[1.0, 1.0]), Some(false));
-    // Of equal sets, one in twenty is told to differ.
+    // Of equal sets, about one in twenty differs significantly by chance.
     let draws =
         |set: u64| -> Vec<f64> { (0..5).map(|i| Seed::new(set).number(i).normal()).collect() };
-    let told = (0..2000)
+    let differing = (0..2000)
         .filter(|set| differ(&draws(2 * set), &draws(2 * set + 1)) == Some(true))
         .count();
-    assert!((60..140).contains(&told), "{told} of 2000");
+    assert!((60..140).contains(&differing), "{differing} of 2000");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn normal_noise_has_mean_zero_and_deviation_one() {
 }
 
 #[test]
-fn the_same_name_gives_the_same_bits_for_ever() {
+fn the_same_name_always_gives_the_same_bits() {
     let draw = Seed::new(42).label("power_cap_w=150").number(3).normal();
     assert_eq!(draw.to_bits(), PINNED, "{:#x}", draw.to_bits());
 }
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn shifting_and_scaling_carry_over(values in prop::collection::vec(-1e3..1e3f64, 2..20), by in -1e3..1e3f64) {
+    fn summaries_follow_shifts_and_scaling(values in prop::collection::vec(-1e3..1e3f64, 2..20), by in -1e3..1e3f64) {
         let here = Summary::of(&values).unwrap();
         let shifted: Vec<f64> = values.iter().map(|value| 2.0 * value + by).collect();
         let there = Summary::of(&shifted).unwrap();
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn a_solved_system_gives_its_right_side_back(entries in prop::collection::vec(-1.0..1.0f64, 9), right in prop::collection::vec(-1.0..1.0f64, 3)) {
+    fn solutions_satisfy_their_system(entries in prop::collection::vec(-1.0..1.0f64, 9), right in prop::collection::vec(-1.0..1.0f64, 3)) {
         let mut matrix = vec![0.0; 9];
         for row in 0..3 {
             for column in 0..3 {
@@ -102,12 +102,12 @@ proptest! {
 }
 
 #[test]
-fn a_matrix_that_is_not_positive_definite_has_no_solution_here() {
+fn matrices_that_are_not_positive_definite_are_rejected() {
     assert_eq!(solve_symmetric(&[1.0, 2.0, 2.0, 1.0], &[1.0, 1.0]), None);
 }
 
 #[test]
-fn a_known_curve_is_found_again_and_bounds_hold() {
+fn a_known_curve_is_fitted_within_bounds() {
     let points: Vec<f64> = (1..12).map(|x| f64::from(x) / 4.0).collect();
     let curve = |p: &[f64], x: f64| p[0] + p[1] / x + p[2] * (p[3] * x).exp();
     let truth = [2.0, 3.0, 0.5, -0.7];
@@ -134,7 +134,7 @@ fn a_known_curve_is_found_again_and_bounds_hold() {
 }
 
 #[test]
-fn a_difference_of_means_has_the_interval_of_welch() {
+fn a_difference_of_means_has_welchs_interval() {
     let (a, b) = ([10.1, 10.3, 9.9, 10.0, 10.2], [9.0, 9.4, 9.2]);
     let difference = Difference::of(&a, &b).unwrap();
     assert!((difference.mean - 0.9).abs() < 1e-12);
@@ -150,7 +150,7 @@ fn a_difference_of_means_has_the_interval_of_welch() {
 }
 
 #[test]
-fn one_of_several_sets_differs_or_none_does() {
+fn analysis_of_variance_finds_a_differing_set() {
     // F of 9 with 2 and 6 degrees of freedom is above 5.14; among the first two it is 0.
     let sets = [
         vec![1.0, 2.0, 3.0],

@@ -1,24 +1,24 @@
-//! NVML's errors in our words.
+//! Translates NVML's errors.
 
 use nvml_wrapper::error::NvmlError;
 use sweetspot_device::{DeviceId, HostError, Knob, OpenError, ReadError, SensorKind, WriteError};
 
-/// The library cannot be loaded.
-pub fn no_library(library: &str, reason: &str) -> HostError {
+/// The error of a library that cannot be loaded.
+pub fn library_not_found(library: &str, reason: &str) -> HostError {
     HostError::Unavailable(format!(
-        "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (SWEETSPOT_NVML names another library)"
+        "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (set SWEETSPOT_NVML to use another library)"
     ))
 }
 
-/// The library is there, and no driver.
-pub fn no_driver() -> HostError {
+/// The error of a library without a driver.
+pub fn driver_not_loaded() -> HostError {
     HostError::Unavailable(
         "NVIDIA's driver is not loaded: `nvidia-smi` should list your GPUs".to_owned(),
     )
 }
 
-/// The library answers, but refuses this.
-pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> HostError {
+/// The error of a request that the library rejects.
+pub fn request_failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> HostError {
     let what = what.into();
     move |error| HostError::Failed {
         library: "NVML",
@@ -27,11 +27,10 @@ pub fn failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> HostError {
     }
 }
 
-pub fn of_open(id: &DeviceId, error: NvmlError) -> OpenError {
-    use OpenError;
+pub fn open_error(id: &DeviceId, error: NvmlError) -> OpenError {
     let (device, reason) = (id.clone(), error.to_string());
     match error {
-        // NVML rejects text that no UUID looks like as an invalid argument.
+        // NVML reports text that does not look like a UUID as an invalid argument.
         NvmlError::NotFound | NvmlError::InvalidArg => OpenError::NotFound { device, reason },
         NvmlError::NoPermission => OpenError::Denied { device, reason },
         NvmlError::GpuLost => OpenError::Lost {
@@ -41,7 +40,7 @@ pub fn of_open(id: &DeviceId, error: NvmlError) -> OpenError {
     }
 }
 
-pub fn of_read(sensor: SensorKind, error: NvmlError) -> ReadError {
+pub fn read_error(sensor: SensorKind, error: NvmlError) -> ReadError {
     tracing::debug!(%sensor, %error, "read failed");
     match error {
         NvmlError::NotSupported
@@ -56,7 +55,7 @@ pub fn of_read(sensor: SensorKind, error: NvmlError) -> ReadError {
     }
 }
 
-pub fn of_write(knob: Knob, error: NvmlError) -> WriteError {
+pub fn write_error(knob: Knob, error: NvmlError) -> WriteError {
     tracing::warn!(%knob, %error, "write failed");
     match error {
         NvmlError::NotSupported

@@ -1,5 +1,5 @@
-//! Calls that the wrapper gets wrong or cannot make: it asks for 128 clocks and takes "too few" for an answer,
-//! it has no scope for fields, and it drains the driver's buffer in two calls where one is enough.
+//! NVML calls that the wrapper lacks or gets wrong: it has room for 128 clocks only, it has no scope for
+//! fields, and it drains the driver's buffer in two calls where one is enough.
 #![allow(unsafe_code)]
 
 use std::mem::zeroed;
@@ -12,10 +12,10 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT,
 };
 
-/// Scopes of power fields.
+/// The scope of power fields that covers the memory alone.
 pub const MEMORY_SCOPE: u32 = 2;
 
-/// A power field of one part of the device, in milliwatts.
+/// Reads a power field of one part of the device, in milliwatts.
 pub fn power_field(
     nvml: &Nvml,
     device: &Device<'_>,
@@ -24,10 +24,10 @@ pub fn power_field(
 ) -> Result<u32, NvmlError> {
     let call = nvml.lib().nvmlDeviceGetFieldValues.as_ref();
     let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
-    // SAFETY: a field value is plain data; zero is a valid value of each part.
+    // SAFETY: a field value is plain data; zero is a valid value of each member.
     let mut value: nvmlFieldValue_t = unsafe { zeroed() };
     (value.fieldId, value.scopeId) = (id, scope);
-    // SAFETY: the handle is of this library, and there is room for one value.
+    // SAFETY: the handle belongs to this library, and there is room for one value.
     let result = unsafe { call(device.handle(), 1, &mut value) };
     for code in [result, value.nvmlReturn] {
         if code != nvmlReturn_enum_NVML_SUCCESS {
@@ -37,23 +37,23 @@ pub fn power_field(
     if value.valueType != nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT {
         return Err(NvmlError::NotSupported);
     }
-    // SAFETY: the type says which part of the union is there.
+    // SAFETY: the value type tells which member of the union is valid.
     Ok(unsafe { value.value.uiVal })
 }
 
-/// The driver's power samples since a wall-clock time in microseconds: times and milliwatts.
+/// Reads the driver's power samples since a wall-clock time: pairs of microseconds and milliwatts.
 pub fn power_samples(
     nvml: &Nvml,
     device: &Device<'_>,
     last_seen: u64,
 ) -> Result<Vec<(u64, u32)>, NvmlError> {
-    const ROOM: usize = 200;
+    const MAX_COUNT: usize = 200;
     let call = nvml.lib().nvmlDeviceGetSamples.as_ref();
     let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
-    // SAFETY: samples are plain data; zero is a valid value of each part.
-    let mut samples: Vec<nvmlSample_t> = vec![unsafe { zeroed() }; ROOM];
-    let (mut kind, mut count) = (0, ROOM as u32);
-    // SAFETY: the handle is of this library, and there is room for as many samples as `count` says.
+    // SAFETY: samples are plain data; zero is a valid value of each member.
+    let mut samples: Vec<nvmlSample_t> = vec![unsafe { zeroed() }; MAX_COUNT];
+    let (mut kind, mut count) = (0, MAX_COUNT as u32);
+    // SAFETY: the handle belongs to this library, and there is room for as many samples as `count` says.
     let result = unsafe {
         call(
             device.handle(),
@@ -74,24 +74,24 @@ pub fn power_samples(
         return Err(NvmlError::NotSupported);
     }
     samples.truncate(count as usize);
-    // The driver may announce more samples than it gives: the rest have no time.
+    // The driver may count more samples than it returns: the rest have no time.
     samples.retain(|sample| sample.timeStamp > 0);
-    // SAFETY: the type says which part of the union is there.
+    // SAFETY: the value type tells which member of the union is valid.
     let plain = samples
         .iter()
         .map(|sample| (sample.timeStamp, unsafe { sample.sampleValue.uiVal }));
     Ok(plain.collect())
 }
 
-/// The core clocks that go with a memory clock, as the driver lists them.
+/// The core clocks that the driver lists for a memory clock.
 pub fn graphics_clocks(nvml: &Nvml, device: &Device<'_>, memory_clock: u32) -> Vec<u32> {
-    const ROOM: usize = 4096;
-    let mut clocks = vec![0; ROOM];
-    let mut count = ROOM as u32;
+    const MAX_COUNT: usize = 4096;
+    let mut clocks = vec![0; MAX_COUNT];
+    let mut count = MAX_COUNT as u32;
     let Ok(call) = nvml.lib().nvmlDeviceGetSupportedGraphicsClocks.as_ref() else {
         return Vec::new();
     };
-    // SAFETY: the handle is of this library, and there is room for as many clocks as `count` says.
+    // SAFETY: the handle belongs to this library, and there is room for as many clocks as `count` says.
     let result = unsafe {
         call(
             device.handle(),

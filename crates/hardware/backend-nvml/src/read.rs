@@ -1,4 +1,4 @@
-//! Readings.
+//! Reads the sensors and settings of a GPU.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,18 +8,18 @@ use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 use sweetspot_device::{
-    Amount, Clock, Descriptor, Device, Drained, Moment, MonotonicClock, PowerLimits, ReadError,
-    Reading, SensorKind, Settings, Throttle,
+    Amount, Clock, Descriptor, Device, DrainedSamples, Moment, MonotonicClock, PowerLimits,
+    ReadError, Reading, SensorKind, Settings, Throttle,
 };
 use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
 use crate::NvmlGpu;
-use crate::detect::{POWER_AVERAGE, POWER_INSTANT, locks_cores};
-use crate::error::of_read;
+use crate::capabilities::{POWER_AVERAGE, POWER_INSTANT, can_lock_core_clock};
+use crate::error::read_error;
 use crate::raw::{MEMORY_SCOPE, power_field, power_samples};
 
-/// A wall clock that moves by more than this against the monotonic one was set.
-const STEP_NANOS: i128 = 20_000_000;
+/// A wall clock that shifts by more than this against the monotonic clock was set.
+const CLOCK_STEP_NANOS: i128 = 20_000_000;
 
 fn watts(milliwatts: u32) -> Amount {
     Amount::Power(Watts::new(f64::from(milliwatts) / 1e3))
@@ -109,7 +109,7 @@ impl Device for NvmlGpu {
         }
         let amount = self
             .amount(sensor)
-            .map_err(|error| of_read(sensor, error))?;
+            .map_err(|error| read_error(sensor, error))?;
         Ok(Reading {
             source: sensor,
             at: MonotonicClock.now(),
@@ -117,17 +117,17 @@ impl Device for NvmlGpu {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         const SENSOR: SensorKind = SensorKind::BufferedPower;
         let samples = power_samples(self.nvml, &self.device, self.last_sample)
-            .map_err(|error| of_read(SENSOR, error))?;
+            .map_err(|error| read_error(SENSOR, error))?;
         let wall = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let offset = i128::from(MonotonicClock.now().nanos()) - wall.as_nanos() as i128;
         let clock_stepped = self
             .wall_offset
-            .is_some_and(|before| (before - offset).abs() > STEP_NANOS);
+            .is_some_and(|before| (before - offset).abs() > CLOCK_STEP_NANOS);
         self.wall_offset = Some(offset);
         let readings: Vec<Reading> = samples
             .iter()
@@ -142,7 +142,7 @@ impl Device for NvmlGpu {
             .collect();
         let newest = samples.iter().map(|(micros, _)| *micros).max();
         self.last_sample = newest.unwrap_or(self.last_sample);
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped,
         })
@@ -166,8 +166,8 @@ impl Device for NvmlGpu {
             power_cap: self.power_limits().ok().map(|limits| limits.requested),
             ..Settings::default()
         };
-        if !locks_cores(&self.architecture) {
-            // Application clocks can be told; those that are the default's are not set.
+        if !can_lock_core_clock(&self.architecture) {
+            // Application clocks can be read; those at their default count as not set.
             let set = |kind| {
                 let now = self.device.applications_clock(kind).ok()?;
                 let default = self.device.default_applications_clock(kind).ok()?;

@@ -1,38 +1,38 @@
-//! Settings. Only a guard calls this.
+//! Writes the settings of a GPU. Only a guard calls this.
 
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use sweetspot_device::{
-    Actuator, Applied, AppliedKnob, Device, Domain, Knob, KnobDescriptor, Settings, Shortfall,
-    WriteError,
+    Actuator, AppliedKnob, AppliedSettings, Device, Domain, Knob, KnobDescriptor, Settings,
+    Shortfall, WriteError,
 };
 use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
 use crate::NvmlGpu;
-use crate::detect::locks_cores;
-use crate::error::of_write;
+use crate::capabilities::can_lock_core_clock;
+use crate::error::write_error;
 
 impl NvmlGpu {
     fn check(&self, settings: &Settings) -> Result<(), WriteError> {
         for knob in [Knob::PowerCap, Knob::CoreClock, Knob::MemoryClock] {
-            let asked = match knob {
+            let requested = match knob {
                 Knob::PowerCap => settings.power_cap.is_some(),
                 Knob::CoreClock => settings.core_clock.is_some(),
                 Knob::MemoryClock => settings.memory_clock.is_some(),
             };
-            if !asked {
+            if !requested {
                 continue;
             }
             match (self.descriptor.knob(knob), settings) {
                 (None, _) => return Err(WriteError::Unsupported(knob)),
                 (Some(KnobDescriptor::PowerCap(range)), s) => {
-                    offered(knob, s.power_cap, &range.domain)?
+                    check_supported(knob, s.power_cap, &range.domain)?
                 }
                 (Some(KnobDescriptor::CoreClock(range)), s) => {
-                    offered(knob, s.core_clock, &range.domain)?
+                    check_supported(knob, s.core_clock, &range.domain)?
                 }
                 (Some(KnobDescriptor::MemoryClock(range)), s) => {
-                    offered(knob, s.memory_clock, &range.domain)?
+                    check_supported(knob, s.memory_clock, &range.domain)?
                 }
             }
         }
@@ -44,7 +44,7 @@ impl NvmlGpu {
         let milliwatts = (cap.get() * 1e3).round() as u32;
         self.device
             .set_power_management_limit(milliwatts)
-            .map_err(|error| of_write(KNOB, error))?;
+            .map_err(|error| write_error(KNOB, error))?;
         let limits = self.power_limits().map_err(|error| WriteError::Failed {
             knob: KNOB,
             reason: error.to_string(),
@@ -53,7 +53,7 @@ impl NvmlGpu {
             (&self.descriptor.id, limits.requested, limits.enforced);
         tracing::info!(%device, written = %cap, %read_back, %enforced, "power cap written");
         if (limits.requested - cap).abs() > Watts::new(0.5) {
-            return Err(WriteError::NotTaken {
+            return Err(WriteError::ReadBackDiffers {
                 knob: KNOB,
                 written: cap.to_string(),
                 read: limits.requested.to_string(),
@@ -66,7 +66,7 @@ impl NvmlGpu {
         })
     }
 
-    /// A lock has no getter: what was written is all there is to tell.
+    /// Locks a clock. NVML cannot report a lock, so the written value is the result.
     fn lock(&mut self, knob: Knob, clock: Megahertz) -> Result<AppliedKnob<Megahertz>, WriteError> {
         let mhz = clock.get().round() as u32;
         let locked = match knob {
@@ -78,7 +78,7 @@ impl NvmlGpu {
                     max_clock_mhz: mhz,
                 }),
         };
-        locked.map_err(|error| of_write(knob, error))?;
+        locked.map_err(|error| write_error(knob, error))?;
         let device = &self.descriptor.id;
         tracing::info!(%device, %knob, written = %clock, "clock locked; a lock cannot be read back");
         Ok(AppliedKnob {
@@ -88,12 +88,15 @@ impl NvmlGpu {
         })
     }
 
-    /// On boards that cannot lock clocks: both at once, read back.
-    fn set_application_clocks(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+    /// Sets both clocks of a board that cannot lock them, and reads them back.
+    fn set_application_clocks(
+        &mut self,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, WriteError> {
         const KNOB: Knob = Knob::CoreClock;
-        let fail = |error| of_write(KNOB, error);
+        let fail = |error| write_error(KNOB, error);
         let now = |kind| self.device.applications_clock(kind).map_err(fail);
-        let pick = |asked: Option<Megahertz>, kind| match asked {
+        let pick = |requested: Option<Megahertz>, kind| match requested {
             Some(clock) => Ok(clock.get().round() as u32),
             None => now(kind),
         };
@@ -110,7 +113,7 @@ impl NvmlGpu {
             let device = &self.descriptor.id;
             tracing::info!(%device, %knob, written, read_back = read, "application clock written");
             if read != written {
-                return Err(WriteError::NotTaken {
+                return Err(WriteError::ReadBackDiffers {
                     knob,
                     written: format!("{written} MHz"),
                     read: format!("{read} MHz"),
@@ -124,7 +127,7 @@ impl NvmlGpu {
                 shortfall: None,
             })
         };
-        Ok(Applied {
+        Ok(AppliedSettings {
             power_cap: None,
             core_clock: applied(settings.core_clock),
             memory_clock: applied(settings.memory_clock),
@@ -132,27 +135,27 @@ impl NvmlGpu {
     }
 }
 
-fn offered<Q: Quantity + std::fmt::Display>(
+fn check_supported<Q: Quantity + std::fmt::Display>(
     knob: Knob,
-    asked: Option<Q>,
+    requested: Option<Q>,
     domain: &Domain<Q>,
 ) -> Result<(), WriteError> {
-    match asked {
+    match requested {
         Some(value) if !domain.contains(value) => Err(WriteError::OutOfRange {
             knob,
             asked: value.to_string(),
-            offered: domain.offered_near(value),
+            offered: domain.describe_nearest(value),
         }),
         _ => Ok(()),
     }
 }
 
 impl Actuator for NvmlGpu {
-    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+    fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
         self.check(settings)?;
-        let mut applied = Applied::default();
-        let clocks = settings.core_clock.is_some() || settings.memory_clock.is_some();
-        if clocks && !locks_cores(&self.architecture) {
+        let mut applied = AppliedSettings::default();
+        let has_clocks = settings.core_clock.is_some() || settings.memory_clock.is_some();
+        if has_clocks && !can_lock_core_clock(&self.architecture) {
             applied = self.set_application_clocks(settings)?;
         } else {
             if let Some(clock) = settings.memory_clock {
@@ -174,11 +177,13 @@ impl Actuator for NvmlGpu {
                 let default = self.device.power_management_limit_default();
                 default.and_then(|limit| self.device.set_power_management_limit(limit))
             }
-            _ if !locks_cores(&self.architecture) => self.device.reset_applications_clocks(),
+            _ if !can_lock_core_clock(&self.architecture) => {
+                self.device.reset_applications_clocks()
+            }
             Knob::CoreClock => self.device.reset_gpu_locked_clocks(),
             Knob::MemoryClock => self.device.reset_mem_locked_clocks(),
         };
-        reset.map_err(|error| of_write(knob, error))?;
+        reset.map_err(|error| write_error(knob, error))?;
         tracing::info!(device = %self.descriptor.id, %knob, "reset to the default");
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! GPUs through the simulated NVML library: what is found, read and set, and what goes wrong.
+//! GPUs through the simulated NVML library: detection, reading, settings and errors.
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const DENIED: usize = 4;
 const LIMITED: usize = 5;
 const LOST: usize = 6;
 
-/// The host, its library and its GPUs; one host in the life of a process, so one test at a time.
+/// The host and its library. A process has one host, so only one test runs at a time.
 struct Fixture {
     nvml: Nvml,
     host: SimulatedHost,
@@ -33,7 +33,7 @@ fn library() -> PathBuf {
     let library = profile.join("examples/libsimulated_nvml.so");
     assert!(
         library.exists(),
-        "{} is missing: `cargo build --examples -p sweetspot-backend-nvml` with the tests' profile makes it",
+        "{} is missing: build it with `cargo build --examples -p sweetspot-backend-nvml` in the profile of the tests",
         library.display()
     );
     library
@@ -62,7 +62,7 @@ fn fixture() -> MutexGuard<'static, Fixture> {
             Spec { name, profile }
         });
         let host = SimulatedHost::create(&folder, specs.to_vec(), None, 1).unwrap();
-        // SAFETY: every test waits here before it does anything else.
+        // SAFETY: every test calls this before anything else.
         unsafe { std::env::set_var(ENVIRONMENT, &folder) };
         let nvml = Nvml::open(Some(library().as_os_str())).unwrap();
         Mutex::new(Fixture { nvml, host })
@@ -91,14 +91,14 @@ fn core(megahertz: f64) -> Settings {
 }
 
 #[test]
-fn a_library_that_is_not_there_is_named() {
+fn a_missing_library_is_named_in_the_error() {
     let error = Nvml::open(Some("/no/such/library.so".as_ref())).unwrap_err();
     assert!(matches!(&error, HostError::Unavailable(_)), "{error:?}");
     assert!(error.to_string().contains("/no/such/library.so"), "{error}");
 }
 
 #[test]
-fn every_gpu_is_found_in_order() {
+fn every_gpu_is_listed_in_order() {
     let fixture = fixture();
     let gpus = fixture.nvml.list().unwrap();
     let indices: Vec<u32> = gpus.iter().map(|gpu| gpu.index()).collect();
@@ -126,7 +126,7 @@ fn knobs_have_the_ranges_of_the_board() {
         let Some(KnobDescriptor::CoreClock(range)) = gpu.descriptor().knob(Knob::CoreClock) else {
             panic!("GPU {index} has no core clock");
         };
-        // A lock cannot be read; application clocks, which older boards have, can.
+        // A clock lock cannot be read; the application clocks of older boards can.
         assert_eq!(range.readable, index == P100 || index == MAXWELL);
         let Domain::Levels(levels) = &range.domain else {
             panic!("core clocks are levels");
@@ -134,7 +134,7 @@ fn knobs_have_the_ranges_of_the_board() {
         assert_eq!(levels.len(), profile.core.levels().len());
         assert!(levels.is_sorted());
     }
-    // Volta locks its cores and not its memory.
+    // Volta can lock core clocks but not memory clocks.
     assert!(
         fixture
             .gpu(V100)
@@ -152,7 +152,7 @@ fn knobs_have_the_ranges_of_the_board() {
 }
 
 #[test]
-fn every_sensor_that_is_described_can_be_read_in_its_quantity() {
+fn every_listed_sensor_can_be_read_in_its_unit() {
     let fixture = fixture();
     for index in [V100, H200, P100, MAXWELL] {
         let mut gpu = fixture.gpu(index);
@@ -186,7 +186,7 @@ fn every_sensor_that_is_described_can_be_read_in_its_quantity() {
 }
 
 #[test]
-fn what_a_generation_does_not_have_is_unsupported() {
+fn missing_sensors_and_knobs_are_unsupported() {
     let fixture = fixture();
     for (index, missing) in [
         (MAXWELL, SensorKind::EnergyCounter),
@@ -207,7 +207,7 @@ fn what_a_generation_does_not_have_is_unsupported() {
 }
 
 #[test]
-fn buffered_samples_come_once_and_in_order() {
+fn buffered_samples_are_read_once_and_in_order() {
     let fixture = fixture();
     let mut gpu = fixture.gpu(V100);
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -245,7 +245,7 @@ fn a_cap_is_set_and_read_back() {
 }
 
 #[test]
-fn values_that_are_not_offered_are_refused_before_any_write() {
+fn unsupported_values_are_rejected_before_any_write() {
     let fixture = fixture();
     let mut gpu = fixture.gpu(V100);
     let before = gpu.settings().unwrap();
@@ -268,7 +268,7 @@ fn values_that_are_not_offered_are_refused_before_any_write() {
 }
 
 #[test]
-fn a_board_that_enforces_less_says_so() {
+fn a_lower_board_limit_is_reported() {
     let fixture = fixture();
     let mut gpu = fixture.gpu(LIMITED);
     let applied = gpu.apply(&cap(250.0)).unwrap().power_cap.unwrap();
@@ -278,7 +278,7 @@ fn a_board_that_enforces_less_says_so() {
 }
 
 #[test]
-fn a_denied_write_is_a_missing_right() {
+fn a_denied_write_is_a_missing_permission() {
     let fixture = fixture();
     let mut gpu = fixture.gpu(DENIED);
     let before = gpu.settings().unwrap();
@@ -287,13 +287,13 @@ fn a_denied_write_is_a_missing_right() {
     assert!(error.is_permission_denied() && error.left_unchanged());
     assert_eq!(gpu.reset(Knob::PowerCap), Err(error));
     assert_eq!(gpu.settings().unwrap(), before);
-    // The other knob is free.
+    // The other knob can be set.
     gpu.apply(&core(1200.0)).unwrap();
     gpu.reset(Knob::CoreClock).unwrap();
 }
 
 #[test]
-fn locked_clocks_are_set_and_freed() {
+fn locked_clocks_are_set_and_reset() {
     let fixture = fixture();
     for (index, clock) in [(V100, 1200.0), (H200, 1500.0)] {
         let mut gpu = fixture.gpu(index);
@@ -305,7 +305,7 @@ fn locked_clocks_are_set_and_freed() {
         assert_eq!(applied.requested, Megahertz::new(clock));
         let locked = Megahertz::new(clock);
         assert_eq!(lock(), Some((locked, locked)));
-        // A lock has no getter.
+        // A lock cannot be read.
         assert_eq!(gpu.settings().unwrap().core_clock, None);
         gpu.reset(Knob::CoreClock).unwrap();
         assert_eq!(lock(), None);
@@ -330,12 +330,12 @@ fn application_clocks_of_older_boards_are_read_back() {
 }
 
 #[test]
-fn a_lost_gpu_is_found_but_neither_read_nor_set() {
+fn a_lost_gpu_is_listed_but_cannot_be_read_or_set() {
     let fixture = fixture();
     let mut gpu = fixture.gpu(LOST);
     assert!(gpu.is_lost());
     assert_eq!(gpu.power_limits(), Err(ReadError::Lost));
-    // What it offers is unknown, so nothing is.
+    // Its capabilities are unknown, so none are listed.
     assert!(gpu.descriptor().sensors.is_empty());
     assert!(gpu.apply(&cap(200.0)).is_err());
     assert_eq!(gpu.reset(Knob::CoreClock), Err(WriteError::Lost));
@@ -345,7 +345,7 @@ fn a_lost_gpu_is_found_but_neither_read_nor_set() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_not_found() {
+fn an_unknown_gpu_is_not_found() {
     let fixture = fixture();
     for id in ["GPU-00000000-0000-0000-0000-000000000000", "", "nonsense"] {
         let error = fixture.nvml.open(&DeviceId::new(id)).err().unwrap();

@@ -1,4 +1,4 @@
-//! The client's end of the socket: no read and no write waits without end.
+//! The client's end of the socket, whose reads and writes all have a time limit.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::{Reply, Request};
 
-/// The longest single wait. Limits are counted in such slices, each of which counts no more than its length:
-/// a client that was itself stopped for a while has not waited for its guard.
-pub(crate) const SLICE: Duration = Duration::from_millis(20);
+/// The longest single wait. Timeouts are counted in such waits, each of which counts for no more than its
+/// length, so that the time in which the client itself was stopped does not count.
+pub(crate) const MAX_SINGLE_WAIT: Duration = Duration::from_millis(20);
 
-/// Replies as they come; what came of a line stays until its rest is there.
+/// Reads replies; an incomplete line is kept until the rest of it arrives.
 #[derive(Debug)]
 pub(crate) struct Replies {
     stream: UnixStream,
     received: Vec<u8>,
-    /// The longest wait of a read.
+    /// The present read timeout of the socket.
     wait: Duration,
 }
 
-/// Makes every single read and write of a socket short.
+/// Sets the socket's timeouts to a single wait.
 pub(crate) fn limit_waits(stream: &UnixStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(SLICE))?;
-    stream.set_write_timeout(Some(SLICE))
+    stream.set_read_timeout(Some(MAX_SINGLE_WAIT))?;
+    stream.set_write_timeout(Some(MAX_SINGLE_WAIT))
 }
 
 fn is_wait(error: &io::Error) -> bool {
@@ -37,14 +37,14 @@ impl Replies {
         Self {
             stream,
             received: Vec::new(),
-            wait: SLICE,
+            wait: MAX_SINGLE_WAIT,
         }
     }
 
-    /// The next reply, or nothing where it does not come in time, which is a slice at most.
-    pub fn next(&mut self, at_most: Duration) -> io::Result<Option<Reply>> {
-        // The system takes no time at all for no limit.
-        let wait = at_most.clamp(Duration::from_millis(1), SLICE);
+    /// The next reply, or `None` if it does not arrive within `at_most` or a single wait.
+    pub fn next_within(&mut self, at_most: Duration) -> io::Result<Option<Reply>> {
+        // The system rejects a timeout of zero.
+        let wait = at_most.clamp(Duration::from_millis(1), MAX_SINGLE_WAIT);
         if wait != self.wait {
             self.stream.set_read_timeout(Some(wait))?;
             self.wait = wait;
@@ -64,13 +64,13 @@ impl Replies {
         }
     }
 
-    /// Tells the guard that its client is gone.
+    /// Closes the socket, which tells the guard that its client has ended.
     pub fn close(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Sends a request, unless the guard does not take it within the limit.
+/// Sends a request, unless the guard does not accept it within the limit.
 pub(crate) fn send_within(
     mut stream: &UnixStream,
     request: &Request,
@@ -86,7 +86,7 @@ pub(crate) fn send_within(
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(length) => rest = &rest[length..],
             Err(error) if is_wait(&error) => {
-                waited += begun.elapsed().min(SLICE);
+                waited += begun.elapsed().min(MAX_SINGLE_WAIT);
                 if waited >= limit {
                     return Err(io::ErrorKind::TimedOut.into());
                 }

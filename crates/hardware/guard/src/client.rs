@@ -1,4 +1,4 @@
-//! A guard seen from the process that needs one.
+//! The client's handle of a guard process.
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,56 +9,56 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sweetspot_device::{Applied, DeviceId, Settings};
+use sweetspot_device::{AppliedSettings, DeviceId, Settings};
 
-use crate::channel::{Replies, SLICE, limit_waits, send_within};
+use crate::channel::{MAX_SINGLE_WAIT, Replies, limit_waits, send_within};
 use crate::error::GuardError;
-use crate::limits::Limits;
 use crate::owner::Owner;
-use crate::protocol::{End, Reply, Request, Start};
-use crate::refusal::{Refusal, RestoreError, Restored};
+use crate::protocol::{Reply, Request, WorkloadCommand, WorkloadEnd};
+use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
+use crate::timeouts::GuardTimeouts;
 
-/// What a guard tells without being asked, or in answer to an interruption.
+/// A message that a guard sends without a request, or as the answer to an interruption.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
+pub enum GuardMessage {
     /// The workload ended.
-    Ended(End),
-    /// The devices are as before, but for these.
+    Ended(WorkloadEnd),
+    /// The devices are restored, except for these.
     Released(Vec<RestoreError>),
 }
 
-/// For how long a guard to start is waited for.
-const START_WITHIN: Duration = Duration::from_secs(20);
+/// The longest wait for a guard to start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// For how long the end of a process that was killed is waited for: one that hangs in a driver does not end.
-const KILLED_WITHIN: Duration = Duration::from_secs(2);
+/// The longest wait for a killed process to end: one that is blocked in a driver does not end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running guard. Everything is put back when it is dropped.
+/// A running guard. All settings are restored when it is dropped.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
     replies: Replies,
     requests: Arc<Mutex<UnixStream>>,
-    limits: Limits,
-    /// How many devices are leased.
+    timeouts: GuardTimeouts,
+    /// The number of leased devices.
     leased: u32,
-    /// Interruptions that the guard has not answered, and how long the oldest was waited for.
+    /// The number of interruptions that the guard has not answered, and the time since the oldest.
     interruptions: Arc<AtomicUsize>,
     interrupted_for: Duration,
-    /// How long the guard has been silent, and whether it was asked for a sign of life meanwhile.
+    /// The time since the guard's last message, and whether it was pinged since.
     silent_for: Duration,
-    asked_for_life: bool,
-    /// The answer to an interruption, where it came among the answers to other requests.
+    was_pinged: bool,
+    /// The answer to an interruption that arrived among the answers to other requests.
     released: Option<Vec<RestoreError>>,
-    /// The end of the workload, where it came among the answers to other requests.
-    ended: Option<End>,
-    kept: Vec<RestoreError>,
+    /// The end of the workload that arrived among the answers to other requests.
+    ended: Option<WorkloadEnd>,
+    kept_problems: Vec<RestoreError>,
 }
 
 impl Guard {
     /// Starts the program that serves as guard. Its last argument is the path of the socket.
     pub fn start(mut program: Command, folder: &Path) -> Result<Self, GuardError> {
-        let cannot = |denied: bool| {
+        let start_error = |denied: bool| {
             move |error: io::Error| GuardError::CannotStart {
                 folder: folder.to_owned(),
                 denied: denied && error.kind() == io::ErrorKind::PermissionDenied,
@@ -67,90 +67,93 @@ impl Guard {
         };
         let path = folder.join(format!("guard-{}.socket", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        // Only the folder is a matter of the caller's rights, not the program or the guard itself.
-        let listener = UnixListener::bind(&path).map_err(cannot(true))?;
-        listener.set_nonblocking(true).map_err(cannot(false))?;
-        // In a process group of its own, so that what is sent to the client's does not reach it.
+        // Only the folder depends on the caller's permissions, not the program or the guard itself.
+        let listener = UnixListener::bind(&path).map_err(start_error(true))?;
+        listener.set_nonblocking(true).map_err(start_error(false))?;
+        // The guard has its own process group, so that signals to the client's group do not reach it.
         let child = program.arg(&path).process_group(0).spawn();
         let stream = child.and_then(|child| accept(&listener, child));
         let _ = std::fs::remove_file(&path);
-        let (stream, child) = stream.map_err(cannot(false))?;
-        limit_waits(&stream).map_err(cannot(false))?;
+        let (stream, child) = stream.map_err(start_error(false))?;
+        limit_waits(&stream).map_err(start_error(false))?;
         Ok(Self {
             child,
-            replies: Replies::new(stream.try_clone().map_err(cannot(false))?),
+            replies: Replies::new(stream.try_clone().map_err(start_error(false))?),
             requests: Arc::new(Mutex::new(stream)),
-            limits: Limits::default(),
+            timeouts: GuardTimeouts::default(),
             leased: 0,
             interruptions: Arc::default(),
             interrupted_for: Duration::ZERO,
             silent_for: Duration::ZERO,
-            asked_for_life: false,
+            was_pinged: false,
             released: None,
             ended: None,
-            kept: Vec::new(),
+            kept_problems: Vec::new(),
         })
     }
 
-    /// Other limits than the usual ones.
-    pub fn set_limits(&mut self, limits: Limits) {
-        self.limits = limits;
+    /// Replaces the default timeouts.
+    pub fn set_timeouts(&mut self, timeouts: GuardTimeouts) {
+        self.timeouts = timeouts;
     }
 
-    /// Takes devices, and returns what there is to know about how they were found.
-    pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<Restored>, GuardError> {
-        let owner = Owner::me();
+    /// Leases devices. Returns what was restored on devices that an earlier guard had left changed.
+    pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<RestoreOutcome>, GuardError> {
+        let owner = Owner::current_process();
         self.leased += u32::try_from(devices.len()).unwrap_or(u32::MAX);
-        match self.ask(&Request::Lease { devices, owner })? {
+        match self.request(&Request::Lease { devices, owner })? {
             Reply::Leased { notes } => Ok(notes),
             other => Err(unexpected(other)),
         }
     }
 
-    /// Brings a device's knobs to a state.
-    pub fn apply(&mut self, device: &DeviceId, settings: &Settings) -> Result<Applied, GuardError> {
+    /// Applies settings to a leased device.
+    pub fn apply(
+        &mut self,
+        device: &DeviceId,
+        settings: &Settings,
+    ) -> Result<AppliedSettings, GuardError> {
         let request = Request::Apply {
             device: device.clone(),
             settings: *settings,
         };
-        match self.ask(&request)? {
+        match self.request(&request)? {
             Reply::Applied(applied) => Ok(applied),
             other => Err(unexpected(other)),
         }
     }
 
-    /// Brings a device back to what was set before; the lease stays.
-    pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
+    /// Restores the settings that a device had before the lease; the lease stays.
+    pub fn restore(&mut self, device: &DeviceId) -> Result<(), GuardError> {
         let device = device.clone();
-        match self.ask(&Request::PutBack { device })? {
-            Reply::IsBack => Ok(()),
+        match self.request(&Request::Restore { device })? {
+            Reply::Restored => Ok(()),
             other => Err(unexpected(other)),
         }
     }
 
-    /// What is set on a leased device, as far as the device tells.
+    /// Reads the present settings of a leased device, as far as the device can report them.
     pub fn settings(&mut self, device: &DeviceId) -> Result<Settings, GuardError> {
         let device = device.clone();
-        match self.ask(&Request::Settings { device })? {
+        match self.request(&Request::Settings { device })? {
             Reply::Settings(settings) => Ok(settings),
             other => Err(unexpected(other)),
         }
     }
 
-    /// Ends what runs of the workload, the last grandchild included; says whether nothing is left. The
-    /// settings and leases stay.
+    /// Ends all processes of the workload and returns whether none is left. Settings and leases stay.
     pub fn end_workload(&mut self) -> Result<bool, GuardError> {
-        match self.ask(&Request::EndWorkload)? {
+        match self.request(&Request::EndWorkload)? {
             Reply::WorkloadEnded { all } => Ok(all),
             other => Err(unexpected(other)),
         }
     }
 
-    /// Runs the workload; its end comes as a [`Message`].
-    pub fn run(&mut self, start: Start) -> Result<(), GuardError> {
+    /// Starts the workload; its end arrives as a [`GuardMessage`].
+    pub fn start_workload(&mut self, start: WorkloadCommand) -> Result<(), GuardError> {
         let program = start.command.first().cloned().unwrap_or_default();
         self.ended = None;
-        match self.ask(&Request::Start(start))? {
+        match self.request(&Request::Start(start))? {
             Reply::Started => Ok(()),
             Reply::NotStarted { missing, reason } => Err(GuardError::NotStarted {
                 program: String::from_utf8_lossy(&program).into_owned(),
@@ -161,93 +164,86 @@ impl Guard {
         }
     }
 
-    /// Something that can interrupt the guard from another thread.
+    /// A function that interrupts the guard from another thread.
     pub fn interrupter(&self) -> impl FnMut(i32, bool) + Send + 'static {
         let (stream, count) = (self.requests.clone(), self.interruptions.clone());
-        let limit = self.limits.interruption;
+        let limit = self.timeouts.interruption;
         move |signal, pass_on| {
             count.fetch_add(1, Ordering::AcqRel);
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-            // A guard that does not take it does not answer either, which the waiting thread notices.
+            // A guard that does not accept it does not answer either, which the waiting thread notices.
             let _ = send_within(&stream, &Request::Interrupt { signal, pass_on }, limit);
         }
     }
 
-    /// Waits for what the guard has to tell. The workload may take as long as it likes, but a guard that is
-    /// asked to put everything back, or whether it still lives, has to answer.
-    pub fn wait(&mut self) -> Result<Message, GuardError> {
-        loop {
-            if let Some(message) = self.wait_for(Duration::from_secs(3600))? {
-                return Ok(message);
-            }
-        }
+    /// Stores problems to report them with those of the release.
+    pub fn keep_problems(&mut self, problems: Vec<RestoreError>) {
+        self.kept_problems.extend(problems);
     }
 
-    /// Keeps problems, to be reported with those of the release.
-    pub fn keep(&mut self, problems: Vec<RestoreError>) {
-        self.kept.extend(problems);
-    }
-
-    /// Waits for a message of the guard for this time at most. Returns nothing where none came.
-    pub fn wait_for(&mut self, time: Duration) -> Result<Option<Message>, GuardError> {
+    /// Waits for a message of the guard, and returns `None` if none arrives within this time. The workload may
+    /// run for any time, but a guard that is interrupted or pinged must answer.
+    pub fn wait_for(&mut self, time: Duration) -> Result<Option<GuardMessage>, GuardError> {
         if let Some(problems) = self.released.take() {
-            return Ok(Some(Message::Released(problems)));
+            return Ok(Some(GuardMessage::Released(problems)));
         }
         if let Some(end) = self.ended.take() {
-            return Ok(Some(Message::Ended(end)));
+            return Ok(Some(GuardMessage::Ended(end)));
         }
         let begun = Instant::now();
         loop {
             match self.next_reply(time.saturating_sub(begun.elapsed()))? {
-                Some(Reply::Ended(end)) => return Ok(Some(Message::Ended(end))),
-                Some(Reply::Released { problems }) => return Ok(Some(Message::Released(problems))),
-                Some(Reply::Alive) => {}
+                Some(Reply::Ended(end)) => return Ok(Some(GuardMessage::Ended(end))),
+                Some(Reply::Released { problems }) => {
+                    return Ok(Some(GuardMessage::Released(problems)));
+                }
+                Some(Reply::Pong) => {}
                 Some(other) => return Err(unexpected(other)),
                 None if begun.elapsed() >= time => return Ok(None),
-                None => self.ask_for_life()?,
+                None => self.ping_if_silent()?,
             }
         }
     }
 
-    /// Lets everything go, and returns what could not be put back, earlier interruptions included. What
-    /// the workload left running goes on, unless it is to end.
+    /// Releases all devices and returns the settings that could not be restored, those of earlier interruptions
+    /// included. Processes that the workload left running continue, unless `end_workload` is set.
     pub fn release(mut self, end_workload: bool) -> Result<Vec<RestoreError>, GuardError> {
         self.send(&Request::Release { end_workload })?;
-        let mut problems = std::mem::take(&mut self.kept);
+        let mut problems = std::mem::take(&mut self.kept_problems);
         problems.extend(self.released.take().unwrap_or_default());
-        // The guard closes its socket after its last word; what it says before may answer older questions.
-        let limit = self.answer_limit() + self.limits.end;
+        // The guard closes its socket after its last reply; earlier replies may answer older requests.
+        let limit = self.answer_limit() + self.timeouts.end;
         loop {
             match self.reply_within(limit) {
                 Ok(Reply::Released { problems: more }) => problems.extend(more),
                 Ok(_) => {}
                 Err(error) => {
-                    let status = end_of(&mut self.child, self.limits.end);
-                    let well = status.is_some_and(|status| status.success());
-                    return if well { Ok(problems) } else { Err(error) };
+                    let status = wait_for_exit(&mut self.child, self.timeouts.end);
+                    let is_success = status.is_some_and(|status| status.success());
+                    return if is_success { Ok(problems) } else { Err(error) };
                 }
             }
         }
     }
 
     fn answer_limit(&self) -> Duration {
-        self.limits.answer + self.limits.answer_per_device * self.leased
+        self.timeouts.answer + self.timeouts.answer_per_device * self.leased
     }
 
     fn send(&mut self, request: &Request) -> Result<(), GuardError> {
-        let limit = self.limits.answer;
+        let limit = self.timeouts.answer;
         let sent = {
             let stream = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             send_within(&stream, request, limit)
         };
         sent.map_err(|error| match error.kind() {
-            io::ErrorKind::TimedOut => self.give_up(limit),
+            io::ErrorKind::TimedOut => self.kill_unresponsive(limit),
             _ => GuardError::Gone(error.to_string()),
         })
     }
 
-    /// Kills a guard that does not answer: a process that is stopped ends by that too.
-    fn give_up(&mut self, limit: Duration) -> GuardError {
+    /// Kills a guard that does not answer, which ends a stopped process too.
+    fn kill_unresponsive(&mut self, limit: Duration) -> GuardError {
         kill(&mut self.child);
         GuardError::Gone(format!(
             "it did not answer within {} s",
@@ -255,13 +251,14 @@ impl Guard {
         ))
     }
 
-    /// What the guard says within a slice of time at most; an interruption that it leaves unanswered is its end.
+    /// The guard's next reply within a single wait; an interruption that stays unanswered for too long is an
+    /// error.
     fn next_reply(&mut self, at_most: Duration) -> Result<Option<Reply>, GuardError> {
         let begun = Instant::now();
-        let reply = self.replies.next(at_most);
+        let reply = self.replies.next_within(at_most);
         let reply = reply.map_err(|error| GuardError::Gone(error.to_string()))?;
         if reply.is_some() {
-            (self.silent_for, self.asked_for_life) = (Duration::ZERO, false);
+            (self.silent_for, self.was_pinged) = (Duration::ZERO, false);
         }
         if let Some(Reply::Released { .. }) = reply {
             let fewer = |count: usize| count.checked_sub(1);
@@ -271,31 +268,27 @@ impl Guard {
             self.interrupted_for = Duration::ZERO;
         }
         if reply.is_none() {
-            let waited = begun.elapsed().min(SLICE);
+            let waited = begun.elapsed().min(MAX_SINGLE_WAIT);
             self.silent_for += waited;
             if self.interruptions.load(Ordering::Acquire) > 0 {
                 self.interrupted_for += waited;
             }
-            if self.interrupted_for > self.limits.interruption {
-                return Err(self.give_up(self.limits.interruption));
+            if self.interrupted_for > self.timeouts.interruption {
+                return Err(self.kill_unresponsive(self.timeouts.interruption));
             }
         }
         Ok(reply)
     }
 
-    /// Asks a guard that has been silent for long whether it still lives.
-    fn ask_for_life(&mut self) -> Result<(), GuardError> {
-        let Limits {
-            silence,
-            sign_of_life,
-            ..
-        } = self.limits;
-        if self.silent_for > silence && !self.asked_for_life {
-            self.asked_for_life = true;
-            self.send(&Request::AreYouAlive)?;
+    /// Pings a guard that has been silent for long.
+    fn ping_if_silent(&mut self) -> Result<(), GuardError> {
+        let GuardTimeouts { silence, ping, .. } = self.timeouts;
+        if self.silent_for > silence && !self.was_pinged {
+            self.was_pinged = true;
+            self.send(&Request::Ping)?;
         }
-        if self.silent_for > silence + sign_of_life {
-            return Err(self.give_up(silence + sign_of_life));
+        if self.silent_for > silence + ping {
+            return Err(self.kill_unresponsive(silence + ping));
         }
         Ok(())
     }
@@ -303,21 +296,21 @@ impl Guard {
     fn reply_within(&mut self, limit: Duration) -> Result<Reply, GuardError> {
         self.silent_for = Duration::ZERO;
         loop {
-            match self.next_reply(SLICE)? {
+            match self.next_reply(MAX_SINGLE_WAIT)? {
                 Some(reply) => return Ok(reply),
-                None if self.silent_for > limit => return Err(self.give_up(limit)),
+                None if self.silent_for > limit => return Err(self.kill_unresponsive(limit)),
                 None => {}
             }
         }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Reply, GuardError> {
+    fn request(&mut self, request: &Request) -> Result<Reply, GuardError> {
         self.send(request)?;
         let limit = self.answer_limit();
         loop {
             match self.reply_within(limit)? {
                 Reply::Refused(reason) => return Err(GuardError::Refused(reason)),
-                Reply::Alive => {}
+                Reply::Pong => {}
                 Reply::Released { problems } => {
                     self.released.get_or_insert_default().extend(problems);
                 }
@@ -331,14 +324,14 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.replies.close();
-        if end_of(&mut self.child, self.limits.end).is_none() {
+        if wait_for_exit(&mut self.child, self.timeouts.end).is_none() {
             kill(&mut self.child);
         }
     }
 }
 
-/// Waits for a process to end, but not longer than this.
-fn end_of(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+/// Waits for a process to end, but no longer than `limit`.
+fn wait_for_exit(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let begun = Instant::now();
     loop {
         match child.try_wait() {
@@ -351,18 +344,18 @@ fn end_of(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 
 fn kill(child: &mut Child) {
     let _ = child.kill();
-    end_of(child, KILLED_WITHIN);
+    wait_for_exit(child, KILL_TIMEOUT);
 }
 
 fn unexpected(reply: Reply) -> GuardError {
     match reply {
         Reply::Refused(reason) => GuardError::Refused(reason),
         Reply::Released { .. } => GuardError::Refused(Refusal::Interrupted),
-        other => GuardError::Gone(format!("it answered {other:?}")),
+        other => GuardError::Gone(format!("unexpected answer {other:?}")),
     }
 }
 
-/// Waits for the guard to call, but not for one that ended instead.
+/// Waits for the guard to connect, unless it exits instead.
 fn accept(listener: &UnixListener, mut child: Child) -> io::Result<(UnixStream, Child)> {
     let begun = Instant::now();
     loop {
@@ -378,9 +371,9 @@ fn accept(listener: &UnixListener, mut child: Child) -> io::Result<(UnixStream, 
             }
         }
         if let Some(status) = child.try_wait()? {
-            return Err(io::Error::other(format!("it ended at once, {status}")));
+            return Err(io::Error::other(format!("it exited immediately: {status}")));
         }
-        if begun.elapsed() > START_WITHIN {
+        if begun.elapsed() > START_TIMEOUT {
             kill(&mut child);
             return Err(io::Error::other("it did not start in time"));
         }

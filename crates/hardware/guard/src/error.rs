@@ -1,45 +1,47 @@
-//! Why a guard did not do what it was asked, as its client sees it.
+//! Errors of requests to a guard, as its client sees them.
 
 use std::path::PathBuf;
 
 use crate::refusal::Refusal;
 
-/// Why a guard did not do what it was asked.
+/// The reason why a guard did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    /// It said why.
+    /// The guard refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// No guard could be started, so nothing was changed.
-    #[error("the guard cannot be started in {}: {reason}", folder.display())]
+    /// The guard could not be started, so nothing was changed.
+    #[error("cannot start the guard in {}: {reason}", folder.display())]
     CannotStart {
         /// The folder of its socket.
         folder: PathBuf,
-        /// Whether the caller lacks the right to use the folder.
+        /// Whether the caller has no permission to use the folder.
         denied: bool,
-        /// What the system says.
+        /// The system's explanation.
         reason: String,
     },
     /// The workload could not be started.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
-        /// What was to run.
+        /// The program.
         program: String,
-        /// Whether there is no such program.
+        /// Whether the program does not exist.
         missing: bool,
-        /// What the system says.
+        /// The system's explanation.
         reason: String,
     },
-    /// It is gone.
-    #[error("the guard is gone ({0}); `sweetspot restore` puts back what it may have left changed")]
+    /// The guard ended or was killed because it did not answer.
+    #[error(
+        "the guard ended unexpectedly ({0}): run `sweetspot restore` to put back what it may have left changed"
+    )]
     Gone(String),
-    /// It is gone, and another did its work.
-    #[error("the guard is gone ({0}); another has put everything back")]
+    /// The guard ended, and another one has restored all settings.
+    #[error("the guard ended unexpectedly ({0}); all settings were put back")]
     Replaced(String),
 }
 
 impl GuardError {
-    /// Whether a right is missing that root would have.
+    /// Whether root would have the missing permission.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.is_permission_denied(),

@@ -1,4 +1,4 @@
-//! What was set before, on disk.
+//! The journal: the settings of devices before a lease, on disk.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -11,7 +11,7 @@ use sweetspot_device::{DeviceId, Knob, Settings};
 
 use crate::owner::{Owner, boot_id};
 
-const VERSION: u32 = 1;
+const JOURNAL_VERSION: u32 = 1;
 
 /// The folder of journals and locks.
 #[derive(Clone, Debug)]
@@ -19,57 +19,57 @@ pub struct Journal {
     folder: PathBuf,
 }
 
-fn advice(denied: bool) -> &'static str {
+fn permission_advice(denied: bool) -> &'static str {
     match denied {
         true => {
-            "; settings can be changed by root, or by the owner of that folder: use sudo, or --read-only where nothing is to be set"
+            "; settings can be changed by root, or by the owner of that folder: use sudo, or --read-only to change no settings"
         }
         false => "",
     }
 }
 
-/// Why a journal could not be kept. It travels from the guard to its client, so paths are text here.
+/// An error of a journal. It is sent from the guard to its client, so paths are text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum JournalError {
-    /// Another process sets this device.
+    /// Another process holds the device.
     #[error("{device} is held by {owner}: wait for it to end")]
     Held {
-        /// The device that was asked for.
+        /// The requested device.
         device: DeviceId,
         /// The process that holds it.
         owner: String,
     },
     /// The journal's folder cannot be used.
-    #[error("the journal in {folder}: {reason}{}", advice(*.denied))]
+    #[error("the journal in {folder}: {reason}{}", permission_advice(*.denied))]
     Disk {
         /// The journal's folder.
         folder: String,
-        /// Whether the caller lacks the right to use the folder.
+        /// Whether the caller has no permission to use the folder.
         denied: bool,
-        /// What the system says.
+        /// The system's explanation.
         reason: String,
     },
     /// A journal cannot be read.
     #[error(
-        "the journal {path} is damaged ({reason}): look at the device's settings yourself, then delete the file"
+        "the journal {path} is damaged ({reason}): check the device's settings, then delete the file"
     )]
     Damaged {
         /// The journal's file.
         path: String,
-        /// What is wrong with it.
+        /// The error with its content.
         reason: String,
     },
 }
 
 impl JournalError {
-    /// Whether the caller lacks the right to use the journal's folder.
+    /// Whether the caller has no permission to use the journal's folder.
     pub const fn is_permission_denied(&self) -> bool {
         matches!(self, Self::Disk { denied: true, .. })
     }
 }
 
-/// What was set on a device before the lease, and which knobs were touched since.
+/// The settings of a device before the lease, and the knobs changed since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -77,32 +77,32 @@ pub(crate) struct Entry {
     pub owner: Owner,
     pub device: DeviceId,
     pub name: String,
-    /// What was set, as far as the device can tell.
+    /// The settings before the lease, as far as the device can report them.
     pub saved: Settings,
     pub touched: Vec<Knob>,
 }
 
-/// Something that was left changed.
+/// A device that was left changed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Left {
-    /// On which device.
+pub struct UnrestoredDevice {
+    /// The device's identity.
     pub device: DeviceId,
     /// The device's product name.
     pub name: String,
-    /// By whom.
+    /// The process that changed it.
     pub owner: Owner,
-    /// In this boot of the machine: otherwise the settings are gone already.
-    pub this_boot: bool,
+    /// Whether it was changed since the last boot: a reboot resets the settings.
+    pub is_this_boot: bool,
 }
 
-/// The exclusive right to set a device, for as long as it lives; the kernel frees it on SIGKILL.
+/// The exclusive right to set a device, for as long as the value lives; the kernel frees it on SIGKILL.
 #[derive(Debug)]
 pub(crate) struct Claim {
     _lock: File,
 }
 
 impl Journal {
-    /// In a folder that only its user can write; made where it is not there.
+    /// Opens the folder, and creates it if needed. Only its owner can write to it.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let journal = Self {
             folder: folder.to_owned(),
@@ -111,15 +111,15 @@ impl Journal {
             .recursive(true)
             .mode(0o755)
             .create(folder);
-        made.map_err(|problem| journal.disk(problem))?;
+        made.map_err(|error| journal.disk_error(error))?;
         Ok(journal)
     }
 
-    fn disk(&self, problem: io::Error) -> JournalError {
+    fn disk_error(&self, error: io::Error) -> JournalError {
         JournalError::Disk {
             folder: self.folder.display().to_string(),
-            denied: problem.kind() == io::ErrorKind::PermissionDenied,
-            reason: problem.to_string(),
+            denied: error.kind() == io::ErrorKind::PermissionDenied,
+            reason: error.to_string(),
         }
     }
 
@@ -135,7 +135,7 @@ impl Journal {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Takes the device, or says who has it.
+    /// Claims a device, or reports the process that holds it.
     pub(crate) fn claim(&self, device: &DeviceId, owner: &Owner) -> Result<Claim, JournalError> {
         let path = self.path(device, "lock");
         let mut lock = File::options()
@@ -145,7 +145,7 @@ impl Journal {
             .truncate(false)
             .mode(0o644)
             .open(path)
-            .map_err(|problem| self.disk(problem))?;
+            .map_err(|error| self.disk_error(error))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut holder = String::new();
             let _ = lock.read_to_string(&mut holder);
@@ -161,11 +161,11 @@ impl Journal {
             .set_len(0)
             .and_then(|()| lock.rewind())
             .and_then(|()| lock.write_all(owner.to_string().as_bytes()));
-        written.map_err(|problem| self.disk(problem))?;
+        written.map_err(|error| self.disk_error(error))?;
         Ok(Claim { _lock: lock })
     }
 
-    /// On disk, durably, when this returns.
+    /// Writes an entry; it is on disk durably when this returns.
     pub(crate) fn write(&self, entry: &Entry) -> Result<(), JournalError> {
         let path = self.path(&entry.device, "journal");
         let new = self.path(&entry.device, "new");
@@ -177,13 +177,13 @@ impl Journal {
             std::fs::rename(&new, &path)?;
             File::open(&self.folder)?.sync_all()
         };
-        write().map_err(|problem| self.disk(problem))
+        write().map_err(|error| self.disk_error(error))
     }
 
-    /// What is on disk after this is what was touched; where nothing was, there is no journal.
-    pub(crate) fn keep(&self, entry: &Entry) -> Result<(), JournalError> {
+    /// Writes the entry, or removes it if no knob is changed.
+    pub(crate) fn update(&self, entry: &Entry) -> Result<(), JournalError> {
         match entry.touched.is_empty() {
-            true => self.forget(&entry.device),
+            true => self.remove(&entry.device),
             false => self.write(entry),
         }
     }
@@ -191,7 +191,7 @@ impl Journal {
     pub(crate) fn read(&self, device: &DeviceId) -> Result<Option<Entry>, JournalError> {
         let path = self.path(device, "journal");
         match read_entry(&path)? {
-            // Two identities may have the same file name.
+            // Two identities may map to the same file name.
             Some(entry) if entry.device != *device => Err(JournalError::Damaged {
                 path: path.display().to_string(),
                 reason: format!("it is about {}, not {device}", entry.device),
@@ -200,35 +200,39 @@ impl Journal {
         }
     }
 
-    /// Everything is as it was.
-    pub(crate) fn forget(&self, device: &DeviceId) -> Result<(), JournalError> {
+    /// Removes a device's entry, once its settings are restored.
+    pub(crate) fn remove(&self, device: &DeviceId) -> Result<(), JournalError> {
         match std::fs::remove_file(self.path(device, "journal")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.disk(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.disk_error(error)),
             _ => Ok(()),
         }
     }
 
-    /// What was left changed by guards that are gone, and journals that cannot be read; a device that is
-    /// held now is not left.
-    pub fn left(&self) -> Result<Vec<Result<Left, JournalError>>, JournalError> {
-        let mut left = Vec::new();
-        for file in std::fs::read_dir(&self.folder).map_err(|problem| self.disk(problem))? {
-            let path = file.map_err(|problem| self.disk(problem))?.path();
+    /// The devices that guards which have ended left changed, and journals that cannot be read. Devices that
+    /// are held now are not among them.
+    pub fn unrestored_devices(
+        &self,
+    ) -> Result<Vec<Result<UnrestoredDevice, JournalError>>, JournalError> {
+        let mut unrestored = Vec::new();
+        for file in std::fs::read_dir(&self.folder).map_err(|error| self.disk_error(error))? {
+            let path = file.map_err(|error| self.disk_error(error))?.path();
             if path.extension().is_none_or(|ending| ending != "journal") {
                 continue;
             }
             match read_entry(&path) {
-                Ok(Some(entry)) if !self.is_held(&entry.device) => left.push(Ok(Left {
-                    this_boot: entry.owner.boot_id == boot_id(),
-                    device: entry.device,
-                    name: entry.name,
-                    owner: entry.owner,
-                })),
+                Ok(Some(entry)) if !self.is_held(&entry.device) => {
+                    unrestored.push(Ok(UnrestoredDevice {
+                        is_this_boot: entry.owner.boot_id == boot_id(),
+                        device: entry.device,
+                        name: entry.name,
+                        owner: entry.owner,
+                    }))
+                }
                 Ok(_) => {}
-                Err(problem) => left.push(Err(problem)),
+                Err(error) => unrestored.push(Err(error)),
             }
         }
-        Ok(left)
+        Ok(unrestored)
     }
 
     fn is_held(&self, device: &DeviceId) -> bool {
@@ -248,7 +252,7 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
         Err(error) => return Err(damaged(error.to_string())),
     };
     let entry: Entry = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if entry.version != VERSION {
+    if entry.version != JOURNAL_VERSION {
         return Err(damaged(format!("version {}", entry.version)));
     }
     Ok(Some(entry))
@@ -257,7 +261,7 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
 impl Entry {
     pub fn new(owner: Owner, device: DeviceId, name: String, saved: Settings) -> Self {
         Self {
-            version: VERSION,
+            version: JOURNAL_VERSION,
             owner,
             device,
             name,

@@ -1,13 +1,13 @@
-//! The only writer to any device.
+//! The guard: the only process that writes settings to devices.
 //!
-//! A guard is a process of its own. Its client asks over a socket: lease these devices, apply this, run
-//! that. Before the first write to a device, what was set is in a journal on disk. When the client lets go,
-//! or is gone for whatever reason, the guard puts everything back and ends what still runs of the workload,
-//! to the last grandchild.
+//! A guard is a process of its own. Its client sends requests over a socket: lease these devices, apply these
+//! settings, run this command. Before the first write to a device, its settings are in a journal on disk. When
+//! the client releases the devices or ends for any reason, the guard restores all settings and ends all
+//! processes of the workload, grandchildren included.
 //!
-//! Promises: one writer per device, named to a second client that asks; every write read back; a
-//! journal that is there means that something was left changed.
-//! Left to others: which backend a device belongs to, what to set.
+//! Promises: a device has one writer, whose name a second client is given; every write is read back; a journal
+//! on disk means that a device was left changed. Left to others: which backend a device belongs to, which
+//! settings to apply.
 
 #![cfg_attr(
     not(test),
@@ -18,7 +18,6 @@ mod channel;
 mod client;
 mod error;
 mod journal;
-mod limits;
 mod owner;
 mod proc_files;
 mod processes;
@@ -26,14 +25,18 @@ mod protocol;
 mod refusal;
 mod restore;
 mod server;
+mod timeouts;
 
-pub use client::{Guard, Message};
+pub use client::{Guard, GuardMessage};
 pub use error::GuardError;
-pub use journal::{Journal, JournalError, Left};
-pub use limits::Limits;
+pub use journal::{Journal, JournalError, UnrestoredDevice};
 pub use owner::Owner;
-pub use processes::{adopt_orphans, await_end_of, end_all, has_descendants, not_ignored, reap};
-pub use protocol::{End, Ended, Start, Streams};
-pub use refusal::{Refusal, RestoreError, Restored};
-pub use restore::restore_left;
-pub use server::{Open, serve};
+pub use processes::{
+    adopt_orphans, end_descendants, exclude_from_reaping, has_descendants, reap_children,
+    signals_not_ignored,
+};
+pub use protocol::{CommandExit, Streams, WorkloadCommand, WorkloadEnd};
+pub use refusal::{Refusal, RestoreError, RestoreOutcome};
+pub use restore::restore_device;
+pub use server::{OpenDevice, serve};
+pub use timeouts::GuardTimeouts;

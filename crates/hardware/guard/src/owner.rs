@@ -1,23 +1,25 @@
-//! Whose lease it is.
+//! The owner of a lease.
 
 use serde::{Deserialize, Serialize};
 
-/// A process, named so that no later one with its number can be mistaken for it.
+use crate::proc_files::process;
+
+/// A process, identified so that a later process with the same number is not mistaken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The machine's present boot.
+    /// The boot id of the machine.
     pub boot_id: String,
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// In clock ticks since boot.
+    /// The process's start time, in clock ticks since boot.
     pub start_time: u64,
-    /// What it runs.
+    /// The command line.
     pub command: String,
 }
 
 impl Owner {
     /// The present process.
-    pub fn me() -> Self {
+    pub fn current_process() -> Self {
         let pid = std::process::id();
         let arguments: Vec<String> = std::env::args_os()
             .map(|argument| argument.to_string_lossy().into_owned())
@@ -25,7 +27,7 @@ impl Owner {
         Self {
             boot_id: boot_id(),
             pid,
-            start_time: start_time(pid).unwrap_or(0),
+            start_time: process(pid as i32).map_or(0, |process| process.started),
             command: arguments.join(" "),
         }
     }
@@ -37,15 +39,8 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// Of this boot; caps and locks do not survive it.
+/// The id of the present boot; caps and clock locks do not survive a reboot.
 pub fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()
-}
-
-/// The 22nd field of /proc/PID/stat, counted after the name, which may hold anything.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(19)?.parse().ok()
 }

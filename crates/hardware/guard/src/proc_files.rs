@@ -1,23 +1,23 @@
-//! What /proc says of processes.
+//! Processes as /proc lists them.
 
-/// A process; its number and its start name it, as numbers are used again.
+/// A process, identified by its number and its start, because numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub pid: i32,
     pub parent: i32,
-    /// When it started, in clock ticks since boot.
+    /// The start time, in clock ticks since boot.
     pub started: u64,
-    /// Whether any thread of it still runs.
+    /// Whether any of its threads still runs.
     pub is_alive: bool,
 }
 
-/// One process, if it is there.
+/// Reads one process, if it exists.
 pub(crate) fn process(pid: i32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &stat)
 }
 
-/// The fields of proc_pid_stat(5) after the name, which may hold anything: the third is the first here.
+/// Parses proc_pid_stat(5) after the name, which may contain anything: the first field here is the third.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
@@ -28,19 +28,19 @@ fn parse(pid: i32, stat: &str) -> Option<Process> {
         pid,
         parent: field(4)?.parse().ok()?,
         started: field(22)?.parse().ok()?,
-        // Where the first thread has ended before the others, the process looks like one that is over.
+        // A process whose first thread has ended is shown as a zombie while others still run.
         is_alive: !is_over || threads > 1,
     })
 }
 
-/// Every process that one look finds.
+/// All processes that one scan of /proc finds.
 pub(crate) fn processes() -> impl Iterator<Item = Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The children of this process, where the kernel lists them (CONFIG_PROC_CHILDREN): much faster than a look
-/// at every process.
+/// The children of this process, where the kernel lists them (CONFIG_PROC_CHILDREN): much faster than a scan of
+/// all processes.
 pub(crate) fn own_children() -> impl Iterator<Item = Process> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let lists = threads
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn a_name_may_contain_anything() {
         let rest = "7 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 1 1";
         let found = parse(9, &format!("9 (a) R 1 (b)) S {rest}"));
         let expected = Process {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_lives_while_a_thread_of_it_does() {
+    fn a_process_is_alive_while_any_thread_is() {
         let stat = |state: &str, threads: u32| {
             format!("9 (x) {state} 7 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 4711 1 1")
         };

@@ -12,13 +12,13 @@ use rustix::process::{
 
 use crate::proc_files::{Process, own_children, process, processes};
 
-/// From now on, every process below this one that loses its parent becomes a child of this one.
+/// Makes this process the parent of every descendant that loses its parent.
 pub fn adopt_orphans() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// Those of some signals that this process was not started to ignore: `nohup` has its reasons.
-pub fn not_ignored(signals: &[i32]) -> Vec<i32> {
+/// The signals that this process does not ignore since its start, as it does some under `nohup`.
+pub fn signals_not_ignored(signals: &[i32]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask
@@ -32,11 +32,11 @@ fn own_pid() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// Every living process below this one that one look at /proc finds. A look is not atomic: it may miss a
-/// process that is born or loses its parent meanwhile, so no decision rests on a single one that is empty.
+/// The living descendants that one scan of /proc finds. A scan is not atomic: it may miss a process that starts
+/// or loses its parent meanwhile, so no decision relies on a single empty scan.
 fn descendants() -> Vec<Process> {
     let mut all: HashMap<i32, Process> = processes().map(|one| (one.pid, one)).collect();
-    // A process that lost its parent between the two reads has another one by now.
+    // A process that lost its parent between the two reads has another parent by now.
     let orphans: Vec<i32> = all
         .values()
         .filter(|one| one.parent != 0 && !all.contains_key(&one.parent))
@@ -63,30 +63,30 @@ fn descendants() -> Vec<Process> {
     found
 }
 
-/// How many looks at /proc have to agree that nothing is there.
-const LOOKS: u32 = 3;
+/// The number of scans that must find no process.
+const EMPTY_SCANS: u32 = 3;
 
-/// Whether the kernel knows of no child of this process, ended ones included. As orphans become children of
-/// this process in the same moment in which they lose their parent, nothing lives below it then.
+/// Whether the kernel knows of no child of this process, exited ones included. Orphans become children of this
+/// process at the moment when they lose their parent, so there are no descendants then.
 fn is_childless() -> bool {
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
-/// Whether anything lives below this process.
+/// Whether any descendant of this process is alive.
 pub fn has_descendants() -> bool {
-    reap();
-    !is_childless() && (0..LOOKS).any(|_| !descendants().is_empty())
+    reap_children();
+    !is_childless() && (0..EMPTY_SCANS).any(|_| !descendants().is_empty())
 }
 
-/// Whether it is certain that nothing lives below this process.
-fn is_nothing_left() -> bool {
-    reap();
-    // The child that somebody waits for stays until it is waited for, so the kernel's word is not to be had.
+/// Whether certainly no descendant of this process is alive.
+fn has_no_descendants() -> bool {
+    reap_children();
+    // The child that another thread waits for stays until then, so the kernel's answer cannot be used.
     is_childless() || AWAITED.load(Ordering::Acquire) != 0 && !has_descendants()
 }
 
-/// Signals this very process, not one that has got its number since.
+/// Signals exactly this process, not a later one with the same number.
 fn send_signal(target: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(target.pid) else {
         return;
@@ -103,15 +103,15 @@ fn send_signal(target: &Process, signal: Signal) {
     }
 }
 
-/// Sends a signal once to each process below this one, those included that are born meanwhile: a shell that
-/// gets an interrupt and whose newest child does not would go on waiting for that child.
-pub fn signal_all(signal: Signal) {
+/// Sends a signal once to each descendant, including those that start meanwhile: a shell that gets an interrupt
+/// while its newest child does not would continue to wait for that child.
+pub fn signal_descendants(signal: Signal) {
     const ROUNDS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(10);
-    let mut told = HashSet::new();
+    let mut signalled = HashSet::new();
     for _ in 0..ROUNDS {
         for target in descendants() {
-            if told.insert((target.pid, target.started)) {
+            if signalled.insert((target.pid, target.started)) {
                 send_signal(&target, signal);
             }
         }
@@ -122,9 +122,9 @@ pub fn signal_all(signal: Signal) {
     }
 }
 
-/// Kills what is there. A process that is killed cannot fork any more, and one that loses its parent by that becomes
-/// this process' own child: those are killed at once, as a process that forks and ends is soon another one.
-fn kill_all() {
+/// Kills all descendants. A killed process cannot fork any more, and its children become children of this
+/// process. Those are killed at once, because a process that forks and exits is soon replaced by another.
+fn kill_descendants() {
     const ROUNDS: u32 = 50;
     for target in descendants() {
         send_signal(&target, Signal::KILL);
@@ -138,31 +138,32 @@ fn kill_all() {
     }
 }
 
-/// A process that no signal ends (it waits for a device) must not keep its guard or its client from ending.
-pub(crate) const END_WITHIN: Duration = Duration::from_secs(3);
+/// The longest wait for a process that no signal ends (it is blocked in a driver): it must not keep the guard
+/// or its client from exiting.
+pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Ends everything below this process: politely, and after `grace` not so. Returns when nothing is left, or
-/// some seconds after `grace` at the latest.
-pub fn end_all(grace: Duration) {
-    end_within(grace, grace + END_WITHIN);
+/// Ends all descendants: with SIGTERM, and with SIGKILL after `grace`. Returns when none is left, or some
+/// seconds after `grace` at the latest.
+pub fn end_descendants(grace: Duration) {
+    end_descendants_within(grace, grace + KILL_TIMEOUT);
 }
 
-/// Ends everything below this process, and says whether nothing is left, after `limit` at the latest.
-pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
+/// Ends all descendants and returns whether none is left, after `limit` at the latest.
+pub(crate) fn end_descendants_within(grace: Duration, limit: Duration) -> bool {
     const PAUSE: Duration = Duration::from_millis(5);
     let begun = Instant::now();
-    signal_all(Signal::TERM);
+    signal_descendants(Signal::TERM);
     loop {
-        if is_nothing_left() {
+        if has_no_descendants() {
             return true;
         }
         if begun.elapsed() > limit {
             return false;
         }
         if begun.elapsed() > grace {
-            kill_all();
-            // Ended processes are reaped at once, so that those in their place are seen.
-            reap();
+            kill_descendants();
+            // Exited processes are reaped at once, so that their successors are found.
+            reap_children();
             std::thread::sleep(PAUSE / 5);
         } else {
             std::thread::sleep(PAUSE);
@@ -170,19 +171,19 @@ pub(crate) fn end_within(grace: Duration, limit: Duration) -> bool {
     }
 }
 
-/// The child whose end somebody waits for; 0 where there is none.
+/// The child that another thread waits for; 0 if there is none.
 static AWAITED: AtomicI32 = AtomicI32::new(0);
 
-/// From now on this child is not reaped here: another thread waits for it.
-pub fn await_end_of(pid: Option<Pid>) {
+/// Excludes a child from [`reap_children`], because another thread waits for it.
+pub fn exclude_from_reaping(pid: Option<Pid>) {
     AWAITED.store(
         pid.map_or(0, |pid| pid.as_raw_nonzero().get()),
         Ordering::Release,
     );
 }
 
-/// Lets ended children go, orphans that came to this process among them, but for the one that is waited for.
-pub fn reap() {
+/// Reaps exited children, adopted orphans included, except for the one that another thread waits for.
+pub fn reap_children() {
     let own = own_pid();
     let ended = processes().filter(|one| one.parent == own && !one.is_alive);
     for pid in ended.map(|one| one.pid) {

@@ -1,60 +1,59 @@
-//! What client and guard say to each other: one JSON object a line.
+//! The messages between client and guard: one JSON object per line.
 
 use std::io::{self, BufRead, Write};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sweetspot_device::{Applied, DeviceId, Moment, Settings};
+use sweetspot_device::{AppliedSettings, DeviceId, Moment, Settings};
 
 use crate::owner::Owner;
-use crate::refusal::{Refusal, RestoreError, Restored};
+use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 
 /// A command to run as the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Start {
-    /// Program and arguments; bytes, because a path need not be text.
+pub struct WorkloadCommand {
+    /// The program and its arguments, as bytes because a path need not be text.
     pub command: Vec<Vec<u8>>,
-    /// Variables to add to the environment.
+    /// The variables to add to the environment.
     pub environment: Vec<(String, String)>,
-    /// The process group of the client, to which a terminal sends its signals.
+    /// The client's process group, which receives a terminal's signals.
     pub process_group: i32,
-    /// Where its input comes from and its output goes.
+    /// The input and output of the command.
     pub streams: Streams,
-    /// Where it runs, if not where the guard does.
+    /// The working directory, if it is not the guard's.
     pub folder: Option<String>,
 }
 
-/// Where a workload's input comes from and its output goes; what is not named is the guard's own, which is
-/// the client's.
+/// The input and output of a workload; those without a value are the guard's own, which are the client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
-    /// It reads nothing.
+    /// Whether the command has no input.
     pub no_input: bool,
-    /// A file to write to; a pipe of the client has a name under /proc.
+    /// The file for standard output; a pipe of the client has a name under /proc.
     pub output: Option<String>,
-    /// The same for errors.
+    /// The file for standard error.
     pub error: Option<String>,
 }
 
-/// How the workload ended.
+/// The way in which a command exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
-    /// With a code of its own.
+pub enum CommandExit {
+    /// The command exited with this code.
     Code(i32),
-    /// By a signal.
+    /// The command was killed by this signal.
     Signal(i32),
 }
 
 /// The end of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
-    /// How.
-    pub ended: Ended,
-    /// When, on the machine's monotonic clock.
+pub struct WorkloadEnd {
+    /// The exit code or signal.
+    pub exit: CommandExit,
+    /// The time, on the machine's monotonic clock.
     pub at: Moment,
-    /// Whether processes of it are still there.
-    pub left: bool,
+    /// Whether processes of the workload still run.
+    pub has_descendants: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,16 +67,16 @@ pub(crate) enum Request {
         device: DeviceId,
         settings: Settings,
     },
-    Start(Start),
-    /// Puts a device back and keeps its lease.
-    PutBack {
+    Start(WorkloadCommand),
+    /// Restores a device and keeps its lease.
+    Restore {
         device: DeviceId,
     },
-    /// Asks what is set on a leased device.
+    /// Asks for the present settings of a leased device.
     Settings {
         device: DeviceId,
     },
-    /// Ends what runs of the workload, and keeps the leases.
+    /// Ends all processes of the workload and keeps the leases.
     EndWorkload,
     Interrupt {
         signal: i32,
@@ -86,21 +85,21 @@ pub(crate) enum Request {
     Release {
         end_workload: bool,
     },
-    /// Asks for a sign of life.
-    AreYouAlive,
+    /// Checks that the guard is responsive.
+    Ping,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
-    Leased { notes: Vec<Restored> },
-    Applied(Applied),
+    Leased { notes: Vec<RestoreOutcome> },
+    Applied(AppliedSettings),
     Started,
     NotStarted { missing: bool, reason: String },
-    Ended(End),
-    IsBack,
+    Ended(WorkloadEnd),
+    Restored,
     Settings(Settings),
-    Alive,
+    Pong,
     WorkloadEnded { all: bool },
     Released { problems: Vec<RestoreError> },
     Refused(Refusal),
@@ -112,7 +111,7 @@ pub(crate) fn send<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Re
     stream.write_all(&line)
 }
 
-/// The next message; nothing where the other side is gone, be it in the middle of a line.
+/// The next message; `None` where the other side has closed the stream, even in the middle of a line.
 pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;
@@ -128,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    fn start() -> Start {
-        Start {
+    fn start() -> WorkloadCommand {
+        WorkloadCommand {
             command: vec![b"sh".to_vec(), vec![0xff, 0, b'\n']],
             environment: vec![("NAME".to_owned(), "a \"value\"\n".to_owned())],
             process_group: 7,
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_one_line_whatever_it_holds() {
+    fn a_request_is_always_one_line() {
         let mut bytes = Vec::new();
         let requests = [Request::Start(start()), Request::EndWorkload];
         for request in &requests {
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_its_end_is_nothing() {
+    fn an_incomplete_line_is_no_message() {
         let mut bytes = Vec::new();
         send(&mut bytes, &Request::Start(start())).unwrap();
         for length in 0..bytes.len() {
@@ -166,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn any_bytes_cause_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let mut stream = &bytes[..];
             while let Ok(Some(_)) = receive::<Request>(&mut stream) {}
             let mut stream = &bytes[..];
@@ -174,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn no_changed_request_is_a_panic(place in 0usize..200, byte: u8) {
+        fn changed_requests_cause_no_panic(place in 0usize..200, byte: u8) {
             let mut bytes = Vec::new();
             send(&mut bytes, &Request::Start(start())).unwrap();
             let place = place % bytes.len();

@@ -1,4 +1,4 @@
-//! Why a guard did not do what it was asked, as it travels to the client.
+//! The reasons why a guard refuses a request, as they are sent to the client.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{DeviceId, OpenError, ReadError, WriteError};
@@ -6,20 +6,20 @@ use sweetspot_device::{DeviceId, OpenError, ReadError, WriteError};
 use crate::journal::JournalError;
 use crate::owner::Owner;
 
-/// Why a guard did not do what it was asked.
+/// The reason why a guard refuses a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// The client was interrupted: its devices are back, and nothing is set any more.
+    /// The client was interrupted: its devices are restored, and settings are no longer accepted.
     #[error("interrupted")]
     Interrupted,
     /// The client has not leased this device.
     #[error("{0} is not leased")]
     NotLeased(DeviceId),
-    /// The present power cap is unknown, so it could not be put back.
-    #[error("{0}: the power cap cannot be read, so it could not be put back")]
+    /// The present power cap is unknown, so it could not be restored.
+    #[error("{0}: the power cap cannot be read, so it could not be restored later")]
     UnknownPowerCap(DeviceId),
-    /// The journal cannot be kept, or another process holds the device.
+    /// The journal cannot be written, or another process holds the device.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The device cannot be opened.
@@ -30,27 +30,27 @@ pub enum Refusal {
     Read {
         /// The device's product name.
         name: String,
-        /// What the backend says.
+        /// The backend's error.
         error: ReadError,
     },
-    /// The device did not take a setting.
+    /// The device rejected a setting.
     #[error("{name}: {error}")]
     Write {
         /// The device's product name.
         name: String,
-        /// What the backend says.
+        /// The backend's error.
         error: WriteError,
     },
-    /// What was set before could not be put back.
+    /// The earlier settings could not be restored.
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    /// A process of the workload survives every signal.
-    #[error("a process of the command cannot be ended: it waits for a device")]
+    /// A process of the workload survived SIGKILL.
+    #[error("a process of the command cannot be killed: it is blocked in a device driver")]
     WorkloadRemains,
 }
 
 impl Refusal {
-    /// Whether the guard lacks a right that root would have.
+    /// Whether root would have the missing permission.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_permission_denied(),
@@ -66,7 +66,7 @@ impl Refusal {
     }
 }
 
-/// Why what was set before a lease could not be put back. The journal keeps it.
+/// The reason why the settings before a lease could not be restored. The journal keeps them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreError {
@@ -76,7 +76,7 @@ pub enum RestoreError {
     /// The device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The device did not take what was set before.
+    /// The device rejected the earlier settings.
     #[error(
         "{name} ({device}): {}; its settings could not be put back: try `sweetspot restore`",
         joined(errors)
@@ -86,13 +86,13 @@ pub enum RestoreError {
         device: DeviceId,
         /// The device's product name.
         name: String,
-        /// What the backend says of each knob.
+        /// The backend's error for each knob.
         errors: Vec<WriteError>,
     },
 }
 
 impl RestoreError {
-    /// Whether the guard lacks a right that root would have.
+    /// Whether root would have the missing permission.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_permission_denied(),
@@ -107,39 +107,39 @@ fn joined(errors: &[WriteError]) -> String {
     errors.join(", ")
 }
 
-/// What became of settings that an earlier guard left changed.
+/// The result of restoring settings that an earlier guard left changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Restored {
-    /// Nothing was left to do.
-    AlreadyAsBefore {
+pub enum RestoreOutcome {
+    /// The settings had been restored already.
+    AlreadyRestored {
         /// The device's product name.
         name: String,
     },
-    /// The settings were put back.
-    PutBack {
+    /// The settings were restored.
+    Restored {
         /// The device's product name.
         name: String,
         /// The process that left them changed.
         owner: Owner,
     },
-    /// They were changed in an earlier boot, which undid it: nothing was written.
+    /// The settings were changed before the last reboot, which reset them: nothing was written.
     EarlierBoot {
         /// The device's product name.
         name: String,
     },
 }
 
-impl std::fmt::Display for Restored {
+impl std::fmt::Display for RestoreOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::AlreadyAsBefore { name } => write!(f, "{name} is as before already"),
-            Self::PutBack { name, owner } => {
-                write!(f, "{name} was left changed by {owner}: it is as before now")
+            Self::AlreadyRestored { name } => write!(f, "{name} is already restored"),
+            Self::Restored { name, owner } => {
+                write!(f, "{name} was left changed by {owner} and is restored now")
             }
             Self::EarlierBoot { name } => write!(
                 f,
-                "{name} was left changed in an earlier boot of this machine, which undid it"
+                "{name} was left changed before the last reboot, which reset it"
             ),
         }
     }

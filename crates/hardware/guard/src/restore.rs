@@ -1,20 +1,23 @@
-//! Putting back what was set before.
+//! Restores the settings before a lease.
 
-use sweetspot_device::{Controlled, Knob, Settings};
+use sweetspot_device::{ControllableDevice, Knob, Settings};
 
-use crate::journal::{Entry, Journal, Left};
+use crate::journal::{Entry, Journal, UnrestoredDevice};
 use crate::owner::{Owner, boot_id};
-use crate::refusal::{RestoreError, Restored};
-use crate::server::Open;
+use crate::refusal::{RestoreError, RestoreOutcome};
+use crate::server::OpenDevice;
 
-/// In the opposite order of the touching, each knob whatever became of the others. What was set is written
-/// and read back; where nothing is known of it (a lock has no getter), the knob is freed.
-pub(crate) fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), RestoreError> {
+/// Restores knobs in the opposite order of their changes, each independent of the others' results. Known
+/// settings are written and read back; a knob whose setting is unknown (a clock lock cannot be read) is reset.
+pub(crate) fn restore(
+    device: &mut dyn ControllableDevice,
+    entry: &Entry,
+) -> Result<(), RestoreError> {
     let mut errors = Vec::new();
-    // What somebody else changed under the lease is put back as well, where it is known.
+    // A cap that another program changed during the lease is restored as well, where it is known.
     let is_ours = entry.touched.contains(&Knob::PowerCap);
     let cap = entry.saved.only(Knob::PowerCap);
-    let is_there = |device: &mut dyn Controlled| {
+    let is_there = |device: &mut dyn ControllableDevice| {
         let now = device.settings().map(|now| now.only(Knob::PowerCap));
         now.is_ok_and(|now| now == cap)
     };
@@ -43,35 +46,35 @@ pub(crate) fn restore(device: &mut dyn Controlled, entry: &Entry) -> Result<(), 
     })
 }
 
-/// Undoes what an earlier guard left; what an earlier boot left is gone already.
-pub(crate) fn settle(
+/// Restores what an earlier guard left changed; a reboot has reset it already.
+pub(crate) fn restore_leftover(
     journal: &Journal,
-    device: &mut dyn Controlled,
-    left: &Entry,
-) -> Result<Restored, RestoreError> {
-    let name = left.name.clone();
-    let restored = if left.owner.boot_id == boot_id() {
-        restore(device, left)?;
-        let owner = left.owner.clone();
-        Restored::PutBack { name, owner }
+    device: &mut dyn ControllableDevice,
+    entry: &Entry,
+) -> Result<RestoreOutcome, RestoreError> {
+    let name = entry.name.clone();
+    let restored = if entry.owner.boot_id == boot_id() {
+        restore(device, entry)?;
+        let owner = entry.owner.clone();
+        RestoreOutcome::Restored { name, owner }
     } else {
-        Restored::EarlierBoot { name }
+        RestoreOutcome::EarlierBoot { name }
     };
-    journal.forget(&left.device)?;
+    journal.remove(&entry.device)?;
     Ok(restored)
 }
 
-/// Puts back what a guard that is gone left changed on a device.
-pub fn restore_left(
+/// Restores a device that a guard which has ended left changed.
+pub fn restore_device(
     journal: &Journal,
-    left: &Left,
-    open: &mut Open<'_>,
-) -> Result<Restored, RestoreError> {
-    let _claim = journal.claim(&left.device, &Owner::me())?;
-    let Some(entry) = journal.read(&left.device)? else {
-        let name = left.name.clone();
-        return Ok(Restored::AlreadyAsBefore { name });
+    unrestored: &UnrestoredDevice,
+    open: &mut OpenDevice<'_>,
+) -> Result<RestoreOutcome, RestoreError> {
+    let _claim = journal.claim(&unrestored.device, &Owner::current_process())?;
+    let Some(entry) = journal.read(&unrestored.device)? else {
+        let name = unrestored.name.clone();
+        return Ok(RestoreOutcome::AlreadyRestored { name });
     };
-    let mut device = open(&left.device)?;
-    settle(journal, device.as_mut(), &entry)
+    let mut device = open(&unrestored.device)?;
+    restore_leftover(journal, device.as_mut(), &entry)
 }

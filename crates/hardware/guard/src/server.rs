@@ -1,4 +1,4 @@
-//! The guard itself.
+//! The guard's side: it serves the requests of one client.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
@@ -12,58 +12,61 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use sweetspot_device::{
-    Applied, AppliedKnob, Clock, Controlled, DeviceId, Knob, MonotonicClock, OpenError, Settings,
-    Shortfall,
+    AppliedKnob, AppliedSettings, Clock, ControllableDevice, DeviceId, Knob, MonotonicClock,
+    OpenError, Settings, Shortfall,
 };
 use sweetspot_quantity::Watts;
 
 use crate::journal::{Claim, Entry, Journal};
 use crate::owner::Owner;
 use crate::processes::{
-    END_WITHIN, adopt_orphans, await_end_of, end_all, end_within, has_descendants, not_ignored,
-    reap, signal_all,
+    KILL_TIMEOUT, adopt_orphans, end_descendants, end_descendants_within, exclude_from_reaping,
+    has_descendants, reap_children, signal_descendants, signals_not_ignored,
 };
-use crate::protocol::{End, Ended, Reply, Request, Start, receive, send};
-use crate::refusal::{Refusal, RestoreError, Restored};
-use crate::restore::{restore, settle};
+use crate::protocol::{CommandExit, Reply, Request, WorkloadCommand, WorkloadEnd, receive, send};
+use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
+use crate::restore::{restore, restore_leftover};
 
-/// How long an orphaned workload may take to end by itself.
-const ORPHANS_GRACE: Duration = Duration::from_millis(300);
+/// The time that processes of the workload have to exit by themselves.
+const WORKLOAD_GRACE: Duration = Duration::from_millis(300);
 
-/// How long a signal to a process group may take from one process of it to the next.
+/// The time that a signal to a process group may take from one of its processes to the next.
 const SIGNAL_LAG: Duration = Duration::from_millis(50);
 
-/// A client that does not read its replies must not keep the guard from its work.
-const TELL_WITHIN: Duration = Duration::from_secs(10);
+/// The longest wait for a client to read a reply: it must not keep the guard from its work.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a device is opened for writing.
-pub type Open<'a> = dyn FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> + 'a;
+/// A function that opens a device for writing.
+pub type OpenDevice<'a> =
+    dyn FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> + 'a;
 
 struct Leased {
-    device: Box<dyn Controlled>,
+    device: Box<dyn ControllableDevice>,
     entry: Entry,
     _claim: Claim,
 }
 
 struct Server<'a, 'b> {
     journal: Journal,
-    open: &'a mut Open<'b>,
+    open: &'a mut OpenDevice<'b>,
     leased: Vec<Leased>,
     out: Arc<Mutex<UnixStream>>,
     interrupted: bool,
     started: Option<Child>,
 }
 
-/// Serves one client until it lets go or is gone; then everything is as it was.
-pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::Result<()> {
-    // Signals are the client's to handle: the guard ends when the client does. They are caught, not
-    // ignored, because what is ignored would be so in the workload as well.
+/// Serves one client until it releases its devices or ends; then all settings are restored.
+pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) -> io::Result<()> {
+    // Signals are for the client to handle: the guard ends when the client does. They are caught, not ignored,
+    // because the workload would inherit ignored ones.
     let caught = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    for signal in not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM]) {
+    for signal in
+        signals_not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM])
+    {
         signal_hook::flag::register(signal, caught.clone())?;
     }
     adopt_orphans();
-    stream.set_write_timeout(Some(TELL_WITHIN))?;
+    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     let mut requests = BufReader::new(stream.try_clone()?);
     let mut server = Server {
         journal,
@@ -77,11 +80,11 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
         let request = match receive::<Request>(&mut requests) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Ok(Some(request)) => request,
-            // A client that speaks nonsense is as good as gone.
+            // A client that sends an invalid request is treated like one that has ended.
             Ok(None) | Err(_) => {
                 tracing::warn!("the client is gone: putting everything back");
-                server.put_back();
-                end_all(ORPHANS_GRACE);
+                server.restore_all();
+                end_descendants(WORKLOAD_GRACE);
                 return Ok(());
             }
         };
@@ -90,22 +93,22 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut Open<'_>) -> io::R
             _ => None,
         };
         let reply = server.answer(request);
-        server.say(&reply);
-        // Its end is reported after its start, however short it is.
+        server.send_reply(&reply);
+        // The workload's end is reported after its start, however short it is.
         if let Some(child) = server.started.take() {
-            server.watch(child);
+            server.report_end_of(child);
         }
         if let Some(end_workload) = released {
             if end_workload || has_descendants() && was_interrupted(&mut requests) {
-                end_all(ORPHANS_GRACE);
+                end_descendants(WORKLOAD_GRACE);
             }
             return Ok(());
         }
     }
 }
 
-/// Whether an interruption follows the release: a signal to the whole process group may end the workload
-/// before the client hears of it, and what is left of the workload is then to end as well.
+/// Whether an interruption follows the release: a signal to the whole process group may end the workload before
+/// the client receives it, and then the rest of the workload must end too.
 fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
     let limited = requests.get_ref().set_read_timeout(Some(SIGNAL_LAG));
     let next = limited.and_then(|()| receive::<Request>(requests));
@@ -113,9 +116,9 @@ fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
 }
 
 impl Server<'_, '_> {
-    fn say(&self, reply: &Reply) {
+    fn send_reply(&self, reply: &Reply) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that is gone is noticed where requests are read.
+        // A client that has ended is noticed where requests are read.
         let _ = send(&mut *out, reply);
     }
 
@@ -124,7 +127,7 @@ impl Server<'_, '_> {
             Request::Lease { .. }
             | Request::Apply { .. }
             | Request::Settings { .. }
-            | Request::PutBack { .. }
+            | Request::Restore { .. }
             | Request::Start(_)
                 if self.interrupted =>
             {
@@ -133,7 +136,7 @@ impl Server<'_, '_> {
             Request::Lease { devices, owner } => match self.lease(&devices, &owner) {
                 Ok(notes) => Reply::Leased { notes },
                 Err(reason) => {
-                    self.put_back();
+                    self.restore_all();
                     Reply::Refused(reason)
                 }
             },
@@ -141,8 +144,8 @@ impl Server<'_, '_> {
                 Ok(applied) => Reply::Applied(applied),
                 Err(reason) => Reply::Refused(reason),
             },
-            Request::PutBack { device } => match self.put_one_back(&device) {
-                Ok(()) => Reply::IsBack,
+            Request::Restore { device } => match self.restore_one(&device) {
+                Ok(()) => Reply::Restored,
                 Err(reason) => Reply::Refused(reason),
             },
             Request::Settings { device } => match self.settings(&device) {
@@ -150,9 +153,9 @@ impl Server<'_, '_> {
                 Err(reason) => Reply::Refused(reason),
             },
             Request::EndWorkload => Reply::WorkloadEnded {
-                all: end_within(ORPHANS_GRACE, ORPHANS_GRACE + END_WITHIN),
+                all: end_descendants_within(WORKLOAD_GRACE, WORKLOAD_GRACE + KILL_TIMEOUT),
             },
-            Request::Start(start) => match run(&start) {
+            Request::Start(start) => match start_workload(&start) {
                 Ok(child) => {
                     self.started = Some(child);
                     Reply::Started
@@ -163,29 +166,33 @@ impl Server<'_, '_> {
                 },
             },
             Request::Interrupt { signal, pass_on } => {
-                // First the devices, whatever the workload makes of the signal.
+                // The devices come first, whatever the workload does on the signal.
                 self.interrupted = true;
                 tracing::info!(signal, "interrupted: putting everything back");
-                let problems = self.put_back();
+                let problems = self.restore_all();
                 if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
-                    signal_all(signal);
+                    signal_descendants(signal);
                 }
                 Reply::Released { problems }
             }
-            Request::AreYouAlive => Reply::Alive,
+            Request::Ping => Reply::Pong,
             Request::Release { .. } => Reply::Released {
-                problems: self.put_back(),
+                problems: self.restore_all(),
             },
         }
     }
 
-    fn lease(&mut self, devices: &[DeviceId], owner: &Owner) -> Result<Vec<Restored>, Refusal> {
+    fn lease(
+        &mut self,
+        devices: &[DeviceId],
+        owner: &Owner,
+    ) -> Result<Vec<RestoreOutcome>, Refusal> {
         let mut notes = Vec::new();
         for id in devices {
             let claim = self.journal.claim(id, owner)?;
             let mut device = (self.open)(id)?;
             if let Some(left) = self.journal.read(id)? {
-                notes.push(settle(&self.journal, device.as_mut(), &left)?);
+                notes.push(restore_leftover(&self.journal, device.as_mut(), &left)?);
             }
             let name = device.descriptor().name.clone();
             let saved = device.settings().map_err(|error| Refusal::Read {
@@ -203,13 +210,13 @@ impl Server<'_, '_> {
         Ok(notes)
     }
 
-    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<Applied, Refusal> {
+    fn apply(&mut self, id: &DeviceId, settings: &Settings) -> Result<AppliedSettings, Refusal> {
         let leased = find(&mut self.leased, id)?;
         let entry = &mut leased.entry;
         if settings.power_cap.is_some() && entry.saved.power_cap.is_none() {
             return Err(Refusal::UnknownPowerCap(id.clone()));
         }
-        let mut applied = Applied::default();
+        let mut applied = AppliedSettings::default();
         for knob in settings.knobs() {
             if let Some(cap) = settings.power_cap.filter(|_| knob == Knob::PowerCap)
                 && let Some(there) = already_set(leased.device.as_mut(), cap)
@@ -221,7 +228,7 @@ impl Server<'_, '_> {
             if is_new {
                 entry.touched.push(knob);
             }
-            // On disk before the first write; what is not there is not written.
+            // The journal is on disk before the first write; if it cannot be, nothing is written.
             let journalled = self.journal.write(entry);
             if journalled.is_err() && is_new {
                 entry.touched.pop();
@@ -234,10 +241,10 @@ impl Server<'_, '_> {
                     applied.memory_clock = one.memory_clock.or(applied.memory_clock);
                 }
                 Err(error) => {
-                    // What was refused was not touched, and need not be put back.
+                    // A rejected setting changed nothing and need not be restored.
                     if is_new && error.left_unchanged() {
                         entry.touched.pop();
-                        self.journal.keep(entry)?;
+                        self.journal.update(entry)?;
                     }
                     tracing::warn!(device = %id, %knob, %error, "setting refused");
                     let name = entry.name.clone();
@@ -257,51 +264,57 @@ impl Server<'_, '_> {
         })
     }
 
-    /// Puts back what was touched on one device, which stays leased.
-    fn put_one_back(&mut self, id: &DeviceId) -> Result<(), Refusal> {
+    /// Restores one device, which stays leased.
+    fn restore_one(&mut self, id: &DeviceId) -> Result<(), Refusal> {
         let leased = find(&mut self.leased, id)?;
         let was_touched = !leased.entry.touched.is_empty();
         restore(leased.device.as_mut(), &leased.entry)?;
         if was_touched {
-            self.journal.forget(id)?;
+            self.journal.remove(id)?;
             leased.entry.touched.clear();
         }
         Ok(())
     }
 
-    /// Puts back whatever was touched; what could not be put back stays in the journal and is reported.
-    fn put_back(&mut self) -> Vec<RestoreError> {
+    /// Restores all devices; what cannot be restored stays in the journal and is reported.
+    fn restore_all(&mut self) -> Vec<RestoreError> {
         let mut problems = Vec::new();
         for mut leased in self.leased.drain(..) {
             let restored = restore(leased.device.as_mut(), &leased.entry);
-            let forgotten =
-                restored.and_then(|()| Ok(self.journal.forget(&leased.entry.device)?));
+            let removed = restored.and_then(|()| Ok(self.journal.remove(&leased.entry.device)?));
             let (device, touched) = (&leased.entry.device, &leased.entry.touched);
-            tracing::info!(%device, ?touched, problem = ?forgotten.as_ref().err(), "device put back");
-            problems.extend(forgotten.err());
+            tracing::info!(%device, ?touched, problem = ?removed.as_ref().err(), "device put back");
+            problems.extend(removed.err());
         }
         problems
     }
 
-    /// Tells the client when the workload ends.
-    fn watch(&self, mut child: Child) {
+    /// Reports the workload's end to the client.
+    fn report_end_of(&self, mut child: Child) {
         let out = self.out.clone();
-        await_end_of(Some(Pid::from_child(&child)));
+        exclude_from_reaping(Some(Pid::from_child(&child)));
         std::thread::spawn(move || {
             let status = child.wait();
             let at = MonotonicClock.now();
-            await_end_of(None);
-            reap();
-            let ended = match status {
+            exclude_from_reaping(None);
+            reap_children();
+            let exit = match status {
                 Ok(status) => match (status.code(), status.signal()) {
-                    (Some(code), _) => Ended::Code(code),
-                    (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+                    (Some(code), _) => CommandExit::Code(code),
+                    (None, signal) => CommandExit::Signal(signal.unwrap_or(0)),
                 },
-                Err(_) => Ended::Code(1),
+                Err(_) => CommandExit::Code(1),
             };
             let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
-            let left = has_descendants();
-            let _ = send(&mut *out, &Reply::Ended(End { ended, at, left }));
+            let has_descendants = has_descendants();
+            let _ = send(
+                &mut *out,
+                &Reply::Ended(WorkloadEnd {
+                    exit,
+                    at,
+                    has_descendants,
+                }),
+            );
         });
     }
 }
@@ -312,8 +325,8 @@ fn find<'a>(leased: &'a mut [Leased], id: &DeviceId) -> Result<&'a mut Leased, R
     found.ok_or_else(|| Refusal::NotLeased(id.clone()))
 }
 
-/// A cap that is there already: it needs no right to set it, and is not touched.
-fn already_set(device: &mut dyn Controlled, cap: Watts) -> Option<AppliedKnob<Watts>> {
+/// Whether the cap is set already: then no permission is needed, and it is not changed.
+fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
     let limits = device.power_limits().ok()?;
     (limits.requested == cap).then(|| AppliedKnob {
         requested: limits.requested,
@@ -322,7 +335,7 @@ fn already_set(device: &mut dyn Controlled, cap: Watts) -> Option<AppliedKnob<Wa
     })
 }
 
-fn run(start: &Start) -> io::Result<Child> {
+fn start_workload(start: &WorkloadCommand) -> io::Result<Child> {
     let mut words = start
         .command
         .iter()

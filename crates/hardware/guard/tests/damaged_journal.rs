@@ -1,79 +1,92 @@
-//! Journals of another boot, of another version, torn at any byte: never a panic, never a wrong write.
+//! Journals of another boot or version, or truncated at any byte, cause no panic and no wrong write.
 
 mod common;
 
 use std::path::PathBuf;
 
-use common::{Bench, cap, id, kill, open};
-use sweetspot_guard::{GuardError, JournalError, Refusal, Restored, restore_left};
+use common::{TestMachine, cap, id, kill, open};
+use sweetspot_guard::{GuardError, JournalError, Refusal, RestoreOutcome, restore_device};
 
 #[test]
 fn guard_process() {
-    common::serve_where_asked();
+    common::serve_if_guard_process();
 }
 
-/// A device that was left at 180 W, and the journal that says so.
-fn left_changed() -> (Bench, PathBuf, String) {
-    let bench = Bench::new(&["a"]);
-    let mut guard = bench.guard();
+/// A device that was left at 180 W, with its journal.
+fn machine_left_changed() -> (TestMachine, PathBuf, String) {
+    let machine = TestMachine::new(&["a"]);
+    let mut guard = machine.guard();
     guard.lease(vec![id("a")]).unwrap();
     guard.apply(&id("a"), &cap(180.0)).unwrap();
-    kill("-KILL", bench.guard_pid());
+    kill("-KILL", machine.guard_pid());
     drop(guard);
-    let path = bench.journals().pop().unwrap();
+    let path = machine.journals().pop().unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
-    (bench, path, text)
+    (machine, path, text)
 }
 
 #[test]
-fn a_journal_of_another_boot_is_reported_and_not_written_back() {
-    let (bench, path, text) = left_changed();
+fn a_journal_of_another_boot_is_reported_and_not_restored() {
+    let (machine, path, text) = machine_left_changed();
     let mut entry: serde_json::Value = serde_json::from_str(&text).unwrap();
     entry["owner"]["boot_id"] = "another".into();
     std::fs::write(&path, entry.to_string()).unwrap();
-    let left = bench.journal().left().unwrap().remove(0).unwrap();
-    assert!(!left.this_boot);
-    let writes = bench.writes();
-    let folder = bench.folder().to_owned();
-    let restored = restore_left(&bench.journal(), &left, &mut |id| open(&folder, id)).unwrap();
+    let left = machine
+        .journal()
+        .unrestored_devices()
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    assert!(!left.is_this_boot);
+    let writes = machine.writes();
+    let folder = machine.folder().to_owned();
+    let restored = restore_device(&machine.journal(), &left, &mut |id| open(&folder, id)).unwrap();
     assert!(
-        matches!(restored, Restored::EarlierBoot { .. }),
+        matches!(restored, RestoreOutcome::EarlierBoot { .. }),
         "{restored}"
     );
-    assert_eq!((bench.writes(), bench.journals().len()), (writes, 0));
-    // A second time there is nothing to do.
-    let again = restore_left(&bench.journal(), &left, &mut |id| open(&folder, id)).unwrap();
-    assert!(matches!(again, Restored::AlreadyAsBefore { .. }), "{again}");
-    // A lease says so as well.
-    std::fs::write(&path, entry.to_string()).unwrap();
-    let notes = bench.guard().lease(vec![id("a")]).unwrap();
+    assert_eq!((machine.writes(), machine.journals().len()), (writes, 0));
+    // The second time there is nothing to do.
+    let again = restore_device(&machine.journal(), &left, &mut |id| open(&folder, id)).unwrap();
     assert!(
-        matches!(&notes[..], [Restored::EarlierBoot { .. }]),
+        matches!(again, RestoreOutcome::AlreadyRestored { .. }),
+        "{again}"
+    );
+    // A lease reports it as well.
+    std::fs::write(&path, entry.to_string()).unwrap();
+    let notes = machine.guard().lease(vec![id("a")]).unwrap();
+    assert!(
+        matches!(&notes[..], [RestoreOutcome::EarlierBoot { .. }]),
         "{notes:?}"
     );
-    assert_eq!(bench.state("a").set, cap(180.0));
+    assert_eq!(machine.state("a").settings, cap(180.0));
 }
 
 #[test]
-fn a_torn_journal_is_never_written_back() {
-    let (bench, path, text) = left_changed();
-    let writes = bench.writes();
-    let left = bench.journal().left().unwrap().remove(0).unwrap();
-    let folder = bench.folder().to_owned();
+fn a_truncated_journal_is_never_restored() {
+    let (machine, path, text) = machine_left_changed();
+    let writes = machine.writes();
+    let left = machine
+        .journal()
+        .unrestored_devices()
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    let folder = machine.folder().to_owned();
     for length in 0..text.len() {
         std::fs::write(&path, &text.as_bytes()[..length]).unwrap();
-        let found = bench.journal().left().unwrap();
+        let found = machine.journal().unrestored_devices().unwrap();
         assert!(
             matches!(&found[..], [Err(JournalError::Damaged { .. })]),
             "{length}: {found:?}"
         );
-        let restored = restore_left(&bench.journal(), &left, &mut |id| open(&folder, id));
+        let restored = restore_device(&machine.journal(), &left, &mut |id| open(&folder, id));
         assert!(restored.is_err(), "{length}: {restored:?}");
-        assert_eq!(bench.writes(), writes, "{length}");
+        assert_eq!(machine.writes(), writes, "{length}");
         assert!(path.exists(), "{length}");
     }
-    // A guard refuses the device, and says which file to look at.
-    let mut guard = bench.guard();
+    // A guard refuses the device and names the file.
+    let mut guard = machine.guard();
     let Err(GuardError::Refused(Refusal::Journal(JournalError::Damaged { path: named, .. }))) =
         guard.lease(vec![id("a")])
     else {
@@ -81,31 +94,31 @@ fn a_torn_journal_is_never_written_back() {
     };
     assert_eq!(named, path.display().to_string());
     drop(guard);
-    assert_eq!(bench.state("a").set, cap(180.0));
-    // Whole again, it is put back.
+    assert_eq!(machine.state("a").settings, cap(180.0));
+    // The complete journal is restored.
     std::fs::write(&path, text).unwrap();
-    restore_left(&bench.journal(), &left, &mut |id| open(&folder, id)).unwrap();
-    assert_eq!(bench.state("a").set, cap(250.0));
+    restore_device(&machine.journal(), &left, &mut |id| open(&folder, id)).unwrap();
+    assert_eq!(machine.state("a").settings, cap(250.0));
 }
 
 #[test]
-fn changed_bytes_are_never_a_panic() {
-    let (bench, path, text) = left_changed();
+fn changed_bytes_cause_no_panic() {
+    let (machine, path, text) = machine_left_changed();
     for place in 0..text.len() {
         for byte in [b'0', b'"', b'}', 0, 0xff] {
             let mut bytes = text.clone().into_bytes();
             bytes[place] = byte;
             std::fs::write(&path, bytes).unwrap();
-            // Whatever it says, saying it is all that happens.
-            assert!(bench.journal().left().unwrap().len() <= 1);
+            // The journal is read without a panic.
+            assert!(machine.journal().unrestored_devices().unwrap().len() <= 1);
         }
     }
 }
 
 #[test]
 fn a_journal_of_a_later_version_or_of_another_device_is_damaged() {
-    let (bench, path, text) = left_changed();
-    let writes = bench.writes();
+    let (machine, path, text) = machine_left_changed();
+    let writes = machine.writes();
     for (key, value) in [
         ("version", serde_json::json!(2)),
         ("device", "b".into()),
@@ -114,7 +127,7 @@ fn a_journal_of_a_later_version_or_of_another_device_is_damaged() {
         let mut entry: serde_json::Value = serde_json::from_str(&text).unwrap();
         entry[key] = value;
         std::fs::write(&path, entry.to_string()).unwrap();
-        let error = bench.guard().lease(vec![id("a")]).unwrap_err();
+        let error = machine.guard().lease(vec![id("a")]).unwrap_err();
         assert!(
             matches!(
                 &error,
@@ -122,6 +135,6 @@ fn a_journal_of_a_later_version_or_of_another_device_is_damaged() {
             ),
             "{key}: {error}"
         );
-        assert_eq!(bench.writes(), writes, "{key}");
+        assert_eq!(machine.writes(), writes, "{key}");
     }
 }

@@ -1,18 +1,18 @@
-//! Errors keep their type on the way from the guard to its client, and their words stay as they were.
+//! Errors keep their type on the way from the guard to its client, and have these messages.
 
 use std::path::Path;
 use std::process::Command;
 
 use sweetspot_device::{DeviceId, Knob, OpenError, ReadError, SensorKind, WriteError};
 use sweetspot_guard::{
-    Guard, GuardError, Journal, JournalError, Owner, Refusal, RestoreError, Restored,
+    Guard, GuardError, Journal, JournalError, Owner, Refusal, RestoreError, RestoreOutcome,
 };
 
 fn gpu() -> DeviceId {
     DeviceId::new("GPU-1")
 }
 
-fn journal(denied: bool) -> JournalError {
+fn journal_error(denied: bool) -> JournalError {
     JournalError::Disk {
         folder: "/run/sweetspot".to_owned(),
         denied,
@@ -20,12 +20,12 @@ fn journal(denied: bool) -> JournalError {
     }
 }
 
-fn write(error: WriteError) -> Refusal {
+fn write_refusal(error: WriteError) -> Refusal {
     let name = "Tesla V100".to_owned();
     Refusal::Write { name, error }
 }
 
-fn restore(errors: Vec<WriteError>) -> RestoreError {
+fn restore_error(errors: Vec<WriteError>) -> RestoreError {
     RestoreError::Write {
         device: gpu(),
         name: "Tesla V100".to_owned(),
@@ -33,7 +33,7 @@ fn restore(errors: Vec<WriteError>) -> RestoreError {
     }
 }
 
-/// Every refusal, whether it is for want of a right, and its words.
+/// Every refusal, whether it is a missing permission, and its message.
 fn refusals() -> Vec<(Refusal, bool, &'static str)> {
     let device = gpu();
     let reason = "no such device".to_owned();
@@ -43,15 +43,15 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
         (
             Refusal::UnknownPowerCap(gpu()),
             false,
-            "GPU-1: the power cap cannot be read, so it could not be put back",
+            "GPU-1: the power cap cannot be read, so it could not be restored later",
         ),
         (
-            journal(true).into(),
+            journal_error(true).into(),
             true,
-            "the journal in /run/sweetspot: Permission denied (os error 13); settings can be changed by root, or by the owner of that folder: use sudo, or --read-only where nothing is to be set",
+            "the journal in /run/sweetspot: Permission denied (os error 13); settings can be changed by root, or by the owner of that folder: use sudo, or --read-only to change no settings",
         ),
         (
-            journal(false).into(),
+            journal_error(false).into(),
             false,
             "the journal in /run/sweetspot: Permission denied (os error 13)",
         ),
@@ -78,12 +78,12 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
             "cannot open GPU-1: no such device",
         ),
         (
-            write(WriteError::Denied(Knob::PowerCap)),
+            write_refusal(WriteError::Denied(Knob::PowerCap)),
             true,
             "Tesla V100: no permission to set power cap: it needs root",
         ),
         (
-            write(WriteError::Lost),
+            write_refusal(WriteError::Lost),
             false,
             "Tesla V100: the device is lost: it no longer answers",
         ),
@@ -96,7 +96,7 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
             "Tesla V100: no permission to read averaged power",
         ),
         (
-            restore(vec![
+            restore_error(vec![
                 WriteError::Lost,
                 WriteError::Unsupported(Knob::CoreClock),
             ])
@@ -105,33 +105,33 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
             "Tesla V100 (GPU-1): the device is lost: it no longer answers, the device has no core clock; its settings could not be put back: try `sweetspot restore`",
         ),
         (
-            restore(vec![WriteError::Denied(Knob::CoreClock)]).into(),
+            restore_error(vec![WriteError::Denied(Knob::CoreClock)]).into(),
             true,
             "Tesla V100 (GPU-1): no permission to set core clock: it needs root; its settings could not be put back: try `sweetspot restore`",
         ),
         (
             Refusal::WorkloadRemains,
             false,
-            "a process of the command cannot be ended: it waits for a device",
+            "a process of the command cannot be killed: it is blocked in a device driver",
         ),
     ]
 }
 
 #[test]
-fn a_refusal_keeps_its_type_and_its_words() {
-    for (refusal, denied, words) in refusals() {
+fn a_refusal_keeps_its_type_and_its_message() {
+    for (refusal, denied, message) in refusals() {
         let sent = serde_json::to_string(&refusal).unwrap();
         let received: Refusal = serde_json::from_str(&sent).unwrap();
         assert_eq!(received, refusal, "{sent}");
         let error = GuardError::from(received);
-        assert_eq!(error.to_string(), words);
-        assert_eq!(error.is_permission_denied(), denied, "{words}");
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.is_permission_denied(), denied, "{message}");
     }
 }
 
 #[test]
-fn text_that_speaks_of_permission_is_not_a_missing_right() {
-    let error = write(WriteError::Failed {
+fn the_word_permission_in_a_message_is_no_missing_permission() {
+    let error = write_refusal(WriteError::Failed {
         knob: Knob::PowerCap,
         reason: "Permission denied by a policy: no permission".to_owned(),
     });
@@ -139,7 +139,7 @@ fn text_that_speaks_of_permission_is_not_a_missing_right() {
 }
 
 #[test]
-fn what_was_restored_is_said_in_a_line() {
+fn restore_outcomes_have_messages() {
     let name = "Tesla V100".to_owned();
     let owner = Owner {
         boot_id: String::new(),
@@ -148,43 +148,46 @@ fn what_was_restored_is_said_in_a_line() {
         command: "sweetspot run".to_owned(),
     };
     let lines = [
-        Restored::AlreadyAsBefore { name: name.clone() },
-        Restored::PutBack {
+        RestoreOutcome::AlreadyRestored { name: name.clone() },
+        RestoreOutcome::Restored {
             name: name.clone(),
             owner,
         },
-        Restored::EarlierBoot { name },
+        RestoreOutcome::EarlierBoot { name },
     ]
     .map(|restored| restored.to_string());
     assert_eq!(
         lines,
         [
-            "Tesla V100 is as before already",
-            "Tesla V100 was left changed by process 7 (sweetspot run): it is as before now",
-            "Tesla V100 was left changed in an earlier boot of this machine, which undid it",
+            "Tesla V100 is already restored",
+            "Tesla V100 was left changed by process 7 (sweetspot run) and is restored now",
+            "Tesla V100 was left changed before the last reboot, which reset it",
         ]
     );
 }
 
 #[test]
-fn a_guard_that_cannot_be_started_says_where_and_why() {
+fn start_errors_name_folder_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let ended = Guard::start(Command::new("false"), folder.path()).unwrap_err();
     assert!(
         matches!(&ended, GuardError::CannotStart { denied: false, .. }),
         "{ended:?}"
     );
-    assert!(ended.to_string().contains("it ended at once"), "{ended}");
+    assert!(
+        ended.to_string().contains("it exited immediately"),
+        "{ended}"
+    );
     let missing = Guard::start(Command::new("/no/such/program"), folder.path()).unwrap_err();
     assert!(!missing.is_permission_denied(), "{missing}");
-    // A program that may not be run is not mended by more rights to the folder.
+    // More permissions on the folder do not help where the program cannot be run.
     let no_program = Guard::start(Command::new("/etc/passwd"), folder.path()).unwrap_err();
     assert!(!no_program.is_permission_denied(), "{no_program}");
 }
 
-/// The kernel refuses new files in its own folders, to root as well.
+/// The kernel rejects new files in its own folders, even from root.
 #[test]
-fn a_folder_that_nobody_may_write_is_a_missing_right() {
+fn an_unwritable_folder_is_a_missing_permission() {
     let folder = Path::new("/sys");
     let error = Guard::start(Command::new("true"), folder).unwrap_err();
     let GuardError::CannotStart {

@@ -1,7 +1,6 @@
-//! The GPUs of this machine, whichever backend finds them.
+//! Opens the GPUs of this machine.
 //!
-//! This is the one crate that knows which backends there are: a new backend is a crate that implements
-//! [`Host`], and a line here.
+//! Only this crate knows all backends: a new backend is a crate that implements [`Host`], and a line here.
 
 #![cfg_attr(
     not(test),
@@ -11,10 +10,10 @@
 use sweetspot_backend_nvml::Nvml;
 use sweetspot_device::{Host, HostError};
 
-/// What the GPUs of this machine are reached through, for people.
+/// The library that gives access to the GPUs, as shown to users.
 pub const LIBRARY: &str = "NVML library";
 
-/// Opens the host of this machine: NVML from its usual place, or from where `SWEETSPOT_NVML` says.
+/// Opens the host of this machine: NVML from its usual place, or from the path in `SWEETSPOT_NVML`.
 pub fn open_host() -> Result<Box<dyn Host>, HostError> {
     let library = std::env::var_os("SWEETSPOT_NVML");
     Ok(Box::new(Nvml::open(library.as_deref())?))

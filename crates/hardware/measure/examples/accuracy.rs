@@ -1,10 +1,10 @@
-//! Prints how far each method is off, and how wide its intervals are, on simulated GPUs of every sensor
-//! generation: `cargo run --release -p sweetspot-measure --example accuracy [SEEDS [GENERATION]]`.
+//! Prints the error of each method and the width of its intervals on simulated GPUs of every sensor generation:
+//! `cargo run --release -p sweetspot-measure --example accuracy [SEEDS [GENERATION]]`.
 
-#[path = "../tests/scene/mod.rs"]
-mod scene;
+#[path = "../tests/simulated_gpu/mod.rs"]
+mod simulated_gpu;
 
-use scene::{BOTH, GENERATIONS, Has, SHAPES, scores};
+use simulated_gpu::{COUNTER_AND_BUFFER, GENERATIONS, LOAD_SHAPES, Sensors, score_windows};
 use sweetspot_measure::MethodChoice;
 
 fn main() {
@@ -15,34 +15,34 @@ fn main() {
         .unwrap_or(1);
     let only = arguments.next();
     let methods = arguments.next();
-    let counter = Has {
+    let counter = Sensors {
         buffer: false,
         counter: true,
     };
-    let neither = Has {
+    let neither = Sensors {
         buffer: false,
         counter: false,
     };
     let poll = |text: &str| text.parse::<MethodChoice>().unwrap_or_default();
     let cases = [
-        ("auto", BOTH, MethodChoice::Auto),
-        ("buffer", BOTH, MethodChoice::Buffer),
+        ("auto", COUNTER_AND_BUFFER, MethodChoice::Auto),
+        ("buffer", COUNTER_AND_BUFFER, MethodChoice::Buffer),
         ("counter alone", counter, MethodChoice::Counter),
         ("power sensor alone", neither, MethodChoice::Auto),
-        ("poll:2ms", BOTH, poll("poll:2ms")),
-        ("poll:500ms", BOTH, poll("poll:500ms")),
+        ("poll:2ms", COUNTER_AND_BUFFER, poll("poll:2ms")),
+        ("poll:500ms", COUNTER_AND_BUFFER, poll("poll:500ms")),
     ];
     println!(
-        "errors in % of the true energy; half: median half width of the 95 % interval; held: truths within it"
+        "errors in % of the true energy; half: median half width of the 95 % interval; within: share of true energies within it"
     );
-    for (name, has, choice) in cases {
+    for (name, sensors, choice) in cases {
         if methods.as_ref().is_some_and(|only| only != name) {
             continue;
         }
         println!("\n{name}");
         println!(
             "  {:<12} {:<15} {:>6} {:>5} {:>7} {:>7} {:>7} {:>7} {:>6}",
-            "generation", "load", "window", "n", "rms", "p95", "max", "half", "held"
+            "generation", "load", "window", "n", "rms", "p95", "max", "half", "within"
         );
         for generation in GENERATIONS {
             let label = format!("{generation:?}");
@@ -55,8 +55,10 @@ fn main() {
             if name == "counter alone" && !generation.has_energy_counter() {
                 continue;
             }
-            for shape in SHAPES {
-                for (window, score) in scores(generation, has, shape, choice, seeds, 60.0) {
+            for shape in LOAD_SHAPES {
+                for (window, score) in
+                    score_windows(generation, sensors, shape, choice, seeds, 60.0)
+                {
                     if score.count() == 0 {
                         continue;
                     }
@@ -66,7 +68,7 @@ fn main() {
                         100.0 * score.rms(),
                         100.0 * score.quantile(0.95),
                         100.0 * score.quantile(1.0),
-                        100.0 * score.median_half(),
+                        100.0 * score.median_half_width(),
                         100.0 * score.coverage(),
                     );
                 }

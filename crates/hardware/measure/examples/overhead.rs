@@ -1,5 +1,5 @@
-//! What the sampler costs: simulated GPUs in real time, whose counter and buffer keep the driver busy as long
-//! as a real one's, and the processor time of this process. The simulation's own work is part of it.
+//! Measures the sampler's processor time on simulated GPUs in real time, whose counter and buffer keep the
+//! driver busy as long as a real one's. The simulation's own work is part of it.
 //!
 //! `cargo run --release -p sweetspot-measure --example overhead [SECONDS [GPUS [METHOD]]]`
 
@@ -9,28 +9,28 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use sweetspot_device::{
-    Amount, Descriptor, Device, DeviceId, DeviceKind, Drained, Moment, MonotonicClock, PowerLimits,
-    ReadError, Reading, Scope, SensorDescriptor, SensorKind,
+    Amount, Descriptor, Device, DeviceId, DeviceKind, DrainedSamples, Moment, MonotonicClock,
+    PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
 };
-use sweetspot_measure::math::{Ledger, Span};
+use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_sim_host::{Host, LiveGpu, Spec};
 
-/// Of an H200.
-const COUNTER_BUSY: Duration = Duration::from_micros(2_800);
-const DRAIN_BUSY: Duration = Duration::from_micros(350);
+/// The time that an H200's driver takes for a read of the counter and of the buffer.
+const COUNTER_READ_TIME: Duration = Duration::from_micros(2_800);
+const DRAIN_TIME: Duration = Duration::from_micros(350);
 
-struct Shared {
+struct SimulatedDevice {
     host: Host,
     index: usize,
     descriptor: Descriptor,
     drained: u64,
 }
 
-impl Shared {
-    fn look<R>(&self, look: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, ReadError> {
+impl SimulatedDevice {
+    fn with_gpu<R>(&self, work: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, ReadError> {
         self.host.gpus()[self.index]
-            .look(look)
+            .look(work)
             .map_err(|_| ReadError::Lost)
     }
 
@@ -39,16 +39,16 @@ impl Shared {
     }
 }
 
-impl Device for Shared {
+impl Device for SimulatedDevice {
     fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError> {
         if sensor == SensorKind::EnergyCounter {
-            self.busy(COUNTER_BUSY);
+            self.busy(COUNTER_READ_TIME);
         }
-        let (at, amount) = self.look(|live| {
+        let (at, amount) = self.with_gpu(|live| {
             let amount = match sensor {
                 SensorKind::EnergyCounter => live.counter().map(Amount::Energy),
                 SensorKind::InstantPower => Some(Amount::Power(live.instant_power())),
@@ -67,10 +67,10 @@ impl Device for Shared {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
-        self.busy(DRAIN_BUSY);
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
+        self.busy(DRAIN_TIME);
         let after = self.drained;
-        let samples = self.look(|live| live.samples())?;
+        let samples = self.with_gpu(|live| live.samples())?;
         let fresh = samples.into_iter().filter(|sample| sample.at > after);
         let readings: Vec<Reading> = fresh
             .map(|sample| Reading {
@@ -80,14 +80,14 @@ impl Device for Shared {
             })
             .collect();
         self.drained = readings.last().map_or(after, |reading| reading.at.nanos());
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped: false,
         })
     }
 
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError> {
-        let cap = self.look(|live| live.power_cap())?;
+        let cap = self.with_gpu(|live| live.power_cap())?;
         Ok(PowerLimits {
             requested: cap,
             enforced: cap,
@@ -109,16 +109,16 @@ fn open(folder: &Path, index: usize) -> Result<Box<dyn Device + Send>, Box<dyn s
     let sensor = |kind| SensorDescriptor {
         kind,
         scope: Scope::Device,
-        source: "shared".to_owned(),
+        source: "simulated".to_owned(),
         update_period: None,
         window: None,
     };
-    Ok(Box::new(Shared {
+    Ok(Box::new(SimulatedDevice {
         descriptor: Descriptor {
             id: DeviceId::new(host.gpus()[index].uuid()),
             name: host.gpus()[index].name().to_owned(),
             kind: DeviceKind::Gpu,
-            backend: "shared".to_owned(),
+            backend: "simulated".to_owned(),
             parent: None,
             memory: None,
             sensors: kinds.into_iter().map(sensor).collect(),
@@ -152,7 +152,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         choice,
         Arc::new(MonotonicClock),
     )?;
-    // Learning the counter's beat and the window's begin are paid once.
+    // Learning the counter's schedule and beginning the window cost time only once.
     std::thread::sleep(Duration::from_secs(1));
     let begin = sampler.mark();
     std::thread::sleep(Duration::from_millis(500));
@@ -167,7 +167,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let window = Span::new(begin, end);
     for device in recorded.iter().take(1) {
-        let energy = Ledger::new(&device.trace).energy(&window, choice)?;
+        let energy = EnergyEstimator::new(&device.trace).energy(&window, choice)?;
         let reads = device.trace.counter.len();
         println!(
             "{} by {}, {reads} counter reads, {} samples",

@@ -1,30 +1,30 @@
-//! Ways to come to a window's energy.
+//! Methods to determine the energy of a window.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Seconds;
 
-/// What is asked for.
+/// The method that a user asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MethodChoice {
-    /// The best that the sensors allow; the others are checks.
+    /// The best method that the sensors allow, with the other methods as checks.
     #[default]
     Auto,
     /// The energy counter.
     Counter,
     /// The driver's buffer of samples.
     Buffer,
-    /// Looking at the power so often, as the papers did.
+    /// Polling a power sensor at this interval, as the published studies did.
     Poll(Seconds),
 }
 
-/// A method that does not exist.
+/// The error of a text that names no method.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("method '{0}' is unknown: use auto, counter, buffer or poll:TIME (poll:2ms, poll:500ms)")]
 pub struct UnknownMethod(String);
 
-/// Looks closer together than this would keep a core busy.
+/// The shortest interval between two polls: shorter ones would keep a core busy.
 const FASTEST: Seconds = Seconds::new(0.001);
 const SLOWEST: Seconds = Seconds::new(60.0);
 
@@ -60,23 +60,21 @@ impl std::fmt::Display for MethodChoice {
     }
 }
 
-/// What a value came from.
+/// The method that produced a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The counter, read between its moves at the window's ends.
+    /// The counter alone, with an estimate between its steps at the window's ends.
     Counter,
-    /// The counter, on a window moved to its moves.
-    CounterSnapped,
-    /// The counter for the bulk, the buffer's samples for the fractions at the ends.
+    /// The counter for whole steps, the buffer's samples for the fractions at the ends.
     CounterAndBuffer,
-    /// The buffer's samples.
+    /// The buffer's samples alone.
     Buffer,
-    /// The buffer's samples and a power sensor over a short window.
+    /// The buffer's samples and a polled power sensor with a short window.
     BufferAndPoll,
-    /// A power sensor over a short window, looked at again and again.
+    /// A polled power sensor with a short window.
     PollInstant,
-    /// A power sensor over a long window, looked at again and again.
+    /// A polled power sensor with a long window.
     PollAverage,
 }
 
@@ -84,7 +82,6 @@ impl std::fmt::Display for Method {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Counter => "counter",
-            Self::CounterSnapped => "counter, snapped",
             Self::CounterAndBuffer => "counter+buffer",
             Self::Buffer => "buffer",
             Self::BufferAndPoll => "buffer+poll",

@@ -1,55 +1,59 @@
-//! How far each method is off, on simulated GPUs of every sensor generation, against what the physics drew.
-//! "At most" is the 95th percentile of seeded windows; the example `accuracy` prints the whole table.
+//! The accuracy of each method on simulated GPUs of every sensor generation, against the simulated energy.
+//! Limits apply to the 95th percentile of seeded windows; the example `accuracy` prints the whole table.
 
-mod scene;
+mod simulated_gpu;
 
-use scene::{BOTH, GENERATIONS, Has, SHAPES, Scene, Shape, lone_scores, marks, scores};
+use simulated_gpu::{
+    COUNTER_AND_BUFFER, GENERATIONS, LOAD_SHAPES, LoadShape, Sensors, SimulatedGpu, marks,
+    score_single_windows, score_windows,
+};
+use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{Ledger, Span};
+use sweetspot_measure::math::{CounterStep, EnergyEstimator, Span};
 use sweetspot_sim::Generation;
 use sweetspot_stats::Seed;
 
-const COUNTER: Has = Has {
+const COUNTER: Sensors = Sensors {
     buffer: false,
     counter: true,
 };
-const NEITHER: Has = Has {
+const NEITHER: Sensors = Sensors {
     buffer: false,
     counter: false,
 };
 
-/// Windows of one length that are too few say little about coverage.
-const ENOUGH: usize = 90;
+/// The fewest windows of one length from which coverage is judged.
+const MIN_WINDOWS: usize = 90;
 
-fn check(
+fn check_accuracy(
     generations: &[Generation],
-    has: Has,
+    sensors: Sensors,
     choice: MethodChoice,
-    shapes: &[Shape],
+    shapes: &[LoadShape],
     limits: &[(f64, f64)],
 ) {
     for generation in generations {
         for shape in shapes {
-            for (window, score) in scores(*generation, has, *shape, choice, 1, 60.0) {
+            for (window, score) in score_windows(*generation, sensors, *shape, choice, 1, 60.0) {
                 let what = format!("{generation:?}, {shape}, {choice}, {window} s");
                 println!(
-                    "{what}: rms {:.3} %, 95 % within {:.3} %, median half width {:.3} %, {:.0} % of {} held",
+                    "{what}: rms {:.3} %, 95 % within {:.3} %, median half width {:.3} %, {:.0} % of {} within the interval",
                     100.0 * score.rms(),
                     100.0 * score.quantile(0.95),
-                    100.0 * score.median_half(),
+                    100.0 * score.median_half_width(),
                     100.0 * score.coverage(),
                     score.count(),
                 );
-                if score.count() >= ENOUGH {
+                if score.count() >= MIN_WINDOWS {
                     assert!(score.coverage() >= 0.9, "{what}: {}", score.coverage());
                 }
                 let limit = limits.iter().find(|(from, _)| *from == window);
                 if let Some((_, most)) = limit {
-                    // An interval that holds everything says nothing.
+                    // The interval must not be needlessly wide.
                     assert!(
-                        score.median_half() <= 2.0 * most,
+                        score.median_half_width() <= 2.0 * most,
                         "{what}: half width {}",
-                        score.median_half()
+                        score.median_half_width()
                     );
                     assert!(
                         score.quantile(0.95) <= *most,
@@ -66,92 +70,122 @@ const WITH_BUFFER: [(f64, f64); 4] = [(0.5, 0.025), (1.0, 0.01), (5.0, 0.01), (2
 const COUNTER_ALONE: [(f64, f64); 2] = [(5.0, 0.01), (20.0, 0.003)];
 
 #[test]
-fn counter_and_buffer_together_on_volta_turing_and_ga100() {
+fn counter_and_buffer_meet_their_limits_on_volta_turing_and_ga100() {
     let boards = [
         Generation::Volta,
         Generation::Turing,
         Generation::AmpereGa100,
     ];
-    check(&boards, BOTH, MethodChoice::Auto, &SHAPES, &WITH_BUFFER);
+    check_accuracy(
+        &boards,
+        COUNTER_AND_BUFFER,
+        MethodChoice::Auto,
+        &LOAD_SHAPES,
+        &WITH_BUFFER,
+    );
 }
 
 #[test]
-fn counter_and_buffer_together_on_ampere_ada_and_hopper() {
+fn counter_and_buffer_meet_their_limits_on_ampere_ada_and_hopper() {
     let boards = [Generation::Ampere, Generation::Ada, Generation::Hopper];
-    check(&boards, BOTH, MethodChoice::Auto, &SHAPES, &WITH_BUFFER);
+    check_accuracy(
+        &boards,
+        COUNTER_AND_BUFFER,
+        MethodChoice::Auto,
+        &LOAD_SHAPES,
+        &WITH_BUFFER,
+    );
 }
 
 #[test]
-fn without_a_counter_the_interval_says_how_little_is_known() {
+fn intervals_cover_the_truth_without_a_counter() {
     let boards = [Generation::Maxwell, Generation::Pascal];
-    check(&boards, BOTH, MethodChoice::Auto, &SHAPES, &[(20.0, 0.008)]);
-    check(&boards[1..], NEITHER, MethodChoice::Auto, &SHAPES, &[]);
+    check_accuracy(
+        &boards,
+        COUNTER_AND_BUFFER,
+        MethodChoice::Auto,
+        &LOAD_SHAPES,
+        &[(20.0, 0.008)],
+    );
+    check_accuracy(&boards[1..], NEITHER, MethodChoice::Auto, &LOAD_SHAPES, &[]);
 }
 
 #[test]
-fn the_counter_alone() {
+fn the_counter_alone_meets_its_limits() {
     let boards = [Generation::Volta, Generation::Hopper];
-    check(
+    check_accuracy(
         &boards,
         COUNTER,
         MethodChoice::Counter,
-        &SHAPES,
+        &LOAD_SHAPES,
         &COUNTER_ALONE,
     );
 }
 
 #[test]
-fn the_buffer_alone() {
+fn the_buffer_alone_meets_its_limits() {
     let choice = MethodChoice::Buffer;
-    check(
+    check_accuracy(
         &[Generation::Hopper],
-        BOTH,
+        COUNTER_AND_BUFFER,
         choice,
-        &SHAPES,
+        &LOAD_SHAPES,
         &[(20.0, 0.008)],
     );
 }
 
 #[test]
-fn the_methods_of_the_papers_know_what_they_cannot_see() {
+fn intervals_of_polling_cover_the_truth() {
     let some = [
-        Shape::Constant,
-        Shape::Square(0.1),
-        Shape::Square(2.0),
-        Shape::Training(0.06),
+        LoadShape::Constant,
+        LoadShape::Square(0.1),
+        LoadShape::Square(2.0),
+        LoadShape::Training(0.06),
     ];
     for text in ["poll:2ms", "poll:500ms"] {
         let choice = text.parse().unwrap();
         for generation in [Generation::Pascal, Generation::Turing, Generation::Hopper] {
-            check(&[generation], BOTH, choice, &some, &[]);
+            check_accuracy(&[generation], COUNTER_AND_BUFFER, choice, &some, &[]);
         }
     }
 }
 
+/// The counter's step that is nearest to a moment.
+fn nearest_step<'a>(estimator: &'a EnergyEstimator<'_>, moment: Moment) -> &'a CounterStep {
+    let distance = |step: &CounterStep| (step.at() - moment).abs().get();
+    let steps = estimator.steps().steps.iter();
+    steps
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        .unwrap()
+}
+
 #[test]
-fn windows_snapped_to_the_counter_are_exact() {
+fn energies_between_counter_steps_are_exact() {
     for generation in GENERATIONS.into_iter().filter(|g| g.has_energy_counter()) {
         let seed = Seed::new(7).label(&format!("{generation:?}"));
-        let load = Shape::Square(0.37).stretches(seed);
-        let mut scene = Scene::new(generation, COUNTER, load, Vec::new(), seed);
-        // The simulated counter moves at every tenth of a second: there the truth is known.
+        let load = LoadShape::Square(0.37).load_steps(seed);
+        let mut gpu = SimulatedGpu::new(generation, COUNTER, load, Vec::new(), seed);
+        // The simulated counter steps at every tenth of a second, where the true energy is known.
         let at: Vec<f64> = marks(seed, 0.7, 20.0)
             .iter()
             .map(|at| (at * 10.0).round() / 10.0)
             .collect();
-        let recording = scene.record(MethodChoice::Counter, 20.0, &at);
-        let ledger = Ledger::new(&recording.trace);
+        let recording = gpu.record(MethodChoice::Counter, 20.0, &at);
+        let estimator = EnergyEstimator::new(&recording.trace);
         let mut exact = 0;
         for pair in 0..recording.marks.len() - 1 {
             let window = Span::new(recording.marks[pair], recording.marks[pair + 1]);
-            let snapped = ledger.snapped(&window).unwrap();
-            let moved = (snapped.covered.length() - window.length()).abs().get();
-            let truth = recording.truths[pair + 1] - recording.truths[pair];
-            if moved < 0.02 {
+            let (begin, end) = (
+                nearest_step(&estimator, window.begin),
+                nearest_step(&estimator, window.end),
+            );
+            let shift = (end.at() - begin.at() - window.length()).abs().get();
+            let truth = recording.true_energies[pair + 1] - recording.true_energies[pair];
+            if shift < 0.02 {
+                let counted = end.energy - begin.energy;
                 assert!(
-                    (snapped.value.get() - truth).abs() < 0.003,
-                    "{generation:?} {pair}: {} {truth}",
-                    snapped.value
+                    (counted.get() - truth).abs() < 0.003,
+                    "{generation:?} {pair}: {counted} {truth}"
                 );
                 exact += 1;
             }
@@ -160,39 +194,46 @@ fn windows_snapped_to_the_counter_are_exact() {
     }
 }
 
-/// Loads that nothing was tuned to, one window in each trace.
+/// Loads that no constant was tuned to, one window in each trace.
 #[test]
-fn lone_windows_of_other_loads() {
+fn single_windows_of_untuned_loads_meet_their_limits() {
     let shapes = [
-        Shape::Constant,
-        Shape::Square(0.07),
-        Shape::Square(0.33),
-        Shape::Training(0.025),
-        Shape::Training(0.11),
-        Shape::FromIdle(2.2),
+        LoadShape::Constant,
+        LoadShape::Square(0.07),
+        LoadShape::Square(0.33),
+        LoadShape::Training(0.025),
+        LoadShape::Training(0.11),
+        LoadShape::FromIdle(2.2),
     ];
     for (generation, length, most) in [
         (Generation::Hopper, 0.5, 0.025),
         (Generation::Volta, 1.0, 0.01),
         (Generation::Pascal, 1.0, 0.05),
     ] {
-        let (mut held, mut count) = (0, 0);
+        let (mut within, mut count) = (0, 0);
         for shape in shapes {
-            let score = lone_scores(generation, BOTH, shape, MethodChoice::Auto, 35, length);
+            let score = score_single_windows(
+                generation,
+                COUNTER_AND_BUFFER,
+                shape,
+                MethodChoice::Auto,
+                35,
+                length,
+            );
             println!(
-                "{generation:?}, {shape}, {length} s: 95 % within {:.3} %, median half width {:.3} %, {} of {} held",
+                "{generation:?}, {shape}, {length} s: 95 % within {:.3} %, median half width {:.3} %, {} of {} within the interval",
                 100.0 * score.quantile(0.95),
-                100.0 * score.median_half(),
-                score.held,
+                100.0 * score.median_half_width(),
+                score.within,
                 score.count(),
             );
             assert!(score.quantile(0.95) < most, "{generation:?} {shape}");
-            held += score.held;
+            within += score.within;
             count += score.count();
         }
         assert!(
-            count >= 200 && held as f64 >= 0.93 * count as f64,
-            "{generation:?}: {held} of {count}"
+            count >= 200 && within as f64 >= 0.93 * count as f64,
+            "{generation:?}: {within} of {count}"
         );
     }
 }

@@ -1,46 +1,53 @@
-//! Sensors that disappear, stick, wrap or go back: the result says so.
+//! Sensors that are lost, stuck, wrapped around or reset: the result reports it.
 
-mod scene;
+mod simulated_gpu;
 
-use scene::{BOTH, Has, Recording, Scene, Shape, Stretch};
+use simulated_gpu::{COUNTER_AND_BUFFER, GpuRecording, LoadShape, LoadStep, Sensors, SimulatedGpu};
 use sweetspot_device::SensorKind;
 use sweetspot_measure::MethodChoice;
-use sweetspot_measure::math::{AttributionError, Energy, GapReason, Ledger, Note, PhaseSpan, Span};
+use sweetspot_measure::math::{
+    AttributionError, Energy, EnergyEstimator, GapReason, Note, PhaseSpan, Span,
+};
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::{Fault, Generation};
 use sweetspot_stats::Seed;
 
-fn record(generation: Generation, has: Has, faults: Vec<Fault>, marks: &[f64]) -> Recording {
+fn record(
+    generation: Generation,
+    sensors: Sensors,
+    faults: Vec<Fault>,
+    marks: &[f64],
+) -> GpuRecording {
     let seed = Seed::new(11);
-    let load = Shape::Training(0.06).stretches(seed);
-    let mut scene = Scene::new(generation, has, load, faults, seed);
-    scene.record(MethodChoice::Auto, marks[marks.len() - 1] + 1.0, marks)
+    let load = LoadShape::Training(0.06).load_steps(seed);
+    let mut gpu = SimulatedGpu::new(generation, sensors, load, faults, seed);
+    gpu.record(MethodChoice::Auto, marks[marks.len() - 1] + 1.0, marks)
 }
 
-fn window(recording: &Recording) -> (Span, f64) {
+fn window(recording: &GpuRecording) -> (Span, f64) {
     let last = recording.marks.len() - 1;
     (
         Span::new(recording.marks[0], recording.marks[last]),
-        recording.truths[last] - recording.truths[0],
+        recording.true_energies[last] - recording.true_energies[0],
     )
 }
 
-fn auto(recording: &Recording, window: &Span) -> Energy {
-    let ledger = Ledger::new(&recording.trace);
-    ledger.energy(window, MethodChoice::Auto).unwrap()
+fn auto_energy(recording: &GpuRecording, window: &Span) -> Energy {
+    let estimator = EnergyEstimator::new(&recording.trace);
+    estimator.energy(window, MethodChoice::Auto).unwrap()
 }
 
-fn is_near(energy: &Energy, truth: f64, within: f64) {
+fn assert_near(energy: &Energy, truth: f64, within: f64) {
     let off = energy.value.get() / truth - 1.0;
     assert!(off.abs() < within, "{} of {truth}", energy.value);
 }
 
 #[test]
-fn a_device_that_is_lost_is_measured_up_to_its_loss() {
+fn a_lost_device_is_measured_until_its_loss() {
     let faults = vec![Fault::lost(Seconds::new(6.0))];
-    let recording = record(Generation::Hopper, BOTH, faults, &[2.0, 10.0]);
+    let recording = record(Generation::Hopper, COUNTER_AND_BUFFER, faults, &[2.0, 10.0]);
     let window = Span::new(recording.marks[0], recording.marks[1]);
-    let energy = auto(&recording, &window);
+    let energy = auto_energy(&recording, &window);
     let covered = energy.covered.length().get();
     assert!((2.0..4.2).contains(&covered), "{covered}");
     assert!(
@@ -63,15 +70,20 @@ fn a_device_that_is_lost_is_measured_up_to_its_loss() {
 }
 
 #[test]
-fn a_stuck_counter_is_noticed_and_the_buffer_goes_on() {
+fn a_stuck_counter_is_reported_and_the_buffer_is_used() {
     let faults = vec![Fault::stuck_sensor(
         SensorKind::EnergyCounter,
         Seconds::new(4.0),
     )];
-    let recording = record(Generation::Hopper, BOTH, faults, &[2.0, 5.0, 8.0]);
+    let recording = record(
+        Generation::Hopper,
+        COUNTER_AND_BUFFER,
+        faults,
+        &[2.0, 5.0, 8.0],
+    );
     let (window, truth) = window(&recording);
-    let energy = auto(&recording, &window);
-    is_near(&energy, truth, 0.02);
+    let energy = auto_energy(&recording, &window);
+    assert_near(&energy, truth, 0.02);
     let (low, high) = energy.interval95;
     assert!(
         low.get() <= truth && truth <= high.get(),
@@ -88,15 +100,15 @@ fn a_stuck_counter_is_noticed_and_the_buffer_goes_on() {
 }
 
 #[test]
-fn a_buffer_that_falls_silent_is_a_gap_and_the_counter_goes_on() {
+fn a_stuck_buffer_is_reported_and_the_counter_is_used() {
     let faults = vec![Fault::stuck_sensor(
         SensorKind::BufferedPower,
         Seconds::new(4.0),
     )];
-    let recording = record(Generation::Volta, BOTH, faults, &[2.0, 8.0]);
+    let recording = record(Generation::Volta, COUNTER_AND_BUFFER, faults, &[2.0, 8.0]);
     let (window, truth) = window(&recording);
-    let energy = auto(&recording, &window);
-    is_near(&energy, truth, 0.01);
+    let energy = auto_energy(&recording, &window);
+    assert_near(&energy, truth, 0.01);
     let silent = energy
         .missing
         .iter()
@@ -108,14 +120,14 @@ fn a_buffer_that_falls_silent_is_a_gap_and_the_counter_goes_on() {
 }
 
 #[test]
-fn without_a_counter_a_silent_buffer_ends_what_is_covered() {
+fn a_stuck_buffer_without_a_counter_ends_the_covered_part() {
     let faults = vec![Fault::stuck_sensor(
         SensorKind::BufferedPower,
         Seconds::new(4.0),
     )];
-    let recording = record(Generation::Pascal, BOTH, faults, &[2.0, 8.0]);
+    let recording = record(Generation::Pascal, COUNTER_AND_BUFFER, faults, &[2.0, 8.0]);
     let (window, _) = window(&recording);
-    let energy = Ledger::new(&recording.trace)
+    let energy = EnergyEstimator::new(&recording.trace)
         .energy(&window, MethodChoice::Buffer)
         .unwrap();
     assert!(energy.covered.length().get() < 2.3, "{energy:?}");
@@ -128,22 +140,22 @@ fn without_a_counter_a_silent_buffer_ends_what_is_covered() {
 }
 
 #[test]
-fn a_counter_that_wraps_is_followed() {
+fn counter_wraps_are_undone() {
     let wraps = Joules::new(500.0);
     let mut recording = record(
         Generation::Volta,
-        BOTH,
+        COUNTER_AND_BUFFER,
         vec![Fault::counter_wraps(wraps)],
         &[2.0, 7.0],
     );
     recording.trace.model.counter_modulus = Some(wraps);
     let (window, truth) = window(&recording);
-    let energy = auto(&recording, &window);
-    is_near(&energy, truth, 0.01);
-    // Without the modulus it is a reset: the buffer bridges it, and the gap is named.
+    let energy = auto_energy(&recording, &window);
+    assert_near(&energy, truth, 0.01);
+    // Without the modulus it is a reset: the buffer bridges it, and the gap is reported.
     recording.trace.model.counter_modulus = None;
-    let energy = auto(&recording, &window);
-    is_near(&energy, truth, 0.05);
+    let energy = auto_energy(&recording, &window);
+    assert_near(&energy, truth, 0.05);
     assert!(
         energy
             .missing
@@ -154,10 +166,15 @@ fn a_counter_that_wraps_is_followed() {
 }
 
 #[test]
-fn methods_that_differ_are_a_warning() {
-    let recording = record(Generation::Hopper, BOTH, Vec::new(), &[2.0, 12.0]);
+fn disagreeing_methods_give_a_warning() {
+    let recording = record(
+        Generation::Hopper,
+        COUNTER_AND_BUFFER,
+        Vec::new(),
+        &[2.0, 12.0],
+    );
     let (window, _) = window(&recording);
-    let honest = Ledger::new(&recording.trace)
+    let honest = EnergyEstimator::new(&recording.trace)
         .measure(&window, MethodChoice::Auto)
         .unwrap();
     assert!(honest.checks.len() >= 2);
@@ -166,7 +183,7 @@ fn methods_that_differ_are_a_warning() {
     for sample in &mut wrong.buffer {
         sample.power = sample.power * 1.3;
     }
-    let suspicious = Ledger::new(&wrong)
+    let suspicious = EnergyEstimator::new(&wrong)
         .measure(&window, MethodChoice::Auto)
         .unwrap();
     assert!(
@@ -177,23 +194,23 @@ fn methods_that_differ_are_a_warning() {
 }
 
 #[test]
-fn phases_that_never_vary_are_refused_by_name_under_a_counter_alone() {
-    // 25 ms and 25 ms for ever, seen through a counter that moves every 100 ms.
-    let has = Has {
+fn phases_that_never_vary_are_rejected_by_name() {
+    // Two phases of always 25 ms each, seen through a counter that steps every 100 ms.
+    let sensors = Sensors {
         buffer: false,
         counter: true,
     };
     let mut step = 0;
-    let load = Box::new(move || -> Stretch {
+    let load = Box::new(move || -> LoadStep {
         step += 1;
         match step % 2 {
             0 => ("forward", 0.025, Some(0.5)),
             _ => ("backward", 0.025, Some(0.9)),
         }
     });
-    let mut scene = Scene::new(Generation::Turing, has, load, Vec::new(), Seed::new(3));
-    let recording = scene.record(MethodChoice::Auto, 32.0, &[1.0, 31.0]);
-    let spans: Vec<PhaseSpan> = scene
+    let mut gpu = SimulatedGpu::new(Generation::Turing, sensors, load, Vec::new(), Seed::new(3));
+    let recording = gpu.record(MethodChoice::Auto, 32.0, &[1.0, 31.0]);
+    let spans: Vec<PhaseSpan> = gpu
         .spans
         .iter()
         .map(|(name, span)| PhaseSpan {
@@ -202,11 +219,11 @@ fn phases_that_never_vary_are_refused_by_name_under_a_counter_alone() {
         })
         .collect();
     let window = Span::new(recording.marks[0], recording.marks[1]);
-    let refused = Ledger::new(&recording.trace).phases(&spans, &window);
+    let refused = EnergyEstimator::new(&recording.trace).phases(&spans, &window);
     let Err(AttributionError::Inseparable { first, second, .. }) = refused else {
         panic!("{refused:?}");
     };
     assert_ne!(first, second);
-    let none = Ledger::new(&recording.trace).phases(&[], &window);
+    let none = EnergyEstimator::new(&recording.trace).phases(&[], &window);
     assert_eq!(none, Err(AttributionError::NoPhases));
 }

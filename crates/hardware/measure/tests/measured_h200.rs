@@ -6,11 +6,11 @@ use serde_json::Value;
 use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
 use sweetspot_measure::math::{
-    CounterReading, Ledger, PhaseSpan, PowerSample, Response, Span, Trace,
+    CounterReading, EnergyEstimator, PhaseSpan, PowerSample, Response, Span, Trace,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-fn file(name: &str) -> Value {
+fn read_json(name: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../data/measured_h200");
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -37,7 +37,7 @@ fn samples(value: &Value) -> Vec<PowerSample> {
         .collect()
 }
 
-/// The H200's samples are some milliseconds late.
+/// A trace with the H200's response, whose samples are some milliseconds late.
 fn trace(buffer: Vec<PowerSample>, counter: Vec<CounterReading>) -> Trace {
     let mut trace = Trace {
         buffer,
@@ -51,9 +51,9 @@ fn trace(buffer: Vec<PowerSample>, counter: Vec<CounterReading>) -> Trace {
     trace
 }
 
-/// The file has the moment at which a read returned a new value; a read takes about 3 ms.
-fn wave(name: &str) -> Trace {
-    let value = file(name);
+/// The read_json has the moment at which a read returned a new value; a read takes about 3 ms.
+fn read_square_wave(name: &str) -> Trace {
+    let value = read_json(name);
     let edges = rows(&value, "edges");
     let counter = edges
         .iter()
@@ -68,9 +68,9 @@ fn wave(name: &str) -> Trace {
     trace(samples(&value), counter)
 }
 
-/// The file has the reads that showed a new value; the read before each, which the file leaves out, showed
+/// The read_json has the reads that showed a new value; the read before each, which the read_json leaves out, showed
 /// the old one.
-fn mixed(part: &Value) -> Trace {
+fn read_phases_mixed(part: &Value) -> Trace {
     let mut counter: Vec<CounterReading> = Vec::new();
     for row in rows(part, "edges") {
         let (begin, end) = (micros(&row[0]), micros(&row[1]));
@@ -95,81 +95,87 @@ fn the_buffer_agrees_with_the_counter_on_square_waves() {
         "square_wave_200ms.json",
         "square_wave_2000ms.json",
     ] {
-        let trace = wave(name);
-        let ledger = Ledger::new(&trace);
-        let knots = &ledger.knots().knots;
-        let window = Span::new(knots[1].at(), knots[knots.len() - 2].at());
-        let counted = ledger.snapped(&window).unwrap();
-        let mut bare = trace.clone();
-        bare.counter.clear();
-        let bare = Ledger::new(&bare);
-        let by_buffer = bare.energy(&window, MethodChoice::Buffer).unwrap();
-        let off = by_buffer.value / counted.value;
+        let trace = read_square_wave(name);
+        let estimator = EnergyEstimator::new(&trace);
+        let steps = &estimator.steps().steps;
+        let (first, last) = (&steps[1], &steps[steps.len() - 2]);
+        let window = Span::new(first.at(), last.at());
+        let counted = last.energy - first.energy;
+        let mut without_counter = trace.clone();
+        without_counter.counter.clear();
+        let without_counter = EnergyEstimator::new(&without_counter);
+        let by_buffer = without_counter
+            .energy(&window, MethodChoice::Buffer)
+            .unwrap();
+        let off = by_buffer.value / counted;
         println!(
             "{name}: counter {} in {}, buffer {:.1} J ({:.1?}), {:+.2} %",
-            counted.value,
-            counted.covered.length(),
+            counted,
+            window.length(),
             by_buffer.value.get(),
             by_buffer.interval95,
             100.0 * (off.get() - 1.0)
         );
         assert!((off.get() - 1.0).abs() < 0.015, "{name}: {off}");
         let (low, high) = by_buffer.interval95;
-        assert!(low <= counted.value && counted.value <= high, "{name}");
-        let auto = ledger.measure(&window, MethodChoice::Auto).unwrap();
-        let off = auto.energy.value / counted.value;
+        assert!(low <= counted && counted <= high, "{name}");
+        let auto = estimator.measure(&window, MethodChoice::Auto).unwrap();
+        let off = auto.energy.value / counted;
         assert!((off.get() - 1.0).abs() < 0.003, "{name}: {off}");
         assert_eq!(auto.warnings().count(), 0, "{name}: {:?}", auto.checks);
     }
 }
 
 #[test]
-fn short_windows_of_the_buffer_hold_what_the_counter_says() {
-    let value = file("phases_mixed.json");
-    let trace = mixed(&value["jitter"]);
-    let ledger = Ledger::new(&trace);
-    let knots = ledger.knots().knots.clone();
-    let mut bare = trace.clone();
-    bare.counter.clear();
-    let bare = Ledger::new(&bare);
-    for (beats, most) in [(5, 0.03), (10, 0.022), (50, 0.012), (100, 0.01)] {
-        let (mut held, mut count, mut squares) = (0.0, 0.0, 0.0);
-        for begin in (5..knots.len() - beats - 5).step_by(beats.min(10)) {
-            let (first, last) = (&knots[begin], &knots[begin + beats]);
+fn intervals_of_short_windows_cover_the_counter() {
+    let value = read_json("phases_mixed.json");
+    let trace = read_phases_mixed(&value["jitter"]);
+    let estimator = EnergyEstimator::new(&trace);
+    let steps = estimator.steps().steps.clone();
+    let mut without_counter = trace.clone();
+    without_counter.counter.clear();
+    let without_counter = EnergyEstimator::new(&without_counter);
+    for (step_count, most) in [(5, 0.03), (10, 0.022), (50, 0.012), (100, 0.01)] {
+        let (mut within, mut count, mut squares) = (0.0, 0.0, 0.0);
+        for begin in (5..steps.len() - step_count - 5).step_by(step_count.min(10)) {
+            let (first, last) = (&steps[begin], &steps[begin + step_count]);
             let truth = (last.energy - first.energy).get();
             let window = Span::new(first.at(), last.at());
-            let energy = bare.energy(&window, MethodChoice::Auto).unwrap();
+            let energy = without_counter.energy(&window, MethodChoice::Auto).unwrap();
             let (low, high) = energy.interval95;
-            held += f64::from(low.get() <= truth && truth <= high.get());
+            within += f64::from(low.get() <= truth && truth <= high.get());
             squares += (energy.value.get() / truth - 1.0).powi(2);
             count += 1.0;
         }
         let rms = (squares / count).sqrt();
         println!(
-            "{beats} beats: rms {:.2} %, {} of {count} held",
+            "{step_count} step_count: rms {:.2} %, {} of {count} within",
             100.0 * rms,
-            held
+            within
         );
-        assert!(rms < most, "{beats} beats: {rms}");
-        assert!(held >= 0.9 * count, "{beats} beats: {held} of {count}");
+        assert!(rms < most, "{step_count} step_count: {rms}");
+        assert!(
+            within >= 0.9 * count,
+            "{step_count} step_count: {within} of {count}"
+        );
     }
 }
 
 #[test]
-fn phases_of_milliseconds_are_told_apart() {
-    let value = file("phases_mixed.json");
+fn phases_of_milliseconds_are_separated() {
+    let value = read_json("phases_mixed.json");
     let alone = |kind: &str| {
         let part = &value[format!("alone_{kind}")];
-        let trace = mixed(part);
+        let trace = read_phases_mixed(part);
         let marks = rows(part, "marks");
         // In the first second the clock settles.
         let begin = micros(&marks[0][1]) + Seconds::new(1.0);
         let window = Span::new(begin, micros(&marks[marks.len() - 1][2]));
-        let energy = Ledger::new(&trace).energy(&window, MethodChoice::Auto);
+        let energy = EnergyEstimator::new(&trace).energy(&window, MethodChoice::Auto);
         energy.unwrap().power().get()
     };
     let part = &value["jitter"];
-    let trace = mixed(part);
+    let trace = read_phases_mixed(part);
     let spans: Vec<PhaseSpan> = rows(part, "marks")
         .iter()
         .map(|row| PhaseSpan {
@@ -178,7 +184,9 @@ fn phases_of_milliseconds_are_told_apart() {
         })
         .collect();
     let window = Span::new(spans[0].span.begin, spans[spans.len() - 1].span.end);
-    let found = Ledger::new(&trace).phases(&spans, &window).unwrap();
+    let found = EnergyEstimator::new(&trace)
+        .phases(&spans, &window)
+        .unwrap();
     println!("{:?}, residual {}", found.response, found.residual);
     for phase in found.phases.iter().chain([&found.other]) {
         let (low, high) = phase.power_interval95;
@@ -199,13 +207,13 @@ fn phases_of_milliseconds_are_told_apart() {
             .find(|phase| phase.name == name)
             .unwrap()
     };
-    // No cap touches the copy: it draws what it draws alone.
+    // The cap does not limit the copy, so it draws the same power as alone.
     let copy = alone("copy");
     assert!((copy - 577.0).abs() < 2.0, "{copy}");
     assert!((phase("copy").power.get() / copy - 1.0).abs() < 0.05);
     let (low, high) = phase("copy").power_interval95;
     assert!(low.get() < copy && copy < high.get());
-    // The shortest phase is hardly known, and says so.
+    // The shortest phase has a wide interval.
     let wait = phase("wait");
     let half = 0.5 * (wait.power_interval95.1 - wait.power_interval95.0).get();
     assert!(half > 0.5 * wait.power.get(), "{wait:?}");

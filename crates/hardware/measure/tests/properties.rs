@@ -1,11 +1,11 @@
-//! What holds for any readings.
+//! Properties that hold for any readings.
 
 use proptest::prelude::*;
 use sweetspot_device::Moment;
 use sweetspot_measure::MethodChoice;
 use sweetspot_measure::math::{
-    Advance, CounterReading, GapReason, Integral, Knots, Ledger, PhaseSpan, PowerSample, Response,
-    Span, Timeline, Trace, holes, in_order, update_period,
+    CounterChange, CounterReading, CounterSteps, EnergyEstimator, GapReason, Integral, PhaseSpan,
+    PowerSample, Response, Span, Timeline, Trace, find_holes, update_period,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
@@ -19,11 +19,11 @@ fn span(begin: f64, end: f64) -> Span {
     Span::new(at(begin), at(end))
 }
 
-const SHARP: Response = Response {
+const NO_LAG: Response = Response {
     time_constant: Seconds::ZERO,
     delay: Seconds::ZERO,
 };
-const WIDE: Seconds = Seconds::new(10.0);
+const NO_HOLE: Seconds = Seconds::new(10.0);
 
 /// Samples at irregular times, in milliseconds.
 fn samples() -> impl Strategy<Value = Vec<PowerSample>> {
@@ -45,14 +45,14 @@ proptest! {
     fn an_integral_is_the_sum_of_its_parts(samples in samples(), cut in 0.0..1.0f64, constant in 0.0..0.03f64) {
         let whole = Span::new(samples[0].at, samples[samples.len() - 1].at);
         let middle = whole.begin + whole.length() * cut;
-        let response = Response { time_constant: Seconds::new(constant), ..SHARP };
-        let of = |span: &Span| Integral::of(&samples, &response, span, WIDE);
+        let response = Response { time_constant: Seconds::new(constant), ..NO_LAG };
+        let of = |span: &Span| Integral::of(&samples, &response, span, NO_HOLE);
         let (all, left, right) = (
             of(&whole),
             of(&Span::new(whole.begin, middle)),
             of(&Span::new(middle, whole.end)),
         );
-        // A moment is a whole nanosecond.
+        // Moments are rounded to nanoseconds.
         prop_assert!((all.energy - left.energy - right.energy).abs().get() < 1e-5);
         prop_assert!((all.covered - whole.length()).abs().get() < 1e-9);
     }
@@ -60,7 +60,7 @@ proptest! {
     #[test]
     fn an_integral_lies_between_the_extremes(samples in samples()) {
         let whole = Span::new(samples[0].at, samples[samples.len() - 1].at);
-        let energy = Integral::of(&samples, &SHARP, &whole, WIDE).energy;
+        let energy = Integral::of(&samples, &NO_LAG, &whole, NO_HOLE).energy;
         let powers = samples.iter().map(|sample| sample.power);
         let low = powers.clone().fold(Watts::new(1e9), Watts::min) * whole.length();
         let high = powers.fold(Watts::ZERO, Watts::max) * whole.length();
@@ -68,28 +68,16 @@ proptest! {
     }
 
     #[test]
-    fn holes_and_what_is_covered_make_the_whole(samples in samples(), hole in 5.0..50.0f64) {
+    fn holes_and_covered_parts_make_the_whole(samples in samples(), hole in 5.0..50.0f64) {
         let whole = Span::new(samples[0].at, samples[samples.len() - 1].at);
         let hole = Seconds::new(hole * 1e-3);
-        let covered = Integral::of(&samples, &SHARP, &whole, hole).covered;
-        let silent: Seconds = holes(&samples, &whole, hole).iter().map(Span::length).sum();
+        let covered = Integral::of(&samples, &NO_LAG, &whole, hole).covered;
+        let silent: Seconds = find_holes(&samples, &whole, hole).iter().map(Span::length).sum();
         prop_assert!((covered + silent - whole.length()).abs().get() < 1e-9);
     }
 
     #[test]
-    fn late_and_repeated_samples_change_nothing(samples in samples(), swaps in proptest::collection::vec((0usize..80, 0usize..80), 0..20)) {
-        let mut shuffled = samples.clone();
-        for (a, b) in swaps {
-            let (a, b) = (a % shuffled.len(), b % shuffled.len());
-            shuffled.swap(a, b);
-            let again = shuffled[a];
-            shuffled.push(again);
-        }
-        prop_assert_eq!(in_order(shuffled), samples);
-    }
-
-    #[test]
-    fn a_counter_that_wraps_counts_on(steps in proptest::collection::vec(1u32..40_000, 4..60), modulus in 50_000u32..200_000) {
+    fn counter_wraps_are_undone(steps in proptest::collection::vec(1u32..40_000, 4..60), modulus in 50_000u32..200_000) {
         // Millijoules, every 100 ms.
         let modulus_joules = Joules::new(f64::from(modulus) / 1e3);
         let mut shown = 0u64;
@@ -106,22 +94,22 @@ proptest! {
                 value: Joules::new(shown as f64 / 1e3),
             });
         }
-        let knots = Knots::from_readings(&readings, Seconds::new(0.1), Some(modulus_joules));
-        let last = knots.knots.last().unwrap();
+        let steps = CounterSteps::from_readings(&readings, Seconds::new(0.1), Some(modulus_joules));
+        let last = steps.steps.last().unwrap();
         prop_assert_eq!(last.run, 0);
         prop_assert!((last.energy.get() - truth).abs() < 1e-6, "{} {truth}", last.energy);
-        prop_assert!(knots.knots.windows(2).all(|pair| pair[1].energy >= pair[0].energy));
-        prop_assert!(knots.knots.windows(2).all(|pair| pair[1].at() > pair[0].at()));
+        prop_assert!(steps.steps.windows(2).all(|pair| pair[1].energy >= pair[0].energy));
+        prop_assert!(steps.steps.windows(2).all(|pair| pair[1].at() > pair[0].at()));
     }
 
     #[test]
-    fn an_advance_is_never_negative(before in 0.0..1e6f64, after in 0.0..1e6f64, modulus in proptest::option::of(1e3..2e6f64), most in 0.0..1e6f64) {
+    fn a_counter_change_is_never_negative(before in 0.0..1e6f64, after in 0.0..1e6f64, modulus in proptest::option::of(1e3..2e6f64), most in 0.0..1e6f64) {
         let (before, after) = (Joules::new(before), Joules::new(after));
-        match Advance::between(before, after, modulus.map(Joules::new), Joules::new(most)) {
-            Advance::Same => prop_assert_eq!(before, after),
-            Advance::Grew(by) => prop_assert!(by > Joules::ZERO && after > before),
-            Advance::Wrapped(by) => prop_assert!(by >= Joules::ZERO && by.get() <= most && modulus.is_some()),
-            Advance::Reset => prop_assert!(after < before),
+        match CounterChange::between(before, after, modulus.map(Joules::new), Joules::new(most)) {
+            CounterChange::Same => prop_assert_eq!(before, after),
+            CounterChange::Grew(by) => prop_assert!(by > Joules::ZERO && after > before),
+            CounterChange::Wrapped(by) => prop_assert!(by >= Joules::ZERO && by.get() <= most && modulus.is_some()),
+            CounterChange::Reset => prop_assert!(after < before),
         }
     }
 
@@ -153,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_period_is_learnt_from_late_looks(period in 15.0..250.0f64, late in proptest::collection::vec(0.0..0.2f64, 12..60), skipped in proptest::collection::vec(0.0..1.0f64, 60)) {
+    fn a_period_is_learnt_from_late_reads(period in 15.0..250.0f64, late in proptest::collection::vec(0.0..0.2f64, 12..60), skipped in proptest::collection::vec(0.0..1.0f64, 60)) {
         let changes: Vec<Span> = late
             .iter()
             .enumerate()
@@ -166,16 +154,16 @@ proptest! {
         prop_assume!(changes.len() > 6);
         if let Some(found) = update_period(&changes) {
             let ratio = found.get() * 1e3 / period;
-            // Where every other value was skipped by chance a multiple may be found; never a fraction.
+            // If every other value was skipped by chance, a multiple may be found, but never a fraction.
             prop_assert!((ratio / ratio.round() - 1.0).abs() < 0.15 && ratio > 0.85, "{ratio}");
         }
     }
 
     #[test]
-    fn any_trace_has_an_honest_answer(samples in samples(), begin in -200.0..2_000.0f64, length in 1.0..3_000.0f64) {
+    fn any_trace_gives_a_finite_interval(samples in samples(), begin in -200.0..2_000.0f64, length in 1.0..3_000.0f64) {
         let trace = Trace { buffer: samples, ..Trace::default() };
         let window = span(begin, begin + length);
-        if let Ok(energy) = Ledger::new(&trace).energy(&window, MethodChoice::Auto) {
+        if let Ok(energy) = EnergyEstimator::new(&trace).energy(&window, MethodChoice::Auto) {
             let (low, high) = energy.interval95;
             prop_assert!(energy.value.is_finite() && low.is_finite() && high.is_finite());
             prop_assert!(Joules::ZERO <= low && low <= energy.value && energy.value <= high);
@@ -185,7 +173,7 @@ proptest! {
 }
 
 #[test]
-fn a_counter_that_is_set_back_leaves_a_gap() {
+fn a_counter_reset_leaves_a_gap() {
     let reading = |index: u32, joules: f64| CounterReading {
         call: span(
             100.0 * f64::from(index) + 3.0,
@@ -197,16 +185,16 @@ fn a_counter_that_is_set_back_leaves_a_gap() {
         .map(|index| reading(index, 900.0 + 20.0 * f64::from(index)))
         .chain((10..20).map(|index| reading(index, 20.0 * f64::from(index - 10))))
         .collect();
-    let knots = Knots::from_readings(&readings, Seconds::new(0.1), None);
-    assert_eq!(knots.gaps.len(), 1);
-    assert_eq!(knots.gaps[0].reason, GapReason::Reset);
-    assert_eq!(knots.knots.last().unwrap().run, 1);
+    let steps = CounterSteps::from_readings(&readings, Seconds::new(0.1), None);
+    assert_eq!(steps.gaps.len(), 1);
+    assert_eq!(steps.gaps[0].reason, GapReason::Reset);
+    assert_eq!(steps.steps.last().unwrap().run, 1);
     let trace = Trace {
         counter: readings,
         ..Trace::default()
     };
     let window = span(150.0, 1_750.0);
-    let energy = Ledger::new(&trace)
+    let energy = EnergyEstimator::new(&trace)
         .energy(&window, MethodChoice::Counter)
         .unwrap();
     assert_eq!(energy.missing.len(), 1, "{energy:?}");
@@ -215,19 +203,19 @@ fn a_counter_that_is_set_back_leaves_a_gap() {
 }
 
 #[test]
-fn an_empty_window_and_an_empty_trace_are_refused() {
+fn empty_windows_and_empty_traces_are_errors() {
     let trace = Trace::default();
-    let ledger = Ledger::new(&trace);
-    let refused = ledger
+    let estimator = EnergyEstimator::new(&trace);
+    let error = estimator
         .energy(&span(5.0, 5.0), MethodChoice::Auto)
         .unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "a window of 0.000 s has no energy: it must end after it begins"
     );
     for choice in ["auto", "counter", "buffer", "poll:2ms"] {
         assert!(
-            ledger
+            estimator
                 .energy(&span(0.0, 500.0), choice.parse().unwrap())
                 .is_err()
         );
@@ -235,7 +223,7 @@ fn an_empty_window_and_an_empty_trace_are_refused() {
 }
 
 #[test]
-fn methods_are_read_and_printed() {
+fn methods_are_parsed_and_printed() {
     for text in ["auto", "counter", "buffer", "poll:2ms", "poll:500ms"] {
         assert_eq!(text.parse::<MethodChoice>().unwrap().to_string(), text);
     }
@@ -248,7 +236,7 @@ fn methods_are_read_and_printed() {
         "Auto",
         "poll:5W",
     ] {
-        let refused = text.parse::<MethodChoice>().unwrap_err().to_string();
-        assert!(refused.contains("poll:500ms"), "{refused}");
+        let error = text.parse::<MethodChoice>().unwrap_err().to_string();
+        assert!(error.contains("poll:500ms"), "{error}");
     }
 }

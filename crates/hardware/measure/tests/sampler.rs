@@ -1,32 +1,32 @@
-//! The sampler's threads in real time, on devices that draw a constant power: whatever the machine does to
-//! the threads, power times time is the truth.
+//! The sampler's threads in real time, on devices that draw a constant power, so that the true energy is known
+//! however the threads are scheduled.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sweetspot_device::{
-    Amount, Clock, Descriptor, Device, DeviceId, DeviceKind, Drained, Moment, MonotonicClock,
-    PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
+    Amount, Clock, Descriptor, Device, DeviceId, DeviceKind, DrainedSamples, Moment,
+    MonotonicClock, PowerLimits, ReadError, Reading, Scope, SensorDescriptor, SensorKind,
 };
-use sweetspot_measure::math::{GapReason, Ledger, Span};
+use sweetspot_measure::math::{EnergyEstimator, GapReason, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Celsius, Joules, Seconds, Watts};
 
-struct Steady {
+struct ConstantPower {
     descriptor: Descriptor,
     watts: f64,
-    made: Moment,
+    created_at: Moment,
     lost_after: Option<f64>,
     drained: u64,
     counter_reads: u64,
 }
 
-impl Steady {
+impl ConstantPower {
     fn boxed(name: &str, watts: f64, sensors: &[SensorKind], lost_after: Option<f64>) -> Box<Self> {
         let sensor = |kind: &SensorKind| SensorDescriptor {
             kind: *kind,
             scope: Scope::Device,
-            source: "steady".to_owned(),
+            source: "test".to_owned(),
             update_period: None,
             window: None,
         };
@@ -35,14 +35,14 @@ impl Steady {
                 id: DeviceId::new(name),
                 name: name.to_owned(),
                 kind: DeviceKind::Gpu,
-                backend: "steady".to_owned(),
+                backend: "test".to_owned(),
                 parent: None,
                 memory: None,
                 sensors: sensors.iter().map(sensor).collect(),
                 knobs: Vec::new(),
             },
             watts,
-            made: MonotonicClock.now(),
+            created_at: MonotonicClock.now(),
             lost_after,
             drained: 0,
             counter_reads: 0,
@@ -50,7 +50,7 @@ impl Steady {
     }
 
     fn age(&self) -> Result<f64, ReadError> {
-        let age = (MonotonicClock.now() - self.made).get();
+        let age = (MonotonicClock.now() - self.created_at).get();
         if self.lost_after.is_some_and(|lost| age > lost) {
             return Err(ReadError::Lost);
         }
@@ -58,7 +58,7 @@ impl Steady {
     }
 }
 
-impl Device for Steady {
+impl Device for ConstantPower {
     fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
@@ -71,7 +71,7 @@ impl Device for Steady {
                 Amount::Energy(Joules::new(self.watts * (age * 10.0).floor() / 10.0))
             }
             SensorKind::Temperature => Amount::Temperature(Celsius::new(50.0)),
-            // It flickers, as real ones do.
+            // The value alternates a little, as real ones do.
             _ => Amount::Power(Watts::new(self.watts + 0.001 * (age * 10.0).floor() % 2.0)),
         };
         Ok(Reading {
@@ -81,17 +81,17 @@ impl Device for Steady {
         })
     }
 
-    fn drain(&mut self) -> Result<Drained, ReadError> {
+    fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         let newest = (self.age()? / 0.02) as u64;
         let readings = (self.drained.max(newest.saturating_sub(115)) + 1..=newest)
             .map(|index| Reading {
                 source: SensorKind::BufferedPower,
-                at: self.made + Seconds::new(0.02 * index as f64),
+                at: self.created_at + Seconds::new(0.02 * index as f64),
                 amount: Amount::Power(Watts::new(self.watts)),
             })
             .collect();
         self.drained = newest;
-        Ok(Drained {
+        Ok(DrainedSamples {
             readings,
             clock_stepped: false,
         })
@@ -118,8 +118,8 @@ fn several_devices_are_measured_at_once_by_every_method() {
     for choice in ["auto", "counter", "buffer", "poll:2ms"] {
         let choice: MethodChoice = choice.parse().unwrap();
         let devices: Vec<Box<dyn Device + Send>> = vec![
-            Steady::boxed("a", 100.0, &ALL, None),
-            Steady::boxed("b", 300.0, &ALL, None),
+            ConstantPower::boxed("a", 100.0, &ALL, None),
+            ConstantPower::boxed("b", 300.0, &ALL, None),
         ];
         let sampler = Sampler::start(devices, choice, Arc::new(MonotonicClock)).unwrap();
         sleep(300);
@@ -130,7 +130,7 @@ fn several_devices_are_measured_at_once_by_every_method() {
         let recorded = sampler.stop().unwrap();
         for (recorded, watts) in recorded.iter().zip([100.0, 300.0]) {
             let window = Span::new(begin, end);
-            let energy = Ledger::new(&recorded.trace)
+            let energy = EnergyEstimator::new(&recorded.trace)
                 .energy(&window, choice)
                 .unwrap();
             let power = energy.power().get();
@@ -138,18 +138,18 @@ fn several_devices_are_measured_at_once_by_every_method() {
                 (power / watts - 1.0).abs() < 0.05,
                 "{choice}: {power} of {watts}, {energy:?}"
             );
-            assert!(!recorded.beside.is_empty());
-            assert_eq!(recorded.beside[0].temperature, Some(Celsius::new(50.0)));
-            assert_eq!(recorded.beside[0].utilisation, None);
+            assert!(!recorded.auxiliary.is_empty());
+            assert_eq!(recorded.auxiliary[0].temperature, Some(Celsius::new(50.0)));
+            assert_eq!(recorded.auxiliary[0].utilisation, None);
         }
     }
 }
 
 #[test]
-fn a_device_that_is_lost_ends_its_own_thread_only() {
+fn a_lost_device_ends_only_its_own_thread() {
     let devices: Vec<Box<dyn Device + Send>> = vec![
-        Steady::boxed("gone", 100.0, &ALL, Some(0.5)),
-        Steady::boxed("here", 200.0, &ALL, None),
+        ConstantPower::boxed("gone", 100.0, &ALL, Some(0.5)),
+        ConstantPower::boxed("here", 200.0, &ALL, None),
     ];
     let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock)).unwrap();
     sleep(100);
@@ -165,7 +165,7 @@ fn a_device_that_is_lost_ends_its_own_thread_only() {
             .any(|gap| gap.reason == GapReason::Lost)
     );
     let window = Span::new(begin, end);
-    let energy = Ledger::new(&recorded[1].trace)
+    let energy = EnergyEstimator::new(&recorded[1].trace)
         .energy(&window, MethodChoice::Auto)
         .unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! A driver whose reads block for long must not keep the sampler from ending.
+//! A driver whose reads block for long must not keep the sampler from stopping.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ fn wait_until_blocked(reads: &AtomicUsize) {
 }
 
 #[test]
-fn a_read_that_blocks_does_not_keep_the_sampler_from_ending() {
+fn a_blocking_read_does_not_keep_the_sampler_from_stopping() {
     for stops in [true, false] {
         let (sampler, reads) = sampler();
         sampler.mark();
@@ -89,14 +89,14 @@ fn a_read_that_blocks_does_not_keep_the_sampler_from_ending() {
         let begun = Instant::now();
         let recorded = match stops {
             true => sampler.stop().unwrap(),
-            false => sampler.cut().unwrap(),
+            false => sampler.collect().unwrap(),
         };
         assert!(
             begun.elapsed() < BLOCKED_FOR / 3,
             "stops: {stops}, {:?}",
             begun.elapsed()
         );
-        // What was read before is kept.
+        // The readings before the block are kept.
         assert_eq!(recorded[0].trace.counter.len(), READS_BEFORE_BLOCKING);
     }
 }

@@ -7,7 +7,7 @@
 use anyhow::Result;
 use sweetspot_session::hold::SetError;
 use sweetspot_session::{SessionError, SweepError};
-use sweetspot_workload::{Ended, WorkloadError};
+use sweetspot_workload::{CommandExit, WorkloadError};
 
 use crate::documents::{WriteError, Written, is_closed_pipe};
 
@@ -23,7 +23,7 @@ const NOT_FOUND: u8 = 127;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How the user's command ended, where one ran.
-    pub command: Option<Ended>,
+    pub command: Option<CommandExit>,
     /// The signal that ended this program's own work early.
     pub stopped_by: Option<i32>,
     /// Whether limits, caps and the like were met as asked.
@@ -67,8 +67,8 @@ impl Outcome {
 
     fn number(&self) -> u8 {
         match (self.command, self.stopped_by) {
-            (Some(Ended::Signal(signal)), _) => by_signal(signal),
-            (Some(Ended::Code(code)), _) if code != 0 => passed_on(code),
+            (Some(CommandExit::Signal(signal)), _) => by_signal(signal),
+            (Some(CommandExit::Code(code)), _) if code != 0 => passed_on(code),
             (_, Some(signal)) => by_signal(signal),
             _ if self.is_met && self.is_restored && self.written == Written::Everything => 0,
             _ => NOT_MET,
@@ -168,12 +168,12 @@ mod tests {
                 command: Some(command),
                 ..failed
             };
-            assert_eq!(with(Ended::Code(0)).number(), 1);
-            assert_eq!(with(Ended::Code(7)).number(), 7);
-            assert_eq!(with(Ended::Signal(9)).number(), 137);
+            assert_eq!(with(CommandExit::Code(0)).number(), 1);
+            assert_eq!(with(CommandExit::Code(7)).number(), 7);
+            assert_eq!(with(CommandExit::Signal(9)).number(), 137);
             let stopped = Outcome {
                 stopped_by: Some(2),
-                ..with(Ended::Code(0))
+                ..with(CommandExit::Code(0))
             };
             assert_eq!(stopped.number(), 130);
         }

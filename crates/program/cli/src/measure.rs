@@ -6,7 +6,7 @@ use sweetspot_session::measure::{
     MeasureRequest, Measurement, Recording, RunMeasurement, RunWindow, Stopped, measure, series,
 };
 use sweetspot_study::write_samples;
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use crate::args::MeasureArgs;
 use crate::documents::{Content, Documents, Format, Written};
@@ -42,7 +42,7 @@ pub fn outcome(measurement: &Measurement, written: Written) -> Outcome {
     let last = measurement.runs.last();
     let stopped = measurement.stopped.as_ref();
     Outcome {
-        command: last.map(|run| Ended::Code(run.exit_code)),
+        command: last.map(|run| CommandExit::Code(run.exit_code)),
         stopped_by: match stopped {
             Some(Stopped::Signal(signal)) => Some(*signal),
             _ => None,

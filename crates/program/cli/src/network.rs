@@ -57,7 +57,7 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
             .markdown(|| network_markdown(&view)),
     );
     Ok(Outcome {
-        is_met: network.is_whole(),
+        is_met: network.is_fully_counted(),
         written,
         ..Outcome::DONE
     })

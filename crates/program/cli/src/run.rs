@@ -153,7 +153,7 @@ pub fn restore() -> Result<Outcome> {
 pub fn warn_of_settings_left() {
     for left in left_changed() {
         match left {
-            Ok(left) if left.this_boot => eprintln!(
+            Ok(left) if left.is_this_boot => eprintln!(
                 "sweetspot: {} was left changed by {}: `sweetspot restore` puts it back",
                 left.name, left.owner
             ),

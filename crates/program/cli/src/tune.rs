@@ -8,7 +8,7 @@ use sweetspot_session::{
     ChoiceStore, Observer, SessionError, SweepError, TunedCommand, TunedCommandResult, tune,
 };
 use sweetspot_virtual_time::{JobSequence, JobSpec, SimulationError};
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use crate::args::TuneArgs;
 use crate::documents::{Content, Documents, Format, Written};
@@ -97,7 +97,7 @@ fn content(job: &TunedJob) -> Content<'_> {
 
 fn outcome(
     job: &TunedJob,
-    ended: Option<Ended>,
+    ended: Option<CommandExit>,
     request: &TuneRequest,
     written: Written,
 ) -> Outcome {

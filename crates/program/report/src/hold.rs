@@ -1,7 +1,7 @@
 //! What `hold` came to, for people and as a picture.
 
 use sweetspot_control::hold::Setting;
-use sweetspot_guard::Ended;
+use sweetspot_guard::CommandExit;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::HoldResult;
 
@@ -25,8 +25,8 @@ pub fn latency_text(time: Seconds) -> String {
 /// For a terminal.
 pub fn held_text(held: &HoldResult) -> String {
     let ended = match held.ended {
-        Ended::Code(code) => format!("exit code {code}"),
-        Ended::Signal(signal) => format!("ended by signal {signal}"),
+        CommandExit::Code(code) => format!("exit code {code}"),
+        CommandExit::Signal(signal) => format!("ended by signal {signal}"),
     };
     let mut parts = vec![format!(
         "{}: {:.3}, {ended}",

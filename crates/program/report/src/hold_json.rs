@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sweetspot_control::hold::{Goal, Setting};
-use sweetspot_guard::Ended;
+use sweetspot_guard::CommandExit;
 use sweetspot_session::hold::HoldResult;
 
 use crate::hold::energy_per_item;
@@ -87,8 +87,8 @@ pub fn held_json(held: &HoldResult) -> Value {
     put("met_reason", Some(json!(held.kept.reason())));
     put("restored", Some(json!(held.restored)));
     match held.ended {
-        Ended::Code(code) => put("exit_code", Some(json!(code))),
-        Ended::Signal(signal) => put("signal", Some(json!(signal))),
+        CommandExit::Code(code) => put("exit_code", Some(json!(code))),
+        CommandExit::Signal(signal) => put("signal", Some(json!(signal))),
     }
     let caps = held.caps.iter();
     let caps = caps.map(|(at, cap)| json!({"time_s": at.get(), "cap_w": cap.get()}));

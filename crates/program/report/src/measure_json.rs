@@ -1,7 +1,7 @@
 //! The JSON of a measurement, schema `sweetspot.run/1`, and its CSV.
 
 use serde_json::{Map, Value, json};
-use sweetspot_measure::math::{Energy, Measured};
+use sweetspot_measure::math::{CheckedEnergy, Energy};
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{
     DeviceRun, Machine, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
@@ -142,7 +142,7 @@ fn device(device: &DeviceRun, run: &RunMeasurement) -> Value {
     Value::Object(object)
 }
 
-fn measured_json(measured: &Measured) -> Map<String, Value> {
+fn measured_json(measured: &CheckedEnergy) -> Map<String, Value> {
     let mut object = energy(&measured.energy);
     let checks = measured.checks.iter().map(|check| {
         let mut other = energy(&check.energy);

@@ -60,7 +60,7 @@ fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Rows) -> String
         parts.push(draw(&in_study(study)));
         parts.push(study_note(study));
     }
-    if view.cost.convention.is_of_the_paper() {
+    if view.cost.convention.follows_paper() {
         parts.extend(view.network.notes.iter().map(|note| sentence(note)));
     }
     parts.extend(not_counted(view.network));
@@ -96,7 +96,7 @@ fn title(view: &NetworkView<'_>) -> String {
 
 /// The paper's megabytes are 2^20 bytes.
 fn megabytes(cost: &Cost<'_>, bytes: u128) -> String {
-    let unit = match cost.convention.is_of_the_paper() {
+    let unit = match cost.convention.follows_paper() {
         true => f64::from(1 << 20),
         false => 1e6,
     };
@@ -162,7 +162,7 @@ fn table(view: &NetworkView<'_>, narrow: bool) -> Rows {
                 let shape = layer.layer.outputs.first();
                 row.push(shape.map(ToString::to_string).unwrap_or_default());
             }
-            row.extend(figures(layer.layer.parameters, &layer.both()));
+            row.extend(figures(layer.layer.parameters, &layer.both_passes()));
             row.extend(
                 view.gpu
                     .map(|gpu| bound(&gpu.layers[index]))
@@ -357,7 +357,7 @@ pub fn networks_text(networks: &[Network]) -> String {
 }
 
 fn not_counted(network: &Network) -> Option<String> {
-    if network.is_whole() {
+    if network.is_fully_counted() {
         return None;
     }
     let mut parts: Vec<String> = network
@@ -372,8 +372,8 @@ fn not_counted(network: &Network) -> Option<String> {
     if network.unknown.len() > 20 {
         parts.push(format!("{} more operators", network.unknown.len() - 20));
     }
-    if let Some(first) = network.shapeless.first() {
-        let more = network.shapeless.len();
+    if let Some(first) = network.without_shape.first() {
+        let more = network.without_shape.len();
         parts.push(format!(
             "{more} that depend on them or on unknown shapes, from {first}"
         ));

@@ -62,8 +62,8 @@ pub fn network_json(view: &NetworkView<'_>) -> Value {
         });
         put("unknown_operators", unknown.collect());
     }
-    if !network.shapeless.is_empty() {
-        put("without_shape", json!(network.shapeless));
+    if !network.without_shape.is_empty() {
+        put("without_shape", json!(network.without_shape));
     }
     if let Some(gpu) = view.gpu {
         put("bound", gpu_json(gpu));
@@ -112,7 +112,7 @@ fn layer_json(cost: &Cost<'_>, layer: &LayerCost<'_>, bound: Option<&Bound>) -> 
     map.insert("inputs".into(), json!(shapes(&layer.layer.inputs)));
     map.insert("outputs".into(), json!(shapes(&layer.layer.outputs)));
     map.insert("parameters".into(), json!(layer.layer.parameters));
-    map.extend(counts(cost, &layer.both()));
+    map.extend(counts(cost, &layer.both_passes()));
     if let Some(backward) = &layer.backward {
         map.insert("backward".into(), Value::Object(counts(cost, backward)));
     }

@@ -40,7 +40,7 @@ impl Units {
             (gpu.total.time.get(), gpu.total.energy.get())
         });
         let counts = [(1e6, "M"), (1e9, "G"), (1e12, "T")];
-        let (counts, sizes): (&[_], &[_]) = match cost.convention.is_of_the_paper() {
+        let (counts, sizes): (&[_], &[_]) = match cost.convention.follows_paper() {
             true => (&counts[..1], &[(1_048_576.0, "MB")]),
             false => (&counts, &[(1e6, "MB"), (1e9, "GB"), (1e12, "TB")]),
         };

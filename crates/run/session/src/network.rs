@@ -164,7 +164,7 @@ pub fn in_study(
             asked: network.name.clone(),
         });
     }
-    let total = match cost.convention.is_of_the_paper() {
+    let total = match cost.convention.follows_paper() {
         true => cost.forward(),
         false => cost.total(),
     };

@@ -6,8 +6,8 @@ use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Sett
 use sweetspot_quantity::Quantity;
 use sweetspot_study::{Configuration, environment, fill};
 use sweetspot_workload::{
-    CommandSpec, Ended, GuardProgram, Lease, NoHandler, ProgressReader, RunLimits, SignalSource,
-    WorkloadError, run_until_exit,
+    CommandExit, CommandSpec, GuardProgram, Lease, NoHandler, ProgressReader, RunLimits,
+    SignalSource, WorkloadError, run_until_exit,
 };
 
 use crate::host::{
@@ -36,7 +36,7 @@ pub struct RunRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
     /// How the command ended, or the signal that ended the run before it.
-    pub ended: Ended,
+    pub ended: CommandExit,
     /// Whether every device is as before.
     pub restored: bool,
 }
@@ -77,9 +77,9 @@ pub fn run(
     Ok(RunResult {
         ended: done
             .signal
-            .map(Ended::Signal)
+            .map(CommandExit::Signal)
             .or(done.result)
-            .unwrap_or(Ended::Code(0)),
+            .unwrap_or(CommandExit::Code(0)),
         restored: done.restored,
     })
 }
@@ -131,9 +131,9 @@ pub fn run_measured(
         run: RunResult {
             ended: done
                 .signal
-                .map(Ended::Signal)
+                .map(CommandExit::Signal)
                 .or(of_command)
-                .unwrap_or(Ended::Code(0)),
+                .unwrap_or(CommandExit::Code(0)),
             restored: done.restored,
         },
         measured: done.result,
@@ -141,12 +141,12 @@ pub fn run_measured(
 }
 
 /// How the last run of a measurement ended.
-fn end_of(measurement: &Measurement) -> Ended {
+fn end_of(measurement: &Measurement) -> CommandExit {
     let last = measurement.runs.last();
     match last.map(|run| (run.signal, run.exit_code)) {
-        Some((Some(signal), _)) => Ended::Signal(signal),
-        Some((None, code)) => Ended::Code(code),
-        None => Ended::Code(0),
+        Some((Some(signal), _)) => CommandExit::Signal(signal),
+        Some((None, code)) => CommandExit::Code(code),
+        None => CommandExit::Code(0),
     }
 }
 
@@ -329,8 +329,8 @@ fn offered<Q: Quantity + std::fmt::Display>(
         Ok(())
     } else {
         Err(format!(
-            "{knob} {value} is not offered: {}",
-            domain.offered_near(value)
+            "{knob} {value} is not supported: {}",
+            domain.describe_nearest(value)
         ))
     }
 }

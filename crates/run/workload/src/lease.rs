@@ -129,7 +129,7 @@ impl<'a> Lease<'a> {
     /// Brings a device back to what was set before the lease, and keeps the lease.
     pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
         tracing::debug!(%device, "device put back");
-        self.guard.put_back(device)?;
+        self.guard.restore(device)?;
         if let Some(state) = self.state(device) {
             *state = DeviceState::new(device.clone());
         }
@@ -178,7 +178,7 @@ impl<'a> Lease<'a> {
         let released = match self.guard.release(signal.is_some()) {
             // Killed: what it ran is ended, and another guard puts back what it left.
             Err(GuardError::Gone(why)) => {
-                tracing::warn!(why, "the guard is gone: starting another");
+                tracing::warn!(why, "the guard ended unexpectedly: starting another");
                 end_descendants();
                 replace_guard(self.program, &self.folder, devices, note)
             }

@@ -34,4 +34,4 @@ pub use run::{
     NoHandler, OnSignal, RunHandler, RunInProgress, RunLimits, RunOutcome, run_until_exit,
 };
 pub use signals::SignalSource;
-pub use sweetspot_guard::Ended;
+pub use sweetspot_guard::CommandExit;

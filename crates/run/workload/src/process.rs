@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpgrp, pidfd_open};
 use sweetspot_device::{Clock, MonotonicClock};
 use sweetspot_guard::{
-    End, Ended, Guard, GuardError, Message, Refusal, Start, Streams, await_end_of, end_all,
-    has_descendants, reap,
+    CommandExit, Guard, GuardError, GuardMessage, Refusal, Streams, WorkloadCommand, WorkloadEnd,
+    exclude_from_reaping, has_descendants, reap_children,
 };
 
 use crate::command::{CommandSpec, OutputTarget};
@@ -62,13 +62,13 @@ impl OwnChild {
             error: Box::new(error),
         });
         let pid = Pid::from_child(&child);
-        await_end_of(Some(pid));
+        exclude_from_reaping(Some(pid));
         let exit = pidfd_open(pid, PidfdFlags::empty());
         Ok((Self { child, exit }, pipes))
     }
 
     /// Waits for the exit, but not longer than this.
-    pub fn wait(&mut self, at_most: Duration) -> Result<Option<End>, WorkloadError> {
+    pub fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
         self.sleep(at_most);
         let at = MonotonicClock.now();
         let status = self.child.try_wait();
@@ -76,15 +76,15 @@ impl OwnChild {
         let Some(status) = status else {
             return Ok(None);
         };
-        await_end_of(None);
-        reap();
-        Ok(Some(End {
-            ended: match (status.code(), status.signal()) {
-                (Some(code), _) => Ended::Code(code),
-                (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+        exclude_from_reaping(None);
+        reap_children();
+        Ok(Some(WorkloadEnd {
+            exit: match (status.code(), status.signal()) {
+                (Some(code), _) => CommandExit::Code(code),
+                (None, signal) => CommandExit::Signal(signal.unwrap_or(0)),
             },
             at,
-            left: has_descendants(),
+            has_descendants: has_descendants(),
         }))
     }
 
@@ -109,7 +109,7 @@ impl OwnChild {
 
 /// Ends every process below this one: what a command left running.
 pub fn end_descendants() {
-    end_all(END_GRACE);
+    sweetspot_guard::end_descendants(END_GRACE);
 }
 
 /// Starts a command as a child of the guard, so that it ends with the lease.
@@ -133,7 +133,7 @@ pub(crate) fn start_guarded(
         pipes = Some((output, error));
     }
     let text = |value: &std::ffi::OsString| value.to_string_lossy().into_owned();
-    guard.run(Start {
+    guard.start_workload(WorkloadCommand {
         command: command
             .words
             .iter()
@@ -161,11 +161,11 @@ pub(crate) fn start_guarded(
 pub(crate) fn wait_guarded(
     guard: &mut Guard,
     at_most: Duration,
-) -> Result<Option<End>, WorkloadError> {
+) -> Result<Option<WorkloadEnd>, WorkloadError> {
     match guard.wait_for(at_most)? {
-        Some(Message::Ended(end)) => Ok(Some(end)),
-        Some(Message::Released(problems)) => {
-            guard.keep(problems);
+        Some(GuardMessage::Ended(end)) => Ok(Some(end)),
+        Some(GuardMessage::Released(problems)) => {
+            guard.keep_problems(problems);
             Ok(None)
         }
         None => Ok(None),

@@ -227,7 +227,7 @@ impl ProgressReader {
     /// The variable that tells the command where its link is.
     pub(crate) fn environment(&self) -> Option<(String, OsString)> {
         let folder = self.link_folder()?.as_os_str().to_owned();
-        Some((sweetspot_link::ENV.to_owned(), folder))
+        Some((sweetspot_link::LINK_VARIABLE.to_owned(), folder))
     }
 
     pub(crate) fn start(&mut self, began: Moment, output: OutputReader) {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sweetspot_device::{Clock, Moment, MonotonicClock};
-use sweetspot_guard::{End, Ended, adopt_orphans};
+use sweetspot_guard::{CommandExit, WorkloadEnd, adopt_orphans};
 use sweetspot_link::Control;
 
 use crate::WorkloadError;
@@ -110,7 +110,7 @@ pub struct RunOutcome {
     /// The exit.
     pub exited: Moment,
     /// How the command ended.
-    pub ended: Ended,
+    pub ended: CommandExit,
     /// Whether processes of it were still there at its exit.
     pub left_processes: bool,
     /// A signal that this program got meanwhile.
@@ -125,8 +125,8 @@ impl RunOutcome {
     /// The exit code as shells give it.
     pub fn exit_code(&self) -> i32 {
         match self.ended {
-            Ended::Code(code) => code,
-            Ended::Signal(signal) => 128 + signal,
+            CommandExit::Code(code) => code,
+            CommandExit::Signal(signal) => 128 + signal,
         }
     }
 }
@@ -161,28 +161,28 @@ pub fn run_until_exit<H: RunHandler>(
         }
     };
     handler.exited();
-    tracing::info!(ended = ?end.ended, left_processes = end.left, "command exited");
-    if end.left {
+    tracing::info!(ended = ?end.exit, left_processes = end.has_descendants, "command exited");
+    if end.has_descendants {
         // The signal that ended the command may be on its way to this process.
         let _ = signals.wait_until(Instant::now() + SIGNAL_LAG);
     }
     let interrupted = supervision.interrupted.or_else(|| signals.received());
-    let may_hold_pipe = end.left || interrupted.is_some();
+    let may_hold_pipe = end.has_descendants || interrupted.is_some();
     let exited = end.at.max(run.began);
     let events = run
         .reader
         .finish(exited, may_hold_pipe.then_some(LAST_OUTPUT));
     let handled = handler.poll(&mut run, events);
     let ends_orphans = interrupted.is_some() && limits.on_signal != OnSignal::PassOn;
-    if ends_orphans && end.left && run.child.is_some() {
+    if ends_orphans && end.has_descendants && run.child.is_some() {
         end_descendants();
     }
     handled?;
     Ok(RunOutcome {
         began: run.began,
         exited,
-        ended: end.ended,
-        left_processes: end.left,
+        ended: end.exit,
+        left_processes: end.has_descendants,
         interrupted,
         timed_out: supervision.timed_out,
         output: run.reader.last_lines(),
@@ -253,7 +253,7 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         self.began
     }
 
-    fn wait(&mut self, at_most: Duration) -> Result<Option<End>, WorkloadError> {
+    fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
         match (&mut self.child, &mut self.lease) {
             (Some(child), _) => child.wait(at_most),
             (None, Some(lease)) => wait_guarded(lease.guard(), at_most),
@@ -312,7 +312,7 @@ impl Supervision {
         &mut self,
         run: &mut RunInProgress<'_, '_>,
         handler: &mut H,
-    ) -> Result<End, H::Error> {
+    ) -> Result<WorkloadEnd, H::Error> {
         loop {
             if let Some(end) = run.wait(self.limits.poll_interval)? {
                 return Ok(end);
@@ -321,10 +321,10 @@ impl Supervision {
             if self.give_up_at.is_some_and(|at| Instant::now() >= at) {
                 tracing::warn!("the command did not end after a signal: ending it");
                 run.end()?;
-                return Ok(End {
-                    ended: Ended::Signal(self.interrupted.unwrap_or(0)),
+                return Ok(WorkloadEnd {
+                    exit: CommandExit::Signal(self.interrupted.unwrap_or(0)),
                     at: MonotonicClock.now(),
-                    left: false,
+                    has_descendants: false,
                 });
             }
             let limit = self.limits.timeout;

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
-use sweetspot_guard::not_ignored;
+use sweetspot_guard::signals_not_ignored;
 
 use crate::WorkloadError;
 
@@ -58,7 +58,7 @@ struct Received {
 impl SignalSource {
     /// Begins to catch signals.
     pub fn listen() -> Result<Self, WorkloadError> {
-        let caught = not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
+        let caught = signals_not_ignored(&[SIGINT, SIGTERM, SIGHUP, SIGQUIT]);
         let failed = WorkloadError::system("signals cannot be caught");
         let received = Arc::new(Received::default());
         let mut registered = Vec::new();

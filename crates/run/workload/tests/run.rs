@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use sweetspot_link::Writer;
 use sweetspot_workload::{
-    CommandSpec, Ended, NoHandler, OutputTarget, Progress, ProgressReader, Reporter, RunHandler,
-    RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
+    CommandExit, CommandSpec, NoHandler, OutputTarget, Progress, ProgressReader, Reporter,
+    RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
     run_until_exit,
 };
 
@@ -37,12 +37,15 @@ fn the_exit_and_the_last_output_are_known() {
         RunLimits::default(),
     )
     .unwrap();
-    assert_eq!((outcome.ended, outcome.exit_code()), (Ended::Code(3), 3));
+    assert_eq!(
+        (outcome.ended, outcome.exit_code()),
+        (CommandExit::Code(3), 3)
+    );
     assert!(outcome.output.contains("out") && outcome.output.contains("err"));
     let outcome = run(&shell("kill -KILL $$"), RunLimits::default()).unwrap();
     assert_eq!(
         (outcome.ended, outcome.exit_code()),
-        (Ended::Signal(9), 137)
+        (CommandExit::Signal(9), 137)
     );
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use sweetspot_device::{
-    Actuator, Amount, Applied, AppliedKnob, Clock, Descriptor, Device, DeviceId, DeviceKind,
-    Domain, Knob, KnobDescriptor, KnobRange, Moment, PowerLimits, ReadError, Reading, SensorKind,
-    Settings, Shortfall, WriteError,
+    Actuator, Amount, AppliedKnob, AppliedSettings, Clock, Descriptor, Device, DeviceId,
+    DeviceKind, Domain, Knob, KnobDescriptor, KnobRange, Moment, PowerLimits, ReadError, Reading,
+    SensorKind, Settings, Shortfall, WriteError,
 };
 use sweetspot_quantity::{Joules, Megahertz, Quantity, Ratio, Seconds, Watts};
 use sweetspot_stats::Seed;
@@ -211,7 +211,7 @@ impl SimulatedGpu {
             return Err(WriteError::OutOfRange {
                 knob,
                 asked: asked.to_string(),
-                offered: domain.offered_near(asked),
+                offered: domain.describe_nearest(asked),
             });
         }
         Ok(Some(AppliedKnob {
@@ -266,7 +266,7 @@ impl Device for SimulatedGpu {
 }
 
 impl Actuator for SimulatedGpu {
-    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
+    fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
         self.update();
         if self.is_lost_at(self.updated_at) {
             return Err(WriteError::Lost);
@@ -282,7 +282,7 @@ impl Actuator for SimulatedGpu {
             cap.enforced = self.profile.enforced_cap(cap.requested);
             cap.shortfall = (cap.enforced < cap.requested).then_some(Shortfall::BoardLimit);
         }
-        let applied = Applied {
+        let applied = AppliedSettings {
             power_cap: cap,
             core_clock: self.check_knob(Knob::CoreClock, settings.core_clock, &cores)?,
             memory_clock: self.check_knob(Knob::MemoryClock, settings.memory_clock, &memories)?,

@@ -94,7 +94,7 @@ fn unsupported_settings_are_rejected_and_nothing_is_set() {
     });
     assert_eq!(
         rejected.unwrap_err().to_string(),
-        "core clock 1000 MHz is not offered: the nearest are 997 MHz and 1005 MHz"
+        "core clock 1000 MHz is not supported: the nearest values are 997 MHz and 1005 MHz"
     );
     assert_eq!(
         gpu.read(SensorKind::Utilisation),

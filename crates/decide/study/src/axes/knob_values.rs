@@ -59,7 +59,7 @@ pub enum AxisError {
         count: u64,
     },
     /// A value that the device does not offer.
-    #[error("{value} is not offered by {device}: {offered}")]
+    #[error("{value} is not supported by {device}: {offered}")]
     NotOffered {
         /// Which value.
         value: String,
@@ -100,7 +100,7 @@ pub fn parse_axis<Q: Quantity + Display>(
             return Err(AxisError::NotOffered {
                 value: value.to_string(),
                 device: device.to_owned(),
-                offered: domain.offered_near(*value),
+                offered: domain.describe_nearest(*value),
             });
         }
     }

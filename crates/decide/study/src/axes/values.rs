@@ -225,7 +225,7 @@ pub fn read_caps(
                 return Err(error(AxisError::NotOffered {
                     value: cap.to_string(),
                     device: offered.names[0].clone(),
-                    offered: domain.offered_near(cap),
+                    offered: domain.describe_nearest(cap),
                 }));
             }
             each.push(cap);

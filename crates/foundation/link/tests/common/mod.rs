@@ -1,12 +1,12 @@
-//! What the tests of the link share.
+//! Helpers of the link's tests.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sweetspot_link::{ENV, Event, Mark, Moment, Reader, Record};
+use sweetspot_link::{Event, LINK_VARIABLE, Mark, Moment, Reader, Record};
 
-/// A folder for links, in shared memory where there is one.
+/// A folder for links, in shared memory if possible.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
@@ -41,8 +41,8 @@ pub fn marks(events: &[Event]) -> Vec<&Mark> {
     records(events).iter().map(|it| &it.mark).collect()
 }
 
-/// Marks in one word each.
-pub fn shown(events: &[Event]) -> Vec<String> {
+/// Marks as one word each.
+pub fn describe_marks(events: &[Event]) -> Vec<String> {
     let show = |record: &&Record| match &record.mark {
         Mark::Begin(name) => format!("+{name}"),
         Mark::End(name) => format!("-{name}"),
@@ -74,13 +74,13 @@ pub fn ended(events: &[Event]) -> usize {
     events.iter().filter(ended).count()
 }
 
-/// Drains until something is so, and fails where it does not become so.
-pub fn drain_until(reader: &mut Reader, so: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+/// Drains until a condition is true, and panics if it does not become true.
+pub fn drain_until(reader: &mut Reader, condition: impl Fn(&[Event]) -> bool) -> Vec<Event> {
     let start = Moment::now().nanos();
     let mut events = Vec::new();
     loop {
         events.extend(reader.drain());
-        if so(&events) {
+        if condition(&events) {
             return events;
         }
         let waited = Moment::now().nanos() - start;
@@ -94,7 +94,7 @@ pub fn drain_until(reader: &mut Reader, so: impl Fn(&[Event]) -> bool) -> Vec<Ev
     }
 }
 
-/// A program that the tests need; a test fails where it is absent.
+/// A program that the tests need; the test fails if it is missing.
 pub fn program(name: &str) -> Command {
     let version = Command::new(name).arg("--version").output();
     assert!(
@@ -104,11 +104,11 @@ pub fn program(name: &str) -> Command {
     Command::new(name)
 }
 
-/// Python with our client on its path and a link.
+/// Python with the client on its path and a link.
 pub fn python(link: &Path) -> Command {
     let mut command = program("python3");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../python/src");
-    command.env("PYTHONPATH", source).env(ENV, link);
+    command.env("PYTHONPATH", source).env(LINK_VARIABLE, link);
     for rank in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"] {
         command.env_remove(rank);
     }

@@ -1,7 +1,8 @@
-//! Networks from ONNX files: shapes are followed from node to node, weights are never read.
+//! Networks from ONNX files: shapes are inferred from node to node, and the values of weights are never read.
 
+mod declared_shape;
+mod execution_order;
 mod operators;
-mod order;
 mod proto;
 mod read;
 mod scan;
@@ -9,4 +10,4 @@ mod value;
 mod weight_inputs;
 
 pub use read::{OnnxOptions, read_onnx};
-pub use scan::MOST_FIELDS;
+pub use scan::MAX_FIELDS;

@@ -1,5 +1,5 @@
-//! The parts of onnx.proto that counting needs. What is not declared here is skipped by the decoder, so
-//! graphs inside nodes cost no memory; `raw_data` and packed numbers stay in the buffer of the file.
+//! The parts of onnx.proto that counting needs. The decoder skips undeclared fields, so graphs inside nodes
+//! take no memory; `raw_data` and packed numbers stay in the buffer of the file.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -74,7 +74,7 @@ pub struct Tensor {
     pub dims: Vec<i64>,
     #[prost(int32, tag = "2")]
     pub data_type: i32,
-    /// Packed, as every writer of ONNX does.
+    /// Packed, as all writers of ONNX files do.
     #[prost(bytes = "bytes", repeated, tag = "4")]
     pub float_data: Vec<Bytes>,
     #[prost(bytes = "bytes", repeated, tag = "5")]

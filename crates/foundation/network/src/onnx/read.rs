@@ -1,4 +1,4 @@
-//! From a file to a network.
+//! Reads an ONNX file into a network.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -7,39 +7,42 @@ use std::io::Read;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::operators::{Answer, Call, answer};
-use super::order::{called, order, short};
+use super::declared_shape::{declared_shape, is_fully_sized};
+use super::execution_order::{describe_node, execution_order, shorten};
+use super::operators::{Call, NodeResult, infer};
 use super::proto::{Graph, Model, Node, ValueInfo};
 use super::scan::scan;
 use super::value::{Value, is_whole, of_tensor};
 use super::weight_inputs::{main_input, weight_inputs};
-use crate::{Layer, Network, NetworkError, Shape, Unknown};
+use crate::{Layer, Network, NetworkError, Shape, UnknownOperator};
 
-/// What the caller knows that the file does not say.
+/// Information from the caller that the file lacks.
 #[derive(Clone, Debug, Default)]
 pub struct OnnxOptions {
-    /// Shapes of inputs, by name.
+    /// The shapes of inputs, by name.
     pub inputs: Vec<(String, Shape)>,
 }
 
-/// Protocol buffers end at 2 GiB; larger models keep their weights in files of their own.
-const MOST_BYTES: u64 = 1 << 31;
-/// All constants together that shapes are computed from.
-const MOST_NUMBERS: usize = 1 << 22;
+/// The size limit of protocol buffers, 2 GiB; larger models store their weights in separate files.
+const MAX_BYTES: u64 = 1 << 31;
+/// The limit on all constants together that are kept to compute shapes.
+const MAX_NUMBERS: usize = 1 << 22;
 
-/// A network from an ONNX file; its weights are not looked at, and may be missing.
+/// Reads a network from an ONNX file. The values of weights are not used and may be missing.
 pub fn read_onnx(path: &str, options: &OnnxOptions) -> Result<Network, NetworkError> {
-    let wrong = |problem: String| NetworkError::File {
+    let invalid = |problem: String| NetworkError::File {
         file: path.to_owned(),
         problem,
     };
-    let bytes = Bytes::from(bytes_of(path)?);
-    scan(&bytes).map_err(wrong)?;
+    let bytes = Bytes::from(read_file(path)?);
+    scan(&bytes).map_err(invalid)?;
     let model = Model::decode(bytes)
-        .map_err(|error| wrong(format!("it is damaged, or no ONNX model: {error}")))?;
+        .map_err(|error| invalid(format!("it is damaged, or not an ONNX model: {error}")))?;
     let graph = model.graph.unwrap_or_default();
     if graph.nodes.is_empty() {
-        return Err(wrong("it is no ONNX model: it has no nodes".to_owned()));
+        return Err(invalid(
+            "it is not an ONNX model: it has no nodes".to_owned(),
+        ));
     }
     let version = |own: &str| own.is_empty() || own == "ai.onnx";
     let opset = model.opsets.iter().find(|opset| version(&opset.domain));
@@ -50,14 +53,14 @@ pub fn read_onnx(path: &str, options: &OnnxOptions) -> Result<Network, NetworkEr
         values: HashMap::new(),
         elements: Vec::new(),
         counted: HashSet::new(),
-        numbers_left: MOST_NUMBERS,
+        numbers_left: MAX_NUMBERS,
         unknown: HashMap::new(),
         network: Network::default(),
     }
-    .network(options)
+    .read(options)
 }
 
-fn bytes_of(path: &str) -> Result<Vec<u8>, NetworkError> {
+fn read_file(path: &str) -> Result<Vec<u8>, NetworkError> {
     let unreadable = |reason: String| NetworkError::Unreadable {
         path: path.to_owned(),
         reason,
@@ -69,12 +72,13 @@ fn bytes_of(path: &str) -> Result<Vec<u8>, NetworkError> {
     if !about.is_file() {
         return Err(unreadable("it is not a file".to_owned()));
     }
-    if about.len() > MOST_BYTES {
-        let much = "it is larger than 2 GiB, which no ONNX file may be; keep weights beside it";
-        return Err(unreadable(much.to_owned()));
+    if about.len() > MAX_BYTES {
+        let problem =
+            "it is larger than 2 GiB, the limit of ONNX files: store its weights in separate files";
+        return Err(unreadable(problem.to_owned()));
     }
     let mut bytes = Vec::with_capacity(about.len() as usize);
-    let read = file.take(MOST_BYTES).read_to_end(&mut bytes);
+    let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(error.to_string()))?;
     Ok(bytes)
 }
@@ -84,35 +88,36 @@ struct Reader<'a> {
     graph: &'a Graph,
     opset: i64,
     values: HashMap<&'a str, Value>,
-    /// Elements of each weight of the file and then of each input, by the number that is their `origins`.
+    /// The number of elements of each weight of the file and then of each input, by their index in `origins`.
     elements: Vec<u64>,
-    /// Weights that some layer has already.
+    /// The weights that are counted in some layer already.
     counted: HashSet<usize>,
     numbers_left: usize,
-    /// Where each unknown operator is in the network's list.
+    /// The index of each unknown operator in the network's list.
     unknown: HashMap<String, usize>,
     network: Network,
 }
 
 impl<'a> Reader<'a> {
-    fn network(mut self, options: &OnnxOptions) -> Result<Network, NetworkError> {
-        self.weights()?;
-        self.inputs(options)?;
+    fn read(mut self, options: &OnnxOptions) -> Result<Network, NetworkError> {
+        self.read_weights()?;
+        self.read_inputs(options)?;
         let values = &self.values;
-        let order = order(self.graph, |name| values.contains_key(name));
-        let order = order.map_err(|(node, problem)| self.at(node, problem))?;
-        self.tell_weights_from_data(&order, options);
-        let told: HashMap<&str, &ValueInfo> = self
+        let execution_order = execution_order(self.graph, |name| values.contains_key(name));
+        let execution_order =
+            execution_order.map_err(|(node, problem)| self.node_error(node, problem))?;
+        self.separate_weight_inputs(&execution_order, options);
+        let declared: HashMap<&str, &ValueInfo> = self
             .graph
             .values
             .iter()
             .chain(&self.graph.outputs)
             .map(|info| (info.name.as_str(), info))
             .collect();
-        for index in order {
+        for index in execution_order {
             let node = &self.graph.nodes[index];
-            self.node(node, &told)
-                .map_err(|problem| self.at(called(node), problem))?;
+            self.add_node(node, &declared)
+                .map_err(|problem| self.node_error(describe_node(node), problem))?;
         }
         let first = self.network.inputs.first();
         let batch = first.and_then(|(_, shape)| shape.sizes().first().copied());
@@ -124,7 +129,7 @@ impl<'a> Reader<'a> {
         Ok(self.network)
     }
 
-    fn at(&self, node: String, problem: String) -> NetworkError {
+    fn node_error(&self, node: String, problem: String) -> NetworkError {
         NetworkError::Node {
             file: self.path.to_owned(),
             node,
@@ -132,11 +137,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn weights(&mut self) -> Result<(), NetworkError> {
+    fn read_weights(&mut self) -> Result<(), NetworkError> {
         for (index, tensor) in self.graph.initializers.iter().enumerate() {
             let value = of_tensor(tensor, Some(index)).map_err(|problem| NetworkError::File {
                 file: self.path.to_owned(),
-                problem: format!("weight `{}`: {problem}", short(&tensor.name)),
+                problem: format!("weight `{}`: {problem}", shorten(&tensor.name)),
             })?;
             let elements = value.shape.as_ref().map_or(0, Shape::elements);
             self.elements.push(elements);
@@ -145,32 +150,33 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Old files list their weights among the inputs, beside their values.
-    fn inputs(&mut self, options: &OnnxOptions) -> Result<(), NetworkError> {
+    /// Reads the inputs. Old files list their weights among them, next to their values.
+    fn read_inputs(&mut self, options: &OnnxOptions) -> Result<(), NetworkError> {
         let fresh = |info: &&ValueInfo| !self.values.contains_key(info.name.as_str());
         let inputs: Vec<&ValueInfo> = self.graph.inputs.iter().filter(fresh).collect();
-        let strange = |(name, _): &&(String, Shape)| !inputs.iter().any(|info| info.name == *name);
-        if let Some((name, _)) = options.inputs.iter().find(strange) {
+        let unknown_input =
+            |(name, _): &&(String, Shape)| !inputs.iter().any(|info| info.name == *name);
+        if let Some((name, _)) = options.inputs.iter().find(unknown_input) {
             let names: Vec<_> = inputs
                 .iter()
                 .take(9)
-                .map(|info| short(&info.name))
+                .map(|info| shorten(&info.name))
                 .collect();
             return Err(NetworkError::Input {
                 file: self.path.to_owned(),
                 input: name.clone(),
-                problem: format!("is not there; the inputs are {}", names.join(", ")),
+                problem: format!("does not exist; the inputs are {}", names.join(", ")),
             });
         }
         for info in inputs {
             let given = options.inputs.iter().find(|(name, _)| *name == info.name);
             let shape = match given {
                 Some((_, shape)) => Ok(shape.clone()),
-                None => input_shape(info),
+                None => declared_shape(info),
             };
             let shape = shape.map_err(|problem| NetworkError::Input {
                 file: self.path.to_owned(),
-                input: short(&info.name),
+                input: shorten(&info.name),
                 problem,
             })?;
             self.network.inputs.push((info.name.clone(), shape.clone()));
@@ -188,20 +194,20 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Inputs that are weights become constants, and only the others stay inputs of the network. An input that
-    /// the caller gave a shape, or that has an axis without a size, is data.
-    fn tell_weights_from_data(&mut self, order: &[usize], options: &OnnxOptions) {
-        let listed = std::mem::take(&mut self.network.inputs);
-        let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
+    /// Turns inputs that are weights into constants; only the others stay inputs of the network. An input with
+    /// a shape from the caller, or with an axis without a size, is data.
+    fn separate_weight_inputs(&mut self, execution_order: &[usize], options: &OnnxOptions) {
+        let all_inputs = std::mem::take(&mut self.network.inputs);
+        let names: Vec<&str> = all_inputs.iter().map(|(name, _)| name.as_str()).collect();
         let main = main_input(self.graph, &names);
-        let Some((main_name, main_shape)) = listed.get(main) else {
+        let Some((main_name, main_shape)) = all_inputs.get(main) else {
             return;
         };
         let fixed: HashSet<&str> = self
             .graph
             .inputs
             .iter()
-            .filter(|info| is_sized(info) && info.name != *main_name)
+            .filter(|info| is_fully_sized(info) && info.name != *main_name)
             .map(|info| info.name.as_str())
             .filter(|name| !options.inputs.iter().any(|(given, _)| given == name))
             .collect();
@@ -209,25 +215,35 @@ impl<'a> Reader<'a> {
             let value = self.values.get(name);
             fixed.contains(name) && value.is_some_and(|value| !value.whole)
         };
-        let candidates: Vec<(&str, &Shape)> = listed
+        let candidates: Vec<(&str, &Shape)> = all_inputs
             .iter()
             .filter(|(name, _)| may_be_weight(name))
             .map(|(name, shape)| (name.as_str(), shape))
             .collect();
         let is_constant = |name: &str| self.values.get(name).is_some_and(|value| value.constant);
-        let weights = weight_inputs(self.graph, order, &candidates, is_constant, main_shape);
+        let weights = weight_inputs(
+            self.graph,
+            execution_order,
+            &candidates,
+            is_constant,
+            main_shape,
+        );
         for name in &weights {
             if let Some(value) = self.values.get_mut(*name) {
                 value.constant = true;
             }
         }
-        let data = listed
+        let data = all_inputs
             .iter()
             .filter(|(name, _)| !weights.contains(name.as_str()));
         self.network.inputs = data.cloned().collect();
     }
 
-    fn node(&mut self, node: &'a Node, told: &HashMap<&str, &ValueInfo>) -> Result<(), String> {
+    fn add_node(
+        &mut self,
+        node: &'a Node,
+        declared: &HashMap<&str, &ValueInfo>,
+    ) -> Result<(), String> {
         let none = Value::default();
         let inputs: Vec<Option<Value>> = node
             .inputs
@@ -242,25 +258,25 @@ impl<'a> Reader<'a> {
             inputs: &inputs,
             opset: self.opset,
         };
-        let answer = answer(&call)?;
-        let outputs = match answer {
-            Answer::Known {
+        let result = infer(&call)?;
+        let outputs = match result {
+            NodeResult::Known {
                 kind,
                 outputs,
                 weights,
                 statistics,
             } => {
                 if let Some(kind) = kind {
-                    self.layer(node, &inputs, kind, &outputs, (weights, statistics));
+                    self.add_layer(node, &inputs, kind, &outputs, (weights, statistics));
                 }
                 outputs
             }
-            Answer::Shapeless => {
-                self.network.shapeless.push(called(node));
+            NodeResult::UnknownShape => {
+                self.network.without_shape.push(describe_node(node));
                 Vec::new()
             }
-            Answer::Unknown => {
-                self.unknown(node);
+            NodeResult::Unknown => {
+                self.add_unknown_operator(node);
                 Vec::new()
             }
         };
@@ -272,36 +288,36 @@ impl<'a> Reader<'a> {
                 Some(left) => self.numbers_left = left,
                 None => value.numbers = None,
             }
-            // What the file itself says helps where an operator is not known.
+            // The shape that the file declares helps where an operator is unknown.
             if value.shape.is_none()
-                && let Some(info) = told.get(name.as_str())
+                && let Some(info) = declared.get(name.as_str())
             {
-                value.shape = input_shape(info).ok();
+                value.shape = declared_shape(info).ok();
             }
             self.values.insert(name, value);
         }
         Ok(())
     }
 
-    fn unknown(&mut self, node: &Node) {
+    fn add_unknown_operator(&mut self, node: &Node) {
         let operator = match node.domain.as_str() {
-            "" | "ai.onnx" => short(&node.operator),
-            domain => short(&format!("{domain}.{}", node.operator)),
+            "" | "ai.onnx" => shorten(&node.operator),
+            domain => shorten(&format!("{domain}.{}", node.operator)),
         };
         let next = self.network.unknown.len();
         let index = *self.unknown.entry(operator.clone()).or_insert(next);
         match self.network.unknown.get_mut(index) {
             Some(known) => known.nodes += 1,
-            None => self.network.unknown.push(Unknown {
+            None => self.network.unknown.push(UnknownOperator {
                 operator,
                 nodes: 1,
-                first: called(node),
+                first: describe_node(node),
             }),
         }
     }
 
-    /// Inputs that are weights are told apart from those that depend on the network's input.
-    fn layer(
+    /// Adds a layer, with inputs that are weights separated from those that depend on the network's input.
+    fn add_layer(
         &mut self,
         node: &Node,
         inputs: &[Option<Value>],
@@ -351,40 +367,4 @@ impl<'a> Reader<'a> {
         }
         self.network.layers.push(layer);
     }
-}
-
-/// Whether the file gives every size of this input.
-fn is_sized(info: &ValueInfo) -> bool {
-    let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
-    let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
-    sizes.is_some_and(|sizes| {
-        sizes
-            .axes
-            .iter()
-            .all(|axis| axis.size.is_some_and(|size| size > 0))
-    })
-}
-
-/// A first axis without a size is the batch, and taken as 1.
-fn input_shape(info: &ValueInfo) -> Result<Shape, String> {
-    let missing = "has no shape in the file: give one with --input NAME=1x3x224x224";
-    let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
-    let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
-    let sizes = sizes.ok_or_else(|| missing.replace("NAME", &short(&info.name)))?;
-    let mut known = Vec::with_capacity(sizes.axes.len().min(16));
-    for (index, axis) in sizes.axes.iter().enumerate().take(17) {
-        let size = axis.size.and_then(|size| u64::try_from(size).ok());
-        match size.filter(|size| *size > 0) {
-            Some(size) => known.push(size),
-            None if index == 0 => known.push(1),
-            None => {
-                let symbol = short(axis.symbol.as_deref().unwrap_or("?"));
-                return Err(format!(
-                    "has no size for its axis {index} (`{symbol}`): give all of them with --input {}=...",
-                    short(&info.name)
-                ));
-            }
-        }
-    }
-    Shape::new(known)
 }

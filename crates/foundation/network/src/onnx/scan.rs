@@ -1,11 +1,11 @@
-//! A first walk over the bytes of a file, before anything is decoded: it ends where it should, does not nest
-//! too deep, and has no more fields than fit in memory. Two bytes can ask for a node of two hundred.
+//! A first pass over the bytes of a file before decoding: it checks that the file is complete, is not nested
+//! too deep and has no more fields than fit in memory. Two bytes can require a node of two hundred.
 
-/// No file has more fields of the kinds that are decoded; a thousand layers have some twenty thousand.
-pub const MOST_FIELDS: u64 = 2_000_000;
-const DEEPEST: usize = 24;
+/// The most fields of the decoded kinds; a network of a thousand layers has about twenty thousand.
+pub const MAX_FIELDS: u64 = 2_000_000;
+const MAX_DEPTH: usize = 24;
 
-/// The messages that are decoded, by what they hold.
+/// The messages that are decoded, by content.
 #[derive(Clone, Copy)]
 enum Message {
     Model,
@@ -37,20 +37,20 @@ impl Message {
         }
     }
 
-    /// Numbers that grow when they are unpacked.
+    /// Whether a field holds numbers that take more memory when they are unpacked.
     fn unpacks(self, field: u64) -> bool {
         matches!((self, field), (Self::Tensor, 1) | (Self::Attribute, 7 | 8))
     }
 }
 
-/// Whether the bytes can be a model that fits.
+/// Checks that the bytes can be a model that fits into memory.
 pub fn scan(bytes: &[u8]) -> Result<(), String> {
     let mut fields = 0;
     walk(bytes, Message::Model, 0, &mut fields)
 }
 
 fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Result<(), String> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err("it is nested too deep to be an ONNX model".to_owned());
     }
     while !rest.is_empty() {
@@ -74,11 +74,11 @@ fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Re
                     walk(inside, inner, depth + 1, fields)?;
                 }
             }
-            _ => return Err("it is damaged, or no ONNX model".to_owned()),
+            _ => return Err("it is damaged, or not an ONNX model".to_owned()),
         }
-        if *fields > MOST_FIELDS {
+        if *fields > MAX_FIELDS {
             return Err(format!(
-                "it has more than {MOST_FIELDS} nodes, sizes and names"
+                "it has more than {MAX_FIELDS} nodes, sizes and names"
             ));
         }
     }
@@ -94,7 +94,7 @@ fn skip(rest: &mut &[u8], length: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// Reads a number in groups of seven bits, the lowest first.
 pub fn varint(rest: &mut &[u8]) -> Result<u64, String> {
     let mut number = 0u64;
     for (index, byte) in rest.iter().enumerate().take(10) {

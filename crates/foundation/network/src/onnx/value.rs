@@ -1,4 +1,4 @@
-//! What is known of a value between nodes.
+//! Values between nodes.
 
 use std::rc::Rc;
 
@@ -6,22 +6,22 @@ use super::proto;
 use super::scan::varint;
 use crate::Shape;
 
-/// A tensor: its shape if it can be told, its numbers if they are few and constant.
+/// A tensor: its shape if known, its numbers if they are few and constant.
 #[derive(Clone, Debug, Default)]
 pub struct Value {
     pub shape: Option<Shape>,
-    /// Sizes, axes and the like; weights are never kept.
+    /// The numbers of sizes, axes and the like; those of weights are never kept.
     pub numbers: Option<Rc<[f64]>>,
-    /// Whether its elements are whole numbers or truth values.
+    /// Whether its elements are whole numbers or booleans.
     pub whole: bool,
     /// Whether it is the same for every input of the network.
     pub constant: bool,
-    /// The weights or network inputs that it is made of, by number.
+    /// The indices of the weights or network inputs that it is computed from.
     pub origins: Option<Rc<[usize]>>,
 }
 
-/// No constant that shapes are computed from is longer.
-pub const MOST_NUMBERS: usize = 1 << 14;
+/// The longest constant that is kept to compute shapes.
+pub const MAX_NUMBERS: usize = 1 << 14;
 
 impl Value {
     pub fn of(shape: Shape) -> Self {
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// A constant list of whole numbers, as `Shape` gives one.
+    /// A constant list of whole numbers, such as the result of `Shape`.
     pub fn list(numbers: Vec<f64>) -> Result<Self, String> {
         Ok(Self {
             shape: Some(Shape::new(vec![numbers.len() as u64])?),
@@ -42,15 +42,15 @@ impl Value {
         })
     }
 
-    /// The numbers as whole ones.
+    /// The numbers rounded towards zero to whole ones.
     pub fn whole_numbers(&self) -> Option<Vec<i64>> {
         let numbers = self.numbers.as_ref()?;
-        // A cast that is out of range ends at the limit, which is what a slice "to the end" means.
+        // A cast saturates at the limits, which is what a slice "to the end" means.
         Some(numbers.iter().map(|number| *number as i64).collect())
     }
 }
 
-/// Element types of onnx.proto.
+/// The element types of onnx.proto.
 const FLOAT: i32 = 1;
 const INT32: i32 = 6;
 const INT64: i32 = 7;
@@ -60,17 +60,17 @@ const DOUBLE: i32 = 11;
 const BFLOAT16: i32 = 16;
 const FIRST_FLOAT8: i32 = 17;
 
-/// Whether elements of this type are no fractions.
+/// Whether elements of this type are whole numbers or booleans.
 pub fn is_whole(element: i32) -> bool {
     !matches!(element, 0 | FLOAT | FLOAT16 | DOUBLE | BFLOAT16) && element < FIRST_FLOAT8
 }
 
-/// A constant from the file; `origin` where it is a weight.
+/// A constant from the file; `origin` is its index if it is a weight.
 pub fn of_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value, String> {
     let sizes = tensor.dims.iter().map(|size| u64::try_from(*size).ok());
     let sizes: Option<Vec<u64>> = sizes.collect();
     let shape = Shape::new(sizes.ok_or("a tensor of negative size")?)?;
-    let few = shape.elements() as usize <= MOST_NUMBERS;
+    let few = shape.elements() as usize <= MAX_NUMBERS;
     let numbers = few
         .then(|| numbers(tensor, shape.elements() as usize))
         .flatten();
@@ -83,7 +83,7 @@ pub fn of_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value,
     })
 }
 
-/// The numbers of a small tensor, if they are in the file and of a type that sizes are written in.
+/// The numbers of a small tensor, if they are in the file and of a type that sizes can have.
 fn numbers(tensor: &proto::Tensor, count: usize) -> Option<Vec<f64>> {
     let raw = &tensor.raw_data;
     let numbers: Vec<f64> = match tensor.data_type {

@@ -1,14 +1,14 @@
-//! Tells weights from data among the inputs of a graph.
+//! Separates weights from data among the inputs of a graph.
 //!
-//! Exporters can list weights as inputs, with shapes alone. Nothing in the file marks them: an input is a
-//! weight if it is used like one and never like data.
+//! Exporters can list weights as inputs, with shapes only. Nothing in the file marks them: an input is a weight
+//! if it is used like one and never like data.
 
 use std::collections::{HashMap, HashSet};
 
 use super::proto::{Graph, Node};
 use crate::Shape;
 
-/// Inputs of an operator that hold weights, except those of `Gather`, which depend on its indices.
+/// The inputs of an operator that are weights, except those of `Gather`, which depend on its indices.
 fn weight_positions(operator: &str) -> &'static [usize] {
     match operator {
         "Conv" | "ConvTranspose" | "Gemm" => &[1, 2],
@@ -23,7 +23,7 @@ fn weight_positions(operator: &str) -> &'static [usize] {
     }
 }
 
-/// The number of the first input that is not passed to an operator as its weight: files list data first.
+/// The index of the first input that no operator takes as its weight: files list data first.
 pub fn main_input(graph: &Graph, inputs: &[&str]) -> usize {
     let names: HashSet<&str> = inputs.iter().copied().collect();
     let mut weights: HashSet<&str> = HashSet::new();
@@ -34,7 +34,7 @@ pub fn main_input(graph: &Graph, inputs: &[&str]) -> usize {
                 .iter()
                 .filter_map(|at| input(*at)),
         );
-        // An embedding: rows of a table, chosen by an input.
+        // An embedding looks up rows of a table by an input.
         if node.operator == "Gather" && input(1).is_some_and(|ids| names.contains(ids)) {
             weights.extend(input(0));
         }
@@ -43,8 +43,8 @@ pub fn main_input(graph: &Graph, inputs: &[&str]) -> usize {
     main.unwrap_or(0)
 }
 
-/// Those of `candidates` that are weights. `order` lists the nodes so that each has what it needs; `main` is
-/// the shape of the network's input; every name that is neither a candidate nor in `constants` is data.
+/// The `candidates` that are weights. `order` is an execution order of the nodes; `main` is the shape of the
+/// network's input; every name that is neither a candidate nor in `constants` is data.
 pub fn weight_inputs<'a>(
     graph: &'a Graph,
     order: &[usize],
@@ -93,19 +93,19 @@ pub fn weight_inputs<'a>(
 /// What a value between nodes depends on.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
-    /// On nothing.
+    /// On no input.
     Constant,
-    /// On this group of candidates alone.
+    /// On this group of candidates only.
     Candidate(usize),
     /// On the network's input.
     Data,
 }
 
-/// Candidates that are combined before anything else sees them, such as the two parts of a normalised
-/// weight. All are weights or all are data.
+/// Candidates that are combined before they are used otherwise, such as the two parts of a normalised weight.
+/// All of them are weights, or all are data.
 #[derive(Clone, Copy)]
 struct Group {
-    /// The group that this one was merged into; its own number otherwise.
+    /// The group that this one was merged into, or its own index.
     parent: usize,
     used_as_weight: bool,
     used_as_data: bool,
@@ -116,7 +116,7 @@ struct Group {
 struct Finder<'a, F> {
     roles: HashMap<&'a str, Role>,
     groups: Vec<Group>,
-    /// The first size of the network's input.
+    /// The batch size of the network's input.
     batch: u64,
     is_constant: F,
 }
@@ -151,7 +151,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
 
     fn visit_weighted(&mut self, operator: &str, roles: &[Role], positions: &[usize]) {
         let is_product = operator == "MatMul";
-        // The left factor of a product may be the weight, where the right one is data.
+        // The left factor of a product may be the weight, if the right one is data.
         let left_is_data = !is_product || matches!(roles.get(1), Some(Role::Candidate(_)));
         if let Some(first) = roles.first().filter(|_| left_is_data) {
             self.mark_data(*first);
@@ -162,7 +162,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
             };
             let group = self.group_of(*index);
             let group = self.groups[group];
-            // Matrices with a batch of their own, as attention multiplies them.
+            // Matrices with their own batch are factors of attention.
             match is_product && group.rank > 2 {
                 true if group.first_size == Some(self.batch) => self.mark_data(*role),
                 true => {}
@@ -179,7 +179,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
         }
     }
 
-    /// The role of what is made of these.
+    /// The role of a value that is computed from these.
     fn combine(&mut self, roles: &[Role]) -> Role {
         if roles.contains(&Role::Data) {
             return Role::Data;

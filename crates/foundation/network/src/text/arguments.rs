@@ -1,6 +1,6 @@
-//! The words after an operation: values in order, `key=value`, and flags.
+//! The words after an operation: positional values, `key=value` pairs and flags.
 
-/// Words that are taken one by one; what is left at the end is a mistake.
+/// The arguments of an operation, taken one by one; unused ones are an error.
 pub struct Arguments<'a> {
     operation: &'a str,
     plain: Vec<&'a str>,
@@ -23,7 +23,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next plain word.
+    /// Takes the next positional value.
     pub fn next(&mut self, what: &str) -> Result<&'a str, String> {
         if self.plain.is_empty() {
             return Err(format!("`{}` needs {what}", self.operation));
@@ -58,18 +58,20 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A whole number of a sane size.
+/// Parses a whole number of reasonable size.
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number <= 1 << 31);
-    number.ok_or_else(|| format!("`{text}` is no whole number"))
+    number.ok_or_else(|| format!("`{text}` is not a whole number"))
 }
 
-/// `3x3`, or `3` for each of the axes.
+/// Parses `3x3`, or `3` for each of the axes.
 pub fn sizes(text: &str, axes: usize) -> Result<Vec<u64>, String> {
     let numbers: Vec<u64> = text.split('x').map(number).collect::<Result<_, _>>()?;
     match numbers.as_slice() {
         [one] => Ok(vec![*one; axes]),
         _ if numbers.len() == axes => Ok(numbers),
-        _ => Err(format!("`{text}` has not one size for each of {axes} axes")),
+        _ => Err(format!(
+            "`{text}` does not have one size for each of {axes} axes"
+        )),
     }
 }

@@ -1,43 +1,43 @@
-//! Statements become layers.
+//! Builds layers from statements.
 
 use std::collections::HashMap;
 
 use super::arguments::number;
 use super::tree::Statement;
-use super::{Fault, layers};
+use super::{LineError, layers};
 use crate::{Kind, Layer, Shape};
 
-/// No description makes more layers or calls deeper, so that a small file stays a small network.
-const MOST_LAYERS: usize = 100_000;
-const MOST_STEPS: usize = 1_000_000;
-const DEEPEST: usize = 32;
+/// The most layers, steps and nested calls, so that a small file stays a small network.
+const MAX_LAYERS: usize = 100_000;
+const MAX_STEPS: usize = 1_000_000;
+const MAX_DEPTH: usize = 32;
 
-type Words = HashMap<String, String>;
+type Variables = HashMap<String, String>;
 
 struct Builder<'a> {
     definitions: &'a HashMap<&'a str, &'a Statement>,
     layers: Vec<Layer>,
     current: Shape,
-    kept: HashMap<String, Shape>,
-    /// How often each name was given.
-    given: HashMap<String, u64>,
+    kept_shapes: HashMap<String, Shape>,
+    /// The number of uses of each name.
+    name_counts: HashMap<String, u64>,
     depth: usize,
     steps: usize,
 }
 
-/// All layers of the statements, from this input.
+/// Builds all layers of the statements from an input.
 pub fn build(
     body: &[&Statement],
     definitions: &HashMap<&str, &Statement>,
     input: &Shape,
-    settings: &Words,
-) -> Result<Vec<Layer>, Fault> {
+    settings: &Variables,
+) -> Result<Vec<Layer>, LineError> {
     let mut builder = Builder {
         definitions,
         layers: Vec::new(),
         current: input.clone(),
-        kept: HashMap::new(),
-        given: HashMap::new(),
+        kept_shapes: HashMap::new(),
+        name_counts: HashMap::new(),
         depth: 0,
         steps: 0,
     };
@@ -52,27 +52,28 @@ impl Builder<'_> {
     fn block<'s>(
         &mut self,
         statements: impl Iterator<Item = &'s Statement>,
-        words: &Words,
+        variables: &Variables,
         scope: &str,
-    ) -> Result<(), Fault> {
-        // Where the branches begin, and where they ended.
+    ) -> Result<(), LineError> {
+        // The shape where the branches begin, and the shapes where they end.
         let mut fork: Option<Shape> = None;
         let mut ends: Vec<Shape> = Vec::new();
         let mut line = 1;
         for statement in statements {
             line = statement.line;
             statement.check().map_err(|problem| (line, problem))?;
-            let said = filled(&statement.words, words).map_err(|problem| (line, problem))?;
-            let word = said.first().map_or("", String::as_str);
+            let words =
+                substitute(&statement.words, variables).map_err(|problem| (line, problem))?;
+            let word = words.first().map_or("", String::as_str);
             if word == "branch" {
                 self.current = fork.get_or_insert_with(|| self.current.clone()).clone();
-                self.block(statement.children.iter(), words, scope)?;
+                self.block(statement.children.iter(), variables, scope)?;
                 ends.push(self.current.clone());
                 continue;
             }
             let inputs = std::mem::take(&mut ends);
             fork = None;
-            self.statement(statement, &said, inputs, words, scope)?;
+            self.statement(statement, &words, inputs, variables, scope)?;
         }
         match ends.is_empty() {
             true => Ok(()),
@@ -86,31 +87,31 @@ impl Builder<'_> {
     fn statement(
         &mut self,
         statement: &Statement,
-        said: &[String],
+        words: &[String],
         inputs: Vec<Shape>,
-        words: &Words,
+        variables: &Variables,
         scope: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LineError> {
         let fault = |problem: String| (statement.line, problem);
         self.steps += 1;
-        if self.layers.len() > MOST_LAYERS || self.steps > MOST_STEPS {
-            return Err(fault(format!("this makes more than {MOST_LAYERS} layers")));
+        if self.layers.len() > MAX_LAYERS || self.steps > MAX_STEPS {
+            return Err(fault(format!("this makes more than {MAX_LAYERS} layers")));
         }
-        let word = said.first().map_or("", String::as_str);
+        let word = words.first().map_or("", String::as_str);
         if !inputs.is_empty() && !matches!(word, "concat" | "add" | "multiply") {
             let problem = "branches end in `concat`, `add` or `multiply`";
             return Err(fault(problem.to_owned()));
         }
-        match (word, said) {
+        match (word, words) {
             ("repeat", [_, times, rest @ ..]) => {
                 let times = number(times).map_err(fault)?;
                 for _ in 0..times {
                     if rest.is_empty() {
-                        self.block(statement.children.iter(), words, scope)?;
+                        self.block(statement.children.iter(), variables, scope)?;
                     } else {
-                        self.statement(statement, rest, Vec::new(), words, scope)?;
+                        self.statement(statement, rest, Vec::new(), variables, scope)?;
                     }
-                    if self.steps > MOST_STEPS {
+                    if self.steps > MAX_STEPS {
                         return Err(fault("this repeats too much".to_owned()));
                     }
                     self.steps += 1;
@@ -118,58 +119,58 @@ impl Builder<'_> {
                 Ok(())
             }
             ("keep", [_, name]) => {
-                self.kept.insert(name.clone(), self.current.clone());
+                self.kept_shapes.insert(name.clone(), self.current.clone());
                 Ok(())
             }
             ("take", [_, name]) => {
-                self.current = self.named(name).map_err(fault)?;
+                self.current = self.kept_shape(name).map_err(fault)?;
                 Ok(())
             }
             ("let", [_, name, of]) => {
-                let shape = self.named(of).map_err(fault)?;
-                self.kept.insert(name.clone(), shape);
+                let shape = self.kept_shape(of).map_err(fault)?;
+                self.kept_shapes.insert(name.clone(), shape);
                 Ok(())
             }
-            ("concat" | "add" | "multiply", _) => self.join(said, inputs, scope).map_err(fault),
+            ("concat" | "add" | "multiply", _) => self.join(words, inputs, scope).map_err(fault),
             _ => match self.definitions.get(word).copied() {
-                Some(definition) => self.call(definition, said, scope, statement.line),
-                None => self.layer(said, scope).map_err(fault),
+                Some(definition) => self.call(definition, words, scope, statement.line),
+                None => self.layer(words, scope).map_err(fault),
             },
         }
     }
 
-    fn named(&self, name: &str) -> Result<Shape, String> {
-        let shape = self.kept.get(name).cloned();
-        shape.ok_or_else(|| format!("nothing was kept as `{name}`"))
+    fn kept_shape(&self, name: &str) -> Result<Shape, String> {
+        let shape = self.kept_shapes.get(name).cloned();
+        shape.ok_or_else(|| format!("no shape was kept as `{name}`"))
     }
 
-    fn join(&mut self, said: &[String], inputs: Vec<Shape>, scope: &str) -> Result<(), String> {
-        let inputs = match said {
+    fn join(&mut self, words: &[String], inputs: Vec<Shape>, scope: &str) -> Result<(), String> {
+        let inputs = match words {
             [_] => inputs,
             [_, names @ ..] => names
                 .iter()
-                .map(|name| self.named(name))
+                .map(|name| self.kept_shape(name))
                 .collect::<Result<_, _>>()?,
             [] => Vec::new(),
         };
-        let (kind, output) = layers::join(&said[0], &inputs)?;
-        self.push(&said[0], scope, kind, inputs, output, 0);
+        let (kind, output) = layers::join(&words[0], &inputs)?;
+        self.push(&words[0], scope, kind, inputs, output, 0);
         Ok(())
     }
 
-    fn layer(&mut self, said: &[String], scope: &str) -> Result<(), String> {
+    fn layer(&mut self, words: &[String], scope: &str) -> Result<(), String> {
         let input = self.current.clone();
-        let made = layers::layer(said, &input)?;
-        match made.kind {
+        let parsed = layers::layer(words, &input)?;
+        match parsed.kind {
             Some(kind) => self.push(
-                &said[0],
+                &words[0],
                 scope,
                 kind,
                 vec![input],
-                made.output,
-                made.parameters,
+                parsed.output,
+                parsed.parameters,
             ),
-            None => self.current = made.output,
+            None => self.current = parsed.output,
         }
         Ok(())
     }
@@ -184,7 +185,7 @@ impl Builder<'_> {
         parameters: u64,
     ) {
         let name = self.name(word, scope);
-        // Means and variances are read too, but nobody trains them.
+        // Running means and variances are read too, but not trained.
         let statistics = match kind {
             Kind::BatchNormalisation => parameters,
             _ => 0,
@@ -202,65 +203,65 @@ impl Builder<'_> {
 
     fn name(&mut self, word: &str, scope: &str) -> String {
         let name = format!("{scope}{word}");
-        let times = self.given.entry(name.clone()).or_default();
+        let times = self.name_counts.entry(name.clone()).or_default();
         *times += 1;
         format!("{name}{times}")
     }
 
-    /// A definition with its words filled in; its layers are named after it.
+    /// Calls a definition with its variables substituted; its layers are named after it.
     fn call(
         &mut self,
         definition: &Statement,
-        said: &[String],
+        words: &[String],
         scope: &str,
         line: usize,
-    ) -> Result<(), Fault> {
-        let words = bound(definition, said).map_err(|problem| (line, problem))?;
-        if self.depth >= DEEPEST {
-            return Err((line, format!("`{}` calls itself", said[0])));
+    ) -> Result<(), LineError> {
+        let variables = bind_parameters(definition, words).map_err(|problem| (line, problem))?;
+        if self.depth >= MAX_DEPTH {
+            return Err((line, format!("`{}` calls itself", words[0])));
         }
         self.depth += 1;
-        let scope = self.name(&said[0], scope) + ".";
-        self.block(definition.children.iter(), &words, &scope)?;
+        let scope = self.name(&words[0], scope) + ".";
+        self.block(definition.children.iter(), &variables, &scope)?;
         self.depth -= 1;
         Ok(())
     }
 }
 
-/// What the words of a definition stand for in a call: in order, by name, or as it says itself.
-fn bound(definition: &Statement, said: &[String]) -> Result<Words, String> {
+/// Binds the parameters of a definition in a call: by position, by name, or by default.
+fn bind_parameters(definition: &Statement, words: &[String]) -> Result<Variables, String> {
     let parameters = definition.words.get(2..).unwrap_or_default();
     let split = |word: &'_ String| match word.split_once('=') {
         Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
         None => (word.clone(), None),
     };
     let parameters: Vec<_> = parameters.iter().map(split).collect();
-    let mut words: Words = parameters
+    let mut variables: Variables = parameters
         .iter()
         .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
         .collect();
     let mut positions = parameters.iter().map(|(name, _)| name);
-    for word in &said[1..] {
+    for word in &words[1..] {
         let pair = word.split_once('=');
         match pair.filter(|(name, _)| parameters.iter().any(|(known, _)| known == name)) {
-            Some((name, value)) => words.insert(name.to_owned(), value.to_owned()),
+            Some((name, value)) => variables.insert(name.to_owned(), value.to_owned()),
             None => match positions.next() {
-                Some(name) => words.insert(name.clone(), word.clone()),
-                None => return Err(format!("`{}` does not take `{word}`", said[0])),
+                Some(name) => variables.insert(name.clone(), word.clone()),
+                None => return Err(format!("`{}` does not take `{word}`", words[0])),
             },
         };
     }
     match parameters
         .iter()
-        .find(|(name, _)| !words.contains_key(name))
+        .find(|(name, _)| !variables.contains_key(name))
     {
-        Some((name, _)) => Err(format!("`{}` needs `{name}`", said[0])),
-        None => Ok(words),
+        Some((name, _)) => Err(format!("`{}` needs `{name}`", words[0])),
+        None => Ok(variables),
     }
 }
 
-/// `{name}` in a word is what the name stands for.
-fn filled(words: &[String], values: &Words) -> Result<Vec<String>, String> {
+/// Replaces each `{name}` in a word by the variable's value.
+fn substitute(words: &[String], variables: &Variables) -> Result<Vec<String>, String> {
     let fill = |word: &String| {
         let mut done = String::new();
         let mut rest = word.as_str();
@@ -268,8 +269,8 @@ fn filled(words: &[String], values: &Words) -> Result<Vec<String>, String> {
             let (name, after) = after
                 .split_once('}')
                 .ok_or_else(|| format!("`{word}` has a `{{` without its `}}`"))?;
-            let value = values.get(name);
-            let value = value.ok_or_else(|| format!("`{name}` stands for nothing here"))?;
+            let value = variables.get(name);
+            let value = value.ok_or_else(|| format!("unknown variable `{name}`"))?;
             done = done + before + value;
             rest = after;
         }

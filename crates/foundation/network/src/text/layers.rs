@@ -1,18 +1,17 @@
-//! Operations of the language as layers.
+//! The operations of the description language as layers.
 
 use super::arguments::{Arguments, sizes};
 use crate::{Activation, Arithmetic, Convolution, Kind, PoolKind, Shape, Window};
 
-/// What a statement does to a tensor: the kind of layer (none where the same data is only seen in another
-/// way), what comes out, how many weights it has.
-pub struct Made {
+/// A parsed operation: its kind of layer (`None` if it only reshapes), its output and its number of weights.
+pub struct ParsedLayer {
     pub kind: Option<Kind>,
     pub output: Shape,
     pub parameters: u64,
 }
 
-/// The words that are layers of one input.
-pub const WORDS: [&str; 25] = [
+/// The operations on one input.
+pub const OPERATIONS: [&str; 25] = [
     "conv",
     "depthwise",
     "fc",
@@ -40,18 +39,22 @@ pub const WORDS: [&str; 25] = [
     "pick",
 ];
 
-/// One layer.
-pub fn layer(words: &[String], input: &Shape) -> Result<Made, String> {
+/// Parses one operation.
+pub fn layer(words: &[String], input: &Shape) -> Result<ParsedLayer, String> {
     let mut arguments = Arguments::new(words);
     let word = words.first().map_or("", String::as_str);
-    let made = made(word, &mut arguments, input)?;
+    let parsed = parse_operation(word, &mut arguments, input)?;
     arguments.finish()?;
-    Ok(made)
+    Ok(parsed)
 }
 
-fn made(word: &str, arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made, String> {
+fn parse_operation(
+    word: &str,
+    arguments: &mut Arguments<'_>,
+    input: &Shape,
+) -> Result<ParsedLayer, String> {
     let same = |kind, parameters| {
-        Ok(Made {
+        Ok(ParsedLayer {
             kind: Some(kind),
             output: input.clone(),
             parameters,
@@ -80,7 +83,7 @@ fn made(word: &str, arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made
             let window = Window::plain(input.space().to_vec());
             let mut sizes = input.sizes().to_vec();
             sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-            Ok(Made {
+            Ok(ParsedLayer {
                 kind: Some(Kind::Pool {
                     kind: PoolKind::Average,
                     window,
@@ -124,21 +127,21 @@ fn made(word: &str, arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made
             );
             let mut sizes = input.sizes().to_vec();
             sizes.push(width);
-            Ok(Made {
+            Ok(ParsedLayer {
                 kind: Some(Kind::Embedding),
                 output: Shape::new(sizes)?,
                 parameters: Shape::new(vec![rows, width])?.elements(),
             })
         }
         _ => Err(format!(
-            "`{word}` is no layer and no definition of this file; layers are {}",
-            WORDS.join(", ")
+            "unknown layer `{word}`: it is not defined in this file; layers are {}",
+            OPERATIONS.join(", ")
         )),
     }
 }
 
-fn view(sizes: Vec<u64>) -> Result<Made, String> {
-    Ok(Made {
+fn view(sizes: Vec<u64>) -> Result<ParsedLayer, String> {
+    Ok(ParsedLayer {
         kind: None,
         output: Shape::new(sizes)?,
         parameters: 0,
@@ -172,7 +175,7 @@ fn convolution(
     input: &Shape,
     channels: u64,
     groups: Option<u64>,
-) -> Result<Made, String> {
+) -> Result<ParsedLayer, String> {
     let window = window(arguments, input)?;
     let groups = match groups {
         Some(groups) => groups,
@@ -191,7 +194,7 @@ fn convolution(
     let batch = input.sizes().first().copied().unwrap_or(1);
     let mut output = vec![batch, channels];
     output.extend(window.output(input.space())?);
-    Ok(Made {
+    Ok(ParsedLayer {
         output: Shape::new(output)?,
         parameters: weights + if bias { channels } else { 0 },
         kind: Some(Kind::Convolution(Convolution {
@@ -208,13 +211,13 @@ fn fully_connected(
     arguments: &mut Arguments<'_>,
     inputs: u64,
     outer: &[u64],
-) -> Result<Made, String> {
+) -> Result<ParsedLayer, String> {
     let outputs = arguments.number("a number of outputs")?;
     let bias = arguments.flag("bias");
     let weights = Shape::new(vec![inputs, outputs])?.elements();
     let mut sizes = outer.to_vec();
     sizes.push(outputs);
-    Ok(Made {
+    Ok(ParsedLayer {
         kind: Some(Kind::FullyConnected {
             inputs,
             outputs,
@@ -225,25 +228,29 @@ fn fully_connected(
     })
 }
 
-fn pool(arguments: &mut Arguments<'_>, input: &Shape, kind: PoolKind) -> Result<Made, String> {
+fn pool(
+    arguments: &mut Arguments<'_>,
+    input: &Shape,
+    kind: PoolKind,
+) -> Result<ParsedLayer, String> {
     let window = window(arguments, input)?;
     let mut sizes = input.sizes()[..2.min(input.rank())].to_vec();
     sizes.extend(window.output(input.space())?);
-    Ok(Made {
+    Ok(ParsedLayer {
         kind: Some(Kind::Pool { kind, window }),
         output: Shape::new(sizes)?,
         parameters: 0,
     })
 }
 
-/// Self-attention with the projections that go with it: queries, keys, values and the output are layers of
-/// their own in the text; this is the part without weights.
-fn attention(arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made, String> {
+/// Self-attention without its projections: queries, keys, values and the output are separate layers in the
+/// text, so this part has no weights.
+fn attention(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
     let heads = arguments.number_option("heads", 1)?;
     match input.sizes() {
         [batch, positions, width] if heads > 0 && width % (3 * heads) == 0 => {
             let size = width / 3 / heads;
-            Ok(Made {
+            Ok(ParsedLayer {
                 kind: Some(Kind::Attention {
                     heads,
                     sizes: (size, size),
@@ -259,9 +266,9 @@ fn attention(arguments: &mut Arguments<'_>, input: &Shape) -> Result<Made, Strin
     }
 }
 
-/// Several tensors as one.
+/// Joins several tensors.
 pub fn join(word: &str, inputs: &[Shape]) -> Result<(Kind, Shape), String> {
-    let first = inputs.first().ok_or("there is nothing to join")?;
+    let first = inputs.first().ok_or("there are no inputs to join")?;
     match word {
         "concat" => {
             let mut sizes = first.sizes().to_vec();
@@ -271,7 +278,7 @@ pub fn join(word: &str, inputs: &[Shape]) -> Result<(Kind, Shape), String> {
                     && shape.sizes().first() == first.sizes().first()
             };
             if let Some(other) = inputs.iter().find(|shape| !alike(shape)) {
-                return Err(format!("{first} and {other} cannot be side by side"));
+                return Err(format!("cannot concatenate {first} and {other}"));
             }
             if let Some(channels) = sizes.get_mut(1) {
                 *channels = inputs.iter().map(Shape::channels).sum();

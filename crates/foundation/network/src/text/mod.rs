@@ -1,4 +1,4 @@
-//! Networks as text: one statement a line, blocks by indentation. `docs/network.md` has the language.
+//! Networks as text: one statement per line, blocks by indentation. `docs/network.md` describes the language.
 
 mod arguments;
 mod build;
@@ -11,10 +11,10 @@ use crate::{Layer, Network, NetworkError, Shape, Variant};
 
 use tree::Statement;
 
-/// What is wrong, and in which line.
-type Fault = (usize, String);
+/// A line number and its problem.
+type LineError = (usize, String);
 
-/// A network from its description.
+/// Reads a network from its description.
 pub fn parse(name: &str, text: &str) -> Result<Network, NetworkError> {
     read(name, text).map_err(|(line, problem)| NetworkError::Line {
         file: name.to_owned(),
@@ -23,7 +23,7 @@ pub fn parse(name: &str, text: &str) -> Result<Network, NetworkError> {
     })
 }
 
-/// What a description says before its statements.
+/// The statements of a description, by purpose.
 #[derive(Default)]
 struct Head<'a> {
     input: Option<Shape>,
@@ -33,7 +33,7 @@ struct Head<'a> {
     body: Vec<&'a Statement>,
 }
 
-fn read(name: &str, text: &str) -> Result<Network, Fault> {
+fn read(name: &str, text: &str) -> Result<Network, LineError> {
     let statements = tree::tree(text)?;
     let mut network = Network {
         name: name.to_owned(),
@@ -65,7 +65,7 @@ fn layers(
     head: &Head<'_>,
     input: &Shape,
     settings: &HashMap<String, String>,
-) -> Result<Vec<Layer>, Fault> {
+) -> Result<Vec<Layer>, LineError> {
     build::build(&head.body, &head.definitions, input, settings)
 }
 
@@ -78,7 +78,9 @@ fn take<'a>(
     let (word, rest) = statement.words.split_first().ok_or("an empty statement")?;
     let line = rest.join(" ");
     let number = || -> Result<Option<f64>, String> {
-        let number = line.parse().map_err(|_| format!("`{line}` is no number"))?;
+        let number = line
+            .parse()
+            .map_err(|_| format!("`{line}` is not a number"))?;
         Ok(Some(number))
     };
     match word.as_str() {
@@ -106,7 +108,7 @@ fn take<'a>(
                 let (key, value) = pair
                     .split_once('=')
                     .filter(|(key, _)| head.settings.contains_key(*key))
-                    .ok_or_else(|| format!("`{pair}` changes nothing that was `set`"))?;
+                    .ok_or_else(|| format!("`{pair}` changes a name that was not `set`"))?;
                 changed.insert(key.to_owned(), value.to_owned());
             }
             head.variants.push((statement, changed, about.to_owned()));

@@ -1,6 +1,6 @@
-//! From lines to nested statements.
+//! Parses lines into nested statements.
 
-use super::Fault;
+use super::LineError;
 
 /// A line and the lines indented under it.
 #[derive(Debug, Default)]
@@ -11,23 +11,23 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Only definitions, branches and repetitions hold lines of their own.
+    /// Checks that only definitions, branches and repetitions have indented lines.
     pub fn check(&self) -> Result<(), String> {
         let word = self.words.first().map_or("", String::as_str);
         let holds = matches!(word, "def" | "branch") || word == "repeat" && self.words.len() == 2;
         match holds || self.children.is_empty() {
             true => Ok(()),
-            false => Err(format!("nothing can be indented under `{word}`")),
+            false => Err(format!("`{word}` cannot have indented lines")),
         }
     }
 }
 
-/// No description nests deeper.
-const DEEPEST: usize = 16;
+/// The deepest nesting.
+const MAX_DEPTH: usize = 16;
 
-/// Everything after `#` is a comment; blank lines mean nothing.
-pub fn tree(text: &str) -> Result<Vec<Statement>, Fault> {
-    // The statements that are open, each with the indentation of its children once one is known.
+/// Parses the text. Everything after `#` is a comment; blank lines are ignored.
+pub fn tree(text: &str) -> Result<Vec<Statement>, LineError> {
+    // The open statements, each with the indentation of its children once it is known.
     let mut open: Vec<(Option<usize>, Statement)> = vec![(Some(0), Statement::default())];
     for (index, line) in text.lines().enumerate() {
         let content = line.split('#').next().unwrap_or_default().trim_end();
@@ -50,7 +50,7 @@ pub fn tree(text: &str) -> Result<Vec<Statement>, Fault> {
             None => open[last].0 = Some(indent),
             Some(_) => {}
         }
-        if open.len() > DEEPEST {
+        if open.len() > MAX_DEPTH {
             return fault("this is nested too deep");
         }
         let words = content.split_whitespace().map(str::to_owned).collect();

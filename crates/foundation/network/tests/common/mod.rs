@@ -1,4 +1,4 @@
-//! Files, and the bytes of ONNX files written by hand.
+//! Test files, and ONNX files written byte by byte.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub fn onnx(name: &str) -> Network {
     read_onnx(path.to_str().unwrap(), &OnnxOptions::default()).unwrap()
 }
 
-/// These bytes read as a file.
+/// Reads bytes as an ONNX file.
 pub fn read(bytes: &[u8]) -> Result<Network, NetworkError> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();

@@ -7,48 +7,48 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{
-    Actuator, Applied, AppliedKnob, Descriptor, Device, DeviceId, DeviceKind, Knob, OpenError,
-    PowerLimits, ReadError, Reading, SensorKind, Settings, WriteError,
+    Actuator, AppliedKnob, AppliedSettings, Descriptor, Device, DeviceId, DeviceKind, Knob,
+    OpenError, PowerLimits, ReadError, Reading, SensorKind, Settings, WriteError,
 };
 use sweetspot_quantity::Watts;
 
-/// What is set on a device, and what is wrong with it.
+/// The settings of a device, and its faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct State {
-    pub set: Settings,
-    /// Knobs that the caller may not set.
+pub struct DeviceState {
+    pub settings: Settings,
+    /// Knobs that the caller has no permission to set.
     pub denied: Vec<Knob>,
-    /// Knobs that fail to be set, today.
+    /// Knobs whose writes fail temporarily.
     pub failing: Vec<Knob>,
-    /// A write is taken, but something else is read back.
-    pub lies: bool,
-    /// It no longer answers.
+    /// Whether another value is read back than was written.
+    pub reads_back_other: bool,
+    /// Whether the device no longer answers.
     pub is_lost: bool,
-    /// The power cap cannot be read.
-    pub hides_cap: bool,
-    /// How long a write takes.
+    /// Whether the power cap cannot be read.
+    pub cap_unreadable: bool,
+    /// The duration of a write, in milliseconds.
     pub write_ms: u64,
 }
 
-impl Default for State {
+impl Default for DeviceState {
     fn default() -> Self {
         Self {
-            set: Settings {
+            settings: Settings {
                 power_cap: Some(Watts::new(250.0)),
                 ..Settings::default()
             },
             denied: Vec::new(),
             failing: Vec::new(),
-            lies: false,
+            reads_back_other: false,
             is_lost: false,
-            hides_cap: false,
+            cap_unreadable: false,
             write_ms: 0,
         }
     }
 }
 
-impl State {
+impl DeviceState {
     fn path(folder: &Path, id: &DeviceId) -> PathBuf {
         folder.join(format!("{id}.device"))
     }
@@ -58,7 +58,7 @@ impl State {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Whole at every moment: a guard may be reading.
+    /// Replaces the file in one step, because a guard may be reading it.
     pub fn write(&self, folder: &Path, id: &DeviceId) {
         let new = folder.join(format!("{id}.new-{}", std::process::id()));
         std::fs::write(&new, serde_json::to_string(self).unwrap()).unwrap();
@@ -66,7 +66,7 @@ impl State {
     }
 }
 
-/// A device behind such files. A locked clock cannot be read, as with NVML.
+/// A device that is stored in such files. A locked clock cannot be read, as with NVML.
 #[derive(Debug)]
 pub struct FakeDevice {
     folder: PathBuf,
@@ -75,14 +75,14 @@ pub struct FakeDevice {
 
 impl FakeDevice {
     pub fn open(folder: &Path, id: &DeviceId) -> Result<Self, OpenError> {
-        if !State::path(folder, id).exists() {
+        if !DeviceState::path(folder, id).exists() {
             return Err(OpenError::NotFound {
                 device: id.clone(),
                 reason: "there is no such device".to_owned(),
             });
         }
         let name = format!("Fake {id}");
-        if State::read(folder, id).is_lost {
+        if DeviceState::read(folder, id).is_lost {
             return Err(OpenError::Lost { name });
         }
         Ok(Self {
@@ -100,17 +100,17 @@ impl FakeDevice {
         })
     }
 
-    fn state(&self) -> State {
-        State::read(&self.folder, &self.descriptor.id)
+    fn state(&self) -> DeviceState {
+        DeviceState::read(&self.folder, &self.descriptor.id)
     }
 
-    /// Checks, writes and logs one change.
+    /// Checks, performs and logs one write.
     fn write(
         &mut self,
         knob: Knob,
         what: &str,
-        set: impl FnOnce(&mut Settings),
-    ) -> Result<State, WriteError> {
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<DeviceState, WriteError> {
         let mut state = self.state();
         std::thread::sleep(Duration::from_millis(state.write_ms));
         if state.is_lost {
@@ -120,10 +120,10 @@ impl FakeDevice {
             return Err(WriteError::Denied(knob));
         }
         if state.failing.contains(&knob) {
-            let reason = "it is one of those days".to_owned();
+            let reason = "temporary failure".to_owned();
             return Err(WriteError::Failed { knob, reason });
         }
-        set(&mut state.set);
+        change(&mut state.settings);
         state.write(&self.folder, &self.descriptor.id);
         let log = self.folder.join("writes");
         let mut log = File::options().create(true).append(true).open(log).unwrap();
@@ -146,7 +146,7 @@ impl Device for FakeDevice {
         if state.is_lost {
             return Err(ReadError::Lost);
         }
-        let requested = state.set.power_cap.unwrap_or(Watts::new(300.0));
+        let requested = state.settings.power_cap.unwrap_or(Watts::new(300.0));
         Ok(PowerLimits {
             requested,
             enforced: requested,
@@ -157,23 +157,23 @@ impl Device for FakeDevice {
     fn settings(&mut self) -> Result<Settings, ReadError> {
         let power_cap = Some(self.power_limits()?.requested);
         Ok(Settings {
-            power_cap: power_cap.filter(|_| !self.state().hides_cap),
+            power_cap: power_cap.filter(|_| !self.state().cap_unreadable),
             ..Settings::default()
         })
     }
 }
 
 impl Actuator for FakeDevice {
-    fn apply(&mut self, settings: &Settings) -> Result<Applied, WriteError> {
-        let mut applied = Applied::default();
+    fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError> {
+        let mut applied = AppliedSettings::default();
         let knob = |value| AppliedKnob {
             requested: value,
             enforced: value,
             shortfall: None,
         };
         if let Some(clock) = settings.memory_clock {
-            self.write(Knob::MemoryClock, &format!("memory {clock}"), |set| {
-                set.memory_clock = Some(clock);
+            self.write(Knob::MemoryClock, &format!("memory {clock}"), |settings| {
+                settings.memory_clock = Some(clock);
             })?;
             applied.memory_clock = Some(AppliedKnob {
                 requested: clock,
@@ -182,17 +182,17 @@ impl Actuator for FakeDevice {
             });
         }
         if let Some(clock) = settings.core_clock {
-            self.write(Knob::CoreClock, &format!("core {clock}"), |set| {
-                set.core_clock = Some(clock);
+            self.write(Knob::CoreClock, &format!("core {clock}"), |settings| {
+                settings.core_clock = Some(clock);
             })?;
             applied.core_clock = Some(knob(clock));
         }
         if let Some(cap) = settings.power_cap {
-            let state = self.write(Knob::PowerCap, &format!("cap {cap}"), |set| {
-                set.power_cap = Some(cap);
+            let state = self.write(Knob::PowerCap, &format!("cap {cap}"), |settings| {
+                settings.power_cap = Some(cap);
             })?;
-            if state.lies {
-                return Err(WriteError::NotTaken {
+            if state.reads_back_other {
+                return Err(WriteError::ReadBackDiffers {
                     knob: Knob::PowerCap,
                     written: cap.to_string(),
                     read: "something else".to_owned(),
@@ -208,11 +208,11 @@ impl Actuator for FakeDevice {
     }
 
     fn reset(&mut self, knob: Knob) -> Result<(), WriteError> {
-        let set = |set: &mut Settings| match knob {
-            Knob::PowerCap => set.power_cap = Some(Watts::new(300.0)),
-            Knob::CoreClock => set.core_clock = None,
-            Knob::MemoryClock => set.memory_clock = None,
+        let change = |settings: &mut Settings| match knob {
+            Knob::PowerCap => settings.power_cap = Some(Watts::new(300.0)),
+            Knob::CoreClock => settings.core_clock = None,
+            Knob::MemoryClock => settings.memory_clock = None,
         };
-        self.write(knob, &format!("reset {knob}"), set).map(drop)
+        self.write(knob, &format!("reset {knob}"), change).map(drop)
     }
 }

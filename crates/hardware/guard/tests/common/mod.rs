@@ -1,4 +1,4 @@
-//! A guard over devices that are files, so that the test sees and sets what the guard's process does.
+//! A guard over devices that are stored in files, which the test can read and change.
 #![allow(dead_code)]
 
 mod device;
@@ -9,33 +9,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub use device::{FakeDevice, State};
-use sweetspot_device::{Controlled, DeviceId, OpenError, Settings};
+pub use device::{DeviceState, FakeDevice};
+use sweetspot_device::{ControllableDevice, DeviceId, OpenError, Settings};
 use sweetspot_guard::{Guard, Journal, serve};
 use sweetspot_quantity::{Megahertz, Watts};
 
 const FOLDER: &str = "SWEETSPOT_TEST_GUARD";
 
-/// What the test `guard_process` of every file does when the file is run again as a guard.
-pub fn serve_where_asked() {
+/// Serves as a guard if this test program was started as one; the test `guard_process` of every file calls it.
+pub fn serve_if_guard_process() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let bench = Path::new(&folder);
-    std::fs::write(bench.join("guard.pid"), std::process::id().to_string()).unwrap();
+    let machine = Path::new(&folder);
+    std::fs::write(machine.join("guard.pid"), std::process::id().to_string()).unwrap();
     let socket = std::env::args_os().next_back().unwrap();
     let stream = UnixStream::connect(socket).unwrap();
-    let journal = Journal::open(&bench.join("journal")).unwrap();
-    serve(stream, journal, &mut |id| open(bench, id)).unwrap();
+    let journal = Journal::open(&machine.join("journal")).unwrap();
+    serve(stream, journal, &mut |id| open(machine, id)).unwrap();
 }
 
 /// Opens a device as the guard does.
-pub fn open(folder: &Path, id: &DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
+pub fn open(folder: &Path, id: &DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
     Ok(Box::new(FakeDevice::open(folder, id)?))
 }
 
 /// A folder with devices and a journal.
-pub struct Bench {
+pub struct TestMachine {
     folder: tempfile::TempDir,
 }
 
@@ -57,17 +57,17 @@ pub fn core(megahertz: f64) -> Settings {
     }
 }
 
-impl Bench {
-    /// With these devices, each at 250 W and free clocks.
+impl TestMachine {
+    /// Creates devices at 250 W with unlocked clocks.
     pub fn new(devices: &[&str]) -> Self {
-        let bench = Self {
+        let machine = Self {
             folder: tempfile::tempdir().unwrap(),
         };
-        Journal::open(&bench.journal_folder()).unwrap();
+        Journal::open(&machine.journal_folder()).unwrap();
         for device in devices {
-            State::default().write(bench.folder(), &id(device));
+            DeviceState::default().write(machine.folder(), &id(device));
         }
-        bench
+        machine
     }
 
     pub fn folder(&self) -> &Path {
@@ -82,24 +82,24 @@ impl Bench {
         Journal::open(&self.journal_folder()).unwrap()
     }
 
-    pub fn state(&self, device: &str) -> State {
-        State::read(self.folder(), &id(device))
+    pub fn state(&self, device: &str) -> DeviceState {
+        DeviceState::read(self.folder(), &id(device))
     }
 
-    /// Changes a device behind the guard's back, faults included.
-    pub fn change(&self, device: &str, change: impl FnOnce(&mut State)) {
+    /// Changes a device without the guard, faults included.
+    pub fn change(&self, device: &str, change: impl FnOnce(&mut DeviceState)) {
         let mut state = self.state(device);
         change(&mut state);
         state.write(self.folder(), &id(device));
     }
 
-    /// Every write to any device, in order.
+    /// All writes to devices, in order.
     pub fn writes(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.folder().join("writes")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
-    /// The journals that are there.
+    /// The journals on disk.
     pub fn journals(&self) -> Vec<PathBuf> {
         let files = std::fs::read_dir(self.journal_folder()).unwrap().flatten();
         files
@@ -121,13 +121,13 @@ impl Bench {
         Guard::start(self.program(), self.folder()).unwrap()
     }
 
-    /// The process of the guard that was started last.
+    /// The process id of the guard that was started last.
     pub fn guard_pid(&self) -> u32 {
         let text = std::fs::read_to_string(self.folder().join("guard.pid")).unwrap();
         text.parse().unwrap()
     }
 
-    /// A guard to talk to in bytes.
+    /// A guard without a client.
     pub fn raw_guard(&self) -> RawGuard {
         let socket = self.folder().join("raw.socket");
         let _ = std::fs::remove_file(&socket);
@@ -145,7 +145,7 @@ impl Bench {
     }
 }
 
-/// A guard without the client that usually speaks for one.
+/// A guard process that the test talks to directly, without a client.
 pub struct RawGuard {
     pub stream: UnixStream,
     replies: BufReader<UnixStream>,
@@ -153,24 +153,24 @@ pub struct RawGuard {
 }
 
 impl RawGuard {
-    pub fn say(&mut self, bytes: &[u8]) {
+    pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next line that the guard says.
-    pub fn hear(&mut self) -> String {
+    /// The next line that the guard sends.
+    pub fn receive(&mut self) -> String {
         let mut line = String::new();
         self.replies.read_line(&mut line).unwrap();
         line
     }
 
     pub fn ask(&mut self, line: &str) -> String {
-        self.say(format!("{line}\n").as_bytes());
-        self.hear()
+        self.send(format!("{line}\n").as_bytes());
+        self.receive()
     }
 
-    /// The client is gone from one moment to the next; says whether the guard ended well.
-    pub fn vanish(mut self) -> bool {
+    /// Closes the connection and returns whether the guard exited with success.
+    pub fn disconnect(mut self) -> bool {
         drop((self.stream, self.replies));
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(20) {
@@ -184,7 +184,7 @@ impl RawGuard {
     }
 }
 
-/// Whether a process whose command line contains this text is there.
+/// Whether a process runs whose command line contains this text.
 pub fn is_running(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.into_iter().any(|entry| {
@@ -193,10 +193,10 @@ pub fn is_running(marker: &str) -> bool {
     })
 }
 
-/// Waits until something is so.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition is true.
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
+    while !is_true() {
         assert!(begun.elapsed() < Duration::from_secs(20), "never: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,4 +1,4 @@
-//! The energy of a window, with where it comes from and how sure it is.
+//! The energy of a window with its method and its uncertainty.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
@@ -6,83 +6,82 @@ use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use super::readings::{Gap, Span};
 use crate::method::Method;
 
-/// Energy drawn in a window.
+/// The energy drawn in a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// The best value.
+    /// The best estimate.
     pub value: Joules,
-    /// It lies in here in 95 of 100 cases. A board's own gain error, which no sensor of it can see, is not
-    /// part of it.
+    /// The 95 % confidence interval. It excludes the board's own gain error, which its sensors cannot see.
     pub interval95: (Joules, Joules),
-    /// What it came from.
+    /// The method that produced the value.
     pub method: Method,
-    /// The part of the window that the value is true of.
+    /// The part of the window that the value covers.
     pub covered: Span,
-    /// Where readings were missing; between the ends of `covered` the gap was bridged and `interval95` is
-    /// wide enough for it.
+    /// The spans without readings. Gaps within `covered` were bridged, and `interval95` is wide enough for
+    /// them.
     pub missing: Vec<Gap>,
-    /// What else should be known.
+    /// Remarks about the value.
     pub notes: Vec<Note>,
 }
 
 impl Energy {
-    /// One standard deviation.
+    /// The standard deviation.
     pub fn deviation(&self) -> Joules {
         (self.interval95.1 - self.value) / Z95
     }
 
-    /// A wider interval.
+    /// Multiplies the interval's width.
     pub(crate) fn inflate(&mut self, by: f64) {
         let half = self.deviation() * (by * Z95);
         self.interval95 = ((self.value - half).max(Joules::ZERO), self.value + half);
     }
 
-    /// The parts at either end of a window that the value is not true of. Parts that lie between two readings
-    /// in the ordinary way do not count.
+    /// The parts at either end of a window that the value does not cover, except those no longer than the usual
+    /// time between two readings.
     pub fn uncovered(&self, window: &Span) -> impl Iterator<Item = Span> + use<> {
         let ends = [
             Span::new(window.begin, self.covered.begin.max(window.begin)),
             Span::new(self.covered.end.min(window.end), window.end),
         ];
-        let shortest = BETWEEN_READINGS.max(window.length() * 0.01);
+        let shortest = USUAL_READING_GAP.max(window.length() * 0.01);
         ends.into_iter()
             .filter(move |part| part.length() > shortest)
     }
 
-    /// Mean power of the covered part.
+    /// The mean power of the covered part.
     pub fn power(&self) -> Watts {
         self.value / self.covered.length()
     }
 }
 
-/// Shorter parts of a window without readings lie between two readings in the ordinary way.
-const BETWEEN_READINGS: Seconds = Seconds::new(0.02);
+/// The usual time between two readings.
+const USUAL_READING_GAP: Seconds = Seconds::new(0.02);
 
-/// Of the normal distribution.
+/// The 97.5 % quantile of the normal distribution.
 pub(crate) const Z95: f64 = 1.96;
 
-/// Something to know about a value.
+/// A remark about a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Note {
-    /// The window's ends were moved to where readings are.
+    /// The window was shortened to where readings are.
     Trimmed {
-        /// Left out before.
+        /// The time left out at the beginning.
         begin: Seconds,
-        /// Left out after.
+        /// The time left out at the end.
         end: Seconds,
     },
-    /// The sensor looks at this part of the time only: a load in step with it would not be seen.
+    /// The sensor sees only this part of the time, so it may miss a load in step with it.
     Partial(Ratio),
     /// The wall clock was set within the window: samples before and after it may be misplaced.
     ClockStepped,
-    /// There was too little to learn how power moved: the interval is a guess on the safe side.
+    /// There were too few readings to learn how power varies: the interval is a conservative guess.
     FewReadings,
 }
 
 impl Note {
-    /// Whether a reader should think twice about the value.
-    pub fn is_a_warning(&self) -> bool {
+    /// Whether the remark puts the value in doubt.
+    pub fn is_warning(&self) -> bool {
         !matches!(self, Self::Partial(_))
     }
 }
@@ -93,49 +92,50 @@ impl std::fmt::Display for Note {
             Self::Trimmed { begin, end } => {
                 write!(
                     f,
-                    "without readings: {begin:.3} at the begin, {end:.3} at the end"
+                    "without readings: {begin:.3} at the beginning, {end:.3} at the end"
                 )
             }
             Self::Partial(share) => write!(f, "the sensor sees {share} of the time"),
             Self::ClockStepped => f.write_str("the wall clock was set within the window"),
-            Self::FewReadings => f.write_str("few readings: the interval is a safe guess"),
+            Self::FewReadings => f.write_str("few readings: the interval is a conservative guess"),
         }
     }
 }
 
-/// A value and what the other methods say.
+/// A value and the values of the other methods for comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// The value.
+pub struct CheckedEnergy {
+    /// The value of the chosen method.
     pub energy: Energy,
-    /// The other methods.
+    /// The values of the other methods.
     pub checks: Vec<Check>,
 }
 
-impl Measured {
-    /// Checks that differ by more than both values' uncertainty.
+impl CheckedEnergy {
+    /// The checks that differ by more than both values' uncertainty.
     pub fn warnings(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.agrees)
     }
 }
 
-/// Another method's value for the same window.
+/// The value of another method for the same window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// The other value.
+    /// The other method's value.
     pub energy: Energy,
-    /// Against the value that was chosen.
+    /// The difference relative to the chosen value.
     pub difference: Ratio,
-    /// Whether the difference is within three deviations of both together.
+    /// Whether the difference is within three standard deviations of both together.
     pub agrees: bool,
 }
 
-/// Three deviations: of several checks one would else differ by chance too often.
-const SUSPICIOUS: f64 = 3.0;
+/// The number of standard deviations beyond which two values disagree; with fewer, one of several checks would
+/// differ by chance too often.
+const MAX_DEVIATIONS_APART: f64 = 3.0;
 
 impl Check {
     pub(crate) fn of(other: Energy, chosen: &Energy) -> Option<Self> {
-        // Parts of different length cannot be compared.
+        // Values for spans of different length cannot be compared.
         let length = |energy: &Energy| energy.covered.length();
         if (length(&other) - length(chosen)).abs() > length(chosen) * 0.01 {
             return None;
@@ -144,24 +144,24 @@ impl Check {
         let joint = other.deviation().get().hypot(chosen.deviation().get());
         Some(Self {
             difference: apart / chosen.value,
-            agrees: apart.abs().get() <= SUSPICIOUS * joint,
+            agrees: apart.abs().get() <= MAX_DEVIATIONS_APART * joint,
             energy: other,
         })
     }
 }
 
-/// No value.
+/// The reason why a window has no energy value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EnergyError {
-    /// The window ends before it begins.
+    /// The window does not end after it begins.
     #[error("a window of {0:.3} has no energy: it must end after it begins")]
     Empty(Seconds),
-    /// The sensor has nothing in it.
+    /// The sensor has no readings in the window.
     #[error("no {what} within the window of {window:.3}: use another method, or a longer window")]
-    Nothing {
-        /// Which readings.
+    NoReadings {
+        /// The kind of readings that is missing.
         what: &'static str,
-        /// How long it is.
+        /// The length of the window.
         window: Seconds,
     },
 }

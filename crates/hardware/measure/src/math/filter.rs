@@ -1,28 +1,29 @@
-//! A Kalman filter that remembers the energy at chosen moments.
+//! A Kalman filter that saves the energy at chosen moments.
 //!
-//! The state is `(E, p, f)` of [`Process`], the buffer's lasting error against the counter, and copies of `E` taken at chosen moments.
-//! Whatever a sensor shows is a difference of such copies (a counter, a mean over a window) or `f` (the
-//! buffer), so one filter takes them all, and the difference of the copies taken at a window's two ends is
-//! the window's energy with its variance, given all that was read before, in and after it.
+//! The state is `(E, p, f)` of [`PowerProcess`], the buffer's constant error against the counter, and copies of
+//! `E` saved at chosen moments. Every sensor shows either a difference of such copies (a counter, a mean over a
+//! window) or `f` (the buffer), so one filter takes them all. The difference of the copies saved at a window's
+//! two ends is the window's energy with its variance, given all readings before, in and after the window.
 
-use super::process::{Move, Process};
+use super::power_process::{PowerProcess, Transition};
 
 const ENERGY: usize = 0;
 const POWER: usize = 1;
 const FILTERED: usize = 2;
 const OFFSET: usize = 3;
-const COPIES: usize = 4;
+const SAVED_ENERGIES: usize = 4;
 
-/// A place that keeps the energy of one moment.
+/// The state variable that holds the energy saved at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(usize);
+pub(crate) struct SavedEnergy(usize);
 
-impl Place {
+impl SavedEnergy {
     pub const fn new(index: usize) -> Self {
-        Self(COPIES + index)
+        Self(SAVED_ENERGIES + index)
     }
 }
 
+/// The state of the filter: the means and covariances of its variables.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     size: usize,
@@ -31,17 +32,17 @@ pub(crate) struct Filter {
     gain: Vec<f64>,
 }
 
-/// How far an observation was from what was expected, and the variance of that.
+/// The innovation: the difference between an observation and its expected value, and the variance of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Surprise {
-    pub distance: f64,
+pub(crate) struct Innovation {
+    pub difference: f64,
     pub variance: f64,
 }
 
 impl Filter {
-    /// `offset` is the deviation, in watts, of what the buffer shows too much or too little all the time.
-    pub fn new(process: &Process, places: usize, offset: f64) -> Self {
-        let size = COPIES + places;
+    /// `offset` is the standard deviation of the buffer's constant error, in watts.
+    pub fn new(process: &PowerProcess, saved_energies: usize, offset: f64) -> Self {
+        let size = SAVED_ENERGIES + saved_energies;
         let mut filter = Self {
             size,
             mean: vec![0.0; size],
@@ -57,8 +58,8 @@ impl Filter {
         filter
     }
 
-    /// Lets time pass.
-    pub fn pass(&mut self, by: &Move) {
+    /// Advances the state in time.
+    pub fn advance(&mut self, by: &Transition) {
         let n = self.size;
         let [e, p, f] = [self.mean[0], self.mean[1], self.mean[2]];
         self.mean[ENERGY] = e + by.energy + by.energy_by_power * p;
@@ -94,8 +95,8 @@ impl Filter {
         }
     }
 
-    /// Keeps the present energy; `blur` is the variance with which it is what will be compared with.
-    pub fn keep(&mut self, place: Place, blur: f64) {
+    /// Saves the present energy; `blur` is the variance of its moment, in joules squared.
+    pub fn save_energy(&mut self, place: SavedEnergy, blur: f64) {
         let n = self.size;
         self.mean[place.0] = self.mean[ENERGY];
         for column in 0..n {
@@ -107,17 +108,22 @@ impl Filter {
         self.covariance[place.0 * n + place.0] = self.covariance[0] + blur;
     }
 
-    /// The buffer shows so much power above the mean.
-    pub fn see_filtered(&mut self, power: f64, variance: f64) -> Surprise {
-        self.see(&[(FILTERED, 1.0), (OFFSET, 1.0)], power, variance)
+    /// Takes a reading of the buffer, as power above the mean.
+    pub fn observe_buffer(&mut self, power: f64, variance: f64) -> Innovation {
+        self.observe(&[(FILTERED, 1.0), (OFFSET, 1.0)], power, variance)
     }
 
-    /// So much energy was drawn since it was kept.
-    pub fn see_energy_since(&mut self, place: Place, energy: f64, variance: f64) -> Surprise {
-        self.see(&[(ENERGY, 1.0), (place.0, -1.0)], energy, variance)
+    /// Takes a measurement of the energy since it was saved.
+    pub fn observe_energy_since(
+        &mut self,
+        place: SavedEnergy,
+        energy: f64,
+        variance: f64,
+    ) -> Innovation {
+        self.observe(&[(ENERGY, 1.0), (place.0, -1.0)], energy, variance)
     }
 
-    fn see(&mut self, what: &[(usize, f64)], value: f64, variance: f64) -> Surprise {
+    fn observe(&mut self, what: &[(usize, f64)], value: f64, variance: f64) -> Innovation {
         let n = self.size;
         let expected: f64 = what.iter().map(|(at, by)| by * self.mean[*at]).sum();
         for row in 0..n {
@@ -125,25 +131,25 @@ impl Filter {
             self.gain[row] = what.iter().map(|(at, by)| by * line[*at]).sum();
         }
         let spread: f64 = what.iter().map(|(at, by)| by * self.gain[*at]).sum();
-        let surprise = Surprise {
-            distance: value - expected,
+        let innovation = Innovation {
+            difference: value - expected,
             variance: spread.max(0.0) + variance,
         };
-        if surprise.variance <= 0.0 || spread <= 0.0 {
-            return surprise;
+        if innovation.variance <= 0.0 || spread <= 0.0 {
+            return innovation;
         }
         for row in 0..n {
-            let share = self.gain[row] / surprise.variance;
-            self.mean[row] += share * surprise.distance;
+            let share = self.gain[row] / innovation.variance;
+            self.mean[row] += share * innovation.difference;
             for column in 0..n {
                 self.covariance[row * n + column] -= share * self.gain[column];
             }
         }
-        surprise
+        innovation
     }
 
     /// The energy between two moments, and its variance.
-    pub fn between(&self, begin: Place, end: Place) -> (f64, f64) {
+    pub fn energy_between(&self, begin: SavedEnergy, end: SavedEnergy) -> (f64, f64) {
         let n = self.size;
         let (b, e) = (begin.0, end.0);
         let variance = self.covariance[b * n + b] + self.covariance[e * n + e]

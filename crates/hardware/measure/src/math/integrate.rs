@@ -1,24 +1,25 @@
-//! Plain integrals of samples.
+//! Integrals of samples by the trapezoidal rule.
 
 use sweetspot_device::Moment;
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::readings::{PowerSample, Response, Span};
 
-/// What samples add up to over a stretch of time.
+/// The integral of power samples over a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Integral {
-    /// Of the covered part.
+    /// The energy of the covered part.
     pub energy: Joules,
-    /// The stretch less the holes between samples.
+    /// The length of the span without the holes between samples.
     pub covered: Seconds,
 }
 
 impl Integral {
-    /// By trapezoids, for samples in order of time; two that are farther apart than `hole` bridge nothing.
+    /// Integrates samples, which must be in order of time; the time between two samples farther apart than
+    /// `hole` is not covered.
     ///
-    /// A first-order response `f` of power `p` with time constant `T` obeys `p = f + T df/dt`: the integral
-    /// of `p` is that of `f` and `T` times its rise. Samples show the past, by their delay.
+    /// A first-order response `f` of power `p` with time constant `T` obeys `p = f + T df/dt`: the integral of
+    /// `p` is that of `f` plus `T` times its rise. Samples show the power before their delay.
     pub fn of(samples: &[PowerSample], response: &Response, span: &Span, hole: Seconds) -> Self {
         let mut integral = Self {
             energy: Joules::ZERO,
@@ -45,8 +46,8 @@ impl Integral {
     }
 }
 
-/// The parts of a stretch in which samples are farther apart than `hole`.
-pub fn holes(samples: &[PowerSample], span: &Span, hole: Seconds) -> Vec<Span> {
+/// The parts of a span in which samples are farther apart than `hole`.
+pub fn find_holes(samples: &[PowerSample], span: &Span, hole: Seconds) -> Vec<Span> {
     let begin = samples.partition_point(|sample| sample.at < span.begin);
     let end = samples.partition_point(|sample| sample.at <= span.end);
     let before = begin

@@ -1,27 +1,27 @@
 //! The mathematics: pure functions of readings and times, without I/O, threads or clocks.
 
-mod alias;
-mod counter;
-mod edges;
+mod aliasing;
+mod counter_steps;
 mod energy;
-mod evidence;
+mod estimator;
 mod filter;
-mod fit;
+mod fit_process;
 mod integrate;
 mod methods;
-mod period;
+mod observations;
 mod phases;
-mod process;
+mod power_process;
 mod readings;
-mod window;
+mod update_schedule;
+mod window_ends;
 
-pub use counter::{Advance, Knot, Knots};
-pub use energy::{Check, Energy, EnergyError, Measured, Note};
-pub use integrate::{Integral, holes};
-pub use period::{Lattice, update_period};
+pub use counter_steps::{CounterChange, CounterStep, CounterSteps};
+pub use energy::{Check, CheckedEnergy, Energy, EnergyError, Note};
+pub use estimator::EnergyEstimator;
+pub use integrate::{Integral, find_holes};
 pub use phases::{Attribution, AttributionError, PhaseEnergy, PhaseSpan, Timeline};
 pub use readings::{
     CounterReading, Gap, GapReason, PolledPower, PowerSample, Response, SensorModel, Span, Trace,
     WindowSensor,
 };
-pub use window::{Ledger, in_order};
+pub use update_schedule::{UpdateSchedule, update_period};

@@ -1,35 +1,35 @@
-//! What was read, when: the input of everything else here.
+//! Readings and their times: the input of the mathematics.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Descriptor, Moment, SensorKind};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-/// A stretch of monotonic time.
+/// A span of monotonic time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// Its first moment.
+    /// The first moment.
     pub begin: Moment,
-    /// Its last moment.
+    /// The last moment.
     pub end: Moment,
 }
 
 impl Span {
-    /// From one moment to another.
+    /// The span between two moments.
     pub const fn new(begin: Moment, end: Moment) -> Self {
         Self { begin, end }
     }
 
-    /// How long it is.
+    /// The length of the span.
     pub fn length(&self) -> Seconds {
         self.end - self.begin
     }
 
-    /// Halfway.
+    /// The moment halfway through the span.
     pub fn middle(&self) -> Moment {
         self.begin + self.length() / 2.0
     }
 
-    /// What it shares with another.
+    /// The part that the span shares with another.
     pub fn overlap(&self, other: &Self) -> Option<Self> {
         let (begin, end) = (self.begin.max(other.begin), self.end.min(other.end));
         (begin < end).then_some(Self { begin, end })
@@ -39,31 +39,31 @@ impl Span {
 /// One read of an energy counter: the call blocks, so it has a beginning and an end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CounterReading {
-    /// The call.
+    /// The time of the call.
     pub call: Span,
-    /// What it gave.
+    /// The value that was read.
     pub value: Joules,
 }
 
-/// One sample with a time of its own, from the driver's buffer.
+/// One sample of the driver's buffer, with its own time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerSample {
-    /// The driver's time, on the monotonic clock.
+    /// The driver's time, converted to the monotonic clock.
     pub at: Moment,
-    /// Power.
+    /// The power.
     pub power: Watts,
 }
 
-/// A new value of a sensor that has to be looked at: it appeared somewhere between two looks.
+/// A new value of a polled sensor: it appeared somewhere between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolledPower {
-    /// From the last look that showed another value to the first that showed this one.
+    /// The span from the last poll that showed another value to the first that showed this one.
     pub appeared: Span,
-    /// Power.
+    /// The power.
     pub power: Watts,
 }
 
-/// Why a stretch of time has no readings of a sensor.
+/// The reason why a span has no readings of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapReason {
@@ -71,13 +71,13 @@ pub enum GapReason {
     Lost,
     /// Reads failed.
     Failed,
-    /// The sensor went on repeating one value.
+    /// The sensor repeated one value.
     Stuck,
-    /// Samples were dropped before they were fetched.
+    /// Samples were dropped before they were read.
     Overrun,
-    /// A counter was set back: what it had counted since its last reading is unknown.
+    /// A counter was reset: the energy counted since its last reading is unknown.
     Reset,
-    /// Nothing was read before or after.
+    /// The sensor was not read.
     NotRead,
 }
 
@@ -88,62 +88,63 @@ impl std::fmt::Display for GapReason {
             Self::Failed => "reads failed",
             Self::Stuck => "the sensor was stuck",
             Self::Overrun => "samples were dropped",
-            Self::Reset => "the counter was set back",
+            Self::Reset => "the counter was reset",
             Self::NotRead => "nothing was read",
         })
     }
 }
 
-/// A stretch of time without readings of a sensor.
+/// A span without readings of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Which sensor.
+    /// The sensor.
     pub sensor: SensorKind,
-    /// From the last good reading to the next.
+    /// The span from the last good reading to the next.
     pub span: Span,
-    /// Why.
+    /// The reason.
     pub reason: GapReason,
 }
 
-/// A power sensor that shows the mean of a window now and then.
+/// A power sensor that shows the mean of a time window, updated at intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowSensor {
-    /// Between two values.
+    /// The time between two values.
     pub period: Seconds,
-    /// What one value covers.
+    /// The length of the window that a value covers.
     pub window: Seconds,
-    /// From the end of the window to the value's appearance.
+    /// The time from the end of the window until the value appears.
     pub lag: Seconds,
 }
 
-/// How samples of the driver's buffer follow power.
+/// The response of the driver's buffered samples to power.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
-    /// Of a first-order response.
+    /// The time constant of the first-order response.
     pub time_constant: Seconds,
-    /// Before it sets in.
+    /// The delay before the response begins.
     pub delay: Seconds,
 }
 
-/// What is known about the sensors of a device.
+/// The known properties of a device's sensors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensorModel {
-    /// Between two moves of the energy counter.
+    /// The time between two steps of the energy counter.
     pub counter_period: Seconds,
-    /// The driver's buffer.
+    /// The response of the driver's buffer.
     pub response: Response,
-    /// Power over a short window.
+    /// The power sensor with a short window.
     pub instant: WindowSensor,
-    /// Power over a long window.
+    /// The power sensor with a long window.
     pub average: WindowSensor,
-    /// The highest power that the device may draw for long, where known.
+    /// The highest power that the device may draw continuously, where known.
     pub cap: Option<Watts>,
-    /// Where the counter starts again from zero, where known.
+    /// The energy at which the counter wraps around to zero, where known.
     pub counter_modulus: Option<Joules>,
 }
 
 impl Default for SensorModel {
-    /// As measured on an H200; the short window is the poorest that is known, 25 of 100 ms.
+    /// The values measured on an H200; the short-window sensor is the poorest one known, which sees 25 of 100
+    /// ms.
     fn default() -> Self {
         let second = Seconds::new;
         Self {
@@ -168,66 +169,45 @@ impl Default for SensorModel {
     }
 }
 
-/// Everything that was read from one device, each kind in the order of its times.
+/// All readings of one device, each kind in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
-    /// How its sensors behave.
+    /// The properties of its sensors.
     pub model: SensorModel,
-    /// The energy counter.
+    /// The readings of the energy counter.
     pub counter: Vec<CounterReading>,
-    /// The driver's buffer.
+    /// The samples of the driver's buffer.
     pub buffer: Vec<PowerSample>,
-    /// Power over a short window.
+    /// The values of the power sensor with a short window.
     pub instant: Vec<PolledPower>,
-    /// Power over a long window.
+    /// The values of the power sensor with a long window.
     pub average: Vec<PolledPower>,
-    /// What is missing.
+    /// The spans without readings.
     pub gaps: Vec<Gap>,
-    /// Moments at which the wall clock, by which the driver stamps its samples, was set.
+    /// The moments at which the wall clock, which the driver uses for its samples, was set.
     pub clock_steps: Vec<Moment>,
 }
 
-impl Trace {
-    /// From the first reading to the last.
-    pub fn extent(&self) -> Option<Span> {
-        let firsts = [
-            self.counter.first().map(|reading| reading.call.begin),
-            self.buffer.first().map(|sample| sample.at),
-            self.instant.first().map(|value| value.appeared.end),
-            self.average.first().map(|value| value.appeared.end),
-        ];
-        let lasts = [
-            self.counter.last().map(|reading| reading.call.end),
-            self.buffer.last().map(|sample| sample.at),
-            self.instant.last().map(|value| value.appeared.end),
-            self.average.last().map(|value| value.appeared.end),
-        ];
-        let begin = firsts.into_iter().flatten().min()?;
-        let end = lasts.into_iter().flatten().max()?;
-        Some(Span { begin, end })
-    }
-}
-
 impl SensorModel {
-    /// As far as the device's backend tells; for the rest, the poorest sensor that is known.
+    /// The properties that the device's backend reports; for the rest, those of the poorest sensor known.
     pub fn of(descriptor: &Descriptor, cap: Option<Watts>) -> Self {
         let mut model = Self {
             cap,
             ..Self::default()
         };
-        let told = |kind, sensor: &mut WindowSensor| {
-            let Some(told) = descriptor.sensor(kind) else {
+        let apply = |kind, sensor: &mut WindowSensor| {
+            let Some(reported) = descriptor.sensor(kind) else {
                 return;
             };
-            sensor.period = told.update_period.unwrap_or(sensor.period);
-            sensor.window = told.window.unwrap_or(sensor.window);
-            // Seen on boards whose window is a quarter of the period; the others show a value at once.
+            sensor.period = reported.update_period.unwrap_or(sensor.period);
+            sensor.window = reported.window.unwrap_or(sensor.window);
+            // The lag was seen on boards whose window is a quarter of the period; others show a value at once.
             if sensor.window > sensor.period * 0.3 {
                 sensor.lag = Seconds::ZERO;
             }
         };
-        told(SensorKind::InstantPower, &mut model.instant);
-        told(SensorKind::AveragePower, &mut model.average);
+        apply(SensorKind::InstantPower, &mut model.instant);
+        apply(SensorKind::AveragePower, &mut model.average);
         let counter = descriptor.sensor(SensorKind::EnergyCounter);
         if let Some(period) = counter.and_then(|sensor| sensor.update_period) {
             model.counter_period = period;
@@ -235,7 +215,7 @@ impl SensorModel {
         model
     }
 
-    /// Between two values of a power sensor.
+    /// The time between two values of a power sensor.
     pub fn period_of(&self, sensor: SensorKind) -> Seconds {
         match sensor {
             SensorKind::AveragePower => self.average.period,

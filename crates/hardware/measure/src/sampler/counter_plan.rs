@@ -1,34 +1,36 @@
-//! When to read the energy counter: seldom, for a read keeps a core busy for milliseconds.
+//! Decides when to read the energy counter: rarely, because a read keeps a core busy for milliseconds.
 
 use sweetspot_device::Moment;
 use sweetspot_quantity::{Joules, Seconds};
 
-use crate::math::{Lattice, Span};
+use crate::math::{Span, UpdateSchedule};
 
-/// Between two reads while nothing asks for one.
-const SELDOM: Seconds = Seconds::new(12.0);
-/// Between two reads while the counter's beat is learnt: close enough to place a move.
-const LEARNING: Seconds = Seconds::new(0.016);
-/// A read's usual length, and the time after a beat by which a read surely shows it.
-const CALL: Seconds = Seconds::new(0.003);
-const AFTER: Seconds = Seconds::new(0.002);
-/// Moves that are remembered.
-const REMEMBERED: usize = 64;
-/// A beat that is known better than this is known well enough, one that is not known so well has to be found.
-const WELL: Seconds = Seconds::new(0.0025);
-const POORLY: Seconds = Seconds::new(0.012);
-/// Periods that the search for the beat may take.
-const PATIENCE: f64 = 6.0;
+/// The interval between reads when no window begins or ends.
+const IDLE_INTERVAL: Seconds = Seconds::new(12.0);
+/// The interval between reads while the counter's schedule is learnt: short enough to locate a step.
+const LEARNING_INTERVAL: Seconds = Seconds::new(0.016);
+/// The usual duration of a read, and the time after a step from which a read shows it.
+const CALL_DURATION: Seconds = Seconds::new(0.003);
+const VISIBLE_AFTER: Seconds = Seconds::new(0.002);
+/// The number of steps kept to fit the schedule.
+const KEPT_STEPS: usize = 64;
+/// The uncertainty below which the schedule is known well enough, and the one above which it must be searched
+/// for.
+const GOOD_UNCERTAINTY: Seconds = Seconds::new(0.0025);
+const POOR_UNCERTAINTY: Seconds = Seconds::new(0.012);
+/// The periods that the search for the schedule may take.
+const SEARCH_PERIODS: f64 = 6.0;
 
+/// The schedule of reads of the energy counter.
 #[derive(Debug)]
 pub(crate) struct CounterPlan {
     period: Seconds,
-    /// Reads that were asked for, in order.
+    /// The moments at which reads are due, in order.
     due: Vec<Moment>,
-    /// While set, the beat is searched for, until this moment at most.
+    /// The moment until which the schedule is searched for, during a search.
     search_until: Option<Moment>,
-    lattice: Option<Lattice>,
-    moves: Vec<Span>,
+    schedule: Option<UpdateSchedule>,
+    steps: Vec<Span>,
     last: Option<(Span, Joules)>,
     begun: Moment,
 }
@@ -38,9 +40,9 @@ impl CounterPlan {
         Self {
             period,
             due: vec![now],
-            search_until: Some(now + period * PATIENCE),
-            lattice: None,
-            moves: Vec::new(),
+            search_until: Some(now + period * SEARCH_PERIODS),
+            schedule: None,
+            steps: Vec::new(),
             last: None,
             begun: now,
         }
@@ -49,14 +51,14 @@ impl CounterPlan {
     pub fn due(&self) -> Moment {
         let last = self.last.map_or(self.begun, |(call, _)| call.end);
         let asked = self.due.first().copied();
-        let search = self.search_until.map(|_| match self.known_at(last) {
-            Some(lattice) => self.around_a_beat(lattice, last),
-            None => last + LEARNING,
+        let search = self.search_until.map(|_| match self.rough_schedule(last) {
+            Some(schedule) => self.next_around_step(schedule, last),
+            None => last + LEARNING_INTERVAL,
         });
-        let usual = match &self.lattice {
-            // In the middle between two beats it is beyond doubt which one is shown.
-            Some(lattice) => lattice.next(last + SELDOM) + self.period * 0.5,
-            None => last + SELDOM,
+        let usual = match &self.schedule {
+            // In the middle between two steps a read shows without doubt which of them was the last.
+            Some(schedule) => schedule.next_after(last + IDLE_INTERVAL) + self.period * 0.5,
+            None => last + IDLE_INTERVAL,
         };
         [asked, search]
             .into_iter()
@@ -64,36 +66,39 @@ impl CounterPlan {
             .fold(usual, Moment::min)
     }
 
-    /// Reads one after another, from just before a beat may come until it was seen.
-    fn around_a_beat(&self, lattice: &Lattice, last: Moment) -> Moment {
-        let aside = lattice.slack(last) + CALL;
-        let mut next = lattice.next(last + -aside);
-        let seen = self.moves.last().map(|moved| moved.end);
-        if seen.is_some_and(|seen| seen > next + -aside) {
-            next = lattice.next(next + aside);
+    /// The next read of a series from just before the next step until it was seen.
+    fn next_around_step(&self, schedule: &UpdateSchedule, last: Moment) -> Moment {
+        let margin = schedule.uncertainty(last) + CALL_DURATION;
+        let mut next = schedule.next_after(last + -margin);
+        let seen = self.steps.last().map(|step| step.end);
+        if seen.is_some_and(|seen| seen > next + -margin) {
+            next = schedule.next_after(next + margin);
         }
-        last.max(next + -aside)
+        last.max(next + -margin)
     }
 
-    /// Where beats near a moment are known, if not well.
-    fn known_at(&self, moment: Moment) -> Option<&Lattice> {
-        let lattice = self.lattice.as_ref();
-        lattice.filter(|lattice| lattice.slack(moment) < POORLY)
+    /// The schedule, if it is known roughly near a moment.
+    fn rough_schedule(&self, moment: Moment) -> Option<&UpdateSchedule> {
+        let schedule = self.schedule.as_ref();
+        schedule.filter(|schedule| schedule.uncertainty(moment) < POOR_UNCERTAINTY)
     }
 
     pub fn mark(&mut self, at: Moment) {
         self.due.push(at);
-        match &self.lattice {
-            Some(lattice) if lattice.slack(at) <= WELL => {
-                let slack = lattice.slack(at);
-                let next = lattice.next(at + -slack);
-                self.due.push(next + slack + AFTER);
-                // A beat within the first read leaves open which one it shows: one more tells.
-                if next < at + CALL + slack {
-                    self.due.push(lattice.next(next + CALL) + slack + AFTER);
+        match &self.schedule {
+            Some(schedule) if schedule.uncertainty(at) <= GOOD_UNCERTAINTY => {
+                let uncertainty = schedule.uncertainty(at);
+                let next = schedule.next_after(at + -uncertainty);
+                self.due.push(next + uncertainty + VISIBLE_AFTER);
+                // If a step may fall into the first read, it is unclear which value that shows: one more read
+                // resolves it.
+                if next < at + CALL_DURATION + uncertainty {
+                    self.due.push(
+                        schedule.next_after(next + CALL_DURATION) + uncertainty + VISIBLE_AFTER,
+                    );
                 }
             }
-            _ => self.search_until = Some(at + self.period * PATIENCE),
+            _ => self.search_until = Some(at + self.period * SEARCH_PERIODS),
         }
         self.due.sort();
     }
@@ -108,16 +113,16 @@ impl CounterPlan {
             && value != shown
             && call.end - before.begin < self.period
         {
-            if self.moves.len() == REMEMBERED {
-                self.moves.remove(0);
+            if self.steps.len() == KEPT_STEPS {
+                self.steps.remove(0);
             }
-            self.moves.push(Span::new(before.begin, call.end));
-            self.lattice = Lattice::fit(&self.moves, self.period);
+            self.steps.push(Span::new(before.begin, call.end));
+            self.schedule = UpdateSchedule::fit(&self.steps, self.period);
         }
         self.last = Some((call, value));
         let is_known = self
-            .lattice
-            .is_some_and(|lattice| lattice.slack(call.end) <= WELL);
+            .schedule
+            .is_some_and(|schedule| schedule.uncertainty(call.end) <= GOOD_UNCERTAINTY);
         self.search_until = self
             .search_until
             .filter(|until| !is_known && call.end < *until);

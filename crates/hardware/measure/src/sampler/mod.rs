@@ -1,11 +1,11 @@
-//! Reading devices beside a workload.
+//! Reads devices while a workload runs.
 
-mod beside;
+mod auxiliary;
 mod counter_plan;
 mod poll_plan;
 mod recorder;
 mod threads;
 
-pub use beside::Beside;
+pub use auxiliary::AuxiliaryReadings;
 pub use recorder::{Recorder, Task};
-pub use threads::{Recorded, Sampler, SamplerError, perform};
+pub use threads::{DeviceRecording, Sampler, SamplerError, perform_task};

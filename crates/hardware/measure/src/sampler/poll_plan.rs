@@ -1,61 +1,63 @@
-//! When to look at a power sensor: just before and just after it moves.
+//! Decides when to poll a power sensor: just before and just after its updates.
 
 use sweetspot_device::{Moment, SensorKind};
 use sweetspot_quantity::{Seconds, Watts};
 
-use crate::math::{Lattice, PolledPower, Span, update_period};
+use crate::math::{PolledPower, Span, UpdateSchedule, update_period};
 
-/// Between two looks while the beat is learnt.
-const LEARNING: Seconds = Seconds::new(0.002);
-const LEARN_FOR: Seconds = Seconds::new(0.6);
-/// On either side of an expected move.
-const ASIDE: Seconds = Seconds::new(0.003);
-/// A value that stays the same for so many periods is kept again: it is as new as any other. In step the look
-/// after a beat comes a period after the last; otherwise a move may still come.
+/// The interval between polls while the sensor's schedule is learnt.
+const LEARNING_INTERVAL: Seconds = Seconds::new(0.002);
+const LEARNING_TIME: Seconds = Seconds::new(0.6);
+/// The time between a poll and the expected update before or after it.
+const MARGIN: Seconds = Seconds::new(0.003);
+/// The periods after which an unchanged value counts as a new one. In poll_around_update, the poll after an update comes a
+/// period after the last one; otherwise an update may still come.
 const REPEAT_IN_STEP: f64 = 0.95;
 const REPEAT: f64 = 1.1;
-const REMEMBERED: usize = 32;
-/// Looks in a row that found no move where one was expected.
-const MOST_MISSED: u32 = 12;
+const KEPT_UPDATES: usize = 32;
+/// The most polls in a row that found no update where one was expected.
+const MAX_MISSED: u32 = 12;
 
+/// The way in which the moments of polls are chosen.
 #[derive(Debug)]
-enum Rhythm {
+enum PollMode {
     Fixed(Seconds),
     Learning { until: Moment },
-    InStep(Lattice),
+    InStep(UpdateSchedule),
 }
 
+/// The schedule of polls of one power sensor.
 #[derive(Debug)]
 pub(crate) struct PollPlan {
     sensor: SensorKind,
     period: Seconds,
-    rhythm: Rhythm,
+    mode: PollMode,
     due: Moment,
-    moves: Vec<Span>,
+    updates: Vec<Span>,
     last: Option<(Moment, Watts)>,
     kept: Option<Moment>,
     missed: u32,
 }
 
 impl PollPlan {
-    /// Every so often, whatever the sensor does.
+    /// Polls at a fixed interval.
     pub fn fixed(sensor: SensorKind, every: Seconds, period: Seconds, now: Moment) -> Self {
-        Self::new(sensor, period, Rhythm::Fixed(every), now)
+        Self::new(sensor, period, PollMode::Fixed(every), now)
     }
 
-    /// In step with the sensor.
+    /// Polls in poll_around_update with the sensor's updates.
     pub fn in_step(sensor: SensorKind, period: Seconds, now: Moment) -> Self {
-        let until = now + LEARN_FOR;
-        Self::new(sensor, period, Rhythm::Learning { until }, now)
+        let until = now + LEARNING_TIME;
+        Self::new(sensor, period, PollMode::Learning { until }, now)
     }
 
-    fn new(sensor: SensorKind, period: Seconds, rhythm: Rhythm, now: Moment) -> Self {
+    fn new(sensor: SensorKind, period: Seconds, mode: PollMode, now: Moment) -> Self {
         Self {
             sensor,
             period,
-            rhythm,
+            mode,
             due: now,
-            moves: Vec::new(),
+            updates: Vec::new(),
             last: None,
             kept: None,
             missed: 0,
@@ -74,26 +76,26 @@ impl PollPlan {
         self.due = again;
     }
 
-    /// What is to be kept of a look.
+    /// Takes a poll's result, and returns it if it counts as a new value.
     pub fn read(&mut self, at: Moment, power: Watts) -> Option<PolledPower> {
         let before = self.last.replace((at, power));
-        let has_moved = before.is_some_and(|(_, shown)| shown != power);
+        let is_update = before.is_some_and(|(_, shown)| shown != power);
         let since = before.map_or(at, |(moment, _)| moment);
-        if has_moved {
-            if self.moves.len() == REMEMBERED {
-                self.moves.remove(0);
+        if is_update {
+            if self.updates.len() == KEPT_UPDATES {
+                self.updates.remove(0);
             }
-            self.moves.push(Span::new(since, at));
+            self.updates.push(Span::new(since, at));
         }
-        self.follow(at, has_moved);
-        let repeat = match self.rhythm {
-            Rhythm::InStep(_) => REPEAT_IN_STEP,
+        self.schedule_next(at, is_update);
+        let repeat = match self.mode {
+            PollMode::InStep(_) => REPEAT_IN_STEP,
             _ => REPEAT,
         };
         let is_due = self
             .kept
             .is_none_or(|kept| at - kept >= self.period * repeat);
-        if !(has_moved || is_due) {
+        if !(is_update || is_due) {
             return None;
         }
         self.kept = Some(at);
@@ -101,42 +103,43 @@ impl PollPlan {
         Some(PolledPower { appeared, power })
     }
 
-    fn follow(&mut self, at: Moment, has_moved: bool) {
-        match &self.rhythm {
-            Rhythm::Fixed(every) => self.due = at + *every,
-            Rhythm::Learning { until } if at < *until => self.due = at + LEARNING,
-            Rhythm::Learning { .. } => {
-                self.period = update_period(&self.moves).unwrap_or(self.period);
-                match Lattice::fit(&self.moves, self.period) {
-                    Some(lattice) => self.step(lattice, at),
-                    // It does not move, or not in a beat: look four times in a period.
-                    None => self.rhythm = Rhythm::Fixed(self.period / 4.0),
+    fn schedule_next(&mut self, at: Moment, is_update: bool) {
+        match &self.mode {
+            PollMode::Fixed(every) => self.due = at + *every,
+            PollMode::Learning { until } if at < *until => self.due = at + LEARNING_INTERVAL,
+            PollMode::Learning { .. } => {
+                self.period = update_period(&self.updates).unwrap_or(self.period);
+                match UpdateSchedule::fit(&self.updates, self.period) {
+                    Some(schedule) => self.poll_around_update(schedule, at),
+                    // The value does not change, or not regularly: poll four times in a period.
+                    None => self.mode = PollMode::Fixed(self.period / 4.0),
                 }
             }
-            Rhythm::InStep(lattice) => {
-                let lattice = Lattice::fit(&self.moves, lattice.period()).unwrap_or(*lattice);
-                self.missed = if has_moved { 0 } else { self.missed + 1 };
-                if self.missed > MOST_MISSED {
+            PollMode::InStep(schedule) => {
+                let schedule =
+                    UpdateSchedule::fit(&self.updates, schedule.period()).unwrap_or(*schedule);
+                self.missed = if is_update { 0 } else { self.missed + 1 };
+                if self.missed > MAX_MISSED {
                     self.missed = 0;
-                    self.rhythm = Rhythm::Learning {
-                        until: at + LEARN_FOR,
+                    self.mode = PollMode::Learning {
+                        until: at + LEARNING_TIME,
                     };
-                    self.due = at + LEARNING;
+                    self.due = at + LEARNING_INTERVAL;
                 } else {
-                    self.step(lattice, at);
+                    self.poll_around_update(schedule, at);
                 }
             }
         }
     }
 
-    /// The next look: before the next move or after it, whichever is next.
-    fn step(&mut self, lattice: Lattice, at: Moment) {
-        let aside = ASIDE.min(lattice.period() / 5.0);
-        let next = lattice.next(at + -aside);
-        self.due = [next + -aside, next + aside]
+    /// Schedules the next poll, before or after the next update, whichever comes first.
+    fn poll_around_update(&mut self, schedule: UpdateSchedule, at: Moment) {
+        let margin = MARGIN.min(schedule.period() / 5.0);
+        let next = schedule.next_after(at + -margin);
+        self.due = [next + -margin, next + margin]
             .into_iter()
             .find(|due| *due > at)
-            .unwrap_or_else(|| lattice.next(at) + aside);
-        self.rhythm = Rhythm::InStep(lattice);
+            .unwrap_or_else(|| schedule.next_after(at) + margin);
+        self.mode = PollMode::InStep(schedule);
     }
 }

@@ -1,58 +1,58 @@
-//! What to read next, and where it is kept: the sampler's mind, without a thread or a clock of its own.
+//! Decides what to read next and stores the readings, without a thread or a clock of its own.
 
 use sweetspot_device::{
-    Amount, Descriptor, DeviceId, Drained, Moment, ReadError, Reading, SensorKind,
+    Amount, Descriptor, DeviceId, DrainedSamples, Moment, ReadError, Reading, SensorKind,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::beside::Beside;
+use super::auxiliary::AuxiliaryReadings;
 use super::counter_plan::CounterPlan;
 use super::poll_plan::PollPlan;
 use crate::math::{CounterReading, Gap, GapReason, PowerSample, SensorModel, Span, Trace};
 use crate::method::MethodChoice;
 
-/// Something to read.
+/// A read to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// The energy counter.
+    /// Reads the energy counter.
     Counter,
-    /// The driver's buffer.
+    /// Drains the driver's buffer.
     Drain,
-    /// A power sensor.
+    /// Polls a power sensor.
     Poll(SensorKind),
-    /// Utilisation, clocks, temperature, reasons for throttling.
-    Beside,
+    /// Reads utilisation, clocks, temperature and throttle reasons.
+    Auxiliary,
 }
 
-/// The buffer holds the last 2.3 s (H200); a thread may be late.
+/// The buffer holds the last 2.3 s (H200); the rest is a margin for a late thread.
 const DRAIN_EVERY: Seconds = Seconds::new(1.5);
 const BUFFER_HOLDS: Seconds = Seconds::new(2.2);
-/// A sensor as fast as this adds to the buffer's samples where there is no counter.
+/// The longest period of a sensor that improves on the buffer's samples where there is no counter.
 const FAST_SENSOR: Seconds = Seconds::new(0.05);
-const BESIDE_EVERY: Seconds = Seconds::new(4.0);
-/// A power sensor that only serves as a check.
+const AUXILIARY_EVERY: Seconds = Seconds::new(4.0);
+/// The interval between polls of a power sensor that only serves as a check.
 const CHECK_EVERY: Seconds = Seconds::new(2.0);
-/// A sensor that fails is tried again after this.
-const PATIENCE: Seconds = Seconds::new(0.5);
+/// The time after which a sensor that failed is read again.
+const RETRY_AFTER: Seconds = Seconds::new(0.5);
 
-/// Decides what is read when, and keeps what was read. Memory grows by about 0.9 kB per second and device
-/// with the driver's buffer, 0.5 kB without, 16 kB when polled every 2 ms at a sensor of 20 ms.
+/// Decides what to read and when, and stores the readings. Memory grows by about 0.9 kB per second and device
+/// with the driver's buffer, 0.5 kB without, 16 kB when a sensor that updates every 20 ms is polled every 2 ms.
 #[derive(Debug)]
 pub struct Recorder {
     device: DeviceId,
     trace: Trace,
-    beside: Vec<Beside>,
+    auxiliary: Vec<AuxiliaryReadings>,
     counter: Option<CounterPlan>,
     polls: Vec<PollPlan>,
     drain_at: Option<Moment>,
     drained_at: Option<Moment>,
-    beside_at: Option<Moment>,
+    auxiliary_at: Option<Moment>,
     failing: Vec<(SensorKind, Moment, GapReason)>,
     ended: bool,
 }
 
 impl Recorder {
-    /// Begins at once.
+    /// Creates a recorder whose first reads are due at once.
     pub fn new(
         descriptor: &Descriptor,
         cap: Option<Watts>,
@@ -75,7 +75,7 @@ impl Recorder {
         if has(usual) {
             polls.push(match choice {
                 MethodChoice::Poll(every) => PollPlan::fixed(usual, every, period, now),
-                // Beside something better a check is enough.
+                // Next to a better source a check is enough.
                 _ if wants_buffer && (wants_counter || period > FAST_SENSOR) => {
                     PollPlan::fixed(usual, CHECK_EVERY, period, now)
                 }
@@ -93,18 +93,18 @@ impl Recorder {
                 model,
                 ..Trace::default()
             },
-            beside: Vec::new(),
+            auxiliary: Vec::new(),
             counter: wants_counter.then(|| CounterPlan::new(model.counter_period, now)),
             polls,
             drain_at: wants_buffer.then_some(now),
             drained_at: None,
-            beside_at: Some(now),
+            auxiliary_at: Some(now),
             failing: Vec::new(),
             ended: false,
         }
     }
 
-    /// What is due next, and when; nothing where the device is gone.
+    /// The next read and when it is due; `None` when the device is lost.
     pub fn next(&self) -> Option<(Moment, Task)> {
         if self.ended {
             return None;
@@ -114,7 +114,7 @@ impl Recorder {
             .as_ref()
             .map(|plan| (plan.due(), Task::Counter));
         let drain = self.drain_at.map(|at| (at, Task::Drain));
-        let beside = self.beside_at.map(|at| (at, Task::Beside));
+        let auxiliary = self.auxiliary_at.map(|at| (at, Task::Auxiliary));
         let polls = self
             .polls
             .iter()
@@ -122,30 +122,30 @@ impl Recorder {
         polls
             .chain(counter)
             .chain(drain)
-            .chain(beside)
+            .chain(auxiliary)
             .min_by_key(|(at, _)| *at)
     }
 
-    /// A window begins or ends here: the counter is read on either side of it.
+    /// Schedules reads of the counter on either side of a window's beginning or end.
     pub fn mark(&mut self, at: Moment) {
         if let Some(plan) = &mut self.counter {
             plan.mark(at);
         }
     }
 
-    /// Whether everything is there that a mark asks for.
+    /// Whether all reads that marks asked for are done.
     pub fn is_settled(&self) -> bool {
         self.ended || self.counter.as_ref().is_none_or(CounterPlan::is_settled)
     }
 
-    /// Whether there is a buffer that has gathered something up to a window's end.
+    /// Whether the driver's buffer is read.
     pub fn reads_buffer(&self) -> bool {
         !self.ended && self.drain_at.is_some()
     }
 
-    /// The counter was read.
-    pub fn counted(&mut self, call: Span, result: Result<Joules, ReadError>) {
-        let value = self.heed(SensorKind::EnergyCounter, call.end, result);
+    /// Stores the result of a read of the counter.
+    pub fn record_counter(&mut self, call: Span, result: Result<Joules, ReadError>) {
+        let value = self.accept(SensorKind::EnergyCounter, call.end, result);
         let Some(plan) = &mut self.counter else {
             return;
         };
@@ -154,14 +154,14 @@ impl Recorder {
                 plan.read(call, value);
                 self.trace.counter.push(CounterReading { call, value });
             }
-            None => plan.failed(call.end + PATIENCE),
+            None => plan.failed(call.end + RETRY_AFTER),
         }
     }
 
-    /// The buffer was drained.
-    pub fn drained(&mut self, at: Moment, result: Result<Drained, ReadError>) {
-        let Some(drained) = self.heed(SensorKind::BufferedPower, at, result) else {
-            self.drain_at = self.drain_at.map(|_| at + PATIENCE);
+    /// Stores the result of draining the buffer.
+    pub fn record_drain(&mut self, at: Moment, result: Result<DrainedSamples, ReadError>) {
+        let Some(drained) = self.accept(SensorKind::BufferedPower, at, result) else {
+            self.drain_at = self.drain_at.map(|_| at + RETRY_AFTER);
             return;
         };
         if drained.clock_stepped {
@@ -187,18 +187,23 @@ impl Recorder {
                 at: reading.at,
                 power,
             };
-            keep(&mut self.trace.buffer, sample);
+            insert_in_order(&mut self.trace.buffer, sample);
         }
     }
 
-    /// A power sensor was looked at.
-    pub fn polled(&mut self, sensor: SensorKind, at: Moment, result: Result<Reading, ReadError>) {
-        let reading = self.heed(sensor, at, result);
+    /// Stores the result of polling a power sensor.
+    pub fn record_poll(
+        &mut self,
+        sensor: SensorKind,
+        at: Moment,
+        result: Result<Reading, ReadError>,
+    ) {
+        let reading = self.accept(sensor, at, result);
         let Some(plan) = self.polls.iter_mut().find(|plan| plan.sensor() == sensor) else {
             return;
         };
         let Some(Amount::Power(power)) = reading.map(|reading| reading.amount) else {
-            plan.failed(at + PATIENCE);
+            plan.failed(at + RETRY_AFTER);
             return;
         };
         if let Some(value) = plan.read(at, power) {
@@ -209,14 +214,14 @@ impl Recorder {
         }
     }
 
-    /// What is kept beside power was read.
-    pub fn looked_beside(&mut self, row: Beside) {
-        self.beside_at = Some(row.at + BESIDE_EVERY);
-        self.beside.push(row);
+    /// Stores auxiliary readings.
+    pub fn record_auxiliary(&mut self, row: AuxiliaryReadings) {
+        self.auxiliary_at = Some(row.at + AUXILIARY_EVERY);
+        self.auxiliary.push(row);
     }
 
-    /// A failed read opens a gap, the next good one closes it; a lost device ends everything.
-    fn heed<T>(
+    /// Begins a gap at a failed read and ends it at the next good one; a lost device ends all reading.
+    fn accept<T>(
         &mut self,
         sensor: SensorKind,
         at: Moment,
@@ -255,18 +260,18 @@ impl Recorder {
         }
     }
 
-    /// What was read so far.
+    /// The readings so far.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// What was read beside power so far.
-    pub fn beside(&self) -> &[Beside] {
-        &self.beside
+    /// The auxiliary readings so far.
+    pub fn auxiliary(&self) -> &[AuxiliaryReadings] {
+        &self.auxiliary
     }
 
-    /// What was read so far; what fails now is a gap up to now.
-    pub fn so_far(&self, now: Moment) -> (Trace, Vec<Beside>) {
+    /// A copy of the readings so far; sensors that fail now have a gap up to `now`.
+    pub fn snapshot(&self, now: Moment) -> (Trace, Vec<AuxiliaryReadings>) {
         let mut trace = self.trace.clone();
         let open = self.failing.iter().map(|(sensor, since, reason)| Gap {
             sensor: *sensor,
@@ -274,10 +279,10 @@ impl Recorder {
             reason: *reason,
         });
         trace.gaps.extend(open);
-        (trace, self.beside.clone())
+        (trace, self.auxiliary.clone())
     }
 
-    /// Forgets what was read before a moment; how the sensors beat stays known.
+    /// Removes the readings before a moment; the learnt schedules of the sensors stay.
     pub fn forget_before(&mut self, moment: Moment) {
         let trace = &mut self.trace;
         trace.counter.retain(|reading| reading.call.end >= moment);
@@ -287,17 +292,12 @@ impl Recorder {
         }
         trace.gaps.retain(|gap| gap.span.end >= moment);
         trace.clock_steps.retain(|step| *step >= moment);
-        self.beside.retain(|row| row.at >= moment);
-    }
-
-    /// Everything that was read.
-    pub fn finish(self, now: Moment) -> (Trace, Vec<Beside>) {
-        self.so_far(now)
+        self.auxiliary.retain(|row| row.at >= moment);
     }
 }
 
-/// In order of time: one that comes late goes to its place, one that comes twice is dropped.
-fn keep(samples: &mut Vec<PowerSample>, sample: PowerSample) {
+/// Inserts a sample in order of time, unless it is there already.
+fn insert_in_order(samples: &mut Vec<PowerSample>, sample: PowerSample) {
     let place = samples.partition_point(|other| other.at < sample.at);
     if samples.get(place).is_none_or(|other| other.at != sample.at) {
         samples.insert(place, sample);

@@ -1,4 +1,4 @@
-//! One thread for each device.
+//! The sampler: one reading thread for each device.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,30 +6,34 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sweetspot_device::{
-    Amount, Clock, Device, DeviceId, Drained, Moment, ReadError, Reading, SensorKind,
+    Amount, Clock, Device, DeviceId, DrainedSamples, Moment, ReadError, Reading, SensorKind,
 };
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::beside::Beside;
+use super::auxiliary::AuxiliaryReadings;
 use super::recorder::{Recorder, Task};
 use crate::math::{Span, Trace};
 use crate::method::MethodChoice;
 
-/// What a read brought.
+/// The result of a read.
 enum Outcome {
     Counter(Span, Result<Joules, ReadError>),
-    Drained(Moment, Result<Drained, ReadError>),
+    Drained(Moment, Result<DrainedSamples, ReadError>),
     Polled(SensorKind, Moment, Result<Reading, ReadError>),
-    Beside(Beside),
+    Auxiliary(AuxiliaryReadings),
 }
 
-/// Reads what is due and gives it to the recorder; the same for a thread in real time and for a test in
-/// virtual time.
-pub fn perform(recorder: &mut Recorder, task: Task, device: &mut dyn Device, clock: &dyn Clock) {
+/// Performs a read and gives the result to the recorder, in real time or, in tests, in virtual time.
+pub fn perform_task(
+    recorder: &mut Recorder,
+    task: Task,
+    device: &mut dyn Device,
+    clock: &dyn Clock,
+) {
     record(recorder, read(task, device, clock));
 }
 
-/// Reads what is due. This may block for as long as the driver likes.
+/// Performs a read. It may block for as long as the driver takes.
 fn read(task: Task, device: &mut dyn Device, clock: &dyn Clock) -> Outcome {
     match task {
         Task::Counter => {
@@ -50,56 +54,56 @@ fn read(task: Task, device: &mut dyn Device, clock: &dyn Clock) -> Outcome {
             let result = device.read(sensor);
             Outcome::Polled(sensor, clock.now(), result)
         }
-        Task::Beside => Outcome::Beside(Beside::read(device, clock.now())),
+        Task::Auxiliary => Outcome::Auxiliary(AuxiliaryReadings::read(device, clock.now())),
     }
 }
 
 fn record(recorder: &mut Recorder, outcome: Outcome) {
     match outcome {
-        Outcome::Counter(call, energy) => recorder.counted(call, energy),
-        Outcome::Drained(at, result) => recorder.drained(at, result),
-        Outcome::Polled(sensor, at, result) => recorder.polled(sensor, at, result),
-        Outcome::Beside(row) => recorder.looked_beside(row),
+        Outcome::Counter(call, energy) => recorder.record_counter(call, energy),
+        Outcome::Drained(at, result) => recorder.record_drain(at, result),
+        Outcome::Polled(sensor, at, result) => recorder.record_poll(sensor, at, result),
+        Outcome::Auxiliary(row) => recorder.record_auxiliary(row),
     }
 }
 
-/// What was read from one device.
+/// The readings of one device.
 #[derive(Clone, Debug)]
-pub struct Recorded {
-    /// Which device.
+pub struct DeviceRecording {
+    /// The device.
     pub device: DeviceId,
-    /// Power and energy.
+    /// The readings of power and energy.
     pub trace: Trace,
-    /// What is kept beside power.
-    pub beside: Vec<Beside>,
+    /// The readings of other sensors.
+    pub auxiliary: Vec<AuxiliaryReadings>,
 }
 
-/// A sampler that could not be had.
+/// An error of the sampler.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplerError {
-    /// No thread.
-    #[error("no thread to read {device} with: {reason}; end other programs and try again")]
+    /// The system gave no thread.
+    #[error("cannot start a thread to read {device}: {reason}; end other programs and try again")]
     Thread {
-        /// Which device.
+        /// The device.
         device: DeviceId,
-        /// What the system says.
+        /// The system's error.
         reason: std::io::Error,
     },
-    /// A thread ended before it was told to.
-    #[error("the thread that read {0} ended early: its readings are lost; report this as a bug")]
+    /// A thread panicked.
+    #[error("the thread that reads {0} panicked and its readings are lost; report this as a bug")]
     Died(DeviceId),
 }
 
-/// What was read from a device.
-type Read = (Trace, Vec<Beside>);
+/// The readings of a device.
+type Readings = (Trace, Vec<AuxiliaryReadings>);
 
-enum Order {
+enum Request {
     Mark(Moment),
-    Cut(Sender<Read>),
+    Collect(Sender<Readings>),
     Stop,
 }
 
-/// Reads devices until it is stopped.
+/// Reads devices in threads until it is stopped.
 pub struct Sampler {
     clock: Arc<dyn Clock>,
     readers: Vec<Reader>,
@@ -107,14 +111,13 @@ pub struct Sampler {
 
 struct Reader {
     device: DeviceId,
-    orders: Sender<Order>,
+    requests: Sender<Request>,
     thread: JoinHandle<()>,
     recorder: SharedRecorder,
     latest: Arc<Mutex<Option<Watts>>>,
 }
 
-/// What a thread has read so far. It is there for others as well, as a read may block for long; none before
-/// the thread has begun.
+/// The recorder of a thread, shared because a read may block for long; `None` before the thread has begun.
 #[derive(Clone, Default)]
 struct SharedRecorder(Arc<Mutex<Option<Recorder>>>);
 
@@ -124,17 +127,17 @@ impl SharedRecorder {
         recorder.as_mut().map(work)
     }
 
-    fn so_far(&self, now: Moment) -> Read {
-        self.with(|recorder| recorder.so_far(now))
+    fn snapshot(&self, now: Moment) -> Readings {
+        self.with(|recorder| recorder.snapshot(now))
             .unwrap_or_default()
     }
 }
 
-/// For how long readings that are still to come are waited for. A driver that takes longer leaves a gap.
+/// The longest wait for outstanding reads. A driver that takes longer leaves a gap.
 const READ_LIMIT: Duration = Duration::from_secs(3);
 
 impl Sampler {
-    /// Begins to read; the first window may begin as soon as this returns.
+    /// Starts to read; the first window may begin as soon as this returns.
     pub fn start(
         devices: Vec<Box<dyn Device + Send>>,
         choice: MethodChoice,
@@ -142,7 +145,7 @@ impl Sampler {
     ) -> Result<Self, SamplerError> {
         let mut readers = Vec::with_capacity(devices.len());
         for mut device in devices {
-            let (orders, inbox) = channel();
+            let (requests, inbox) = channel();
             let latest = Arc::new(Mutex::new(None));
             let recorder = SharedRecorder::default();
             let id = device.descriptor().id.clone();
@@ -163,7 +166,7 @@ impl Sampler {
                 })?;
             readers.push(Reader {
                 device: id,
-                orders,
+                requests,
                 thread,
                 recorder,
                 latest,
@@ -172,18 +175,18 @@ impl Sampler {
         Ok(Self { clock, readers })
     }
 
-    /// A window begins or ends now: the counters are read on either side of this moment, in the sampler's
-    /// threads.
+    /// Marks the beginning or end of a window now: the sampler's threads read the counters on either side of
+    /// this moment.
     pub fn mark(&self) -> Moment {
         let now = self.clock.now();
         for reader in &self.readers {
-            // A reader whose device is gone no longer listens.
-            let _ = reader.orders.send(Order::Mark(now));
+            // A reader whose device is lost no longer receives.
+            let _ = reader.requests.send(Request::Mark(now));
         }
         now
     }
 
-    /// The newest power of each device, for a line on the terminal.
+    /// The newest power of each device, for display.
     pub fn latest(&self) -> Vec<(DeviceId, Option<Watts>)> {
         let newest = |reader: &Reader| {
             let guard = reader.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,15 +195,15 @@ impl Sampler {
         self.readers.iter().map(newest).collect()
     }
 
-    /// Waits for what the last mark asks for (120 to 270 ms) and hands over what was read since the last cut,
-    /// and a little before it; reading goes on.
-    pub fn cut(&self) -> Result<Vec<Recorded>, SamplerError> {
+    /// Waits for the reads of the last mark (120 to 270 ms) and returns the readings since the last call, and a
+    /// little before it; reading goes on.
+    pub fn collect(&self) -> Result<Vec<DeviceRecording>, SamplerError> {
         let asked: Vec<_> = self
             .readers
             .iter()
             .map(|reader| {
                 let (reply, answer) = channel();
-                let _ = reader.orders.send(Order::Cut(reply));
+                let _ = reader.requests.send(Request::Collect(reply));
                 answer
             })
             .collect();
@@ -210,9 +213,9 @@ impl Sampler {
             .map(|(reader, answer)| {
                 let left = until.saturating_duration_since(Instant::now());
                 match answer.recv_timeout(left) {
-                    Ok(read) => Ok(reader.recorded(read)),
+                    Ok(read) => Ok(reader.recording(read)),
                     Err(RecvTimeoutError::Timeout) => {
-                        Ok(reader.recorded(reader.recorder.so_far(self.clock.now())))
+                        Ok(reader.recording(reader.recorder.snapshot(self.clock.now())))
                     }
                     Err(RecvTimeoutError::Disconnected) => {
                         Err(SamplerError::Died(reader.device.clone()))
@@ -222,11 +225,11 @@ impl Sampler {
             .collect()
     }
 
-    /// Waits for what the last mark asks for (some 150 ms), ends all threads and hands over what they read. A
-    /// thread whose read blocks is left to itself.
-    pub fn stop(self) -> Result<Vec<Recorded>, SamplerError> {
+    /// Waits for the reads of the last mark (about 150 ms), ends all threads and returns their readings. A
+    /// thread whose read blocks is detached.
+    pub fn stop(self) -> Result<Vec<DeviceRecording>, SamplerError> {
         for reader in &self.readers {
-            let _ = reader.orders.send(Order::Stop);
+            let _ = reader.requests.send(Request::Stop);
         }
         let until = Instant::now() + READ_LIMIT;
         let mut recorded = Vec::with_capacity(self.readers.len());
@@ -234,8 +237,8 @@ impl Sampler {
             while !reader.thread.is_finished() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            let read = reader.recorder.so_far(self.clock.now());
-            recorded.push(reader.recorded(read));
+            let read = reader.recorder.snapshot(self.clock.now());
+            recorded.push(reader.recording(read));
             if reader.thread.is_finished() && reader.thread.join().is_err() {
                 return Err(SamplerError::Died(reader.device));
             }
@@ -245,27 +248,28 @@ impl Sampler {
 }
 
 impl Reader {
-    fn recorded(&self, (trace, beside): Read) -> Recorded {
-        Recorded {
+    fn recording(&self, (trace, auxiliary): Readings) -> DeviceRecording {
+        DeviceRecording {
             device: self.device.clone(),
             trace,
-            beside,
+            auxiliary,
         }
     }
 }
 
-/// Samples reach the buffer a little after their time.
-const LAST_SAMPLES: Seconds = Seconds::new(0.12);
-/// A cut waits no longer for a counter whose beat is not known: the interval is then wider.
-const CUT_WITHIN: Seconds = Seconds::new(0.15);
-/// What a cut leaves for the next window, which may begin at once.
-const LEFT_BY_CUT: Seconds = Seconds::new(5.0);
+/// The time after which a sample has reached the buffer.
+const SAMPLE_DELAY: Seconds = Seconds::new(0.12);
+/// The longest wait of [`Sampler::collect`] for a counter whose schedule is unknown: the interval is then
+/// wider.
+const MAX_COLLECT_WAIT: Seconds = Seconds::new(0.15);
+/// The time before a [`Sampler::collect`] whose readings stay for the next window, which may begin at once.
+const KEPT_BY_COLLECT: Seconds = Seconds::new(5.0);
 
 fn read_until_stopped(
     device: &mut dyn Device,
     choice: MethodChoice,
     clock: &dyn Clock,
-    inbox: &Receiver<Order>,
+    inbox: &Receiver<Request>,
     shared: &SharedRecorder,
     latest: &Mutex<Option<Watts>>,
 ) {
@@ -280,27 +284,27 @@ fn read_until_stopped(
         }
     };
     let mut stop_at = None;
-    let mut cut: Option<(Moment, Sender<Read>)> = None;
+    let mut collect: Option<(Moment, Sender<Readings>)> = None;
     loop {
         let now = clock.now();
         if stop_at.is_some_and(|at| now >= at) && is_settled() {
             break;
         }
-        let is_ready = |at: Moment| now >= at && (is_settled() || now >= at + CUT_WITHIN);
-        if let Some((_, reply)) = cut.take_if(|(at, _)| is_ready(*at)) {
+        let is_ready = |at: Moment| now >= at && (is_settled() || now >= at + MAX_COLLECT_WAIT);
+        if let Some((_, reply)) = collect.take_if(|(at, _)| is_ready(*at)) {
             drain(device);
-            // A caller that no longer waits has not received it: the readings are kept for the next cut.
-            if reply.send(shared.so_far(clock.now())).is_ok() {
-                shared.with(|recorder| recorder.forget_before(now + -LEFT_BY_CUT));
+            // If the caller no longer waits, the readings are kept for the next call.
+            if reply.send(shared.snapshot(clock.now())).is_ok() {
+                shared.with(|recorder| recorder.forget_before(now + -KEPT_BY_COLLECT));
             }
             continue;
         }
         let due = shared.with(|recorder| recorder.next()).flatten();
-        let cut_at = cut.as_ref().map(|(at, _)| match *at > now {
+        let collect_at = collect.as_ref().map(|(at, _)| match *at > now {
             true => *at,
-            false => *at + CUT_WITHIN,
+            false => *at + MAX_COLLECT_WAIT,
         });
-        let until = [due.map(|(at, _)| at), stop_at, cut_at];
+        let until = [due.map(|(at, _)| at), stop_at, collect_at];
         let until = until.into_iter().flatten().min();
         if let Some((_, task)) = due.filter(|(at, _)| *at <= now) {
             let outcome = read(task, device, clock);
@@ -319,16 +323,16 @@ fn read_until_stopped(
             None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match order {
-            Ok(Order::Mark(at)) => {
+            Ok(Request::Mark(at)) => {
                 shared.with(|recorder| recorder.mark(at));
             }
-            Ok(Order::Cut(reply)) => cut = Some((now + LAST_SAMPLES, reply)),
-            Ok(Order::Stop) => stop_at = stop_at.or(Some(now + LAST_SAMPLES)),
+            Ok(Request::Collect(reply)) => collect = Some((now + SAMPLE_DELAY, reply)),
+            Ok(Request::Stop) => stop_at = stop_at.or(Some(now + SAMPLE_DELAY)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    // The samples up to the end are in the buffer by now, whatever else may be due before them.
+    // By now the buffer holds all samples up to the end.
     drain(device);
 }
 

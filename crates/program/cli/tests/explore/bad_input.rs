@@ -31,7 +31,7 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         ),
         (
             &["--power-cap", "10,200", "--", "true"],
-            "10 W is not offered",
+            "10 W is not supported",
         ),
         (&["--power-cap", "200,200", "--", "true"], "has 200 W twice"),
         (
@@ -40,7 +40,7 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         ),
         (
             &["--core-clock", "1201", "--", "true"],
-            "the nearest are 1200 MHz and 1207 MHz",
+            "the nearest values are 1200 MHz and 1207 MHz",
         ),
         (&["--gpus", "1,3", "--", "true"], "there are 2"),
         (

@@ -63,5 +63,5 @@ fn a_counter_that_goes_back_is_no_loss() {
     );
     let missing = &document["devices"][0]["missing"][0];
     assert_eq!(missing["sensor"], "energy counter", "{document}");
-    assert_eq!(missing["reason"], "the counter was set back", "{document}");
+    assert_eq!(missing["reason"], "the counter was reset", "{document}");
 }

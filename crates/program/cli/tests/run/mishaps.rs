@@ -166,7 +166,7 @@ fn a_guard_that_is_killed_is_replaced() {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{message}");
     assert!(
-        message.contains("the guard is gone") && message.contains("it is as before now"),
+        message.contains("the guard ended unexpectedly") && message.contains("and is restored now"),
         "{message}"
     );
     assert_eq!(cap(&host), 240.0);
@@ -215,7 +215,7 @@ fn what_guard_and_client_left_is_said_and_restored() {
     let restored = host.sweetspot().arg("restore").output().unwrap();
     assert_eq!(restored.status.code(), Some(1));
     assert!(
-        text(&restored.stdout).contains("it is as before now"),
+        text(&restored.stdout).contains("and is restored now"),
         "{}",
         text(&restored.stdout)
     );

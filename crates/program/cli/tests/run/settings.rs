@@ -84,12 +84,12 @@ fn wrong_input_is_refused_before_anything_is_written() {
     refused(
         &["--power-cap", "90", "--", "true"],
         125,
-        "power cap 90 W is not offered: it goes from 150 W to 300 W",
+        "power cap 90 W is not supported: choose 150 W to 300 W",
     );
     refused(
         &["--core-clock", "1000", "--", "true"],
         125,
-        "the nearest are 997 MHz and 1005 MHz",
+        "the nearest values are 997 MHz and 1005 MHz",
     );
     refused(
         &["--memory-clock", "877", "--", "true"],

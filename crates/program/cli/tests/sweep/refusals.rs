@@ -15,7 +15,7 @@ fn wrong_axes() {
     );
     assert_eq!(
         refused(&["--power-cap", "100..300:5"], 2),
-        "sweetspot: power-cap: 100 W is not offered by tesla_v100_sxm2_16gb: it goes from 150 W to 300 W\n"
+        "sweetspot: power-cap: 100 W is not supported by tesla_v100_sxm2_16gb: choose 150 W to 300 W\n"
     );
 }
 
@@ -199,7 +199,7 @@ fn forms_that_a_workload_does_not_have_are_refused() {
     assert!(message.contains("the largest that fits is"), "{message}");
     let message = with(&["--core-clock", "1001"]);
     assert!(
-        message.contains("core-clock: 1001 MHz is not offered"),
+        message.contains("core-clock: 1001 MHz is not supported"),
         "{message}"
     );
     let message = with(&["--gpus", "2"]);

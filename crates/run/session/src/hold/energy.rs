@@ -1,8 +1,8 @@
 //! The energy of a hold, in parts, so that a server may run for weeks: a sampler keeps a part's readings only.
 
 use sweetspot_device::Moment;
-use sweetspot_measure::math::{Ledger, Span};
-use sweetspot_measure::{Method, MethodChoice, Recorded, Sampler};
+use sweetspot_measure::math::{EnergyEstimator, Span};
+use sweetspot_measure::{DeviceRecording, Method, MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::result::HeldEnergy;
@@ -34,15 +34,15 @@ impl EnergyParts {
         let begin = *self.begin.get_or_insert(first);
         if now - begin >= PART {
             let end = sampler.mark();
-            self.add(&sampler.cut()?, Span::new(begin, end));
+            self.add(&sampler.collect()?, Span::new(begin, end));
             self.begin = Some(end);
         }
         Ok(())
     }
 
-    fn add(&mut self, recorded: &[Recorded], span: Span) {
+    fn add(&mut self, recorded: &[DeviceRecording], span: Span) {
         let measured = recorded.first().and_then(|one| {
-            let energy = Ledger::new(&one.trace).energy(&span, MethodChoice::Auto);
+            let energy = EnergyEstimator::new(&one.trace).energy(&span, MethodChoice::Auto);
             energy.ok()
         });
         // A value that is true of a part only would be too small.
@@ -58,7 +58,7 @@ impl EnergyParts {
     }
 
     /// With the last part, up to the end of the last batch.
-    pub fn finish(mut self, recorded: &[Recorded], last: Moment) -> Option<HeldEnergy> {
+    pub fn finish(mut self, recorded: &[DeviceRecording], last: Moment) -> Option<HeldEnergy> {
         let begin = self.begin?;
         if last > begin {
             self.add(recorded, Span::new(begin, last));
@@ -84,18 +84,18 @@ mod tests {
     }
 
     /// 150 W between two seconds, as the driver's buffer has it.
-    fn recorded(from: u64, to: u64) -> Vec<Recorded> {
+    fn recorded(from: u64, to: u64) -> Vec<DeviceRecording> {
         let samples = (50 * from..50 * to).map(|index| PowerSample {
             at: Moment::from_nanos(index * 20_000_000),
             power: Watts::new(150.0),
         });
-        vec![Recorded {
+        vec![DeviceRecording {
             device: DeviceId::new("GPU-1"),
             trace: Trace {
                 buffer: samples.collect(),
                 ..Trace::default()
             },
-            beside: Vec::new(),
+            auxiliary: Vec::new(),
         }]
     }
 

@@ -12,8 +12,8 @@ use sweetspot_guard::GuardError;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Ratio, Watts};
 use sweetspot_workload::{
-    CommandSpec, Ended, GuardProgram, Lease, OutputTarget, ProgressReader, RunLimits, SignalSource,
-    WorkloadError, run_until_exit,
+    CommandExit, CommandSpec, GuardProgram, Lease, OutputTarget, ProgressReader, RunLimits,
+    SignalSource, WorkloadError, run_until_exit,
 };
 
 use super::HoldError;
@@ -112,7 +112,7 @@ pub fn hold(
     let energy = std::mem::take(&mut hold_loop.energy);
     let (ended, at) = match (done, signals.received()) {
         (Ok(outcome), None) => (outcome.ended, outcome.exited),
-        (_, Some(signal)) => (Ended::Signal(signal), clock.now()),
+        (_, Some(signal)) => (CommandExit::Signal(signal), clock.now()),
         (Err(problem), None) => return Err(problem.after_release(&restored)),
     };
     let restored = restored?;

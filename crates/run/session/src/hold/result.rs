@@ -4,7 +4,7 @@ use sweetspot_control::hold::{Goal, Mode, Setting, Summary};
 use sweetspot_device::Descriptor;
 use sweetspot_measure::Method;
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use super::request::HoldKnob;
 use super::verdict::Kept;
@@ -50,7 +50,7 @@ pub struct HoldResult {
     /// Whether cap and latency were kept as asked.
     pub kept: Kept,
     /// How the command ended, or the signal that ended the hold.
-    pub ended: Ended,
+    pub ended: CommandExit,
     /// Whether every device is as before.
     pub restored: bool,
 }

@@ -8,10 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use sweetspot_device::{
-    Controlled, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError, Selector,
-    select_devices,
+    ControllableDevice, Descriptor, Device, DeviceId, Host, HostDevice, MigSlices, OpenError,
+    Selector, select_devices,
 };
-use sweetspot_guard::{Journal, JournalError, Left, restore_left, serve};
+use sweetspot_guard::{Journal, JournalError, UnrestoredDevice, restore_device, serve};
 pub(crate) use sweetspot_hosts::open_host;
 use sweetspot_sim_host::ENVIRONMENT;
 
@@ -125,7 +125,7 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
 }
 
 /// What guards that are gone left changed, on the whole machine as well where that is another folder.
-pub fn left_changed() -> Vec<Result<Left, JournalError>> {
+pub fn left_changed() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
     if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
         folders.push(PathBuf::from(SYSTEM_FOLDER));
@@ -133,20 +133,22 @@ pub fn left_changed() -> Vec<Result<Left, JournalError>> {
     folders.iter().flat_map(|folder| left_in(folder)).collect()
 }
 
-fn left_in(folder: &Path) -> Vec<Result<Left, JournalError>> {
+fn left_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
     if !folder.exists() {
         return Vec::new();
     }
-    match Journal::open(folder).and_then(|journal| journal.left()) {
+    match Journal::open(folder).and_then(|journal| journal.unrestored_devices()) {
         Ok(left) => left,
         Err(problem) => vec![Err(problem)],
     }
 }
 
 /// Opens a device for writing.
-fn opener(host: Box<dyn Host>) -> impl FnMut(&DeviceId) -> Result<Box<dyn Controlled>, OpenError> {
+fn opener(
+    host: Box<dyn Host>,
+) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
     move |id| {
-        let gpu: Box<dyn Controlled> = host.open(id)?;
+        let gpu: Box<dyn ControllableDevice> = host.open(id)?;
         Ok(gpu)
     }
 }
@@ -177,7 +179,7 @@ pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let mut lines = Vec::new();
     for left in left {
         lines.push(match left {
-            Ok(left) => restore_left(&journal, &left, &mut open)
+            Ok(left) => restore_device(&journal, &left, &mut open)
                 .map(|restored| restored.to_string())
                 .map_err(|error| error.to_string()),
             Err(problem) => Err(problem.to_string()),

@@ -1,10 +1,12 @@
 //! From what was recorded to what is told.
 
 use sweetspot_device::{Descriptor, Moment, SensorKind};
-use sweetspot_measure::Recorded;
-use sweetspot_measure::math::{Attribution, Gap, GapReason, Ledger, Measured, Note, Span};
+use sweetspot_measure::DeviceRecording;
+use sweetspot_measure::math::{
+    Attribution, CheckedEnergy, EnergyEstimator, Gap, GapReason, Note, Span,
+};
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use super::reports::Reports;
 use super::result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
@@ -15,15 +17,18 @@ pub fn evaluate(
     request: &MeasureRequest,
     machine: Machine,
     devices: &[Descriptor],
-    recorded: &[Recorded],
+    recorded: &[DeviceRecording],
     runs: &[MeasuredRun],
     idle: Option<Span>,
 ) -> Measurement {
-    let ledgers: Vec<Ledger<'_>> = recorded.iter().map(|one| Ledger::new(&one.trace)).collect();
-    let idle = idle.and_then(|span| at_rest(request, &ledgers, &span));
+    let estimators: Vec<EnergyEstimator<'_>> = recorded
+        .iter()
+        .map(|one| EnergyEstimator::new(&one.trace))
+        .collect();
+    let idle = idle.and_then(|span| at_rest(request, &estimators, &span));
     let runs = runs
         .iter()
-        .map(|run| one(request, devices, &ledgers, run, idle.as_ref()).0)
+        .map(|run| one(request, devices, &estimators, run, idle.as_ref()).0)
         .collect();
     Measurement {
         command: request
@@ -45,16 +50,19 @@ pub fn evaluate_beside(
     request: &MeasureRequest,
     job: &[Descriptor],
     beside: &[Descriptor],
-    recorded: &[Recorded],
+    recorded: &[DeviceRecording],
     run: &MeasuredRun,
 ) -> (RunMeasurement, Vec<DeviceRun>) {
-    let ledgers: Vec<Ledger<'_>> = recorded.iter().map(|one| Ledger::new(&one.trace)).collect();
-    let (of_job, of_others) = ledgers.split_at(job.len().min(ledgers.len()));
+    let estimators: Vec<EnergyEstimator<'_>> = recorded
+        .iter()
+        .map(|one| EnergyEstimator::new(&one.trace))
+        .collect();
+    let (of_job, of_others) = estimators.split_at(job.len().min(estimators.len()));
     let (measured, window) = one(request, job, of_job, run, None);
     let others = beside.iter().zip(of_others);
-    let others = others.map(|(device, ledger)| DeviceRun {
+    let others = others.map(|(device, estimator)| DeviceRun {
         device: device.clone(),
-        energy: energy_of(request, ledger, &window),
+        energy: energy_of(request, estimator, &window),
         phases: None,
     });
     (measured, others.collect())
@@ -62,24 +70,28 @@ pub fn evaluate_beside(
 
 fn energy_of(
     request: &MeasureRequest,
-    ledger: &Ledger<'_>,
+    estimator: &EnergyEstimator<'_>,
     window: &Span,
-) -> Result<Measured, String> {
-    let mut energy = ledger
+) -> Result<CheckedEnergy, String> {
+    let mut energy = estimator
         .measure(window, request.method)
         .map_err(|problem| problem.to_string());
     if let Ok(measured) = &mut energy {
         let uncovered = measured.energy.uncovered(window);
-        let gaps = uncovered.map(|part| without_readings(part, ledger));
+        let gaps = uncovered.map(|part| without_readings(part, estimator));
         measured.energy.missing.extend(gaps);
     }
     energy
 }
 
-fn at_rest(request: &MeasureRequest, ledgers: &[Ledger<'_>], span: &Span) -> Option<Idle> {
-    let parts: Option<Vec<_>> = ledgers
+fn at_rest(
+    request: &MeasureRequest,
+    estimators: &[EnergyEstimator<'_>],
+    span: &Span,
+) -> Option<Idle> {
+    let parts: Option<Vec<_>> = estimators
         .iter()
-        .map(|ledger| ledger.energy(span, request.method).ok())
+        .map(|estimator| estimator.energy(span, request.method).ok())
         .map(|energy| energy.map(|energy| (energy.value, energy.interval95)))
         .collect();
     Some(Idle {
@@ -91,7 +103,7 @@ fn at_rest(request: &MeasureRequest, ledgers: &[Ledger<'_>], span: &Span) -> Opt
 fn one(
     request: &MeasureRequest,
     devices: &[Descriptor],
-    ledgers: &[Ledger<'_>],
+    estimators: &[EnergyEstimator<'_>],
     run: &MeasuredRun,
     idle: Option<&Idle>,
 ) -> (RunMeasurement, Span) {
@@ -113,14 +125,14 @@ fn one(
     };
     let runs_of: Vec<DeviceRun> = devices
         .iter()
-        .zip(ledgers)
+        .zip(estimators)
         .enumerate()
-        .map(|(index, (device, ledger))| {
+        .map(|(index, (device, estimator))| {
             let spans = reports.phases_of(index, devices.len(), &request.window);
             DeviceRun {
                 device: device.clone(),
-                energy: energy_of(request, ledger, &window),
-                phases: (!spans.is_empty()).then(|| ledger.phases(&spans, &window)),
+                energy: energy_of(request, estimator, &window),
+                phases: (!spans.is_empty()).then(|| estimator.phases(&spans, &window)),
             }
         })
         .collect();
@@ -155,8 +167,8 @@ fn one(
         values: reports.values,
         exit_code: run.outcome.exit_code(),
         signal: match run.outcome.ended {
-            Ended::Signal(signal) => Some(signal),
-            Ended::Code(_) => None,
+            CommandExit::Signal(signal) => Some(signal),
+            CommandExit::Code(_) => None,
         },
         warnings,
     };
@@ -164,8 +176,8 @@ fn one(
 }
 
 /// Why nothing is known of a part: what failed in it, if that was noticed.
-fn without_readings(part: Span, ledger: &Ledger<'_>) -> Gap {
-    let gaps = || ledger.trace().gaps.iter();
+fn without_readings(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
+    let gaps = || estimator.trace().gaps.iter();
     // That a device is lost may be noticed some time after it.
     let lost = gaps().find(|gap| gap.reason == GapReason::Lost && part.begin < gap.span.end);
     let why = lost.or_else(|| gaps().find(|gap| gap.span.overlap(&part).is_some()));
@@ -179,7 +191,7 @@ fn without_readings(part: Span, ledger: &Ledger<'_>) -> Gap {
 /// A device whose energy is not known, or not for all of the window, has no part in a sum that would then be
 /// too small.
 fn total(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
-    let whole = |measured: &&Measured| measured.energy.uncovered(window).next().is_none();
+    let whole = |measured: &&CheckedEnergy| measured.energy.uncovered(window).next().is_none();
     let parts: Option<Vec<_>> = devices
         .iter()
         .map(|device| device.energy.as_ref().ok().filter(whole))
@@ -211,7 +223,7 @@ fn warn_of(device: &DeviceRun, window: &Span, warnings: &mut Vec<String>) {
     }
 }
 
-fn of_readings(name: &str, measured: &Measured, window: &Span) -> Vec<String> {
+fn of_readings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<String> {
     let energy = &measured.energy;
     let differ = measured.warnings().map(|check| {
         format!(
@@ -234,7 +246,7 @@ fn of_readings(name: &str, measured: &Measured, window: &Span) -> Vec<String> {
             gap.reason
         )
     });
-    let notes = energy.notes.iter().filter(|note| note.is_a_warning());
+    let notes = energy.notes.iter().filter(|note| note.is_warning());
     let notes = notes.filter(|note| !matches!(note, Note::Trimmed { .. }));
     let notes = notes.map(|note| format!("{name}: {note}"));
     let all = differ.chain(parts.take(1)).chain(missing).chain(notes);

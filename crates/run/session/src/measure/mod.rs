@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use sweetspot_device::{Descriptor, Device, MigSlices, MonotonicClock, SensorKind};
 use sweetspot_measure::math::Span;
-use sweetspot_measure::{MethodChoice, Recorded, Sampler};
+use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
 use sweetspot_workload::{
     CommandSpec, Lease, OnSignal, OutputTarget, RunLimits, SignalSource, WorkloadError,
 };
@@ -120,7 +120,7 @@ pub struct Recording {
     /// The devices.
     pub devices: Vec<Descriptor>,
     /// What was read of them.
-    pub recorded: Vec<Recorded>,
+    pub recorded: Vec<DeviceRecording>,
     /// When each run began.
     pub begins: Vec<sweetspot_device::Moment>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sweetspot_device::Moment;
-use sweetspot_link::{Event, Irregularity, Mark, pair};
+use sweetspot_link::{Event, Irregularity, Mark, pair_phases};
 use sweetspot_measure::math::{PhaseSpan, Span};
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::{Progress, Reporter};
@@ -30,7 +30,7 @@ const MOST_WARNINGS: usize = 3;
 
 impl Reports {
     pub fn of(run: &MeasuredRun) -> Self {
-        let (spans, irregular) = pair(&run.events);
+        let (spans, irregular) = pair_phases(&run.events);
         let mut reports = Self {
             phases: spans
                 .iter()

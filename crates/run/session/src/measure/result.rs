@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sweetspot_device::Descriptor;
-use sweetspot_measure::math::{Attribution, AttributionError, Measured};
+use sweetspot_measure::math::{Attribution, AttributionError, CheckedEnergy};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Machine, RunWindow};
@@ -45,7 +45,7 @@ pub struct DeviceRun {
     /// Which device.
     pub device: Descriptor,
     /// Its energy in the window, or why there is none.
-    pub energy: Result<Measured, String>,
+    pub energy: Result<CheckedEnergy, String>,
     /// Its phases, or why there are none; nothing where the command marked none.
     pub phases: Option<Result<Attribution, AttributionError>>,
 }

@@ -9,7 +9,7 @@ use sweetspot_measure::Sampler;
 use sweetspot_measure::math::Span;
 use sweetspot_quantity::Watts;
 use sweetspot_workload::{
-    CommandSpec, Ended, Lease, NoHandler, OutputTarget, Progress, ProgressReader, Reporter,
+    CommandExit, CommandSpec, Lease, NoHandler, OutputTarget, Progress, ProgressReader, Reporter,
     RunHandler, RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
     run_until_exit,
 };
@@ -68,11 +68,11 @@ impl RunContext<'_> {
         )?;
         match (outcome.interrupted, outcome.ended) {
             (Some(signal), _) => Err(WorkloadError::Interrupted(signal).into()),
-            (None, Ended::Code(0)) => Ok(()),
-            (None, Ended::Code(code)) => {
+            (None, CommandExit::Code(0)) => Ok(()),
+            (None, CommandExit::Code(code)) => {
                 Err(MeasureError::Prepare(format!("exit status: {code}")).into())
             }
-            (None, Ended::Signal(signal)) => {
+            (None, CommandExit::Signal(signal)) => {
                 Err(MeasureError::Prepare(format!("signal: {signal}")).into())
             }
         }

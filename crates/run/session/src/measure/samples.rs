@@ -1,11 +1,11 @@
 //! Every reading of a measurement as series over time.
 
 use sweetspot_device::{Moment, Throttle};
-use sweetspot_measure::Recorded;
+use sweetspot_measure::DeviceRecording;
 use sweetspot_study::{Column, Quantity, Series};
 
 /// Times count from `begin`.
-pub fn series(recorded: &[Recorded], begin: Moment) -> Vec<Series> {
+pub fn series(recorded: &[DeviceRecording], begin: Moment) -> Vec<Series> {
     recorded
         .iter()
         .flat_map(|recorded| of_device(recorded, begin))
@@ -13,7 +13,7 @@ pub fn series(recorded: &[Recorded], begin: Moment) -> Vec<Series> {
         .collect()
 }
 
-fn of_device(recorded: &Recorded, begin: Moment) -> Vec<Series> {
+fn of_device(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
     let device = recorded.device.to_string();
     let nanos = |at: Moment| at.nanos() as i64 - begin.nanos() as i64;
     let new = |source: &str, times: Vec<i64>, columns| Series {
@@ -45,9 +45,9 @@ fn of_device(recorded: &Recorded, begin: Moment) -> Vec<Series> {
         .map(|reading| Some(reading.value.get()));
     let energy = (Quantity::Energy, Column::Some(energy.collect()));
     all.push(new("counter", times.collect(), vec![energy]));
-    let beside = &recorded.beside;
-    let column = |of: Quantity, value: fn(&sweetspot_measure::Beside) -> Option<f64>| {
-        (of, Column::Some(beside.iter().map(value).collect()))
+    let auxiliary = &recorded.auxiliary;
+    let column = |of: Quantity, value: fn(&sweetspot_measure::AuxiliaryReadings) -> Option<f64>| {
+        (of, Column::Some(auxiliary.iter().map(value).collect()))
     };
     let columns = vec![
         column(Quantity::Utilisation, |row| {
@@ -63,8 +63,8 @@ fn of_device(recorded: &Recorded, begin: Moment) -> Vec<Series> {
             row.temperature.map(|degrees| degrees.get())
         }),
     ];
-    let times = beside.iter().map(|row| nanos(row.at)).collect();
-    let throttle = beside.iter().map(|row| row.throttle.map(reasons));
+    let times = auxiliary.iter().map(|row| nanos(row.at)).collect();
+    let throttle = auxiliary.iter().map(|row| row.throttle.map(reasons));
     all.push(Series {
         throttle: Some(throttle.collect()),
         ..new("beside", times, columns)

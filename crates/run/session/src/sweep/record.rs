@@ -10,7 +10,7 @@ use sweetspot_study::{
     DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnd, RunRecord, RunResult, Status,
     write_samples, write_whole,
 };
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use super::SweepError;
 use crate::SessionError;
@@ -38,7 +38,7 @@ pub struct Finisher {
 impl Finisher {
     /// Waits for the last readings, and makes of them what is kept.
     pub fn finish(self) -> Result<RunRecord, SessionError> {
-        let mut recorded = self.sampler.cut()?;
+        let mut recorded = self.sampler.collect()?;
         for (recorded, cap) in recorded.iter_mut().zip(&self.caps) {
             recorded.trace.model.cap = *cap;
         }
@@ -146,7 +146,7 @@ pub fn failure_of(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure
                 format!("it took longer than {limit} s and was ended"),
             )
         }
-        Ended::Code(0) => return None,
+        CommandExit::Code(0) => return None,
         ended => {
             let said = run.outcome.output.to_lowercase();
             let is_memory = OUT_OF_MEMORY.iter().any(|words| said.contains(words));
@@ -163,8 +163,8 @@ pub fn failure_of(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure
                 format!(": {}", shortened(line.trim()))
             });
             let how = match ended {
-                Ended::Code(code) => format!("the command ended with code {code}"),
-                Ended::Signal(signal) => format!("the command was ended by signal {signal}"),
+                CommandExit::Code(code) => format!("the command ended with code {code}"),
+                CommandExit::Signal(signal) => format!("the command was ended by signal {signal}"),
             };
             (status, how + &last)
         }

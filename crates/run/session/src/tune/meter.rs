@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sweetspot_device::Moment;
-use sweetspot_measure::math::{Ledger, Span};
-use sweetspot_measure::{MethodChoice, Recorded, Sampler};
+use sweetspot_measure::math::{EnergyEstimator, Span};
+use sweetspot_measure::{DeviceRecording, MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds};
 
 use crate::SessionError;
@@ -68,11 +68,11 @@ struct EnergySum {
 
 impl EnergySum {
     /// Takes what was read up to a moment; says for how long before it something is unknown.
-    fn add(&mut self, recorded: &[Recorded], to: Moment) -> Seconds {
+    fn add(&mut self, recorded: &[DeviceRecording], to: Moment) -> Seconds {
         let mut unknown = Seconds::ZERO;
         for (one, known_to) in recorded.iter().zip(&mut self.known_to) {
             let span = Span::new(*known_to, to);
-            let energy = Ledger::new(&one.trace).energy(&span, MethodChoice::Auto);
+            let energy = EnergyEstimator::new(&one.trace).energy(&span, MethodChoice::Auto);
             if let Ok(energy) = energy {
                 self.total += energy.value;
                 *known_to = match energy.uncovered(&span).next() {
@@ -102,7 +102,7 @@ fn read_until_ended(
             std::thread::sleep(EVERY);
         }
         let to = sampler.mark();
-        let Ok(recorded) = sampler.cut() else {
+        let Ok(recorded) = sampler.collect() else {
             return to - began;
         };
         let unknown = sum.add(&recorded, to);

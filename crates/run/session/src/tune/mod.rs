@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use sweetspot_control::tune::{GaveUp, TuneRequest, TunedJob, cannot_answer};
 use sweetspot_decide::Criteria;
 use sweetspot_device::Descriptor;
-use sweetspot_workload::{Ended, GuardProgram};
+use sweetspot_workload::{CommandExit, GuardProgram};
 
 use crate::SessionError;
 use crate::measure::ProgressPattern;
@@ -44,7 +44,7 @@ pub struct TunedCommandResult {
     /// What tuning found.
     pub job: TunedJob,
     /// How the command ended.
-    pub ended: Ended,
+    pub ended: CommandExit,
 }
 
 /// Tunes a command on real GPUs. `guard` makes the program that serves as guard; `store` keeps choices across

@@ -13,8 +13,9 @@ use sweetspot_link::Tuning as Word;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::{
-    CommandSpec, Ended, GuardProgram, Lease, Progress, ProgressReader, RunHandler, RunInProgress,
-    RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent, run_until_exit,
+    CommandExit, CommandSpec, GuardProgram, Lease, Progress, ProgressReader, RunHandler,
+    RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
+    run_until_exit,
 };
 
 use super::meter::EnergyMeter;
@@ -98,13 +99,13 @@ pub fn tune(
         restored: restored?,
         devices,
     };
-    if signal.is_none() && ended == Ended::Code(0) {
+    if signal.is_none() && ended == CommandExit::Code(0) {
         remember(store, &print, &tuned, observer);
     }
     Ok(TunedCommandResult {
         job: tuned,
         ended: match signal {
-            Some(signal) => Ended::Signal(signal),
+            Some(signal) => CommandExit::Signal(signal),
             None => ended,
         },
     })

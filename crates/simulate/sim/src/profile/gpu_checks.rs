@@ -77,7 +77,7 @@ impl Core {
             let message = format!(
                 "{} is not a clock of this GPU; {}",
                 self.default,
-                domain.offered_near(self.default)
+                domain.describe_nearest(self.default)
             );
             return Err(problem("core.default", message));
         }

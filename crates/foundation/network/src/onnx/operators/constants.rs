@@ -1,17 +1,17 @@
-//! Constants, and the sums that exporters leave in files to compute shapes.
+//! Constants, and the arithmetic on shapes that exporters leave in files.
 
 use std::rc::Rc;
 
-use super::{Answer, Call, axis};
+use super::{Call, NodeResult, axis};
 use crate::Shape;
-use crate::onnx::value::{MOST_NUMBERS, Value, is_whole, of_tensor};
+use crate::onnx::value::{MAX_NUMBERS, Value, is_whole, of_tensor};
 
-pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     match call.node.operator.as_str() {
         "Constant" => constant(call),
         "Shape" => {
             let Some(input) = call.shape(0) else {
-                return Ok(Answer::Shapeless);
+                return Ok(NodeResult::UnknownShape);
             };
             let rank = input.rank() as i64;
             let end = |name, otherwise| {
@@ -25,15 +25,15 @@ pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
             };
             let (from, to) = (end("start", 0), end("end", rank));
             let sizes = input.sizes().get(from..to).unwrap_or_default();
-            Ok(Answer::value(Value::list(
+            Ok(NodeResult::value(Value::list(
                 sizes.iter().map(|size| *size as f64).collect(),
             )?))
         }
         "Size" => {
             let Some(input) = call.shape(0) else {
-                return Ok(Answer::Shapeless);
+                return Ok(NodeResult::UnknownShape);
             };
-            Ok(Answer::value(Value {
+            Ok(NodeResult::value(Value {
                 numbers: Some(Rc::from([input.elements() as f64])),
                 whole: true,
                 constant: true,
@@ -44,21 +44,21 @@ pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
         "Range" => range(call),
         "OneHot" => {
             let (Some(input), Some(depth)) = (call.shape(0), call.numbers(1)) else {
-                return Ok(Answer::Shapeless);
+                return Ok(NodeResult::UnknownShape);
             };
             let depth = depth.first().and_then(|depth| u64::try_from(*depth).ok());
             let mut sizes = input.sizes().to_vec();
-            sizes.push(depth.ok_or("its depth is no size")?);
-            Ok(Answer::layer(crate::Kind::Move, Shape::new(sizes)?))
+            sizes.push(depth.ok_or("its depth is not a valid size")?);
+            Ok(NodeResult::layer(crate::Kind::Move, Shape::new(sizes)?))
         }
-        _ => Ok(Answer::Unknown),
+        _ => Ok(NodeResult::Unknown),
     }
 }
 
-fn constant(call: &Call<'_>) -> Result<Answer, String> {
+fn constant(call: &Call<'_>) -> Result<NodeResult, String> {
     let several = |numbers: Vec<f64>, whole, shape| Value {
         shape: Some(shape),
-        numbers: (numbers.len() <= MOST_NUMBERS).then(|| numbers.into()),
+        numbers: (numbers.len() <= MAX_NUMBERS).then(|| numbers.into()),
         whole,
         constant: true,
         origins: None,
@@ -82,14 +82,14 @@ fn constant(call: &Call<'_>) -> Result<Answer, String> {
             own.floats.iter().map(|number| f64::from(*number)).collect(),
             false,
         )?,
-        _ => return Ok(Answer::Unknown),
+        _ => return Ok(NodeResult::Unknown),
     };
-    Ok(Answer::value(value))
+    Ok(NodeResult::value(value))
 }
 
-fn of_shape(call: &Call<'_>) -> Result<Answer, String> {
+fn of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
     let Some(sizes) = call.numbers(0) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let sizes: Option<Vec<u64>> = sizes.iter().map(|size| u64::try_from(*size).ok()).collect();
     let shape = Shape::new(sizes.ok_or("it has a size below 0")?)?;
@@ -106,8 +106,8 @@ fn of_shape(call: &Call<'_>) -> Result<Answer, String> {
         None => (Some(0.0), false),
     };
     let count = shape.elements() as usize;
-    let numbers = number.filter(|_| count <= MOST_NUMBERS);
-    Ok(Answer::value(Value {
+    let numbers = number.filter(|_| count <= MAX_NUMBERS);
+    Ok(NodeResult::value(Value {
         numbers: numbers.map(|number| vec![number; count].into()),
         whole,
         constant: true,
@@ -115,10 +115,10 @@ fn of_shape(call: &Call<'_>) -> Result<Answer, String> {
     }))
 }
 
-fn range(call: &Call<'_>) -> Result<Answer, String> {
+fn range(call: &Call<'_>) -> Result<NodeResult, String> {
     let first = |index| -> Option<f64> { call.input(index)?.numbers.as_ref()?.first().copied() };
     let (Some(start), Some(end), Some(step)) = (first(0), first(1), first(2)) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let count = ((end - start) / step).ceil().max(0.0);
     if !count.is_finite() {
@@ -126,22 +126,22 @@ fn range(call: &Call<'_>) -> Result<Answer, String> {
     }
     let shape = Shape::new(vec![count as u64])?;
     let count = count as usize;
-    let numbers = (count <= MOST_NUMBERS).then(|| {
+    let numbers = (count <= MAX_NUMBERS).then(|| {
         (0..count)
             .map(|index| start + step * index as f64)
             .collect()
     });
-    Ok(Answer::value(Value {
+    Ok(NodeResult::value(Value {
         numbers,
         constant: true,
         ..Value::of(shape)
     }))
 }
 
-/// The numbers of an output that is made of constant numbers, where shapes may need them.
+/// Computes the numbers of an output from constant inputs, where shapes may need them.
 pub fn fold(call: &Call<'_>, shape: Option<&Shape>) -> Option<Rc<[f64]>> {
     let count = usize::try_from(shape?.elements()).ok()?;
-    if count > MOST_NUMBERS {
+    if count > MAX_NUMBERS {
         return None;
     }
     let numbers = |index| call.input(index).and_then(|value| value.numbers.clone());
@@ -206,7 +206,7 @@ pub fn fold(call: &Call<'_>, shape: Option<&Shape>) -> Option<Rc<[f64]>> {
     folded.filter(|folded| folded.len() == count).map(Rc::from)
 }
 
-/// A single number stands for every element.
+/// A single number applies to every element.
 fn at(numbers: &Rc<[f64]>, index: usize) -> Option<&f64> {
     match &**numbers {
         [single] => Some(single),
@@ -236,7 +236,7 @@ fn arithmetic(operator: &str, whole: bool) -> Option<fn(f64, f64) -> f64> {
     })
 }
 
-/// Where each element of an output comes from: a begin and a step for each of its axes.
+/// Selects elements by a start and a step for each axis of the output.
 fn picked(numbers: &[f64], output: &Shape, begin: usize, steps: &[i64]) -> Option<Vec<f64>> {
     let count = output.elements();
     let pick = |index: u64| {
@@ -250,7 +250,7 @@ fn picked(numbers: &[f64], output: &Shape, begin: usize, steps: &[i64]) -> Optio
     (0..count).map(pick).collect()
 }
 
-/// How far apart neighbours along each axis are.
+/// The distance between neighbours along each axis.
 fn strides(shape: &Shape) -> Vec<i64> {
     let mut strides = vec![1i64; shape.rank()];
     for axis in (1..shape.rank()).rev() {
@@ -296,7 +296,7 @@ fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
         };
         let last = if step > 0 { size } else { (size - 1).max(0) };
         begin = begin.saturating_add(from.clamp(0, last).saturating_mul(steps[along]));
-        // Beyond a few thousand elements a step leads nowhere.
+        // Beyond a few thousand elements a step leads outside of the tensor.
         steps[along] = steps[along].saturating_mul(step.clamp(-(1 << 20), 1 << 20));
     }
     picked(numbers, output, usize::try_from(begin).ok()?, &steps)

@@ -1,20 +1,20 @@
 //! Operators that work on each element.
 
-use super::{Answer, Call};
+use super::{Call, NodeResult};
 use crate::onnx::value::{Value, is_whole};
 use crate::{Activation, Arithmetic, Kind, Shape};
 
-pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let operator = call.node.operator.as_str();
     if let Some(kind) = of_one(operator) {
         let Some(shape) = call.shape(0) else {
-            return Ok(Answer::Shapeless);
+            return Ok(NodeResult::UnknownShape);
         };
         let mut outputs = vec![Value::of(shape.clone())];
         if operator == "Dropout" {
             outputs.push(Value::of(shape.clone()));
         }
-        return Ok(Answer::Known {
+        return Ok(NodeResult::Known {
             kind: Some(kind),
             outputs,
             weights: &[],
@@ -22,18 +22,18 @@ pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
         });
     }
     let Some(arithmetic) = of_several(operator) else {
-        return Ok(Answer::Unknown);
+        return Ok(NodeResult::Unknown);
     };
     let mut sizes: Vec<u64> = Vec::new();
     for index in 0..call.inputs.len() {
         let Some(shape) = call.shape(index) else {
-            return Ok(Answer::Shapeless);
+            return Ok(NodeResult::UnknownShape);
         };
         let known = Shape::new(sizes)?;
         sizes = broadcast(known.sizes(), shape.sizes())
-            .ok_or_else(|| format!("{known} and {shape} do not fit together"))?;
+            .ok_or_else(|| format!("shapes {known} and {shape} do not match"))?;
     }
-    Ok(Answer::layer(
+    Ok(NodeResult::layer(
         Kind::ElementWise(arithmetic),
         Shape::new(sizes)?,
     ))
@@ -69,7 +69,7 @@ fn of_several(operator: &str) -> Option<Arithmetic> {
     })
 }
 
-/// Whether the output is whole or true-or-false.
+/// Whether the output consists of whole numbers or booleans.
 pub fn makes_whole(call: &Call<'_>) -> bool {
     let of = |index| call.input(index).is_some_and(|value| value.whole);
     match call.node.operator.as_str() {
@@ -79,13 +79,13 @@ pub fn makes_whole(call: &Call<'_>) -> bool {
         | "QuantizeLinear" => true,
         "Where" => of(1),
         "CastLike" => of(1),
-        // The value says what it is; its input is a shape.
+        // The value determines the type; the input is a shape.
         "ConstantOfShape" | "DequantizeLinear" | "OneHot" => false,
         _ => of(0),
     }
 }
 
-/// Sizes that are alike from the back, where 1 fits all.
+/// Broadcasts two shapes: aligned at the last axis, where 1 fits any size.
 pub fn broadcast(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut sizes = long.to_vec();

@@ -1,10 +1,11 @@
-//! What an operator makes of its inputs, and which kind of layer it is.
+//! Infers the outputs of a node and the kind of layer that it is.
 
 mod constants;
 mod element_wise;
 mod layout;
 mod products;
 mod reduce;
+mod slices;
 mod windows;
 
 use std::collections::BTreeSet;
@@ -14,27 +15,27 @@ use super::proto::{Attribute, Node};
 use super::value::Value;
 use crate::{Kind, Shape};
 
-/// No constant is made of more weights.
-const MOST_ORIGINS: usize = 64;
+/// The most weights that are tracked for a constant.
+const MAX_ORIGINS: usize = 64;
 
-/// What is known about a node.
-pub enum Answer {
-    /// What it makes and, unless it only looks at data in another way, what it is.
+/// The result of inference for a node.
+pub enum NodeResult {
+    /// The outputs and, unless the node only reshapes data, the kind of layer.
     Known {
         kind: Option<Kind>,
         outputs: Vec<Value>,
-        /// Inputs that are weights whatever they come from.
+        /// The inputs that are weights in any case.
         weights: &'static [usize],
-        /// Weights that are not trained.
+        /// The weights that are not trained.
         statistics: &'static [usize],
     },
-    /// The operator is known, the shapes it needs are not.
-    Shapeless,
-    /// The operator is not known.
+    /// The operator is known, but the shapes it needs are not.
+    UnknownShape,
+    /// The operator is unknown.
     Unknown,
 }
 
-impl Answer {
+impl NodeResult {
     /// A layer with one output of this shape.
     fn layer(kind: Kind, shape: Shape) -> Self {
         Self::Known {
@@ -60,7 +61,7 @@ impl Answer {
     }
 }
 
-/// A node with what is known of its inputs.
+/// A node with its known inputs.
 pub struct Call<'a> {
     pub node: &'a Node,
     pub inputs: &'a [Option<Value>],
@@ -76,7 +77,7 @@ impl<'a> Call<'a> {
         self.input(index)?.shape.as_ref()
     }
 
-    /// Constant whole numbers.
+    /// The whole numbers of a constant input.
     fn numbers(&self, index: usize) -> Option<Vec<i64>> {
         self.input(index)?.whole_numbers()
     }
@@ -106,15 +107,15 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Numbers as messages show them.
-fn listed<T: std::fmt::Debug>(numbers: &[T]) -> String {
+/// Formats numbers for messages.
+fn format_numbers<T: std::fmt::Debug>(numbers: &[T]) -> String {
     match numbers.get(..16) {
         Some(first) if numbers.len() > 16 => format!("{first:?} and {} more", numbers.len() - 16),
         _ => format!("{numbers:?}"),
     }
 }
 
-/// An axis counted from the front; negative ones come from the back.
+/// Converts an axis that may count from the back.
 fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     let rank = rank as i64;
     match axis {
@@ -123,31 +124,31 @@ fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     }
 }
 
-/// What a node does; an error where it cannot be.
-pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+/// Infers the result of a node, or an error if the node is invalid.
+pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let own = matches!(call.node.domain.as_str(), "" | "ai.onnx" | "com.microsoft");
     if !own {
-        return Ok(Answer::Unknown);
+        return Ok(NodeResult::Unknown);
     }
-    let mut found = Answer::Unknown;
+    let mut found = NodeResult::Unknown;
     for family in [
-        windows::answer,
-        products::answer,
-        element_wise::answer,
-        reduce::answer,
-        layout::answer,
-        constants::answer,
+        windows::infer,
+        products::infer,
+        element_wise::infer,
+        reduce::infer,
+        layout::infer,
+        constants::infer,
     ] {
         found = family(call)?;
-        if !matches!(found, Answer::Unknown) {
+        if !matches!(found, NodeResult::Unknown) {
             break;
         }
     }
-    Ok(settled(call, found))
+    Ok(propagate_constants(call, found))
 }
 
-/// The weights that a constant is made of. Single numbers, indices and scales of quantised weights are part
-/// of the operation.
+/// The weights that a constant is computed from. Single numbers, indices and scales of quantised weights are
+/// part of the operation.
 fn origins(call: &Call<'_>) -> Option<Rc<[usize]>> {
     let mut given = call.inputs.iter().flatten();
     let first = given.find(|value| value.origins.is_some())?;
@@ -163,20 +164,20 @@ fn origins(call: &Call<'_>) -> Option<Rc<[usize]>> {
     let all = std::iter::once(first)
         .chain(others)
         .filter_map(|value| value.origins.as_deref());
-    let all: BTreeSet<usize> = all.flatten().take(MOST_ORIGINS).copied().collect();
+    let all: BTreeSet<usize> = all.flatten().take(MAX_ORIGINS).copied().collect();
     Some(all.into_iter().collect())
 }
 
-/// Fills in what follows from the inputs alone: what is made of constants is one.
-fn settled(call: &Call<'_>, answer: Answer) -> Answer {
-    let Answer::Known {
+/// Propagates constants: what is computed from constants is constant.
+fn propagate_constants(call: &Call<'_>, result: NodeResult) -> NodeResult {
+    let NodeResult::Known {
         mut kind,
         mut outputs,
         weights,
         statistics,
-    } = answer
+    } = result
     else {
-        return answer;
+        return result;
     };
     let mut given = call.inputs.iter().flatten().peekable();
     let constant = given.peek().is_some() && given.all(|value| value.constant);
@@ -197,7 +198,7 @@ fn settled(call: &Call<'_>, answer: Answer) -> Answer {
     {
         output.numbers = constants::fold(call, output.shape.as_ref());
     }
-    Answer::Known {
+    NodeResult::Known {
         kind,
         outputs,
         weights,

@@ -1,18 +1,18 @@
-//! Products of matrices.
+//! Matrix products.
 
 use std::collections::HashMap;
 
 use super::element_wise::broadcast;
-use super::{Answer, Call};
+use super::{Call, NodeResult};
 use crate::{Kind, Shape};
 
-pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     match call.node.operator.as_str() {
         "Gemm" => gemm(call),
         "MatMul" => matmul(call),
         "Einsum" => einsum(call),
         "Attention" if call.node.domain != "com.microsoft" => attention(call),
-        _ => Ok(Answer::Unknown),
+        _ => Ok(NodeResult::Unknown),
     }
 }
 
@@ -20,12 +20,12 @@ fn is_weight(call: &Call<'_>, index: usize) -> bool {
     call.input(index).is_some_and(|value| value.constant)
 }
 
-fn gemm(call: &Call<'_>) -> Result<Answer, String> {
+fn gemm(call: &Call<'_>) -> Result<NodeResult, String> {
     let (Some(a), Some(b)) = (call.shape(0), call.shape(1)) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let ([a0, a1], [b0, b1]) = (a.sizes(), b.sizes()) else {
-        return Err(format!("{a} and {b} are no matrices"));
+        return Err(format!("{a} and {b} are not matrices"));
     };
     let turned = |name: &str, sizes: (u64, u64)| match call.int(name, 0) {
         0 => sizes,
@@ -34,7 +34,7 @@ fn gemm(call: &Call<'_>) -> Result<Answer, String> {
     let (rows, inner) = turned("transA", (*a0, *a1));
     let (inner_b, columns) = turned("transB", (*b0, *b1));
     if inner != inner_b {
-        return Err(format!("{a} and {b} do not fit together"));
+        return Err(format!("shapes {a} and {b} do not match"));
     }
     let output = Shape::new(vec![rows, columns])?;
     let kind = match is_weight(call, 1) && !is_weight(call, 0) {
@@ -45,14 +45,14 @@ fn gemm(call: &Call<'_>) -> Result<Answer, String> {
         },
         false => Kind::MatrixProduct { inner },
     };
-    Ok(Answer::layer(kind, output))
+    Ok(NodeResult::layer(kind, output))
 }
 
-fn matmul(call: &Call<'_>) -> Result<Answer, String> {
+fn matmul(call: &Call<'_>) -> Result<NodeResult, String> {
     let (Some(a), Some(b)) = (call.shape(0), call.shape(1)) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
-    let apart = || format!("{a} and {b} do not fit together");
+    let apart = || format!("shapes {a} and {b} do not match");
     // A vector is a row on the left and a column on the right.
     let (left, row) = match a.sizes() {
         [] => return Err(apart()),
@@ -88,23 +88,23 @@ fn matmul(call: &Call<'_>) -> Result<Answer, String> {
         },
         false => Kind::MatrixProduct { inner: *inner },
     };
-    Ok(Answer::layer(kind, Shape::new(sizes)?))
+    Ok(NodeResult::layer(kind, Shape::new(sizes)?))
 }
 
 /// `bhid,bhjd->bhij`: letters that are not in the output are summed over.
-fn einsum(call: &Call<'_>) -> Result<Answer, String> {
+fn einsum(call: &Call<'_>) -> Result<NodeResult, String> {
     let equation = String::from_utf8_lossy(call.text("equation")).replace(' ', "");
     let Some((inputs, output)) = equation.split_once("->") else {
-        return Ok(Answer::Unknown);
+        return Ok(NodeResult::Unknown);
     };
-    // Sixteen axes for each operand and the output are plenty.
+    // Sixteen axes for each operand and the output suffice.
     if equation.contains('.') || equation.len() > 1 << 10 {
-        return Ok(Answer::Unknown);
+        return Ok(NodeResult::Unknown);
     }
     let mut sizes: HashMap<char, u64> = HashMap::new();
     for (index, letters) in inputs.split(',').enumerate() {
         let Some(shape) = call.shape(index) else {
-            return Ok(Answer::Shapeless);
+            return Ok(NodeResult::UnknownShape);
         };
         if letters.chars().count() != shape.rank() {
             return Err(format!("`{letters}` does not describe {shape}"));
@@ -117,7 +117,8 @@ fn einsum(call: &Call<'_>) -> Result<Answer, String> {
     }
     let out = output.chars().map(|letter| sizes.get(&letter).copied());
     let out: Option<Vec<u64>> = out.collect();
-    let shape = Shape::new(out.ok_or_else(|| format!("`{equation}` makes what it has not"))?)?;
+    let shape =
+        Shape::new(out.ok_or_else(|| format!("an output letter of `{equation}` is in no input"))?)?;
     let summed = sizes
         .iter()
         .filter(|(letter, _)| !output.contains(**letter));
@@ -126,20 +127,20 @@ fn einsum(call: &Call<'_>) -> Result<Answer, String> {
         1 => Kind::Move,
         _ => Kind::MatrixProduct { inner: summed },
     };
-    Ok(Answer::layer(kind, shape))
+    Ok(NodeResult::layer(kind, shape))
 }
 
-/// ONNX' own since opset 23: queries, keys, values, by head or side by side.
-fn attention(call: &Call<'_>) -> Result<Answer, String> {
+/// The standard operator since opset 23: queries, keys, values, by head or concatenated.
+fn attention(call: &Call<'_>) -> Result<NodeResult, String> {
     let (Some(q), Some(k), Some(v)) = (call.shape(0), call.shape(1), call.shape(2)) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let heads = |name: &str| {
         u64::try_from(call.int(name, 0))
             .ok()
             .filter(|heads| *heads > 0)
     };
-    let apart = || format!("{q}, {k} and {v} are no queries, keys and values");
+    let apart = || format!("{q}, {k} and {v} are not shapes of queries, keys and values");
     let (heads, asking, asked, query, value, output) = match (q.sizes(), k.sizes(), v.sizes()) {
         ([batch, heads, asking, query], [_, _, asked, _], [_, _, _, value]) => {
             let output = vec![*batch, *heads, *asking, *value];
@@ -164,5 +165,5 @@ fn attention(call: &Call<'_>) -> Result<Answer, String> {
         sizes: (query, value),
         positions: (asking, asked),
     };
-    Ok(Answer::layer(kind, Shape::new(output)?))
+    Ok(NodeResult::layer(kind, Shape::new(output)?))
 }

@@ -1,19 +1,19 @@
-//! Operators that sum axes up.
+//! Operators that reduce axes.
 
-use super::{Answer, Call, axis};
+use super::{Call, NodeResult, axis};
 use crate::onnx::value::Value;
 use crate::{Kind, PoolKind, Shape};
 
-pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let operator = call.node.operator.as_str();
     let kind = match operator {
         "ReduceMean" | "ReduceSum" | "ReduceProd" | "ReduceL1" | "ReduceL2" | "ReduceSumSquare"
         | "ReduceLogSum" | "ReduceLogSumExp" => PoolKind::Average,
         "ReduceMax" | "ReduceMin" | "ArgMax" | "ArgMin" | "TopK" => PoolKind::Max,
-        _ => return Ok(Answer::Unknown),
+        _ => return Ok(NodeResult::Unknown),
     };
     let Some(input) = call.shape(0) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     match operator {
         "TopK" => top(call, input),
@@ -21,24 +21,24 @@ pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
         _ => {
             let named = call.list("axes", 1);
             if named.is_none() && call.input(1).is_some() {
-                return Ok(Answer::Shapeless);
+                return Ok(NodeResult::UnknownShape);
             }
             let named = named.unwrap_or_default();
             if named.is_empty() && call.int("noop_with_empty_axes", 0) != 0 {
-                return Ok(Answer::view(input.clone()));
+                return Ok(NodeResult::view(input.clone()));
             }
             reduced(call, input, &named, kind)
         }
     }
 }
 
-/// No axes named means all of them.
+/// Without axes, all of them are reduced.
 fn reduced(
     call: &Call<'_>,
     input: &Shape,
     named: &[i64],
     kind: PoolKind,
-) -> Result<Answer, String> {
+) -> Result<NodeResult, String> {
     let mut gone = vec![named.is_empty(); input.rank()];
     for index in named {
         gone[axis(*index, input.rank())?] = true;
@@ -54,22 +54,22 @@ fn reduced(
             true => None,
         });
     let shape = Shape::new(sizes.collect())?;
-    Ok(Answer::layer(Kind::Reduction(kind), shape))
+    Ok(NodeResult::layer(Kind::Reduction(kind), shape))
 }
 
-fn top(call: &Call<'_>, input: &Shape) -> Result<Answer, String> {
+fn top(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let count = match call.attribute("k") {
         Some(own) => Some(own.int),
         None => call.numbers(1).and_then(|numbers| numbers.first().copied()),
     };
     let Some(count) = count.and_then(|count| u64::try_from(count).ok()) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let mut sizes = input.sizes().to_vec();
     let along = axis(call.int("axis", -1), input.rank())?;
     sizes[along] = count;
     let output = Value::of(Shape::new(sizes)?);
-    Ok(Answer::Known {
+    Ok(NodeResult::Known {
         kind: Some(Kind::Reduction(PoolKind::Max)),
         outputs: vec![output.clone(), output],
         weights: &[],

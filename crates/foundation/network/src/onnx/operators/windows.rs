@@ -1,10 +1,10 @@
 //! Convolutions, pools and normalisations.
 
-use super::{Answer, Call, listed};
+use super::{Call, NodeResult, format_numbers};
 use crate::onnx::value::Value;
 use crate::{Convolution, Kind, PoolKind, Shape, Window};
 
-pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
+pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let known = matches!(
         call.node.operator.as_str(),
         "Conv"
@@ -25,13 +25,13 @@ pub fn answer(call: &Call<'_>) -> Result<Answer, String> {
             | "MeanVarianceNormalization"
     );
     if !known {
-        return Ok(Answer::Unknown);
+        return Ok(NodeResult::Unknown);
     }
     let Some(input) = call.shape(0) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let normalised = |kind, weights, statistics| {
-        Ok(Answer::Known {
+        Ok(NodeResult::Known {
             kind: Some(kind),
             outputs: vec![Value::of(input.clone())],
             weights,
@@ -64,10 +64,10 @@ fn sizes(list: Option<&[i64]>, axes: usize) -> Result<Vec<u64>, String> {
     let sizes = list.iter().map(|size| u64::try_from(*size).ok());
     let sizes: Option<Vec<u64>> = sizes.collect();
     let sizes = sizes.filter(|sizes| sizes.len() == axes);
-    sizes.ok_or_else(|| format!("{} are no sizes for {axes} axes", listed(list)))
+    sizes.ok_or_else(|| format!("{} are not sizes for {axes} axes", format_numbers(list)))
 }
 
-/// The window that the attributes describe, over this space.
+/// The window that the attributes describe, for these spatial sizes.
 fn window(call: &Call<'_>, kernel: Vec<u64>, space: &[u64]) -> Result<Window, String> {
     let axes = kernel.len();
     if axes != space.len() {
@@ -95,11 +95,11 @@ fn window(call: &Call<'_>, kernel: Vec<u64>, space: &[u64]) -> Result<Window, St
     Ok(window)
 }
 
-/// Filters, channels of a group, kernel.
+/// The number of filters, the channels of a group, and the kernel.
 fn filters(weights: &Shape) -> Result<(u64, u64, &[u64]), String> {
     match weights.sizes() {
         [first, second, kernel @ ..] if !kernel.is_empty() => Ok((*first, *second, kernel)),
-        _ => Err(format!("{weights} are no filters")),
+        _ => Err(format!("{weights} is not a shape of filters")),
     }
 }
 
@@ -110,9 +110,9 @@ fn groups(call: &Call<'_>) -> Result<u64, String> {
         .ok_or_else(|| "its group must be at least 1".to_owned())
 }
 
-fn convolution(call: &Call<'_>, input: &Shape) -> Result<Answer, String> {
+fn convolution(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let Some(weights) = call.shape(1) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let (channels, per_group, kernel) = filters(weights)?;
     let groups = groups(call)?;
@@ -134,8 +134,8 @@ fn made(
     groups: u64,
     output: Vec<u64>,
     transposed: bool,
-) -> Result<Answer, String> {
-    Ok(Answer::Known {
+) -> Result<NodeResult, String> {
+    Ok(NodeResult::Known {
         kind: Some(Kind::Convolution(Convolution {
             window,
             channels,
@@ -149,9 +149,9 @@ fn made(
     })
 }
 
-fn transposed(call: &Call<'_>, input: &Shape) -> Result<Answer, String> {
+fn transposed(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let Some(weights) = call.shape(1) else {
-        return Ok(Answer::Shapeless);
+        return Ok(NodeResult::UnknownShape);
     };
     let (channels_in, per_group, kernel) = filters(weights)?;
     let groups = groups(call)?;
@@ -194,23 +194,23 @@ fn transposed(call: &Call<'_>, input: &Shape) -> Result<Answer, String> {
     made(call, window, channels, groups, output, true)
 }
 
-fn pool(call: &Call<'_>, input: &Shape, kind: PoolKind) -> Result<Answer, String> {
+fn pool(call: &Call<'_>, input: &Shape, kind: PoolKind) -> Result<NodeResult, String> {
     let kernel = call.ints("kernel_shape").ok_or("it has no kernel_shape")?;
     let kernel = sizes(Some(kernel), kernel.len())?;
     let window = window(call, kernel, input.space())?;
     let mut output = input.sizes()[..2.min(input.rank())].to_vec();
     output.extend(window.output(input.space())?);
     let shape = Shape::new(output)?;
-    // The second output of a max pool are positions, which nobody counts.
-    Ok(Answer::layer(Kind::Pool { kind, window }, shape))
+    // The second output of a max pool holds positions, which are not counted.
+    Ok(NodeResult::layer(Kind::Pool { kind, window }, shape))
 }
 
-fn global(input: &Shape, kind: PoolKind) -> Result<Answer, String> {
+fn global(input: &Shape, kind: PoolKind) -> Result<NodeResult, String> {
     let window = Window::plain(input.space().to_vec());
     window.output(input.space())?;
     let mut sizes = input.sizes().to_vec();
     sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-    Ok(Answer::layer(
+    Ok(NodeResult::layer(
         Kind::Pool { kind, window },
         Shape::new(sizes)?,
     ))

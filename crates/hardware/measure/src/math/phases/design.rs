@@ -1,35 +1,35 @@
-//! What each reading has seen of each phase.
+//! The design matrix of the regression: the share of each phase in each reading.
 
 use sweetspot_device::Moment;
 
 use super::spans::Timeline;
-use crate::math::{Knot, PolledPower, PowerSample, Span, WindowSensor};
+use crate::math::{CounterStep, PolledPower, PowerSample, Span, WindowSensor};
 
-/// One reading: what it shows, and the part that each phase has in it.
+/// One reading and the share of each phase in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// Seconds since the window's begin.
+    /// The reading's time, in seconds since the window's beginning.
     pub at: f64,
     pub watts: f64,
     pub shares: Vec<f64>,
 }
 
-/// A first-order response and its delay, seconds.
+/// A first-order response's time constant and delay, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lag {
     pub constant: f64,
     pub delay: f64,
 }
 
-/// Samples of the buffer: each phase's share is the response to its being under way.
-pub(crate) fn sampled(
+/// Rows of the buffer's samples: each phase's share is the sensor's response to the phase.
+pub(crate) fn rows_of_samples(
     timeline: &Timeline,
     window: &Span,
     samples: &[PowerSample],
     lag: Lag,
 ) -> Vec<Row> {
-    // What was before the window is forgotten after some time constants.
-    const FORGOTTEN: f64 = 6.0;
+    // After this many time constants the power before the window no longer matters.
+    const SETTLING_CONSTANTS: f64 = 6.0;
     let columns = timeline.names.len() + 1;
     let since = |moment: Moment| (moment - window.begin).get();
     let mut shares = vec![0.0; columns];
@@ -47,7 +47,7 @@ pub(crate) fn sampled(
         }
         while let Some((end, phase)) = pieces.peek().copied() {
             let until = end.min(at);
-            pass(&mut shares, phase, until - now, lag.constant);
+            respond(&mut shares, phase, until - now, lag.constant);
             now = until;
             if end > at {
                 break;
@@ -57,7 +57,7 @@ pub(crate) fn sampled(
         if pieces.peek().is_none() {
             break;
         }
-        if at > FORGOTTEN * lag.constant {
+        if at > SETTLING_CONSTANTS * lag.constant {
             let whole: f64 = shares.iter().sum();
             rows.push(Row {
                 at,
@@ -69,7 +69,7 @@ pub(crate) fn sampled(
     rows
 }
 
-fn pass(shares: &mut [f64], phase: usize, span: f64, constant: f64) {
+fn respond(shares: &mut [f64], phase: usize, span: f64, constant: f64) {
     if span <= 0.0 {
         return;
     }
@@ -80,15 +80,15 @@ fn pass(shares: &mut [f64], phase: usize, span: f64, constant: f64) {
     shares[phase] += 1.0 - kept;
 }
 
-/// Readings that are the mean of a stretch: each phase's share is its part of the time.
-pub(crate) fn averaged(
+/// Rows of readings that are means over a span: each phase's share is its part of the time.
+pub(crate) fn rows_of_means(
     timeline: &Timeline,
     window: &Span,
-    stretches: impl Iterator<Item = (Span, f64)>,
+    means: impl Iterator<Item = (Span, f64)>,
 ) -> Vec<Row> {
     let columns = timeline.names.len() + 1;
     let mut rows = Vec::new();
-    for (span, watts) in stretches {
+    for (span, watts) in means {
         if span.begin < window.begin || span.end > window.end || span.end <= span.begin {
             continue;
         }
@@ -112,20 +112,20 @@ pub(crate) fn averaged(
     rows
 }
 
-/// Between moves of the counter that are not far apart.
-pub(crate) fn between_knots(knots: &[Knot]) -> impl Iterator<Item = (Span, f64)> + '_ {
-    const FAR: f64 = 0.5;
-    knots.windows(2).filter_map(|pair| {
+/// The mean power between neighbouring steps of the counter.
+pub(crate) fn means_between_steps(steps: &[CounterStep]) -> impl Iterator<Item = (Span, f64)> + '_ {
+    const MAX_STEP_GAP: f64 = 0.5;
+    steps.windows(2).filter_map(|pair| {
         let span = Span::new(pair[0].at(), pair[1].at());
         let length = span.length().get();
         let drawn = (pair[1].energy - pair[0].energy).get();
-        let is_near = pair[0].run == pair[1].run && length > 0.01 && length < FAR;
+        let is_near = pair[0].run == pair[1].run && length > 0.01 && length < MAX_STEP_GAP;
         is_near.then(|| (span, drawn / length))
     })
 }
 
-/// The windows of a power sensor.
-pub(crate) fn looked_at<'a>(
+/// The spans and mean powers that the values of a power sensor cover.
+pub(crate) fn means_of_windows<'a>(
     values: &'a [PolledPower],
     sensor: &'a WindowSensor,
 ) -> impl Iterator<Item = (Span, f64)> + 'a {

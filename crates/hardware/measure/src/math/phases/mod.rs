@@ -1,60 +1,62 @@
-//! Energy per phase, for phases shorter than the sensors can see.
+//! Energy per phase, for phases shorter than the sensors can resolve.
 //!
-//! Each reading is a mixture of the phases that were under way shortly before it; many readings with
-//! different mixtures tell the phases' powers. The mixture depends on the sensor's response, which is fitted
-//! along with the powers. Powers are not negative, and with the rest they add up to the window's energy.
+//! Each reading is a mixture of the phases shortly before it; many readings with different mixtures determine
+//! the phases' powers. The mixture depends on the sensor's response, which is fitted together with the powers.
+//! Powers are not below the lowest power seen, and with the rest they add up to the window's energy.
 
+mod bootstrap;
 mod design;
 mod result;
 mod solve;
 mod spans;
 
 use sweetspot_quantity::{Joules, Seconds, Watts};
-use sweetspot_stats::Seed;
 
-use self::design::{Lag, Row, averaged, between_knots, looked_at, sampled};
+use self::design::{
+    Lag, Row, means_between_steps, means_of_windows, rows_of_means, rows_of_samples,
+};
 pub use self::result::{Attribution, AttributionError, PhaseEnergy};
-use self::solve::{Sums, blocks};
+use self::solve::{NormalEquations, blocks};
 pub use self::spans::{PhaseSpan, Timeline};
 use super::energy::{Energy, Z95};
+use super::estimator::EnergyEstimator;
 use super::readings::{Response, Span};
-use super::window::Ledger;
 use crate::method::MethodChoice;
 
-/// Below this scaled eigenvalue noise decides.
-const SINGULAR: f64 = 2e-3;
-/// Readings per phase at least.
-const READINGS: usize = 12;
-/// A phase with less than this part of the window's time is given the mean power.
-const NEGLIGIBLE: f64 = 2e-3;
-const CONSTANTS: [f64; 9] = [
+/// The smallest scaled eigenvalue at which the readings still separate all phases; below it the result would be
+/// noise.
+const MIN_EIGENVALUE: f64 = 2e-3;
+/// The fewest readings per phase.
+const MIN_READINGS_PER_PHASE: usize = 12;
+/// The share of the window's time below which a phase is assigned the mean power.
+const NEGLIGIBLE_SHARE: f64 = 2e-3;
+const TIME_CONSTANTS: [f64; 9] = [
     0.002, 0.005, 0.008, 0.011, 0.014, 0.017, 0.020, 0.025, 0.032,
 ];
 const DELAYS: [f64; 7] = [-0.004, -0.002, 0.0, 0.002, 0.004, 0.006, 0.009];
-/// Around the best, those that may be right as well.
-const AWAY: [f64; 9] = [
+/// Offsets from the best response to the alternatives that may be right as well.
+const ALTERNATIVE_OFFSETS: [f64; 9] = [
     -0.004, -0.002, -0.001, -0.0004, 0.0, 0.0004, 0.001, 0.002, 0.004,
 ];
-/// Seconds of a block: longer than the residuals' memory.
-const BLOCK: f64 = 1.0;
-const FEWEST_BLOCKS: usize = 12;
-const REPLICATES: u64 = 200;
+/// The length of a bootstrap block in seconds: longer than the correlation time of the residuals.
+const BLOCK_SECONDS: f64 = 1.0;
+const MIN_BLOCKS: usize = 12;
 
-/// A response that was tried, what the rows say under it, block by block, and the best powers.
-struct Tried {
+/// A candidate response with its normal equations, block by block, and the best powers under it.
+struct Candidate {
     lag: Option<Lag>,
-    blocks: Vec<Sums>,
+    blocks: Vec<NormalEquations>,
     powers: Vec<f64>,
     squares: f64,
     rows: usize,
 }
 
-/// Everything that does not depend on the response.
+/// The inputs that do not depend on the response.
 struct Problem<'a> {
-    ledger: &'a Ledger<'a>,
+    estimator: &'a EnergyEstimator<'a>,
     timeline: &'a Timeline,
     window: Span,
-    /// Seconds of each phase and of the rest; of those with next to none, apart.
+    /// The seconds of each phase and of the rest, and, separately, of the phases with a negligible share.
     times: Vec<f64>,
     negligible: Vec<f64>,
     energy: f64,
@@ -62,8 +64,8 @@ struct Problem<'a> {
     block_count: usize,
 }
 
-impl Ledger<'_> {
-    /// The energy of each phase in a window.
+impl EnergyEstimator<'_> {
+    /// Estimates the energy of each phase in a window.
     pub fn phases(
         &self,
         spans: &[PhaseSpan],
@@ -80,14 +82,14 @@ impl Ledger<'_> {
         let mut times = timeline.times();
         let negligible: Vec<f64> = times
             .iter_mut()
-            .map(|time| match *time < NEGLIGIBLE * length {
+            .map(|time| match *time < NEGLIGIBLE_SHARE * length {
                 true => std::mem::take(time),
                 false => 0.0,
             })
             .collect();
-        let block = BLOCK.min(length / FEWEST_BLOCKS as f64);
+        let block = BLOCK_SECONDS.min(length / MIN_BLOCKS as f64);
         let problem = Problem {
-            ledger: self,
+            estimator: self,
             timeline: &timeline.without(|phase| times[phase] == 0.0),
             window,
             energy: total.value.get() - mean * negligible.iter().sum::<f64>(),
@@ -96,9 +98,9 @@ impl Ledger<'_> {
             block,
             block_count: (length / block).ceil() as usize,
         };
-        let (best, rivals) = problem.profile()?;
-        problem.refuse(&best)?;
-        let deviations = problem.deviations(&best, &rivals, total.deviation().get());
+        let (best, alternatives) = problem.fit_response()?;
+        problem.reject_inseparable(&best)?;
+        let deviations = problem.deviations(&best, &alternatives, total.deviation().get());
         Ok(problem.report(&best, &deviations, total))
     }
 }
@@ -108,90 +110,113 @@ impl Problem<'_> {
         self.times.len()
     }
 
-    /// No phase draws less than the device was ever seen to draw.
+    /// The lowest power of a phase: the lowest power that the device was seen to draw.
     fn floor(&self) -> f64 {
-        self.ledger.range.lowest()
+        self.estimator.range.lowest()
     }
 
-    /// The response under which the readings fit best, and others about it, each with how likely it is.
-    fn profile(&self) -> Result<(Tried, Vec<(f64, Tried)>), AttributionError> {
-        if self.ledger.trace().buffer.len() < READINGS {
-            let tried = self.try_lag(None).ok_or(self.too_few())?;
-            return Ok((tried, Vec::new()));
+    /// Finds the response under which the readings fit best, and alternatives near it with their relative
+    /// likelihoods.
+    fn fit_response(&self) -> Result<(Candidate, Vec<(f64, Candidate)>), AttributionError> {
+        if self.estimator.trace().buffer.len() < MIN_READINGS_PER_PHASE {
+            let candidate = self.try_response(None).ok_or(self.too_few_readings())?;
+            return Ok((candidate, Vec::new()));
         }
-        let coarse = CONSTANTS.iter().flat_map(|constant| {
+        let coarse = TIME_CONSTANTS.iter().flat_map(|constant| {
             let lag = |delay: &f64| Lag {
                 constant: *constant,
                 delay: *delay,
             };
             DELAYS.iter().map(lag)
         });
-        let tried = coarse.filter_map(|lag| self.try_lag(Some(lag)));
-        let mut best = tried.min_by(cheaper).ok_or(self.too_few())?;
+        let candidate = coarse.filter_map(|lag| self.try_response(Some(lag)));
+        let mut best = candidate.min_by(by_cost).ok_or(self.too_few_readings())?;
         let mut step = 0.0015;
         while step > 1e-5 {
             let nearer = self.neighbours(&best, &[-step, 0.0, step]);
-            match nearer.into_iter().min_by(cheaper) {
+            match nearer.into_iter().min_by(by_cost) {
                 Some(better) if better.cost() < best.cost() => best = better,
                 _ => step /= 2.0,
             }
         }
-        // Blocks err independently of each other, rows do not.
+        // Errors of blocks are independent of each other, those of rows are not.
         let degrees = (self.block_count as f64 - self.columns() as f64).max(4.0);
-        let rivals = self.neighbours(&best, &AWAY).into_iter().map(|rival| {
-            let worse = rival.cost() / best.cost().max(1e-12) - 1.0;
-            ((-0.5 * degrees * worse.max(0.0)).exp(), rival)
-        });
-        let rivals = rivals.filter(|(likely, _)| *likely > 1e-3).collect();
-        Ok((best, rivals))
+        let alternatives = self
+            .neighbours(&best, &ALTERNATIVE_OFFSETS)
+            .into_iter()
+            .map(|alternative| {
+                let worse = alternative.cost() / best.cost().max(1e-12) - 1.0;
+                ((-0.5 * degrees * worse.max(0.0)).exp(), alternative)
+            });
+        let alternatives = alternatives
+            .filter(|(likelihood, _)| *likelihood > 1e-3)
+            .collect();
+        Ok((best, alternatives))
     }
 
-    fn neighbours(&self, centre: &Tried, away: &[f64]) -> Vec<Tried> {
+    fn neighbours(&self, centre: &Candidate, away: &[f64]) -> Vec<Candidate> {
         let Some(near) = centre.lag else {
             return Vec::new();
         };
-        let mut tried = Vec::new();
+        let mut candidate = Vec::new();
         for constant in away {
             for delay in away {
                 let lag = Lag {
                     constant: (near.constant + constant).max(0.001),
                     delay: near.delay + delay,
                 };
-                tried.extend(self.try_lag(Some(lag)));
+                candidate.extend(self.try_response(Some(lag)));
             }
         }
-        tried
+        candidate
     }
 
-    fn try_lag(&self, lag: Option<Lag>) -> Option<Tried> {
-        let trace = self.ledger.trace();
+    fn try_response(&self, lag: Option<Lag>) -> Option<Candidate> {
+        let trace = self.estimator.trace();
         let (timeline, window) = (self.timeline, &self.window);
-        let knots = averaged(timeline, window, between_knots(&self.ledger.knots().knots));
+        let steps = rows_of_means(
+            timeline,
+            window,
+            means_between_steps(&self.estimator.steps().steps),
+        );
         let mut groups: Vec<Vec<Row>> = match lag {
             Some(lag) => {
                 let first = trace
                     .buffer
                     .partition_point(|sample| sample.at < window.begin);
-                vec![sampled(timeline, window, &trace.buffer[first..], lag)]
+                vec![rows_of_samples(
+                    timeline,
+                    window,
+                    &trace.buffer[first..],
+                    lag,
+                )]
             }
             None if !trace.instant.is_empty() => {
                 let model = &trace.model.instant;
-                vec![averaged(timeline, window, looked_at(&trace.instant, model))]
+                vec![rows_of_means(
+                    timeline,
+                    window,
+                    means_of_windows(&trace.instant, model),
+                )]
             }
             None => {
                 let model = &trace.model.average;
-                vec![averaged(timeline, window, looked_at(&trace.average, model))]
+                vec![rows_of_means(
+                    timeline,
+                    window,
+                    means_of_windows(&trace.average, model),
+                )]
             }
         };
-        groups.push(knots);
+        groups.push(steps);
         let rows: usize = groups.iter().map(Vec::len).sum();
-        if rows < READINGS * self.columns() {
+        if rows < MIN_READINGS_PER_PHASE * self.columns() {
             return None;
         }
-        // Each kind of reading counts by how well it fits, found with all alike at first.
+        // Each kind of reading is weighted by how well it fits, which is found with equal weights first.
         let mut weights = vec![1.0; groups.len()];
         for round in 0..2 {
-            let mut sums = vec![Sums::new(self.columns()); self.block_count];
+            let mut sums = vec![NormalEquations::new(self.columns()); self.block_count];
             for (group, weight) in groups.iter().zip(&weights) {
                 let parts = blocks(group, self.columns(), self.block, *weight, self.block_count);
                 for (sum, part) in sums.iter_mut().zip(&parts) {
@@ -202,8 +227,8 @@ impl Problem<'_> {
             let powers = whole.solve(&self.times, self.energy, self.floor())?;
             if round == 1 {
                 // Costs of different responses are compared on the samples alone.
-                let of_samples = unweighted_cost(&groups[0], &powers);
-                return Some(Tried {
+                let of_samples = squared_residuals(&groups[0], &powers);
+                return Some(Candidate {
                     lag,
                     blocks: sums,
                     squares: of_samples,
@@ -212,17 +237,17 @@ impl Problem<'_> {
                 });
             }
             for (group, weight) in groups.iter().zip(weights.iter_mut()) {
-                let mean = unweighted_cost(group, &powers) / group.len().max(1) as f64;
+                let mean = squared_residuals(group, &powers) / group.len().max(1) as f64;
                 *weight = 1.0 / mean.max(1e-6);
             }
         }
         None
     }
 
-    fn too_few(&self) -> AttributionError {
-        let trace = self.ledger.trace();
+    fn too_few_readings(&self) -> AttributionError {
+        let trace = self.estimator.trace();
         let polled = trace.instant.len() + trace.average.len();
-        AttributionError::TooFew {
+        AttributionError::TooFewReadings {
             readings: trace.buffer.len().max(polled),
             phases: self.columns(),
         }
@@ -237,18 +262,18 @@ impl Problem<'_> {
         names
             .get(column)
             .cloned()
-            .unwrap_or_else(|| OTHER.to_owned())
+            .unwrap_or_else(|| NO_PHASE.to_owned())
     }
 
-    fn refuse(&self, best: &Tried) -> Result<(), AttributionError> {
+    fn reject_inseparable(&self, best: &Candidate) -> Result<(), AttributionError> {
         let whole = total(&best.blocks, self.columns());
         let kept: Vec<usize> = (0..self.columns())
             .filter(|column| !self.is_negligible(*column))
             .collect();
-        let Some((value, first, second)) = whole.only(&kept).weakest() else {
+        let Some((value, first, second)) = whole.select(&kept).smallest_eigenvalue() else {
             return Ok(());
         };
-        if value < SINGULAR {
+        if value < MIN_EIGENVALUE {
             return Err(AttributionError::Inseparable {
                 first: self.name(kept[first]),
                 second: self.name(kept[second]),
@@ -260,63 +285,7 @@ impl Problem<'_> {
         Ok(())
     }
 
-    /// Deviations of the powers: blocks of readings drawn again and again, so that readings which err
-    /// together are kept together, with responses that fit nearly as well among them.
-    fn deviations(&self, best: &Tried, rivals: &[(f64, Tried)], of_total: f64) -> Vec<f64> {
-        let seed = Seed::new(self.window.begin.nanos()).label("phases");
-        let likely: f64 = rivals.iter().map(|(likely, _)| likely).sum();
-        let choose = |mut at: f64| {
-            for (share, rival) in rivals {
-                at -= share / likely;
-                if at <= 0.0 {
-                    return rival;
-                }
-            }
-            best
-        };
-        let mut squares = vec![0.0; self.columns()];
-        let mut count = 0.0;
-        for replicate in 0..REPLICATES {
-            let draw = seed.number(replicate);
-            let energy = self.energy + of_total * draw.label("energy").normal();
-            let picks: Vec<usize> = (0..self.block_count as u64)
-                .map(|slot| (draw.number(slot).uniform() * self.block_count as f64) as usize)
-                .collect();
-            // One of the responses that the readings allow.
-            let tried = choose(draw.label("response").uniform());
-            let mut sums = Sums::new(self.columns());
-            for pick in picks {
-                sums.add(&tried.blocks[pick]);
-            }
-            let both = sums
-                .solve(&self.times, energy, self.floor())
-                .zip(sums.solve_unbounded(&self.times, energy));
-            let Some((powers, unbounded)) = both else {
-                continue;
-            };
-            for (column, square) in squares.iter_mut().enumerate() {
-                // A power that is held at the floor would seem well known: how far it would go tells better.
-                let power = match best.powers[column] > self.floor() {
-                    true => powers[column],
-                    false => unbounded[column],
-                };
-                *square += (power - best.powers[column]).powi(2);
-            }
-            count += 1.0;
-        }
-        squares
-            .into_iter()
-            .map(|square| {
-                if count > 0.0 {
-                    (square / count).sqrt()
-                } else {
-                    f64::INFINITY
-                }
-            })
-            .collect()
-    }
-
-    fn report(&self, best: &Tried, deviations: &[f64], total: Energy) -> Attribution {
+    fn report(&self, best: &Candidate, deviations: &[f64], total: Energy) -> Attribution {
         let mean = total.power().get();
         let phase = |column: usize| {
             let time = self.times[column] + self.negligible[column];
@@ -351,28 +320,30 @@ impl Problem<'_> {
     }
 }
 
-/// What belongs to no phase.
-const OTHER: &str = "other";
+/// The name of the time that belongs to no phase.
+const NO_PHASE: &str = "other";
 
-impl Tried {
-    /// Mean square of what the powers leave unexplained.
+impl Candidate {
+    /// The mean squared residual.
     fn cost(&self) -> f64 {
         self.squares / self.rows as f64
     }
 }
 
-fn cheaper(a: &Tried, b: &Tried) -> std::cmp::Ordering {
+fn by_cost(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
     a.cost().total_cmp(&b.cost())
 }
 
-fn total(blocks: &[Sums], columns: usize) -> Sums {
-    blocks.iter().fold(Sums::new(columns), |mut sum, block| {
-        sum.add(block);
-        sum
-    })
+fn total(blocks: &[NormalEquations], columns: usize) -> NormalEquations {
+    blocks
+        .iter()
+        .fold(NormalEquations::new(columns), |mut sum, block| {
+            sum.add(block);
+            sum
+        })
 }
 
-fn unweighted_cost(rows: &[Row], powers: &[f64]) -> f64 {
+fn squared_residuals(rows: &[Row], powers: &[f64]) -> f64 {
     rows.iter()
         .map(|row| {
             let expected: f64 = row.shares.iter().zip(powers).map(|(s, p)| s * p).sum();

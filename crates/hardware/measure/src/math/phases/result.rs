@@ -1,76 +1,76 @@
-//! Energy per phase, or why there is none.
+//! The result of the attribution of energy to phases, and its errors.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use crate::math::{Energy, EnergyError, Response};
 
-/// What one phase took.
+/// The energy of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseEnergy {
-    /// Its name.
+    /// The phase's name.
     pub name: String,
-    /// How long it was under way in the window, without the phases within it.
+    /// The phase's time in the window, without the phases nested in it.
     pub time: Seconds,
-    /// How often.
+    /// The number of its spans in the window.
     pub count: usize,
-    /// Drawn meanwhile.
+    /// The energy drawn in the phase.
     pub energy: Joules,
-    /// The energy lies in here in 95 of 100 cases.
+    /// The 95 % confidence interval of the energy.
     pub interval95: (Joules, Joules),
-    /// Mean power.
+    /// The mean power.
     pub power: Watts,
-    /// The power lies in here in 95 of 100 cases.
+    /// The 95 % confidence interval of the power.
     pub power_interval95: (Watts, Watts),
 }
 
-/// A window's energy by phases.
+/// A window's energy by phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
-    /// In the order of their first span.
+    /// The phases in the order of their first span.
     pub phases: Vec<PhaseEnergy>,
-    /// What belongs to no phase.
+    /// The time that belongs to no phase.
     pub other: PhaseEnergy,
-    /// The window's energy: what all of the above add up to.
+    /// The window's energy: the sum of all of the above.
     pub total: Energy,
     /// The buffer's response that fits best, where its samples were used.
     pub response: Option<Response>,
-    /// Readings that were used.
+    /// The number of readings that were used.
     pub readings: usize,
-    /// Deviation of the readings from the model.
+    /// The standard deviation of the readings from the model.
     pub residual: Watts,
 }
 
-/// Why there is no energy per phase.
+/// The reason why there is no energy per phase.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AttributionError {
-    /// No phase reaches into the window.
+    /// No phase overlaps the window.
     #[error("no phase was marked within the window: mark phases, or choose another window")]
     NoPhases,
-    /// The window's energy is not known.
+    /// The window's energy is unknown.
     #[error("phases need the window's energy: {0}")]
     NoEnergy(#[from] EnergyError),
-    /// Too few readings for so many phases.
+    /// There are too few readings for so many phases.
     #[error(
-        "{readings} readings cannot tell {phases} phases apart: measure for longer, or mark fewer"
+        "{readings} readings are too few for {phases} phases: measure for longer, or mark fewer phases"
     )]
-    TooFew {
-        /// How many there are.
+    TooFewReadings {
+        /// The number of readings.
         readings: usize,
-        /// And the rest.
+        /// The number of phases, including the time that belongs to none.
         phases: usize,
     },
-    /// Readings always saw the same mixture.
+    /// Two phases have the same proportion in every reading.
     #[error(
-        "phases '{first}' and '{second}' cannot be told apart: in every reading they have the same proportion \
+        "phases '{first}' and '{second}' cannot be separated: they have the same proportion in every reading \
          ({reason}); vary the batch, mark them as one phase, or measure each alone"
     )]
     Inseparable {
-        /// One of them.
+        /// One of the two phases.
         first: String,
-        /// The other.
+        /// The other phase.
         second: String,
-        /// How it was found.
+        /// The observations for it.
         reason: String,
     },
 }

@@ -1,12 +1,12 @@
-//! Least squares for powers that are not below the lowest seen and add up to a known energy.
+//! Least squares for powers that have a lower bound and add up to a known energy.
 
 use sweetspot_stats::solve_symmetric;
 
 use super::design::Row;
 
-/// Sums over rows that least squares needs: they add.
+/// The normal equations of weighted least squares; they add up over rows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sums {
+pub(crate) struct NormalEquations {
     pub columns: usize,
     pub normal: Vec<f64>,
     pub right: Vec<f64>,
@@ -14,7 +14,7 @@ pub(crate) struct Sums {
     pub rows: f64,
 }
 
-impl Sums {
+impl NormalEquations {
     pub fn new(columns: usize) -> Self {
         Self {
             columns,
@@ -47,8 +47,8 @@ impl Sums {
         self.rows += other.rows;
     }
 
-    /// The part of some columns.
-    pub fn only(&self, columns: &[usize]) -> Self {
+    /// The equations of some columns select.
+    pub fn select(&self, columns: &[usize]) -> Self {
         let mut part = Self::new(columns.len());
         for (row, from) in columns.iter().enumerate() {
             part.right[row] = self.right[*from];
@@ -60,13 +60,13 @@ impl Sums {
         part
     }
 
-    /// The powers that cost the least, none below `floor`, with `times` adding up to `energy`; columns
-    /// without time have none.
+    /// The powers with the least squared error, none below `floor`, that add up to `energy` over `times`;
+    /// columns without time have none.
     pub fn solve(&self, times: &[f64], energy: f64, floor: f64) -> Option<Vec<f64>> {
-        // A device that was seen at its lowest only: nothing is known of what is above.
+        // If the whole energy is at the floor, the floor is not a useful bound.
         let at_floor = floor * times.iter().sum::<f64>();
         let floor = if at_floor < energy { floor } else { 0.0 };
-        let above = self.above(floor, times);
+        let above = self.above_floor(floor, times);
         let mut free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
         loop {
             let energy = energy - floor * times.iter().sum::<f64>();
@@ -86,8 +86,8 @@ impl Sums {
         }
     }
 
-    /// The same sums for what is drawn above a floor.
-    fn above(&self, floor: f64, times: &[f64]) -> Self {
+    /// The same equations for the power above a floor.
+    fn above_floor(&self, floor: f64, times: &[f64]) -> Self {
         let mut above = self.clone();
         for (row, right) in above.right.iter_mut().enumerate() {
             let at_floor: f64 = (0..self.columns)
@@ -99,13 +99,13 @@ impl Sums {
         above
     }
 
-    /// The same without a floor: what is not known well comes out anywhere.
+    /// The powers without a lower bound, which vary freely where the readings determine them poorly.
     pub fn solve_unbounded(&self, times: &[f64], energy: f64) -> Option<Vec<f64>> {
         let free: Vec<bool> = times.iter().map(|time| *time > 0.0).collect();
         self.solve_free(times, energy, &free)
     }
 
-    /// With the others at zero: by Lagrange's multiplier for the sum.
+    /// The solution with the other columns at zero, by a Lagrange multiplier for the sum.
     fn solve_free(&self, times: &[f64], energy: f64, free: &[bool]) -> Option<Vec<f64>> {
         let chosen: Vec<usize> = (0..self.columns).filter(|column| free[*column]).collect();
         let n = chosen.len();
@@ -118,7 +118,8 @@ impl Sums {
             for (column, to) in chosen.iter().enumerate() {
                 matrix[row * n + column] = self.normal[from * self.columns + to];
             }
-            // Enough to invert what rounding made singular, too little to see.
+            // A regularisation that is large enough to invert a matrix made singular by rounding, and too small
+            // to affect the result.
             matrix[row * n + row] += 1e-12 * trace + 1e-300;
         }
         let right: Vec<f64> = chosen.iter().map(|column| self.right[*column]).collect();
@@ -138,9 +139,9 @@ impl Sums {
         Some(powers)
     }
 
-    /// The smallest eigenvalue of the scaled matrix and the two columns that have most of its vector: near
-    /// zero where readings cannot tell them apart.
-    pub fn weakest(&self) -> Option<(f64, usize, usize)> {
+    /// The smallest eigenvalue of the scaled matrix and the two columns with the largest components of its
+    /// eigenvector. It is near zero where the readings cannot separate them.
+    pub fn smallest_eigenvalue(&self) -> Option<(f64, usize, usize)> {
         let n = self.columns;
         if n < 2 {
             return None;
@@ -155,7 +156,7 @@ impl Sums {
         for column in 0..n {
             matrix[column * n + column] += 1e-10;
         }
-        // The inverse magnifies the weakest direction.
+        // Inverse iteration converges to the eigenvector of the smallest eigenvalue.
         let mut vector: Vec<f64> = (0..n).map(|at| 1.0 + 0.1 * at as f64).collect();
         for (at, value) in vector.iter_mut().enumerate() {
             if at % 2 == 1 {
@@ -175,15 +176,15 @@ impl Sums {
     }
 }
 
-/// Sums of blocks of rows of about this many seconds.
+/// The normal equations of blocks of rows, each `length` seconds long.
 pub(crate) fn blocks(
     rows: &[Row],
     columns: usize,
     length: f64,
     weight: f64,
     count: usize,
-) -> Vec<Sums> {
-    let mut blocks = vec![Sums::new(columns); count];
+) -> Vec<NormalEquations> {
+    let mut blocks = vec![NormalEquations::new(columns); count];
     for row in rows {
         let block = ((row.at / length) as usize).min(count - 1);
         blocks[block].add_row(&row.shares, row.watts, weight);

@@ -1,33 +1,33 @@
-//! Which phase a moment belongs to.
+//! Assigns each moment of a window to a phase.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::Moment;
 
 use crate::math::Span;
 
-/// A phase as a workload marks it: spans may overlap or lie within each other, and come in any order.
+/// A span of a phase as a workload marks it. Spans may overlap or be nested, and come in any order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseSpan {
-    /// Its name; spans of one name are one phase.
+    /// The phase's name; spans of one name are one phase.
     pub name: String,
-    /// From begin to end.
+    /// The time from its begin mark to its end mark.
     pub span: Span,
 }
 
-/// A window cut into pieces, each of one phase or of none.
+/// A window divided into pieces, each of one phase or of none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// Phases in the order of their first span.
+    /// The phases in the order of their first span.
     pub names: Vec<String>,
-    /// Spans of each phase that reach into the window.
+    /// The number of spans of each phase that overlap the window.
     pub counts: Vec<usize>,
-    /// The window from end to end; `names.len()` stands for no phase.
+    /// The pieces from the window's begin to its end; `names.len()` stands for no phase.
     pub pieces: Vec<(Span, usize)>,
 }
 
 impl Timeline {
-    /// The innermost phase counts: of those under way, the one that began last. A span that ends before it
-    /// begins is left out.
+    /// Divides a window. Of nested phases the innermost counts: the one that began last. Spans that end before
+    /// they begin are ignored.
     pub fn new(spans: &[PhaseSpan], window: &Span) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut counts = Vec::new();
@@ -56,7 +56,7 @@ impl Timeline {
         let mut pieces = Vec::new();
         let mut since = window.begin;
         for (at, begins, part) in edges {
-            // Parts are in order of their begin, so the last that is open is the innermost.
+            // Parts are in order of their begin, so the last open one is the innermost.
             let phase = open.last().map_or(none, |part| parts[*part].1);
             push(&mut pieces, Span::new(since, at), phase);
             since = at;
@@ -74,7 +74,7 @@ impl Timeline {
         }
     }
 
-    /// With the pieces of some phases given to the phases before them.
+    /// The same timeline with the pieces of some phases given to the phase before them.
     pub(crate) fn without(&self, left_out: impl Fn(usize) -> bool) -> Self {
         let mut pieces: Vec<(Span, usize)> = Vec::new();
         let first = self.pieces.iter().find(|(_, phase)| !left_out(*phase));
@@ -91,7 +91,7 @@ impl Timeline {
         }
     }
 
-    /// Seconds of each phase, and of none.
+    /// The seconds of each phase, and of no phase.
     pub(crate) fn times(&self) -> Vec<f64> {
         let mut times = vec![0.0; self.names.len() + 1];
         for (span, phase) in &self.pieces {

@@ -2,7 +2,7 @@
 
 use sweetspot_control::hold::Terms;
 use sweetspot_quantity::Seconds;
-use sweetspot_workload::Ended;
+use sweetspot_workload::CommandExit;
 
 use super::HoldLoop;
 use crate::hold::real::words;
@@ -42,7 +42,7 @@ impl HoldLoop<'_> {
             notes: self.record.notes,
             summary,
             kept: Kept::Unknown(String::new()),
-            ended: Ended::Code(0),
+            ended: CommandExit::Code(0),
             restored: true,
         }
     }

@@ -1,4 +1,4 @@
-//! Files that are damaged, cut off or made to hurt: an error that names the node, in bounded memory and time.
+//! Damaged, truncated or malicious files cause an error that names the node, in bounded memory and time.
 
 mod common;
 
@@ -6,21 +6,21 @@ use common::{Message, info, ints, model, node, onnx_path, read};
 use proptest::prelude::*;
 use sweetspot_network::{Convention, Cost, Precision};
 
-fn refused(bytes: &[u8], says: &str) {
+fn assert_rejected(bytes: &[u8], expected: &str) {
     let error = read(bytes).unwrap_err().to_string();
-    assert!(error.contains(says), "{error}");
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]
-fn what_is_no_model() {
-    refused(b"", "it has no nodes");
-    refused(b"{\"not\": \"a model\"}", "damaged");
-    refused(&[0x80; 64], "cut off or damaged");
-    refused(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "cut off");
+fn files_that_are_no_model_are_rejected() {
+    assert_rejected(b"", "it has no nodes");
+    assert_rejected(b"{\"not\": \"a model\"}", "damaged");
+    assert_rejected(&[0x80; 64], "cut off or damaged");
+    assert_rejected(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "cut off");
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_refused() {
+fn a_file_truncated_anywhere_is_rejected() {
     let whole = std::fs::read(onnx_path("resnet50")).unwrap();
     for end in (1..whole.len() - 64).step_by(257) {
         // A cut between two fields of the outermost message can leave a smaller model, never a panic.
@@ -28,44 +28,47 @@ fn a_file_cut_off_anywhere_is_refused() {
             assert!(!network.layers.is_empty());
         }
     }
-    refused(&whole[..whole.len() / 2], "cut off");
+    assert_rejected(&whole[..whole.len() / 2], "cut off");
 }
 
 #[test]
 fn a_cycle_names_a_node_in_it() {
     let nodes = vec![node("Relu", &["b"], &["a"]), node("Relu", &["a"], &["b"])];
-    refused(
+    assert_rejected(
         &model(nodes, vec![info("x", &[1, 3])]),
         "node `the_a` (Relu): it waits for its own output",
     );
 }
 
 #[test]
-fn what_nobody_makes_and_what_is_made_twice() {
+fn missing_and_duplicate_values_are_rejected() {
     let nodes = vec![node("Relu", &["nowhere"], &["y"])];
-    refused(
+    assert_rejected(
         &model(nodes, vec![]),
-        "node `the_y` (Relu): nothing makes its input `nowhere`",
+        "node `the_y` (Relu): no node produces its input `nowhere`",
     );
     let nodes = vec![node("Relu", &["x"], &["y"]), node("Relu", &["x"], &["y"])];
-    refused(&model(nodes, vec![info("x", &[1])]), "`y` is made twice");
+    assert_rejected(
+        &model(nodes, vec![info("x", &[1])]),
+        "two nodes produce `y`",
+    );
 }
 
 #[test]
-fn huge_sizes_are_refused_where_they_appear() {
+fn huge_sizes_are_rejected_at_their_node() {
     let huge = vec![info("x", &[1, i64::MAX, i64::MAX])];
-    refused(
+    assert_rejected(
         &model(vec![node("Relu", &["x"], &["y"])], huge),
         "input `x` a tensor of",
     );
-    // Each doubling is small; forty of them are not.
+    // Each doubling is small, but forty of them are not.
     let mut nodes = Vec::new();
     for step in 0..60 {
         let (from, to) = (format!("v{step}"), format!("v{}", step + 1));
         let attribute = Message::default().text(1, "axis").int(3, 0);
         nodes.push(node("Concat", &[&from, &from], &[&to]).message(5, attribute));
     }
-    refused(
+    assert_rejected(
         &model(nodes, vec![info("v0", &[1, 3])]),
         "(Concat): a tensor of",
     );
@@ -74,51 +77,51 @@ fn huge_sizes_are_refused_where_they_appear() {
     let pool = node("MaxPool", &["x"], &["y"])
         .message(5, pads)
         .message(5, kernel);
-    refused(
+    assert_rejected(
         &model(vec![pool], vec![info("x", &[1, 3, 8, 8])]),
         "node `the_y` (MaxPool)",
     );
 }
 
 #[test]
-fn strides_of_zero_and_negative_pads() {
+fn zero_strides_and_negative_pads_are_rejected() {
     let input = || vec![info("x", &[1, 3, 8, 8]), info("w", &[4, 3, 3, 3])];
     let conv = |attribute| node("Conv", &["x", "w"], &["y"]).message(5, attribute);
-    refused(
+    assert_rejected(
         &model(vec![conv(ints("strides", &[0, 1]))], input()),
         "node `the_y` (Conv)",
     );
-    refused(
+    assert_rejected(
         &model(vec![conv(ints("pads", &[-1, 0, 0, 0]))], input()),
         "node `the_y` (Conv)",
     );
-    refused(
+    assert_rejected(
         &model(vec![conv(ints("dilations", &[1]))], input()),
         "node `the_y` (Conv)",
     );
 }
 
-/// Two bytes ask for a node of two hundred: what comes out of a file may not be a hundred times the file.
+/// Two bytes require a node of two hundred: the decoded file must not be a hundred times larger than the file.
 #[test]
-fn a_bomb_of_empty_nodes_is_refused_before_it_is_decoded() {
+fn many_empty_nodes_are_rejected_before_decoding() {
     let mut graph = Vec::new();
     for _ in 0..3_000_000 {
         graph.extend([0x0a, 0x00]);
     }
-    refused(
+    assert_rejected(
         &Message::default().bytes(7, &graph).0,
         "more than 2000000 nodes",
     );
-    // The same hidden in an attribute's list of numbers.
+    // The same, hidden in an attribute's list of numbers.
     let list = Message::default().text(1, "axes").bytes(8, &[1; 3_000_000]);
     let nodes = vec![node("Squeeze", &["x"], &["y"]).message(5, list)];
-    refused(
+    assert_rejected(
         &model(nodes, vec![info("x", &[1])]),
         "more than 2000000 nodes",
     );
 }
 
-/// Many of everything take time that grows with the file, not with its square.
+/// Many nodes take time that is linear in the size of the file, not quadratic.
 #[test]
 fn a_hundred_thousand_unknown_operators_are_listed() {
     let nodes: Vec<Message> = (0..100_000)
@@ -126,7 +129,7 @@ fn a_hundred_thousand_unknown_operators_are_listed() {
         .collect();
     let network = read(&model(nodes, vec![info("x", &[1])])).unwrap();
     assert_eq!(network.unknown.len(), 100_000);
-    // A slice with a hundred thousand starts, of a constant that is folded.
+    // A slice of a folded constant with a hundred thousand starts.
     let list = vec![0i64; 100_000];
     let constant = node("Constant", &[], &["k"]).message(5, ints("value_ints", &[1, 2, 3]));
     let mut slice = node("Slice", &["k"], &["y"]);
@@ -140,7 +143,7 @@ fn a_hundred_thousand_unknown_operators_are_listed() {
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn endless_nesting_is_rejected() {
     let mut graph = node("Relu", &["x"], &["y"]);
     for _ in 0..10_000 {
         graph = Message::default().message(1, Message::default().message(5, graph.clone()));
@@ -151,7 +154,7 @@ fn nesting_without_end_is_refused() {
     assert!(read(&Message::default().message(7, graph).0).is_err());
 }
 
-/// Constants that grow: shapes may be followed, numbers are not kept beyond a bound.
+/// Constants that grow: shapes are inferred, but numbers are not kept beyond a limit.
 #[test]
 fn constants_that_double_stay_small() {
     let mut nodes = vec![node("Shape", &["x"], &["v0"])];
@@ -160,14 +163,14 @@ fn constants_that_double_stay_small() {
         let attribute = Message::default().text(1, "axis").int(3, 0);
         nodes.push(node("Concat", &[&from, &from], &[&to]).message(5, attribute));
     }
-    refused(
+    assert_rejected(
         &model(nodes, vec![info("x", &[1, 2])]),
         "(Concat): a tensor of",
     );
 }
 
 #[test]
-fn what_cannot_be_opened() {
+fn unreadable_files_are_errors() {
     let options = Default::default();
     let error = sweetspot_network::read_onnx("nowhere.onnx", &options).unwrap_err();
     assert!(error.to_string().starts_with("cannot read nowhere.onnx"));
@@ -176,8 +179,8 @@ fn what_cannot_be_opened() {
     assert!(error.to_string().contains("not a file"), "{error}");
 }
 
-/// Whatever is read is either refused or counted.
-fn survives(bytes: &[u8]) {
+/// Checks that any bytes are either rejected or counted.
+fn read_and_count(bytes: &[u8]) {
     if let Ok(network) = read(bytes) {
         for convention in [
             Convention::Usual,
@@ -191,7 +194,7 @@ fn survives(bytes: &[u8]) {
     }
 }
 
-const GOOD: [&str; 8] = [
+const VALID_FILES: [&str; 8] = [
     "convolutions",
     "layout",
     "transformer",
@@ -206,17 +209,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn bytes_of_any_kind(bytes in proptest::collection::vec(any::<u8>(), 0..2048)) {
-        survives(&bytes);
+    fn any_bytes_cause_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2048)) {
+        read_and_count(&bytes);
     }
 
     #[test]
-    fn good_files_with_bytes_changed(
-        which in 0..GOOD.len(),
+    fn changed_bytes_cause_no_panic(
+        which in 0..VALID_FILES.len(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = std::fs::read(onnx_path(GOOD[which])).unwrap();
+        let mut bytes = std::fs::read(onnx_path(VALID_FILES[which])).unwrap();
         for (position, byte) in changes {
             let position = position.index(bytes.len());
             bytes[position] = byte;
@@ -224,11 +227,11 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
         }
-        survives(&bytes);
+        read_and_count(&bytes);
     }
 
     #[test]
-    fn nodes_with_any_attributes(
+    fn any_attributes_cause_no_panic(
         operator in prop::sample::select(vec![
             "Conv", "ConvTranspose", "MaxPool", "Gemm", "MatMul", "Reshape", "Slice", "Split", "Pad", "Tile",
             "Expand", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Gather", "GatherND", "Resize",
@@ -253,6 +256,6 @@ proptest! {
             tested = tested.message(5, Message::default().text(1, key).int(3, wild % 7));
         }
         let constant = node("Constant", &[], &["k"]).message(5, ints("value_ints", &numbers));
-        survives(&model(vec![constant, tested], inputs));
+        read_and_count(&model(vec![constant, tested], inputs));
     }
 }

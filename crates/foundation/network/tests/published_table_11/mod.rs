@@ -1,30 +1,28 @@
-//! Table 11 of multi_gpu_2018 from its table 1 and its joules.
+//! Table 11 of multi_gpu_2018, computed from its table 1 and its energies.
 
 use std::collections::HashMap;
 
 use sweetspot_quantity::Joules;
-
-use crate::gflops_per_watt;
 
 /// One cell of the table, in GFLOPS per watt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The GPU that was measured.
     pub gpu: String,
-    /// As the paper calls it.
+    /// The paper's name of the network.
     pub network: String,
-    /// How many worked.
+    /// The number of GPUs that worked.
     pub gpus: u64,
-    /// Items in a batch.
+    /// The batch size.
     pub batch: u64,
-    /// As printed.
+    /// The printed value.
     pub published: String,
-    /// From operations and joules.
+    /// The value computed from operations and energy.
     pub reproduced: f64,
 }
 
 impl Cell {
-    /// Whether it is the printed number to its last digit.
+    /// Whether the computed value agrees with the printed one to its last digit.
     pub fn agrees(&self) -> bool {
         format!("{:.1}", self.reproduced) == self.published
     }
@@ -35,36 +33,37 @@ impl Cell {
 pub struct Average {
     /// The GPU that was measured.
     pub gpu: String,
-    /// Over all networks where there is none.
+    /// The network; `None` is all of them.
     pub network: Option<String>,
-    /// How many worked.
+    /// The number of GPUs that worked.
     pub gpus: u64,
-    /// Over all batch sizes where there is none.
+    /// The batch size; `None` is all of them.
     pub batch: Option<u64>,
-    /// As printed.
+    /// The printed value.
     pub published: f64,
-    /// Of the printed cells.
+    /// The mean of the printed cells.
     pub of_cells: f64,
 }
 
 impl Average {
-    /// Whether it is the mean of the printed cells, which are themselves rounded to a tenth.
+    /// Whether the printed average is the mean of the printed cells, which are themselves rounded to a tenth.
     pub fn follows(&self) -> bool {
-        // Half a tenth for its own rounding, and a hair for 2.725 in binary.
+        // Half a tenth for its own rounding, and a little for 2.725 in binary.
         (self.published - self.of_cells).abs() < 0.05 + 1e-9
     }
 }
 
-/// The table.
+/// The cells and averages of table 11.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table11 {
-    /// Every printed cell.
+    /// All printed cells.
     pub cells: Vec<Cell>,
-    /// Every printed average.
+    /// All printed averages.
     pub averages: Vec<Average>,
 }
 
-/// From the texts of the published tables: 1 (networks), 4, 5, 7 and 8 (joules), 11 and its averages.
+/// Computes the table from the text of the published tables: 1 (networks), 4, 5, 7 and 8 (energies), 11 and its
+/// averages.
 pub fn table_11(
     networks: &str,
     joules: &str,
@@ -84,7 +83,7 @@ pub fn table_11(
             row.get("batch_size").to_owned(),
         )
     };
-    // Forward and backward of the one GPU that was measured.
+    // The sum of forward and backward pass of the one GPU that was measured.
     let mut energy: HashMap<_, Joules> = HashMap::new();
     for row in rows(joules).filter(|row| !row.get("joules_per_batch_one_gpu").is_empty()) {
         let joules = Joules::new(number(&row, "joules_per_batch_one_gpu")?);
@@ -92,7 +91,7 @@ pub fn table_11(
     }
     let mut cells = Vec::new();
     for row in rows(table).filter(|row| !row.get("gflops_per_watt").is_empty()) {
-        let missing = || format!("nothing is published for {row:?}");
+        let missing = || format!("no value is published for {row:?}");
         let (gpus, batch) = (number(&row, "gpus")?, number(&row, "batch_size")?);
         let operations = *operations.get(row.get("network")).ok_or_else(missing)?;
         let energy = *energy.get(&key(&row)).ok_or_else(missing)?;
@@ -137,12 +136,12 @@ fn average(row: &Row<'_>, cells: &[Cell]) -> Result<Average, String> {
     Ok(average)
 }
 
-/// A line by the names of its columns; the published tables quote nothing.
+/// A line by the names of its columns; the published tables have no quotes.
 #[derive(Debug)]
 struct Row<'a>(HashMap<&'a str, &'a str>);
 
 impl<'a> Row<'a> {
-    /// Empty where there is no such column.
+    /// The value of a column, empty if there is none.
     fn get(&self, column: &str) -> &'a str {
         self.0.get(column).copied().unwrap_or_default()
     }
@@ -160,5 +159,11 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
 fn number<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> Result<T, String> {
     let text = row.get(column);
     text.parse()
-        .map_err(|_| format!("`{text}` is no number of {column}"))
+        .map_err(|_| format!("`{text}` is not a number for {column}"))
+}
+
+/// GFLOPS per watt as in the paper's table 11: twice the operations of a batch over the energy of all GPUs, which
+/// is that of the measured one times their number.
+fn gflops_per_watt(operations: f64, batch: u64, gpus: u64, energy_of_one: Joules) -> f64 {
+    2.0 * batch as f64 * operations / (gpus as f64 * energy_of_one.get()) / 1e9
 }

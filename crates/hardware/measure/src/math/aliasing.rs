@@ -1,22 +1,22 @@
-//! What a sensor that looks only now and then cannot see.
+//! Aliasing: the error of a sensor that sees only a part of the time.
 
 use sweetspot_quantity::Ratio;
 
-use super::counter::Knots;
+use super::counter_steps::CounterSteps;
 use super::readings::{PolledPower, Span, Trace, WindowSensor};
 
-/// Between which powers the device may be, in watts.
+/// The range of power that the device can draw, in watts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Range {
+pub(crate) struct PowerRange {
     low: f64,
     high: f64,
 }
 
-impl Range {
-    /// From the lowest power that was seen to the highest, or to the cap where that is known.
-    pub fn of(trace: &Trace, knots: &Knots) -> Self {
+impl PowerRange {
+    /// The range from the lowest power that was seen to the highest, or to the cap where that is known.
+    pub fn of(trace: &Trace, steps: &CounterSteps) -> Self {
         let polled = trace.instant.iter().chain(&trace.average);
-        let means = knots.knots.windows(2).filter_map(|pair| {
+        let means = steps.steps.windows(2).filter_map(|pair| {
             let span = (pair[1].at() - pair[0].at()).get();
             let is_known = pair[0].run == pair[1].run && span > 0.05;
             is_known.then(|| (pair[1].energy - pair[0].energy).get() / span)
@@ -47,39 +47,41 @@ impl Range {
         0.5 * (self.low + self.high)
     }
 
-    /// The deviation of power that jumps between the two ends and has this mean.
-    pub fn two_levels(&self, mean: f64) -> f64 {
+    /// The deviation of power that jumps between the two ends of the range and has this mean.
+    pub fn two_level_deviation(&self, mean: f64) -> f64 {
         let spread = (self.high - mean).max(0.0) * (mean - self.low).max(0.0);
         spread.sqrt().max(0.005 * mean.abs()).max(1e-3)
     }
 }
 
-/// What a sensor may have missed.
+/// The error of a sensor that sees only a part of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Unseen {
-    /// The part of the time that it sees, where that is not all.
+pub(crate) struct AliasingUncertainty {
+    /// The part of the time that the sensor sees, where that is not all.
     pub share: Option<Ratio>,
-    /// Joules.
+    /// The standard deviation of the window's energy, in joules.
     pub deviation: f64,
 }
 
-/// Loads that repeat faster than this are smoothed by the board itself or do not stay in step.
-const FAST: f64 = 0.05;
+/// The load period, in seconds, below which the board smooths the load itself or the load does not stay in step
+/// with the sensor.
+const SHORTEST_ALIASED_PERIOD: f64 = 0.05;
 
-/// A load in step with the sensor is misjudged in the same way again and again: such errors add up and do
-/// not average out. What is seen of it are the jumps between values; each was somewhere between two looks.
-/// What is not seen at all is a load whose period divides the sensor's, and nothing but the device's range
-/// bounds that.
-pub(crate) fn unseen(
+/// Estimates the error of a sensor with gaps between its windows.
+///
+/// A load in step with the sensor is misjudged in the same way in every period: such errors add up and do not
+/// average out. The readings show its jumps, each somewhere between two readings. They do not show a load whose
+/// period divides the sensor's; only the device's range of power bounds that error.
+pub(crate) fn aliasing_error(
     values: &[PolledPower],
     sensor: &WindowSensor,
     window: &Span,
-    range: &Range,
-) -> Unseen {
+    range: &PowerRange,
+) -> AliasingUncertainty {
     let spacing = spacing(values).max(sensor.period.get());
     let gap = spacing - sensor.window.get();
     if gap <= 1e-6 {
-        return Unseen {
+        return AliasingUncertainty {
             share: None,
             deviation: 0.0,
         };
@@ -93,21 +95,21 @@ pub(crate) fn unseen(
         .windows(2)
         .map(|pair| (pair[1] - pair[0]).abs())
         .sum();
-    // Each uniform within the gap, and all of them alike.
+    // Each jump is uniform within the gap, and all errors have the same sign.
     let by_jumps = jumps * gap / 12f64.sqrt();
     let hidden = gap / spacing;
-    let in_step = (gap / FAST).powi(2).min(1.0);
+    let in_step = (gap / SHORTEST_ALIASED_PERIOD).powi(2).min(1.0);
     let mean = inside.iter().sum::<f64>() / inside.len().max(1) as f64;
-    let by_step = hidden * in_step * range.two_levels(mean).max(range.width() / 4.0);
+    let by_step = hidden * in_step * range.two_level_deviation(mean).max(range.width() / 4.0);
     let length = window.length().get();
     let most = hidden * range.width() * length / 2.0;
-    Unseen {
+    AliasingUncertainty {
         share: Some(Ratio::new(sensor.window.get() / spacing)),
         deviation: by_jumps.min(most).hypot(by_step * length),
     }
 }
 
-/// How far apart the values usually are, in seconds.
+/// The median time between two values, in seconds.
 fn spacing(values: &[PolledPower]) -> f64 {
     let mut gaps: Vec<f64> = values
         .windows(2)

@@ -1,26 +1,27 @@
-//! A load that begins or ends with the window.
+//! Steps of power at a window's ends.
 
 use sweetspot_device::Moment;
 use sweetspot_quantity::{Joules, Seconds};
 
 use super::energy::{Energy, Z95};
+use super::estimator::{EnergyEstimator, within};
 use super::readings::Span;
-use super::window::{Ledger, within};
 use crate::method::{Method, MethodChoice};
 
-/// So much before and after a window says what was drawn there.
-const BEYOND: Seconds = Seconds::new(0.3);
-/// Within this time of a step the samples of the buffer say little of when it was.
-const OF_SAMPLES: f64 = 0.008;
+/// The time before and after a window whose readings show the power outside it.
+const OUTSIDE_SPAN: Seconds = Seconds::new(0.3);
+/// The time, in seconds, within which the buffer's samples cannot locate a step of power.
+const SAMPLE_RESOLUTION: f64 = 0.008;
 
-impl Ledger<'_> {
-    /// Widens the interval for steps of power at the window's ends. A command's start is such a step: all of
-    /// the energy of the reading across it lies within the window, where a process that knows of no window
-    /// has some of it before.
-    pub(super) fn blur(&self, mut energy: Energy, choice: MethodChoice) -> Energy {
+impl EnergyEstimator<'_> {
+    /// Widens the interval for steps of power at the window's ends. The start of a command is such a step: all
+    /// of the energy of the reading across it lies within the window, while a process that does not know the
+    /// window puts some of it before.
+    pub(super) fn widen_for_power_steps(&self, mut energy: Energy, choice: MethodChoice) -> Energy {
         let resolution = match (energy.method, choice) {
-            (Method::CounterSnapped, _) => return energy,
-            (Method::CounterAndBuffer | Method::Buffer | Method::BufferAndPoll, _) => OF_SAMPLES,
+            (Method::CounterAndBuffer | Method::Buffer | Method::BufferAndPoll, _) => {
+                SAMPLE_RESOLUTION
+            }
             (Method::Counter, _) => self.trace.model.counter_period.get(),
             (Method::PollInstant | Method::PollAverage, choice) => {
                 let sensor = self.trace.model.instant.period.get();
@@ -33,11 +34,13 @@ impl Ledger<'_> {
         let inside = energy.power().get();
         let (begin, end) = (energy.covered.begin, energy.covered.end);
         let beyond = [
-            Span::new(begin + -BEYOND, begin),
-            Span::new(end, end + BEYOND),
+            Span::new(begin + -OUTSIDE_SPAN, begin),
+            Span::new(end, end + OUTSIDE_SPAN),
         ];
         let steps = beyond.map(|span| {
-            let outside = self.level(&span).unwrap_or_else(|| self.range.lowest());
+            let outside = self
+                .mean_power(&span)
+                .unwrap_or_else(|| self.range.lowest());
             (outside - inside).abs() * resolution / 12f64.sqrt()
         });
         let deviation = energy.deviation().get().hypot(steps[0]).hypot(steps[1]);
@@ -46,8 +49,8 @@ impl Ledger<'_> {
         energy
     }
 
-    /// Mean power in a span, by whatever was read there.
-    fn level(&self, span: &Span) -> Option<f64> {
+    /// The mean power in a span, from any readings there are.
+    fn mean_power(&self, span: &Span) -> Option<f64> {
         let mean = |values: Vec<f64>| {
             let sum: f64 = values.iter().sum();
             (!values.is_empty()).then(|| sum / values.len() as f64)

@@ -1,11 +1,11 @@
-//! Nodes in an order in which each has what it needs.
+//! Execution execution_order of nodes.
 
 use std::collections::HashMap;
 
 use super::proto::{Graph, Node};
 
-/// A name as messages show it; nobody reads more of one.
-pub fn short(name: &str) -> String {
+/// Shortens a name for messages.
+pub fn shorten(name: &str) -> String {
     const MOST: usize = 120;
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}...", &name[..end]),
@@ -13,26 +13,29 @@ pub fn short(name: &str) -> String {
     }
 }
 
-/// What a node is called in messages: its name, or what it makes, and its operator.
-pub fn called(node: &Node) -> String {
+/// Describes a node in messages: its name, or that of its output, and its operator.
+pub fn describe_node(node: &Node) -> String {
     let made = node.outputs.first().map_or("", String::as_str);
     let name = if node.name.is_empty() {
         made
     } else {
         &node.name
     };
-    format!("`{}` ({})", short(name), short(&node.operator))
+    format!("`{}` ({})", shorten(name), shorten(&node.operator))
 }
 
-/// The nodes' numbers in such an order; files are mostly in it already. A node that waits for itself, or for
-/// what nobody makes, is an error.
-pub fn order(graph: &Graph, known: impl Fn(&str) -> bool) -> Result<Vec<usize>, (String, String)> {
+/// The indices of the nodes in an execution_order in which each node's inputs are there; most files are in it already. A
+/// cycle, or an input that no node produces, is an error.
+pub fn execution_order(
+    graph: &Graph,
+    known: impl Fn(&str) -> bool,
+) -> Result<Vec<usize>, (String, String)> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         for output in node.outputs.iter().filter(|output| !output.is_empty()) {
             if makers.insert(output, index).is_some() || known(output) {
-                let problem = format!("`{}` is made twice", short(output));
-                return Err((called(node), problem));
+                let problem = format!("two nodes produce `{}`", shorten(output));
+                return Err((describe_node(node), problem));
             }
         }
     }
@@ -47,19 +50,19 @@ pub fn order(graph: &Graph, known: impl Fn(&str) -> bool) -> Result<Vec<usize>, 
                 }
                 None if known(input) => {}
                 None => {
-                    let problem = format!("nothing makes its input `{}`", short(input));
-                    return Err((called(node), problem));
+                    let problem = format!("no node produces its input `{}`", shorten(input));
+                    return Err((describe_node(node), problem));
                 }
             }
         }
     }
-    // The lowest number first, so that a file in order stays as it is.
+    // The lowest index first, so that a file in execution_order stays as it is.
     let mut ready: std::collections::BTreeSet<usize> = (0..waiting.len())
         .filter(|index| waiting[*index] == 0)
         .collect();
-    let mut order = Vec::with_capacity(waiting.len());
+    let mut execution_order = Vec::with_capacity(waiting.len());
     while let Some(index) = ready.pop_first() {
-        order.push(index);
+        execution_order.push(index);
         for follower in &followers[index] {
             waiting[*follower] -= 1;
             if waiting[*follower] == 0 {
@@ -68,11 +71,11 @@ pub fn order(graph: &Graph, known: impl Fn(&str) -> bool) -> Result<Vec<usize>, 
         }
     }
     let stuck = waiting.iter().position(|count| *count > 0);
-    match stuck.filter(|_| order.len() < graph.nodes.len()) {
+    match stuck.filter(|_| execution_order.len() < graph.nodes.len()) {
         Some(index) => {
             let problem = "it waits for its own output: the graph has a cycle";
-            Err((called(&graph.nodes[index]), problem.to_owned()))
+            Err((describe_node(&graph.nodes[index]), problem.to_owned()))
         }
-        None => Ok(order),
+        None => Ok(execution_order),
     }
 }

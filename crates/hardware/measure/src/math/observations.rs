@@ -1,21 +1,21 @@
-//! Readings in the order of what they say something about, and what they come to together.
+//! Readings of all sensors as one sequence of events, and the filter's result for them.
 
 use sweetspot_device::Moment;
 
-use super::counter::Knot;
-use super::filter::{Filter, Place};
-use super::process::Process;
+use super::counter_steps::CounterStep;
+use super::filter::{Filter, SavedEnergy};
+use super::power_process::PowerProcess;
 use super::readings::{PolledPower, PowerSample, Response, Span, WindowSensor};
 
-/// Something that happens at a moment.
+/// An event at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// The buffer shows so many watts.
+    /// The buffer shows this power, in watts.
     Sample {
         watts: f64,
     },
-    /// The counter moves to so many joules of its run; `blur` is the deviation of the moment, in seconds.
-    Knot {
+    /// The counter steps to this energy of its run; `blur` is the deviation of the moment, in seconds.
+    CounterStep {
         joules: f64,
         run: usize,
         blur: f64,
@@ -24,48 +24,49 @@ pub(crate) enum Event {
     WindowBegins {
         slot: usize,
     },
-    /// It ends, and this was its mean.
+    /// A power sensor's window ends with this mean.
     WindowEnds {
         slot: usize,
         watts: f64,
         length: f64,
         blur: f64,
     },
-    /// The window whose energy is wanted begins or ends.
+    /// The window whose energy is to be estimated begins or ends.
     Begin,
     End,
 }
 
-/// Events in order.
+/// The events of all sensors, ordered by time.
 #[derive(Clone, Debug)]
-pub(crate) struct Evidence {
+pub(crate) struct Observations {
     origin: Moment,
     events: Vec<(f64, Event)>,
     slots: usize,
-    /// Deviation of the buffer's lasting error, against the mean power.
+    /// The deviation of the buffer's constant error, relative to the mean power.
     offset: f64,
 }
 
-/// What evidence comes to under a process.
+/// The filter's result for the observations under a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// Of the wanted window: joules and their variance.
+    /// The energy of the window to estimate, in joules, and its variance.
     pub energy: f64,
     pub variance: f64,
-    /// Sum of logarithms of variances, of squared relative distances, and their count.
+    /// The sums of the log variances and of the squared normalised innovations, and their count: the terms of
+    /// the likelihood.
     pub logs: f64,
     pub squares: f64,
     pub count: usize,
-    /// Squared relative distance of each observation of power, and the place of its event.
-    pub surprises: Vec<(usize, f64)>,
+    /// The squared normalised innovation of each power reading, with the index of its event.
+    pub innovations: Vec<(usize, f64)>,
 }
 
-const BEGIN: Place = Place::new(0);
-const END: Place = Place::new(1);
-const RUN: Place = Place::new(2);
-const OTHERS: usize = 3;
+const BEGIN: SavedEnergy = SavedEnergy::new(0);
+const END: SavedEnergy = SavedEnergy::new(1);
+const RUN_START: SavedEnergy = SavedEnergy::new(2);
+const FIRST_SLOT: usize = 3;
 
-impl Evidence {
+impl Observations {
     pub fn new(origin: Moment) -> Self {
         Self {
             origin,
@@ -79,48 +80,42 @@ impl Evidence {
         (moment - self.origin).get()
     }
 
-    /// The window whose energy is wanted.
-    pub fn window(&mut self, window: &Span) {
+    /// Sets the window whose energy is to be estimated.
+    pub fn set_window(&mut self, window: &Span) {
         self.events.push((self.at(window.begin), Event::Begin));
         self.events.push((self.at(window.end), Event::End));
     }
 
-    /// Samples of the buffer show what was before their delay.
-    /// Scaled by a gain that is known with a deviation.
-    pub fn samples(
-        &mut self,
-        samples: &[PowerSample],
-        response: &Response,
-        gain: f64,
-        deviation: f64,
-    ) {
+    /// Adds samples of the buffer, which show the power before their delay. `deviation` is the
+    /// relative deviation of their gain.
+    pub fn add_samples(&mut self, samples: &[PowerSample], response: &Response, deviation: f64) {
         self.offset = deviation;
         let delay = response.delay.get();
         for sample in samples {
-            let watts = sample.power.get() * gain;
+            let watts = sample.power.get();
             let at = self.at(sample.at) - delay;
             self.events.push((at, Event::Sample { watts }));
         }
     }
 
-    pub fn knots(&mut self, knots: &[Knot]) {
-        for knot in knots {
-            let event = Event::Knot {
-                joules: knot.energy.get(),
-                run: knot.run,
-                blur: knot.moved.length().get() / 12f64.sqrt(),
+    pub fn add_steps(&mut self, steps: &[CounterStep]) {
+        for step in steps {
+            let event = Event::CounterStep {
+                joules: step.energy.get(),
+                run: step.run,
+                blur: step.span.length().get() / 12f64.sqrt(),
             };
-            self.events.push((self.at(knot.at()), event));
+            self.events.push((self.at(step.at()), event));
         }
     }
 
-    pub fn windows(&mut self, values: &[PolledPower], sensor: &WindowSensor) {
+    pub fn add_window_means(&mut self, values: &[PolledPower], sensor: &WindowSensor) {
         let length = sensor.window.get();
-        // Windows that overlap keep their beginnings in different places.
+        // Windows that overlap save their beginnings in different slots.
         let first = self.slots;
         let mut taken: Vec<f64> = Vec::new();
         for value in values {
-            // A value is no older than a period when it is first seen.
+            // A value is at most one period old when it is first seen.
             let blur = value.appeared.length().min(sensor.period);
             let end = self.at(value.appeared.end) - 0.5 * blur.get() - sensor.lag.get();
             let free = taken.iter().position(|until| *until < end - length);
@@ -151,8 +146,8 @@ impl Evidence {
         self.events.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
 
-    /// The parts within these stretches of time, without the wanted window.
-    pub fn parts(&self, spans: &[(f64, f64)]) -> Vec<Self> {
+    /// The observations within each of these spans, without the window to estimate.
+    pub fn within(&self, spans: &[(f64, f64)]) -> Vec<Self> {
         let inside = |span: &(f64, f64)| Self {
             origin: self.origin,
             events: self
@@ -169,7 +164,7 @@ impl Evidence {
         spans.iter().map(inside).collect()
     }
 
-    /// Mean and deviation of what the power sensors show, values weighted alike.
+    /// The mean and deviation of the power readings, all weighted equally.
     pub fn spread(&self) -> Option<(f64, f64)> {
         let shown: Vec<f64> = self
             .events
@@ -192,10 +187,10 @@ impl Evidence {
         Some((mean, square.sqrt()))
     }
 
-    /// Runs the filter over everything. `noise` is the deviation of a power reading, in watts; `scales`
+    /// Runs the filter over all events. `noise` is the deviation of a power reading, in watts; `scales`
     /// multiplies the process's deviation before each event.
-    pub fn run(&self, process: &Process, noise: f64, scales: Option<&[f64]>) -> Outcome {
-        let mut filter = Filter::new(process, OTHERS + self.slots, self.offset * process.mean);
+    pub fn run(&self, process: &PowerProcess, noise: f64, scales: Option<&[f64]>) -> Outcome {
+        let mut filter = Filter::new(process, FIRST_SLOT + self.slots, self.offset * process.mean);
         let mut outcome = Outcome::default();
         let mut now = self.events.first().map_or(0.0, |(at, _)| *at);
         let mut run = None;
@@ -205,14 +200,16 @@ impl Evidence {
             let span = at - now;
             if span > 0.0 {
                 let scale = scales.map_or(1.0, |scales| scales[index]);
-                filter.pass(&process.over(span, scale));
+                filter.advance(&process.transition(span, scale));
                 now = *at;
             }
             let mut is_power = true;
-            let surprise = match *event {
-                Event::Sample { watts } => filter.see_filtered(watts - process.mean, noise * noise),
+            let innovation = match *event {
+                Event::Sample { watts } => {
+                    filter.observe_buffer(watts - process.mean, noise * noise)
+                }
                 Event::WindowBegins { slot } => {
-                    filter.keep(Place::new(OTHERS + slot), 0.0);
+                    filter.save_energy(SavedEnergy::new(FIRST_SLOT + slot), 0.0);
                     open[slot] = true;
                     continue;
                 }
@@ -225,48 +222,48 @@ impl Evidence {
                     if !std::mem::take(&mut open[slot]) {
                         continue;
                     }
-                    let moved = 2.0 * (process.deviation * blur).powi(2);
-                    let variance = (noise * length).powi(2) + moved;
-                    let place = Place::new(OTHERS + slot);
-                    filter.see_energy_since(place, watts * length, variance)
+                    let timing = 2.0 * (process.deviation * blur).powi(2);
+                    let variance = (noise * length).powi(2) + timing;
+                    let place = SavedEnergy::new(FIRST_SLOT + slot);
+                    filter.observe_energy_since(place, watts * length, variance)
                 }
-                Event::Knot {
+                Event::CounterStep {
                     joules,
                     run: of,
                     blur,
                 } => {
-                    // Knots count from the first of their run.
+                    // Energies of steps count from the first step of their run.
                     let variance = blur * blur * speed;
                     match run {
                         Some((known, first)) if known == of => {
                             is_power = false;
-                            filter.see_energy_since(RUN, joules - first, variance)
+                            filter.observe_energy_since(RUN_START, joules - first, variance)
                         }
                         _ => {
-                            filter.keep(RUN, variance);
+                            filter.save_energy(RUN_START, variance);
                             run = Some((of, joules));
                             continue;
                         }
                     }
                 }
                 Event::Begin => {
-                    filter.keep(BEGIN, 0.0);
+                    filter.save_energy(BEGIN, 0.0);
                     continue;
                 }
                 Event::End => {
-                    filter.keep(END, 0.0);
+                    filter.save_energy(END, 0.0);
                     continue;
                 }
             };
-            let square = surprise.distance.powi(2) / surprise.variance.max(1e-12);
-            outcome.logs += surprise.variance.max(1e-12).ln();
+            let square = innovation.difference.powi(2) / innovation.variance.max(1e-12);
+            outcome.logs += innovation.variance.max(1e-12).ln();
             outcome.squares += square;
             outcome.count += 1;
             if is_power {
-                outcome.surprises.push((index, square));
+                outcome.innovations.push((index, square));
             }
         }
-        (outcome.energy, outcome.variance) = filter.between(BEGIN, END);
+        (outcome.energy, outcome.variance) = filter.energy_between(BEGIN, END);
         outcome
     }
 
@@ -274,7 +271,7 @@ impl Evidence {
         self.events.len()
     }
 
-    /// In seconds since the origin.
+    /// The first and last event, in seconds since the origin.
     pub fn extent(&self) -> Option<(f64, f64)> {
         Some((self.events.first()?.0, self.events.last()?.0))
     }

@@ -1,69 +1,69 @@
-//! Power as a random process: it wanders about a mean and forgets where it was.
+//! Power as a random process that varies about a mean.
 //!
-//! An Ornstein-Uhlenbeck process `p`, its integral `E` and its first-order response `f` (what the driver's
-//! buffer shows). All three move on over any span in closed form.
+//! The state is an Ornstein-Uhlenbeck process `p`, its integral `E` and its first-order response `f` (what the
+//! driver's buffer shows). All three advance over any span in closed form.
 
 /// Parameters of the process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Process {
-    /// Watts about which power wanders.
+pub(crate) struct PowerProcess {
+    /// The mean power, in watts.
     pub mean: f64,
-    /// Watts.
+    /// The standard deviation of power, in watts.
     pub deviation: f64,
-    /// Seconds after which power has mostly forgotten where it was.
-    pub memory: f64,
-    /// Seconds of the buffer's response.
+    /// The correlation time of power, in seconds.
+    pub correlation_time: f64,
+    /// The time constant of the buffer's response, in seconds.
     pub response: f64,
 }
 
-/// How `(E, p, f)` move over a span: `p` and `f` count from the mean.
+/// The transition of `(E, p, f)` over a span; `p` and `f` count from the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Move {
+pub(crate) struct Transition {
     pub energy: f64,
-    /// Of `E` by `p`; of `p` by itself; of `f` by `p`; of `f` by itself.
+    /// The coefficients of `p` in `E`, of `p` in `p`, of `p` in `f` and of `f` in `f`.
     pub energy_by_power: f64,
     pub power: f64,
     pub filtered_by_power: f64,
     pub filtered: f64,
-    /// Covariance of what is new: EE, Ep, Ef, pp, pf, ff.
+    /// The covariance of the process noise: EE, Ep, Ef, pp, pf, ff.
     pub noise: [f64; 6],
 }
 
-/// Gauss and Legendre's four points on (0, 1).
-const POINTS: [(f64, f64); 4] = [
+/// The four points and weights of Gauss-Legendre quadrature on (0, 1).
+const QUADRATURE_POINTS: [(f64, f64); 4] = [
     (0.069_431_844_202_973_71, 0.173_927_422_568_726_93),
     (0.330_009_478_207_571_9, 0.326_072_577_431_273_07),
     (0.669_990_521_792_428_1, 0.326_072_577_431_273_07),
     (0.930_568_155_797_026_3, 0.173_927_422_568_726_93),
 ];
 
-impl Process {
+impl PowerProcess {
     fn rates(&self) -> (f64, f64) {
-        let a = 1.0 / self.memory;
+        let a = 1.0 / self.correlation_time;
         let mut b = 1.0 / self.response;
-        // The closed form is singular where both are the same.
+        // The closed form is singular where both rates are equal.
         if (b - a).abs() < 1e-3 * a {
             b = a * 1.001;
         }
         (a, b)
     }
 
-    /// Variance of `p`, covariance with `f`, variance of `f`, after a long time.
+    /// The stationary variance of `p`, covariance of `p` and `f`, and variance of `f`.
     pub fn stationary(&self) -> (f64, f64, f64) {
         let (a, b) = self.rates();
         let variance = self.deviation * self.deviation;
         (variance, variance * b / (a + b), variance * b / (a + b))
     }
 
-    /// Over `span` seconds, with the deviation scaled by `scale`.
-    pub fn over(&self, span: f64, scale: f64) -> Move {
+    /// The transition over `span` seconds, with the deviation scaled by `scale`.
+    pub fn transition(&self, span: f64, scale: f64) -> Transition {
         let (a, b) = self.rates();
         let c = b / (b - a);
         let (ea, eb) = ((-a * span).exp(), (-b * span).exp());
         let intensity = 2.0 * a * (self.deviation * scale).powi(2);
         let noise = if span * a.max(b) < 0.5 {
             let mut noise = [0.0; 6];
-            for (point, weight) in POINTS {
+            for (point, weight) in QUADRATURE_POINTS {
                 let u = point * span;
                 let (xa, xb) = ((-a * u).exp(), (-b * u).exp());
                 let (e, p, f) = (-(-a * u).exp_m1() / a, xa, c * (xa - xb));
@@ -77,7 +77,7 @@ impl Process {
             }
             noise
         } else {
-            // Integrals of exponentials with these rates over the span.
+            // The integrals of exponentials with these rates over the span.
             let (ia, ib) = ((1.0 - ea) / a, (1.0 - eb) / b);
             let (iaa, ibb) = ((1.0 - ea * ea) / (2.0 * a), (1.0 - eb * eb) / (2.0 * b));
             let iab = (1.0 - ea * eb) / (a + b);
@@ -90,7 +90,7 @@ impl Process {
                 c * c * (iaa - 2.0 * iab + ibb),
             ]
         };
-        Move {
+        Transition {
             energy: self.mean * span,
             energy_by_power: -(-a * span).exp_m1() / a,
             power: ea,

@@ -1,28 +1,28 @@
-//! What is kept beside power.
+//! Readings other than power and energy.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Amount, Device, Moment, SensorKind, Throttle};
 use sweetspot_quantity::{Celsius, Megahertz, Ratio};
 
-/// Utilisation, clocks, temperature and throttling at one moment; what is not known is absent.
+/// Utilisation, clocks, temperature and throttling at one moment; unknown values are absent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
-    /// When.
+pub struct AuxiliaryReadings {
+    /// The time of the readings.
     pub at: Moment,
-    /// Share of time in which anything ran.
+    /// The share of time in which any kernel ran.
     pub utilisation: Option<Ratio>,
-    /// Clock of the cores.
+    /// The core clock.
     pub core_clock: Option<Megahertz>,
-    /// Clock of the memory.
+    /// The memory clock.
     pub memory_clock: Option<Megahertz>,
-    /// Of the chip.
+    /// The temperature of the chip.
     pub temperature: Option<Celsius>,
-    /// Why it does not run faster.
+    /// The reasons why the device does not run faster.
     pub throttle: Option<Throttle>,
 }
 
-impl Beside {
-    /// Reads everything that the device has.
+impl AuxiliaryReadings {
+    /// Reads all of these sensors that the device has.
     pub fn read(device: &mut dyn Device, at: Moment) -> Self {
         let mut row = Self {
             at,

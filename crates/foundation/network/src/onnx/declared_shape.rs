@@ -1,0 +1,41 @@
+//! Shapes that a file declares for inputs and values.
+
+use super::execution_order::shorten;
+use super::proto::ValueInfo;
+use crate::Shape;
+
+/// Whether the file declares every size of this input.
+pub fn is_fully_sized(info: &ValueInfo) -> bool {
+    let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
+    let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
+    sizes.is_some_and(|sizes| {
+        sizes
+            .axes
+            .iter()
+            .all(|axis| axis.size.is_some_and(|size| size > 0))
+    })
+}
+
+/// The declared shape. A first axis without a size is the batch, and counts as 1.
+pub fn declared_shape(info: &ValueInfo) -> Result<Shape, String> {
+    let missing = "has no shape in the file: give one with --input NAME=1x3x224x224";
+    let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
+    let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
+    let sizes = sizes.ok_or_else(|| missing.replace("NAME", &shorten(&info.name)))?;
+    let mut known = Vec::with_capacity(sizes.axes.len().min(16));
+    for (index, axis) in sizes.axes.iter().enumerate().take(17) {
+        let size = axis.size.and_then(|size| u64::try_from(size).ok());
+        match size.filter(|size| *size > 0) {
+            Some(size) => known.push(size),
+            None if index == 0 => known.push(1),
+            None => {
+                let symbol = shorten(axis.symbol.as_deref().unwrap_or("?"));
+                return Err(format!(
+                    "has no size for its axis {index} (`{symbol}`): give all of them with --input {}=...",
+                    shorten(&info.name)
+                ));
+            }
+        }
+    }
+    Shape::new(known)
+}

@@ -1,0 +1,244 @@
+//! Energy counters: numbers that step at intervals, and may wrap around or be reset.
+
+use sweetspot_device::Moment;
+use sweetspot_quantity::{Joules, Ratio, Seconds};
+
+use super::readings::{CounterReading, Gap, GapReason, Span};
+use super::update_schedule::UpdateSchedule;
+
+/// The change between two readings of a counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CounterChange {
+    /// The value did not change.
+    Same,
+    /// The counter advanced by this energy.
+    Grew(Joules),
+    /// The counter advanced by this energy and wrapped around to zero at its modulus.
+    Wrapped(Joules),
+    /// The counter was reset: the energy counted since the previous reading is unknown.
+    Reset,
+}
+
+impl CounterChange {
+    /// Classifies the change between two readings. A smaller value is a wrap-around where the modulus is known
+    /// and the implied energy is at most `most`, the energy that can have been drawn in the time; otherwise it
+    /// is a reset.
+    pub fn between(before: Joules, after: Joules, modulus: Option<Joules>, most: Joules) -> Self {
+        if after == before {
+            return Self::Same;
+        }
+        if after > before {
+            return Self::Grew(after - before);
+        }
+        match modulus {
+            Some(modulus) if before <= modulus && modulus - before + after <= most => {
+                Self::Wrapped(modulus - before + after)
+            }
+            _ => Self::Reset,
+        }
+    }
+}
+
+/// The energy at a step of the counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CounterStep {
+    /// The span in which the counter stepped.
+    pub span: Span,
+    /// The energy counted since the first step of its run, with wrap-arounds undone.
+    pub energy: Joules,
+    /// The number of the run: steps of one run can be compared; a reset begins a new run.
+    pub run: usize,
+}
+
+impl CounterStep {
+    /// The best estimate of the step's moment.
+    pub fn at(&self) -> Moment {
+        self.span.middle()
+    }
+}
+
+/// More power than any board draws.
+const MAX_WATTS: f64 = 5_000.0;
+/// A counter that does not step for this many of its periods is stuck.
+const STUCK_PERIODS: f64 = 2.0;
+
+/// The shortest span over which the counter is compared with power sensors: a difference over a shorter one is
+/// mostly noise.
+const MIN_COMPARED_SPAN: Seconds = Seconds::new(0.25);
+
+/// A counter's readings as steps, and its missing parts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CounterSteps {
+    /// The steps in order of time; several readings of one value make one step.
+    pub steps: Vec<CounterStep>,
+    /// Resets, and spans in which the counter was stuck.
+    pub gaps: Vec<Gap>,
+    /// The relative deviation of the time between steps, where they follow a regular schedule.
+    pub drift: Option<Ratio>,
+}
+
+/// Consecutive readings of one value.
+#[derive(Clone, Copy)]
+struct Level {
+    first: Span,
+    last: Span,
+    value: Joules,
+}
+
+impl CounterSteps {
+    /// Finds the steps of a counter that updates every `period`. Where enough steps were seen closely, a
+    /// regular schedule is fitted, which locates each step far better than the reads around it.
+    pub fn from_readings(
+        readings: &[CounterReading],
+        period: Seconds,
+        modulus: Option<Joules>,
+    ) -> Self {
+        let levels = levels(readings);
+        let mut result = Self::default();
+        let (mut run, mut energy) = (0, Joules::ZERO);
+        for (index, level) in levels.iter().enumerate() {
+            if let Some(before) = index.checked_sub(1).map(|before| &levels[before]) {
+                let silence = level.first.end - before.last.begin;
+                let most = Joules::new(MAX_WATTS * (silence + period * 2.0).get());
+                match CounterChange::between(before.value, level.value, modulus, most) {
+                    CounterChange::Same => {}
+                    CounterChange::Grew(by) | CounterChange::Wrapped(by) => energy += by,
+                    CounterChange::Reset => {
+                        (run, energy) = (run + 1, Joules::ZERO);
+                        let lost = Span::new(before.last.end, level.first.end);
+                        result.gaps.push(gap(lost, GapReason::Reset));
+                    }
+                }
+            }
+            let silent = Span::new(level.first.end, level.last.begin);
+            if silent.end > silent.begin && silent.length() > period * STUCK_PERIODS {
+                // The moment at which it got stuck is unknown, so this value belongs to no moment.
+                result.gaps.push(gap(silent, GapReason::Stuck));
+                continue;
+            }
+            let span = level.appearance(index, &levels, period);
+            result.steps.push(CounterStep { span, energy, run });
+        }
+        result.fit_to_schedule(period);
+        result
+    }
+
+    /// Compares the counter with the energy that power sensors measured between two steps (`drawn`). A counter
+    /// that wrapped around unnoticed, possibly more than once, is corrected; one that was reset unnoticed
+    /// begins a new run.
+    pub fn correct_by_power(
+        &mut self,
+        modulus: Option<Joules>,
+        drawn: impl Fn(&Span) -> Option<Joules>,
+    ) {
+        /// A relative difference far beyond what sensors differ by.
+        const MAX_DIFFERENCE: f64 = 0.3;
+        let (mut more, mut runs) = (Joules::ZERO, 0);
+        for index in 1..self.steps.len() {
+            let (before, now) = (self.steps[index - 1], self.steps[index]);
+            let (before_energy, before_run) = (before.energy - more, before.run - runs);
+            self.steps[index].energy += more;
+            self.steps[index].run += runs;
+            let span = Span::new(before.at(), now.at());
+            let counted = now.energy - before_energy;
+            let expected = match drawn(&span) {
+                Some(expected) if before_run == now.run && span.length() > MIN_COMPARED_SPAN => {
+                    expected
+                }
+                _ => continue,
+            };
+            if (counted - expected).abs() <= expected * MAX_DIFFERENCE {
+                continue;
+            }
+            let turns = modulus.map(|modulus| {
+                let turns = ((expected - counted) / modulus).get().round().max(0.0);
+                modulus * turns
+            });
+            match turns.filter(|by| (counted + *by - expected).abs() <= expected * MAX_DIFFERENCE) {
+                Some(by) => {
+                    more += by;
+                    self.steps[index].energy += by;
+                }
+                None => {
+                    runs += 1;
+                    self.steps[index].run += 1;
+                    self.gaps.push(gap(span, GapReason::Reset));
+                }
+            }
+        }
+    }
+
+    /// Moves every step to the regular schedule on which the counter updates, where one fits the observations.
+    fn fit_to_schedule(&mut self, period: Seconds) {
+        let seen: Vec<Span> = self.steps.iter().map(|step| step.span).collect();
+        let Some(schedule) = UpdateSchedule::fit(&seen, period) else {
+            return;
+        };
+        // A read across an update that no other read separates from the previous one has no place on the
+        // schedule.
+        let placed: Vec<CounterStep> = self
+            .steps
+            .iter()
+            .filter_map(|step| {
+                let span = schedule.update_in(&step.span)?;
+                Some(CounterStep { span, ..*step })
+            })
+            .collect();
+        if 2 * placed.len() >= self.steps.len() {
+            self.drift = Some(schedule.drift());
+            self.steps = placed;
+        }
+    }
+
+    /// The last step at or before a moment and the first after it.
+    pub fn around(&self, moment: Moment) -> (Option<&CounterStep>, Option<&CounterStep>) {
+        let split = self.steps.partition_point(|step| step.at() <= moment);
+        (
+            split.checked_sub(1).and_then(|index| self.steps.get(index)),
+            self.steps.get(split),
+        )
+    }
+}
+
+impl Level {
+    /// The span in which this level appeared: after the level before it was last seen and before this one first
+    /// was; and within a period of being followed by the next one.
+    fn appearance(&self, index: usize, levels: &[Self], period: Seconds) -> Span {
+        let mut begin = self.last.begin + -period;
+        let mut end = self.first.end;
+        if let Some(before) = index.checked_sub(1).map(|before| &levels[before]) {
+            begin = begin.max(before.last.begin);
+        }
+        if let Some(after) = levels.get(index + 1) {
+            end = end.min(after.first.end + -period);
+        }
+        // Readings that contradict the period are used without it.
+        if begin > end {
+            (begin, end) = (self.first.begin + -period, self.first.end);
+        }
+        Span::new(begin, end)
+    }
+}
+
+fn levels(readings: &[CounterReading]) -> Vec<Level> {
+    let mut levels: Vec<Level> = Vec::new();
+    for reading in readings {
+        match levels.last_mut() {
+            Some(level) if level.value == reading.value => level.last = reading.call,
+            _ => levels.push(Level {
+                first: reading.call,
+                last: reading.call,
+                value: reading.value,
+            }),
+        }
+    }
+    levels
+}
+
+const fn gap(span: Span, reason: GapReason) -> Gap {
+    Gap {
+        sensor: sweetspot_device::SensorKind::EnergyCounter,
+        span,
+        reason,
+    }
+}

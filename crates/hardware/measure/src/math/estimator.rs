@@ -1,0 +1,265 @@
+//! Estimates the energy of a window from the readings of a device.
+
+use sweetspot_device::{Moment, SensorKind};
+use sweetspot_quantity::{Joules, Ratio, Seconds};
+
+use super::aliasing::PowerRange;
+use super::counter_steps::CounterSteps;
+use super::energy::{Check, CheckedEnergy, Energy, EnergyError, Note, Z95};
+use super::fit_process::{FittedProcess, fit_process, fit_response};
+use super::integrate::{Integral, find_holes};
+use super::observations::{Observations, Outcome};
+use super::power_process::PowerProcess;
+use super::readings::{Gap, GapReason, Response, Span, Trace};
+use crate::method::{Method, MethodChoice};
+
+/// The time before and after a window whose readings still give information about it.
+pub(super) const CONTEXT: Seconds = Seconds::new(1.5);
+/// The largest time between two samples that is no hole: the driver's own gaps are 46 ms at most (H200).
+const MAX_SAMPLE_GAP: Seconds = Seconds::new(0.08);
+
+/// The relative deviation of a clock.
+pub(super) const CLOCK_DEVIATION: f64 = 1e-4;
+
+/// Estimates the energy of windows from the readings of one device.
+#[derive(Clone, Debug)]
+pub struct EnergyEstimator<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) steps: CounterSteps,
+    pub(super) range: PowerRange,
+    pub(super) response: Response,
+}
+
+impl<'a> EnergyEstimator<'a> {
+    /// Prepares the readings of one device.
+    pub fn new(trace: &'a Trace) -> Self {
+        let model = &trace.model;
+        let mut steps = CounterSteps::from_readings(
+            &trace.counter,
+            model.counter_period,
+            model.counter_modulus,
+        );
+        steps.correct_by_power(model.counter_modulus, |span| {
+            let integral = Integral::of(&trace.buffer, &model.response, span, MAX_SAMPLE_GAP);
+            (integral.covered >= span.length() * 0.9).then_some(integral.energy)
+        });
+        Self {
+            range: PowerRange::of(trace, &steps),
+            response: fit_response(trace, &steps.steps),
+            steps,
+            trace,
+        }
+    }
+
+    /// The readings.
+    pub fn trace(&self) -> &Trace {
+        self.trace
+    }
+
+    /// The steps of the counter.
+    pub fn steps(&self) -> &CounterSteps {
+        &self.steps
+    }
+
+    /// The window's energy by the chosen method.
+    pub fn energy(&self, window: &Span, choice: MethodChoice) -> Result<Energy, EnergyError> {
+        if window.end <= window.begin {
+            return Err(EnergyError::Empty(window.length()));
+        }
+        let energy = match choice {
+            MethodChoice::Auto => self
+                .counter_and_buffer(window)
+                .or_else(|_| self.poll(window)),
+            MethodChoice::Counter if self.steps.steps.len() < 2 => {
+                Err(no_readings("counter readings", window))
+            }
+            MethodChoice::Counter => self.counter_and_buffer(window),
+            MethodChoice::Buffer => self.buffer(window),
+            MethodChoice::Poll(_) => self.poll(window),
+        };
+        Ok(self.widen_for_power_steps(energy?, choice))
+    }
+
+    /// The window's energy by the chosen method, with the other methods as checks.
+    pub fn measure(
+        &self,
+        window: &Span,
+        choice: MethodChoice,
+    ) -> Result<CheckedEnergy, EnergyError> {
+        let energy = self.energy(window, choice)?;
+        let others = [self.counter(window), self.buffer(window), self.poll(window)];
+        let checks = others
+            .into_iter()
+            .flatten()
+            .map(|other| self.widen_for_power_steps(other, choice))
+            .filter(|other| other.method != energy.method)
+            .filter_map(|other| Check::of(other, &energy))
+            .collect();
+        Ok(CheckedEnergy { energy, checks })
+    }
+
+    /// Fits a process to the observations and runs the filter under it.
+    pub(super) fn estimate(
+        &self,
+        mut observations: Observations,
+        covered: &Span,
+        method: Method,
+    ) -> Energy {
+        observations.set_window(covered);
+        observations.sort();
+        let response = self.response.time_constant.get();
+        let (fitted, is_known) = match fit_process(&observations, response) {
+            Some(fitted) => (fitted, true),
+            None => (self.conservative_process(&observations, response), false),
+        };
+        let outcome = observations.run(&fitted.process, fitted.noise, fitted.scales.as_deref());
+        let mut energy = self.energy_from(&outcome, covered, method, 0.0);
+        if !is_known {
+            energy.notes.push(Note::FewReadings);
+        }
+        if self.trace.clock_steps.iter().any(|at| inside(covered, *at)) {
+            energy.notes.push(Note::ClockStepped);
+        }
+        energy
+    }
+
+    fn conservative_process(&self, observations: &Observations, response: f64) -> FittedProcess {
+        let mean = observations
+            .spread()
+            .map_or(self.range.middle(), |(mean, _)| mean);
+        FittedProcess {
+            process: PowerProcess {
+                mean,
+                deviation: self.range.two_level_deviation(mean),
+                correlation_time: 0.05,
+                response,
+            },
+            noise: 1.0,
+            scales: None,
+        }
+    }
+
+    pub(super) fn energy_from(
+        &self,
+        outcome: &Outcome,
+        covered: &Span,
+        method: Method,
+        extra: f64,
+    ) -> Energy {
+        let half = Z95 * (outcome.variance + extra).sqrt();
+        let value = Joules::new(outcome.energy.max(0.0));
+        Energy {
+            value,
+            interval95: (
+                (value - Joules::new(half)).max(Joules::ZERO),
+                value + Joules::new(half),
+            ),
+            method,
+            covered: *covered,
+            missing: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The relative deviation of times on the counter's schedule; no clock is trusted beyond 1 in 10,000.
+    pub(super) fn timing_deviation(&self) -> f64 {
+        let drift = self.steps.drift.map_or(0.0, Ratio::get);
+        drift.hypot(CLOCK_DEVIATION)
+    }
+
+    /// Widens the interval by the unknown energy drawn during resets of the counter.
+    pub(super) fn widen_for_resets(&self, energy: &mut Energy) {
+        let resets = energy.missing.iter();
+        let lost: f64 = resets
+            .filter(|gap| gap.reason == GapReason::Reset)
+            .map(|gap| gap.span.length().get())
+            .sum();
+        let part = lost * self.range.width() / 12f64.sqrt() / energy.value.get().max(1e-9);
+        if part > 0.0 {
+            widen(energy, part);
+        }
+    }
+
+    /// The window with the readings around it, up to the counter's steps before and after.
+    pub(super) fn with_context(&self, window: &Span) -> Span {
+        let (mut begin, mut end) = (window.begin + -CONTEXT, window.end + CONTEXT);
+        if let Some(step) = self.steps.around(window.begin).0 {
+            begin = begin.min(step.at());
+        }
+        if let Some(step) = self.steps.around(window.end).1 {
+            end = end.max(step.at());
+        }
+        Span::new(begin, end)
+    }
+
+    /// The part of the window that readings cover, allowing for the usual time between two of them.
+    pub(super) fn trim_to_readings(
+        &self,
+        window: &Span,
+        seen: &[Span],
+    ) -> Result<(Span, Option<Note>), EnergyError> {
+        let begin = seen.iter().map(|span| span.begin + -MAX_SAMPLE_GAP).min();
+        let end = seen.iter().map(|span| span.end + MAX_SAMPLE_GAP).max();
+        let (begin, end) = begin
+            .zip(end)
+            .ok_or_else(|| no_readings("readings", window))?;
+        let covered = window
+            .overlap(&Span::new(begin, end))
+            .ok_or_else(|| no_readings("readings", window))?;
+        let note = (covered != *window).then(|| Note::Trimmed {
+            begin: covered.begin - window.begin,
+            end: window.end - covered.end,
+        });
+        Ok((covered, note))
+    }
+
+    /// The spans within `within` in which these sensors have no readings.
+    pub(super) fn gaps_within(&self, sensors: &[SensorKind], within: &Span) -> Vec<Gap> {
+        let known = self.trace.gaps.iter().chain(&self.steps.gaps);
+        let mut missing: Vec<Gap> = known
+            .filter(|gap| sensors.contains(&gap.sensor))
+            .filter_map(|gap| {
+                let span = gap.span.overlap(within)?;
+                Some(Gap { span, ..*gap })
+            })
+            .collect();
+        if sensors.contains(&SensorKind::BufferedPower) {
+            let silent = find_holes(&self.trace.buffer, within, MAX_SAMPLE_GAP);
+            missing.extend(silent.into_iter().filter_map(|span| {
+                let is_new = !self.trace.gaps.iter().any(|gap| {
+                    gap.sensor == SensorKind::BufferedPower && gap.span.overlap(&span).is_some()
+                });
+                is_new.then_some(Gap {
+                    sensor: SensorKind::BufferedPower,
+                    span,
+                    reason: GapReason::NotRead,
+                })
+            }));
+        }
+        missing
+    }
+}
+
+fn inside(span: &Span, moment: Moment) -> bool {
+    span.begin <= moment && moment <= span.end
+}
+
+pub(super) fn within<'a, T>(sorted: &'a [T], span: &Span, at: impl Fn(&T) -> Moment) -> &'a [T] {
+    let begin = sorted.partition_point(|item| at(item) < span.begin);
+    let end = sorted.partition_point(|item| at(item) <= span.end);
+    &sorted[begin..end.max(begin)]
+}
+
+/// Adds a relative deviation to the interval.
+pub(super) fn widen(energy: &mut Energy, part: f64) {
+    let more = part * energy.value.get();
+    let half = Joules::new(Z95 * energy.deviation().get().hypot(more));
+    energy.interval95 = ((energy.value - half).max(Joules::ZERO), energy.value + half);
+}
+
+pub(super) fn no_readings(what: &'static str, window: &Span) -> EnergyError {
+    EnergyError::NoReadings {
+        what,
+        window: window.length(),
+    }
+}

@@ -1,0 +1,181 @@
+//! Fits the power process and the buffer's response to the readings.
+
+use sweetspot_quantity::Seconds;
+
+use super::counter_steps::CounterStep;
+use super::observations::Observations;
+use super::power_process::PowerProcess;
+use super::readings::{Response, Trace};
+
+/// A fitted process, the noise of a power reading, and the scale of the process's deviation before each event.
+#[derive(Clone, Debug)]
+pub(crate) struct FittedProcess {
+    pub process: PowerProcess,
+    /// The standard deviation of a power reading, in watts.
+    pub noise: f64,
+    pub scales: Option<Vec<f64>>,
+}
+
+/// Candidate correlation times of power, in seconds.
+const CORRELATION_TIMES: [f64; 10] = [0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.2, 0.5, 1.5, 5.0];
+/// Candidate noise levels of a reading, relative to the mean power. A larger residual comes from power that
+/// varies faster than it is read; to take it for noise would make the interval too narrow.
+const RELATIVE_NOISES: [f64; 3] = [2e-4, 2e-3, 1e-2];
+/// The lowest relative noise assumed of any sensor.
+const MIN_RELATIVE_NOISE: f64 = 2e-4;
+/// The seconds of readings at each end that are used to fit.
+const FIT_SECONDS: f64 = 10.0;
+
+/// Finds the process under which the readings are the most likely by a search over a small grid; the deviation
+/// follows from the readings in closed form.
+pub(crate) fn fit_process(observations: &Observations, response: f64) -> Option<FittedProcess> {
+    let (mean, spread) = observations.spread()?;
+    let (first, last) = observations.extent()?;
+    let parts = if last - first <= 2.0 * FIT_SECONDS {
+        observations.within(&[(first, last)])
+    } else {
+        observations.within(&[(first, first + FIT_SECONDS), (last - FIT_SECONDS, last)])
+    };
+    let min_deviation = MIN_RELATIVE_NOISE * mean.abs().max(1.0);
+    let deviation = spread.max(min_deviation);
+    let mut best: Option<(f64, FittedProcess)> = None;
+    for correlation_time in CORRELATION_TIMES {
+        for noise in RELATIVE_NOISES {
+            let process = PowerProcess {
+                mean,
+                deviation,
+                correlation_time,
+                response,
+            };
+            let noise = noise * mean.abs().max(1.0);
+            let (mut logs, mut squares, mut count) = (0.0, 0.0, 0usize);
+            for part in &parts {
+                let outcome = part.run(&process, noise, None);
+                logs += outcome.logs;
+                squares += outcome.squares;
+                count += outcome.count;
+            }
+            if count < 4 {
+                return None;
+            }
+            let count = count as f64;
+            let scale = (squares / count).max(1e-8);
+            let cost = logs + count * scale.ln();
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                let by = scale.sqrt();
+                let fitted = FittedProcess {
+                    process: PowerProcess {
+                        deviation: (deviation * by).max(min_deviation),
+                        ..process
+                    },
+                    noise: (noise * by).max(min_deviation),
+                    scales: None,
+                };
+                best = Some((cost, fitted));
+            }
+        }
+    }
+    let (_, mut fitted) = best?;
+    fitted.scales = Some(local_scales(observations, &fitted));
+    Some(fitted)
+}
+
+/// The deviation of the buffer's gain where a counter is there to correct it (H200: -1.4 to +0.3 %).
+pub(crate) const CORRECTED_GAIN_DEVIATION: f64 = 0.01;
+/// The fewest and the most counter steps used to fit the buffer's response.
+const MIN_STEPS_FOR_RESPONSE: usize = 8;
+const MAX_STEPS_FOR_RESPONSE: usize = 400;
+/// Candidate time constants and delays of the response, in seconds; real boards' values lie among them.
+const TIME_CONSTANTS: [f64; 5] = [0.009, 0.012, 0.015, 0.018, 0.021];
+const DELAYS: [f64; 5] = [0.0, 0.0015, 0.003, 0.0045, 0.006];
+/// The difference of twice the log likelihood by which another response must beat the model's.
+const LOG_LIKELIHOOD_MARGIN: f64 = 12.0;
+
+/// Finds the response under which samples and counter agree best; the model's response unless another is
+/// clearly better.
+pub(crate) fn fit_response(trace: &Trace, steps: &[CounterStep]) -> Response {
+    let modelled = trace.model.response;
+    if steps.len() < MIN_STEPS_FOR_RESPONSE || trace.buffer.len() < MIN_STEPS_FOR_RESPONSE {
+        return modelled;
+    }
+    let steps = &steps[..steps.len().min(MAX_STEPS_FOR_RESPONSE)];
+    let reach = Seconds::new(1.0);
+    let span = (steps[0].at() + -reach, steps[steps.len() - 1].at() + reach);
+    let first = trace.buffer.partition_point(|sample| sample.at < span.0);
+    let last = trace.buffer.partition_point(|sample| sample.at <= span.1);
+    let samples = &trace.buffer[first..last.max(first)];
+    let observations = |response: &Response| {
+        let mut observations = Observations::new(span.0);
+        observations.add_samples(samples, response, CORRECTED_GAIN_DEVIATION);
+        observations.add_steps(steps);
+        observations.sort();
+        observations
+    };
+    let usual = observations(&modelled);
+    let Some(fitted) = fit_process(&usual, modelled.time_constant.get()) else {
+        return modelled;
+    };
+    let cost = |response: &Response| {
+        let process = PowerProcess {
+            response: response.time_constant.get(),
+            ..fitted.process
+        };
+        let outcome = observations(response).run(&process, fitted.noise, None);
+        outcome.logs + outcome.squares
+    };
+    let mut best = (cost(&modelled) - LOG_LIKELIHOOD_MARGIN, modelled);
+    for constant in TIME_CONSTANTS {
+        for delay in DELAYS {
+            let response = Response {
+                time_constant: Seconds::new(constant),
+                delay: Seconds::new(delay),
+            };
+            let cost = cost(&response);
+            if cost < best.0 {
+                best = (cost, response);
+            }
+        }
+    }
+    best.1
+}
+
+/// The number of readings on either side that determine the local scale.
+const SCALE_NEIGHBOURS: usize = 8;
+/// The weight, in readings, of the prior assumption that the scale is 1.
+const PRIOR_WEIGHT: f64 = 1.0;
+
+/// Estimates for each event how much power varies before it, relative to the fitted process, from the
+/// innovations of the readings near it: power has jumps and quiet times.
+fn local_scales(observations: &Observations, fitted: &FittedProcess) -> Vec<f64> {
+    let outcome = observations.run(&fitted.process, fitted.noise, None);
+    let innovations = &outcome.innovations;
+    let mut scales = vec![1.0; observations.len()];
+    let mut from = 0;
+    for (place, (event, _)) in innovations.iter().enumerate() {
+        let low = place.saturating_sub(SCALE_NEIGHBOURS);
+        let high = (place + SCALE_NEIGHBOURS + 1).min(innovations.len());
+        let (mut sum, mut weights) = (PRIOR_WEIGHT, PRIOR_WEIGHT);
+        for (other, (_, square)) in innovations.iter().enumerate().take(high).skip(low) {
+            let weight = 1.0 - place.abs_diff(other) as f64 / (SCALE_NEIGHBOURS + 1) as f64;
+            sum += weight * square;
+            weights += weight;
+        }
+        // Only the readings next to a jump show it.
+        let next_to = &innovations[place.saturating_sub(1)..(place + 2).min(innovations.len())];
+        let jump = next_to.iter().map(|(_, square)| square).sum::<f64>() / next_to.len() as f64;
+        let scale = (sum / weights).max(jump).sqrt().clamp(0.1, 10.0);
+        for slot in &mut scales[from..=*event] {
+            *slot = scale;
+        }
+        from = event + 1;
+    }
+    if let Some((_, last)) = innovations
+        .last()
+        .zip(scales.get(from.saturating_sub(1)).copied())
+    {
+        for slot in &mut scales[from..] {
+            *slot = last;
+        }
+    }
+    scales
+}
