@@ -12,9 +12,9 @@ pub enum SessionError {
     /// A profile that is not there or cannot be used.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
-    /// Terms that nobody can hold.
+    /// The configuration of a hold is invalid.
     #[error(transparent)]
-    Terms(#[from] sweetspot_control::hold::TermsError),
+    HoldConfig(#[from] sweetspot_control::hold::HoldConfigError),
     /// An axis that cannot be explored.
     #[error("{flag}: {problem}")]
     Axis {

@@ -8,7 +8,8 @@ mod sensor;
 use std::collections::{HashMap, VecDeque};
 
 use sweetspot_control::hold::{
-    Account, Actions, BatchDone, Event, Holder, PowerReading, Setting, Summary, Terms,
+    CompletedBatch, HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics, HoldSummary,
+    Holder, PowerReading,
 };
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
@@ -54,7 +55,7 @@ impl Rig {
     }
 
     /// Runs the workload under a holder.
-    pub fn hold(&self, terms: Terms, conditions: &Conditions) -> Result<Held, SessionError> {
+    pub fn hold(&self, terms: HoldConfig, conditions: &Conditions) -> Result<Held, SessionError> {
         Pump::new(self, terms, conditions)?.run()
     }
 
@@ -76,7 +77,7 @@ impl Rig {
         }
     }
 
-    fn limits(&self, setting: &Setting) -> Limits {
+    fn limits(&self, setting: &HoldSetting) -> Limits {
         let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
         self.chip
             .limits(self.gpu.enforced(cap), setting.core_clock, None)
@@ -89,10 +90,10 @@ struct Pump<'a> {
     seed: Seed,
     variation: Variation,
     holder: Holder,
-    account: Account,
+    account: HoldStatistics,
     state: State,
     limits: Limits,
-    setting: Setting,
+    setting: HoldSetting,
     now: f64,
     iterations: HashMap<u64, Option<Vec<Phase>>>,
     heavier: f64,
@@ -116,10 +117,14 @@ struct Bin {
 }
 
 impl<'a> Pump<'a> {
-    fn new(rig: &'a Rig, terms: Terms, conditions: &'a Conditions) -> Result<Self, SessionError> {
+    fn new(
+        rig: &'a Rig,
+        terms: HoldConfig,
+        conditions: &'a Conditions,
+    ) -> Result<Self, SessionError> {
         let seed = Seed::new(conditions.seed);
-        let mut account = Account::new(terms.cap, terms.judged_over);
-        account.begin(Seconds::ZERO);
+        let mut account = HoldStatistics::new(terms.cap, terms.averaging_time);
+        account.start(Seconds::ZERO);
         let holder = Holder::new(terms)?;
         let setting = holder.setting();
         let script = conditions.script.iter();
@@ -148,7 +153,7 @@ impl<'a> Pump<'a> {
                 None => None,
             },
             held: Held {
-                summary: Summary::default(),
+                summary: HoldSummary::default(),
                 notices: Vec::new(),
                 changes: Vec::new(),
                 windows: 0,
@@ -174,7 +179,7 @@ impl<'a> Pump<'a> {
                 None => wanted,
             };
             if !self.prepare(items)? {
-                self.tell(Event::OutOfMemory { size: items });
+                self.tell(HoldEvent::OutOfMemory { size: items });
                 if self.setting.batch >= wanted {
                     break;
                 }
@@ -188,7 +193,7 @@ impl<'a> Pump<'a> {
             self.go_through(items, number);
             number += 1;
             let now = Seconds::new(self.now);
-            let done = BatchDone {
+            let done = CompletedBatch {
                 size: wanted,
                 items,
                 duration: now - begun,
@@ -196,11 +201,11 @@ impl<'a> Pump<'a> {
             };
             let latency = done.latency.unwrap_or(done.duration);
             self.held.latencies.push((now, latency, items));
-            self.account.batch(now, &done);
-            self.tell(Event::Batch(done));
+            self.account.record_batch(now, &done);
+            self.tell(HoldEvent::BatchCompleted(done));
         }
         self.held.summary = self.account.summary();
-        self.held.windows = self.holder.windows();
+        self.held.windows = self.holder.window_count();
         self.held.last = self.setting;
         Ok(self.held)
     }
@@ -248,7 +253,7 @@ impl<'a> Pump<'a> {
             energy: 0.0,
             sum: self.bin.sum + power,
         };
-        self.account.power(&reading(to - BIN, to, power));
+        self.account.record_power(&reading(to - BIN, to, power));
         let number = self.bin.number;
         if self.conditions.keep && number.is_multiple_of(SIGHTING) {
             let sum = std::mem::take(&mut self.bin.sum);
@@ -270,7 +275,7 @@ impl<'a> Pump<'a> {
             }
         }
         if number.is_multiple_of(5) {
-            self.tell(Event::Tick);
+            self.tell(HoldEvent::Tick);
         }
         self.tell_queue(Seconds::new(to));
     }
@@ -279,40 +284,40 @@ impl<'a> Pump<'a> {
         let now = Seconds::new(self.now);
         match what {
             Disturbance::Cap(cap) => {
-                self.account.cap(now, cap);
-                self.tell(Event::Cap(cap));
+                self.account.record_cap(now, cap);
+                self.tell(HoldEvent::CapChanged(cap));
             }
             Disturbance::Heavier(factor) => {
                 self.heavier = factor.get();
-                self.account.disturb(now);
+                self.account.restart_settling(now);
             }
             Disturbance::FalseSpike(power) => {
                 self.spike = Some(power.get());
-                self.account.disturb(now);
+                self.account.restart_settling(now);
             }
             Disturbance::Silence(silent) => {
                 self.silent = silent;
-                self.account.disturb(now);
+                self.account.restart_settling(now);
             }
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: HoldEvent) {
         let now = Seconds::new(self.now);
         let actions = self.holder.step(now, event);
-        self.account.windows(self.holder.windows());
+        self.account.set_window_count(self.holder.window_count());
         self.act(now, &actions);
     }
 
-    fn act(&mut self, now: Seconds, actions: &Actions) {
+    fn act(&mut self, now: Seconds, actions: &HoldActions) {
         if let Some(notice) = actions.notice {
             self.held.notices.push((now, notice));
         }
-        if actions.changes() {
+        if actions.has_changes() {
             self.setting = self.holder.setting();
             self.limits = self.rig.limits(&self.setting);
-            self.account.changed(now);
-            let windows = self.holder.windows();
+            self.account.record_change(now);
+            let windows = self.holder.window_count();
             self.held.changes.push((now, windows, self.setting));
         }
     }

@@ -1,6 +1,6 @@
 //! What came of a hold.
 
-use sweetspot_control::hold::Terms;
+use sweetspot_control::hold::HoldConfig;
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::Ended;
 
@@ -13,7 +13,7 @@ use crate::measure::Machine;
 
 impl HoldLoop<'_> {
     /// What came of it.
-    pub fn held(self, machine: Machine, request: &HoldRequest, terms: &Terms) -> HoldResult {
+    pub fn held(self, machine: Machine, request: &HoldRequest, terms: &HoldConfig) -> HoldResult {
         let summary = self.account.summary();
         let first = self.served.map(|(first, _)| first - self.begin);
         let last = self.served.map(|(_, last)| last - self.begin);

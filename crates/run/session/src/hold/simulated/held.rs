@@ -1,6 +1,6 @@
 //! What came of a run in virtual time.
 
-use sweetspot_control::hold::{Notice, Setting, Summary};
+use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use crate::hold::record::percentile99;
@@ -22,15 +22,15 @@ pub struct Sighting {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     /// The account of it, by the power drawn and not by the sensor.
-    pub summary: Summary,
+    pub summary: HoldSummary,
     /// What the holder said.
-    pub notices: Vec<(Seconds, Notice)>,
+    pub notices: Vec<(Seconds, HoldNotice)>,
     /// What it set, and in which of its windows.
-    pub changes: Vec<(Seconds, u64, Setting)>,
+    pub changes: Vec<(Seconds, u64, HoldSetting)>,
     /// Windows in all.
     pub windows: u64,
     /// What was set at the end.
-    pub last: Setting,
+    pub last: HoldSetting,
     /// Over time, where kept.
     pub sightings: Vec<Sighting>,
     /// Of each batch its end, its longest latency and its items.

@@ -1,6 +1,6 @@
 //! Requests that wait for the simulated program.
 
-use sweetspot_control::hold::Event;
+use sweetspot_control::hold::HoldEvent;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::Load;
 
@@ -31,7 +31,7 @@ impl Pump<'_> {
         };
         requests.come(now);
         if let Some(queue) = requests.queue(now) {
-            self.tell(Event::Queue {
+            self.tell(HoldEvent::Queue {
                 length: queue.length,
                 arrivals_per_s: Some(queue.arrivals_per_s),
             });

@@ -1,6 +1,6 @@
 //! How the holder sees power: late and averaged, or in samples that come together.
 
-use sweetspot_control::hold::Event;
+use sweetspot_control::hold::HoldEvent;
 
 use super::{BIN, Pump, reading};
 
@@ -18,7 +18,11 @@ impl Pump<'_> {
         let sum: f64 = bins.map(|(_, power)| power).sum();
         let to = self.bins[KEPT - 1].0;
         let power = self.spike.take().unwrap_or(sum / KEPT as f64);
-        self.tell(Event::Power(reading(to - KEPT as f64 * BIN, to, power)));
+        self.tell(HoldEvent::PowerRead(reading(
+            to - KEPT as f64 * BIN,
+            to,
+            power,
+        )));
     }
 
     pub(super) fn buffer(&mut self, number: u64) {
@@ -28,7 +32,7 @@ impl Pump<'_> {
         while let Some((to, power)) = self.bins.pop_front() {
             if !self.silent {
                 let power = self.spike.take().unwrap_or(power);
-                self.tell(Event::Power(reading(to - BIN, to, power)));
+                self.tell(HoldEvent::PowerRead(reading(to - BIN, to, power)));
             }
         }
     }
