@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{BOARDS, NETWORKS, OBJECTIVES};
-use sweetspot_control::tune::TunedLoad;
+use sweetspot_control::tune::LoadOutcome;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_quantity::{Ratio, Seconds};
@@ -214,7 +214,7 @@ impl Tally {
     fn add(
         &mut self,
         tuned: &TunedJob,
-        load: &TunedLoad,
+        load: &LoadOutcome,
         outcomes: &[Outcome],
         objective: Objective,
         name: &str,
@@ -280,10 +280,10 @@ impl Tally {
         }
         self.evaluations.push(load.evaluations as f64);
         let energy = tuned.energy.unwrap_or_default();
-        if let Some(cost) = load.cost {
+        if let Some(cost) = load.exploring_cost {
             self.costs.push((cost.energy / energy).get());
         }
-        if let Some(cost) = load.cost_against_choice {
+        if let Some(cost) = load.exploring_cost_against_choice {
             let share = (cost.energy / energy).get();
             self.costs_against_choice.push(share);
             if share > 0.03 && std::env::var_os("VERBOSE").is_some() {
@@ -295,13 +295,13 @@ impl Tally {
                 );
             }
         }
-        if let Some(claim) = load.claim {
+        if let Some(claim) = load.savings {
             let own = &outcomes[place];
             let saved = 1.0
                 - own.energy.unwrap_or_default().get() / reference.energy.unwrap_or_default().get();
             let lost = (own.time / reference.time).get() - 1.0;
             self.claims += 1;
-            let holds = |share: sweetspot_control::tune::Share, value: f64| {
+            let holds = |share: sweetspot_control::tune::RatioInterval, value: f64| {
                 share.low.get() <= value && value <= share.high.get()
             };
             self.energy_held += usize::from(holds(claim.energy_saved, saved));
@@ -314,7 +314,7 @@ impl Tally {
             }
             self.widths
                 .push((claim.energy_saved.high - claim.energy_saved.low).get());
-            if let (Some(whole), 1) = (load.whole, tuned.tuned.loads.len()) {
+            if let (Some(whole), 1) = (load.total_savings, tuned.tuned.loads.len()) {
                 let true_saved = 1.0 - energy.get() / reference.energy.unwrap_or_default().get();
                 self.wholes += 1;
                 self.whole_held += usize::from(holds(whole.energy_saved, true_saved));

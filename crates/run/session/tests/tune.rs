@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sweetspot_control::tune::{GaveUp, Notice, Share};
+use sweetspot_control::tune::{GiveUpReason, RatioInterval, TuneNotice};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
@@ -43,7 +43,7 @@ fn truth(job: &SimulatedJob, workload: usize, tuned: &TunedJob) -> Vec<Outcome> 
     outcomes.collect()
 }
 
-fn holds(share: Share, value: f64) -> bool {
+fn holds(share: RatioInterval, value: f64) -> bool {
     share.low.get() <= value && value <= share.high.get()
 }
 
@@ -67,13 +67,14 @@ fn published_curves_are_tuned_within_a_minute_at_little_cost() {
                 assert_eq!(tuned.tuned.loads.len(), 1, "{name}");
                 let took = load.found_at.unwrap() - load.steady_since.unwrap();
                 assert!(took < Seconds::new(60.0), "{name}: {took}");
-                let cost = load.cost_against_choice.unwrap().energy / tuned.energy.unwrap();
+                let cost =
+                    load.exploring_cost_against_choice.unwrap().energy / tuned.energy.unwrap();
                 assert!(cost < Ratio::new(0.03), "{name}: {cost:?}");
                 let own = &outcomes[choice];
                 let saved = 1.0 - (own.energy.unwrap() / reference.energy.unwrap()).get();
                 cases += 1;
                 within += usize::from(value(own) / best - 1.0 <= 0.01);
-                held += usize::from(holds(load.claim.unwrap().energy_saved, saved));
+                held += usize::from(holds(load.savings.unwrap().energy_saved, saved));
             }
         }
     }
@@ -122,7 +123,7 @@ fn clocks_save_where_the_cap_does_not_bind() {
     let tuned = tune_simulated(&request(Objective::Energy, 1), &job, None, &mut ()).unwrap();
     assert!(matches!(
         tuned.tuned.gave_up,
-        Some(GaveUp::CapDoesNotBind { .. })
+        Some(GiveUpReason::CapDoesNotBind { .. })
     ));
     let clocks = TuneRequest {
         knob: TuneKnob::CoreClock,
@@ -174,7 +175,7 @@ fn a_denied_knob_ends_in_a_word() {
     };
     let tuned = tune_simulated(&clocks, &job, None, &mut ()).unwrap();
     assert!(
-        matches!(tuned.tuned.gave_up, Some(GaveUp::Refused(_))),
+        matches!(tuned.tuned.gave_up, Some(GiveUpReason::SettingsRejected(_))),
         "{:?}",
         tuned.tuned.notices
     );
@@ -209,7 +210,10 @@ fn a_short_job_and_gpus_of_two_kinds_are_told() {
     };
     let short = SimulatedJob::new(&setup("v100", 8_000), None).unwrap();
     let tuned = tune_simulated(&request(Objective::Edp, 1), &short, None, &mut ()).unwrap();
-    assert!(matches!(tuned.tuned.gave_up, Some(GaveUp::TooShort { .. })));
+    assert!(matches!(
+        tuned.tuned.gave_up,
+        Some(GiveUpReason::TooShort { .. })
+    ));
     let shorter = SimulatedJob::new(&setup("v100", 1_280), None).unwrap();
     let tuned = tune_simulated(&request(Objective::Edp, 1), &shorter, None, &mut ()).unwrap();
     assert!(tuned.tuned.ended_early);
@@ -255,7 +259,8 @@ fn a_choice_is_remembered_and_confirmed_sooner() {
     let evaluations = |tuned: &TunedJob| tuned.tuned.loads[0].evaluations;
     assert_eq!(evaluations(&second), 2);
     assert!(evaluations(&first) > 3);
-    let confirmed = |(_, notice): &(Seconds, Notice)| matches!(notice, Notice::AsRemembered(_));
+    let confirmed =
+        |(_, notice): &(Seconds, TuneNotice)| matches!(notice, TuneNotice::RememberedConfirmed(_));
     assert!(second.tuned.notices.iter().any(confirmed));
     // Another objective is another job.
     let energy = request(Objective::Energy, 1);

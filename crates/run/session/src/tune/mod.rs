@@ -14,7 +14,9 @@ use std::ffi::OsString;
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
-use sweetspot_control::tune::{GaveUp, Remembered, Terms, Tuned, cannot_answer};
+use sweetspot_control::tune::{
+    GiveUpReason, RememberedChoice, TuneConfig, TuneOutcome, find_unsupported_flag,
+};
 use sweetspot_decide::Question;
 use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
@@ -121,7 +123,7 @@ pub struct TunedJob {
     /// The place that everything was compared with.
     pub reference: usize,
     /// What tuning came to.
-    pub tuned: Tuned,
+    pub tuned: TuneOutcome,
     /// From the job's start to its end.
     pub time: Seconds,
     /// Drawn by all GPUs.
@@ -182,7 +184,7 @@ pub fn tune_simulated(
 
 /// Whether windows of a running job can answer a question.
 fn check(question: &Question) -> Result<(), SessionError> {
-    match cannot_answer(question) {
+    match find_unsupported_flag(question) {
         Some((flag, problem)) => Err(SessionError::Question { flag, problem }),
         None => Ok(()),
     }
@@ -207,9 +209,9 @@ fn terms(
     devices: &[Descriptor],
     places: &Places,
     remembered: Option<&Choice>,
-) -> Terms {
+) -> TuneConfig {
     let count = devices.len();
-    Terms {
+    TuneConfig {
         space: places.space.clone(),
         labels: places.labels.clone(),
         question: request.question.clone(),
@@ -220,10 +222,10 @@ fn terms(
         job: Default::default(),
         retune_every: request.retune_every,
         remembered: remembered.and_then(|choice| {
-            Some(Remembered {
+            Some(RememberedChoice {
                 place: places.find(&choice.settings)?,
-                gain: choice.gain,
-                expected_regret: choice.expected_regret,
+                gain: Ratio::new(choice.gain),
+                expected_regret: choice.expected_regret.map(Ratio::new),
             })
         }),
         lowest_cap: places.lowest_cap.map(|cap| cap * count as f64),
@@ -277,7 +279,10 @@ fn remember(
     observer: &mut dyn Observer,
 ) {
     let Some(store) = store else { return };
-    if !matches!(job.tuned.gave_up, None | Some(GaveUp::Changed(_))) {
+    if !matches!(
+        job.tuned.gave_up,
+        None | Some(GiveUpReason::ChangedExternally(_))
+    ) {
         return;
     }
     let last = job.tuned.last_choice().filter(|load| !load.outside_limits);
@@ -287,8 +292,8 @@ fn remember(
     };
     let choice = Choice {
         settings: job.settings[place],
-        gain,
-        expected_regret,
+        gain: gain.get(),
+        expected_regret: expected_regret.map(Ratio::get),
         time_s: job.time.get(),
     };
     if let Err(problem) = store.remember(print, &choice) {

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sweetspot_control::tune::{Action, Event, JobLength, Tuner, Tuning};
+use sweetspot_control::tune::{JobLength, TuneAction, TuneEvent, Tuner, TuningState};
 use sweetspot_device::{Clock, MigSlices, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
-use sweetspot_link::Tuning as Word;
+use sweetspot_link::Tuning as LinkTuning;
 use sweetspot_measure::{MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::{
@@ -167,7 +167,7 @@ fn run_tuned(
     // The command is over: nothing is set any more.
     let mut step = |event| {
         for action in tuner.step(MonotonicClock.now() - began, event) {
-            if let Action::Say(notice) = action {
+            if let TuneAction::Notify(notice) = action {
                 observer.note(&notice.to_string());
             }
         }
@@ -176,9 +176,9 @@ fn run_tuned(
     for (at, total) in last {
         power.extend(mean_power(&mut energy, began, at, total));
         let at = at - began;
-        step(Event::Energy { at, total });
+        step(TuneEvent::Energy { at, total });
     }
-    step(Event::Ended);
+    step(TuneEvent::Ended);
     if unknown > Seconds::ZERO {
         observer.note(&format!(
             "no power readings for the last {unknown:.1} of the job: its energy is unknown"
@@ -237,7 +237,7 @@ struct TuneLoop<'a> {
     has_exited: bool,
     failure: Option<GuardError>,
     /// What the workload is to be told.
-    tuning: Option<Tuning>,
+    tuning: Option<TuningState>,
     check_at: Instant,
 }
 
@@ -257,14 +257,14 @@ impl RunHandler for TuneLoop<'_> {
             let power = mean_power(&mut self.energy, self.began, at, total);
             self.power.extend(power);
             let at = at - self.began;
-            self.step(run, Event::Energy { at, total });
+            self.step(run, TuneEvent::Energy { at, total });
         }
         self.take_reports(run, events);
         if Instant::now() >= self.check_at && !self.has_exited {
             self.check_at = Instant::now() + CHECK_EVERY;
             self.look_for_others(run)?;
         }
-        self.step(run, Event::Tick);
+        self.step(run, TuneEvent::Tick);
         if let (Some(tuning), Some(control)) = (self.tuning.take(), run.control()) {
             control.set_tuning(word(tuning));
         }
@@ -292,44 +292,44 @@ impl TuneLoop<'_> {
         reports.sort_by_key(|progress| progress.at);
         for progress in reports {
             self.items += progress.items;
-            let event = Event::Progress {
+            let event = TuneEvent::Progress {
                 at: progress.at - self.began,
                 total: self.items,
             };
             self.step(run, event);
         }
         if let Some(phase) = self.phases.change() {
-            self.step(run, Event::Phase(phase));
+            self.step(run, TuneEvent::Phase(phase));
         }
     }
 
-    fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: Event) {
+    fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: TuneEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let now = MonotonicClock.now() - self.began;
             for action in self.tuner.step(now, event) {
                 match action {
-                    Action::Set(place) => events.extend(self.set(run, place)),
-                    Action::Say(notice) => self.observer.note(&notice.to_string()),
-                    Action::Tell(tuning) => self.tuning = Some(tuning),
+                    TuneAction::Set(place) => events.extend(self.set(run, place)),
+                    TuneAction::Notify(notice) => self.observer.note(&notice.to_string()),
+                    TuneAction::ReportState(tuning) => self.tuning = Some(tuning),
                 }
             }
         }
     }
 
     /// Does nothing where it is too late to set anything.
-    fn set(&mut self, run: &mut RunInProgress<'_, '_>, place: usize) -> Option<Event> {
+    fn set(&mut self, run: &mut RunInProgress<'_, '_>, place: usize) -> Option<TuneEvent> {
         if run.interrupted().is_some() || self.is_contested || self.has_exited {
             return None;
         }
         let set = self.setter.set(run.lease()?, place);
         match set {
-            Ok(()) => Some(Event::Applied(place)),
+            Ok(()) => Some(TuneEvent::Applied(place)),
             // Between the look above and the answer a signal may have come.
             Err(GuardError::Refused(_)) if run.interrupted().is_some() => None,
-            Err(GuardError::Refused(why)) => Some(Event::Refused {
+            Err(GuardError::Refused(why)) => Some(TuneEvent::Rejected {
                 place,
-                why: why.to_string(),
+                reason: why.to_string(),
             }),
             Err(error) => {
                 self.failure = Some(error);
@@ -352,7 +352,7 @@ impl TuneLoop<'_> {
         }
         if let Some(changed) = changed {
             self.is_contested = true;
-            self.step(run, Event::Changed(changed.to_string()));
+            self.step(run, TuneEvent::ChangedExternally(changed.to_string()));
         }
         Ok(())
     }
@@ -391,10 +391,10 @@ impl PlaceSetter<'_> {
 }
 
 /// What the workload is told.
-fn word(tuning: Tuning) -> Word {
+fn word(tuning: TuningState) -> LinkTuning {
     match tuning {
-        Tuning::Off => Word::Off,
-        Tuning::Exploring => Word::Exploring,
-        Tuning::Settled => Word::Settled,
+        TuningState::Off => LinkTuning::Off,
+        TuningState::Exploring => LinkTuning::Exploring,
+        TuningState::Settled => LinkTuning::Settled,
     }
 }

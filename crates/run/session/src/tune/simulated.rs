@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sweetspot_control::tune::{Action, Event, JobLength, Tuner};
+use sweetspot_control::tune::{JobLength, TuneAction, TuneEvent, Tuner};
 use sweetspot_device::{Actuator, Knob, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, Job, Order, SimulatedGpu, Sink, Stretch, Variation, Workload};
@@ -192,7 +192,7 @@ pub fn tune(
         pump.workload(job, bench, seed)?;
     }
     let (now, items, energy) = (pump.now, pump.items, pump.meter.total());
-    pump.tell(Event::Ended);
+    pump.tell(TuneEvent::Ended);
     let tuned = TunedJob {
         workload: job.name(),
         devices,
@@ -279,30 +279,30 @@ impl Pump<'_> {
             }
             self.last = (at, total);
             self.now = at.max(self.now);
-            self.tell(Event::Energy { at, total });
+            self.tell(TuneEvent::Energy { at, total });
         }
         self.now = end;
         let total = self.items;
-        self.tell(Event::Progress { at: end, total });
+        self.tell(TuneEvent::Progress { at: end, total });
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: TuneEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             for action in self.tuner.step(self.now, event) {
                 match action {
-                    Action::Set(place) => events.push_back(self.set(place)),
-                    Action::Say(notice) => {
+                    TuneAction::Set(place) => events.push_back(self.set(place)),
+                    TuneAction::Notify(notice) => {
                         let now = self.now;
                         self.observer.note(&format!("{now:.0}: {notice}"));
                     }
-                    Action::Tell(_) => {}
+                    TuneAction::ReportState(_) => {}
                 }
             }
         }
     }
 
-    fn set(&mut self, place: usize) -> Event {
+    fn set(&mut self, place: usize) -> TuneEvent {
         let settings = &self.places.settings[place];
         for gpu in &mut self.gpus {
             let freed = match settings.core_clock {
@@ -311,10 +311,10 @@ impl Pump<'_> {
             };
             if let Err(problem) = freed.and_then(|()| gpu.apply(settings).map(drop)) {
                 let why = problem.to_string();
-                return Event::Refused { place, why };
+                return TuneEvent::Rejected { place, reason: why };
             }
         }
-        Event::Applied(place)
+        TuneEvent::Applied(place)
     }
 }
 

@@ -1,12 +1,14 @@
-//! A job of which everything is known: how fast and at which power it runs at each place.
+//! A job in virtual time whose speed and power at each place are known.
 
-use sweetspot_control::tune::{Action, Event, JobLength, Notice, Terms, Tuned, Tuner};
+use sweetspot_control::tune::{
+    JobLength, TuneAction, TuneConfig, TuneEvent, TuneNotice, TuneOutcome, Tuner,
+};
 use sweetspot_decide::Question;
 use sweetspot_decide::search::{Knob, Space, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_stats::Seed;
 
-/// Caps from 300 W down by 15 W.
+/// A space of caps from 300 W downwards in steps of 15 W.
 pub fn space(places: usize) -> Space {
     let values: Vec<f64> = (0..places)
         .map(|place| 300.0 - 15.0 * place as f64)
@@ -14,8 +16,8 @@ pub fn space(places: usize) -> Space {
     Space::along(Knob::PowerCap, &values).unwrap()
 }
 
-pub fn terms(question: Question) -> Terms {
-    Terms {
+pub fn test_config(question: Question) -> TuneConfig {
+    TuneConfig {
         space: space(11),
         labels: (0..11)
             .map(|place| format!("{} W", 300 - 15 * place))
@@ -33,7 +35,7 @@ pub fn terms(question: Question) -> Terms {
     }
 }
 
-/// Items a second and watts at each cap, of a chip with a voltage knee.
+/// Items in a second and watts at each cap, for a chip with a voltage knee.
 pub fn curve() -> Vec<(f64, f64)> {
     let at = |place: usize| {
         let cap = 300.0 - 15.0 * place as f64;
@@ -44,8 +46,8 @@ pub fn curve() -> Vec<(f64, f64)> {
     (0..11).map(at).collect()
 }
 
-/// A job and its tuner, in virtual time.
-pub struct Scene {
+/// A job and its tuner in virtual time.
+pub struct TestJob {
     tuner: Tuner,
     pub places: Vec<(f64, f64)>,
     place: usize,
@@ -53,23 +55,23 @@ pub struct Scene {
     pub energy: f64,
     pub items: f64,
     pub noise: f64,
-    /// Items are told in whole steps of so many.
+    /// The step of reported items; 0 for exact reports.
     pub step: f64,
-    /// And so often.
+    /// The time between reports of progress.
     pub every: f64,
     pub seed: u64,
     pub stalled: bool,
-    pub refused: Vec<usize>,
+    pub rejected: Vec<usize>,
     pub sets: Vec<usize>,
-    pub notices: Vec<Notice>,
+    pub notices: Vec<TuneNotice>,
 }
 
 const STEP: f64 = 0.1;
 
-impl Scene {
-    pub fn new(terms: Terms, places: Vec<(f64, f64)>) -> Self {
+impl TestJob {
+    pub fn new(config: TuneConfig, places: Vec<(f64, f64)>) -> Self {
         Self {
-            tuner: Tuner::new(terms),
+            tuner: Tuner::new(config),
             places,
             place: 0,
             now: 0.0,
@@ -80,13 +82,13 @@ impl Scene {
             every: STEP,
             seed: 0,
             stalled: false,
-            refused: Vec::new(),
+            rejected: Vec::new(),
             sets: Vec::new(),
             notices: Vec::new(),
         }
     }
 
-    /// The place with the least of something of time and energy for an item.
+    /// The place that minimises a function of the time and energy for each item.
     pub fn best(&self, value: impl Fn(f64, f64) -> f64) -> usize {
         let value = |place: &usize| {
             let (rate, power) = self.places[*place];
@@ -107,7 +109,7 @@ impl Scene {
             let (rate, power) = self.places[self.place];
             self.energy += power * STEP * vary("power");
             let (at, total) = (Seconds::new(self.now), Joules::new(self.energy));
-            self.tell(Event::Energy { at, total });
+            self.tell(TuneEvent::Energy { at, total });
             if !self.stalled {
                 self.items += rate * STEP * vary("rate");
                 let total = match self.step > 0.0 {
@@ -116,37 +118,37 @@ impl Scene {
                 };
                 let ticks = (self.every / STEP).round() as u64;
                 if ((self.now / STEP).round() as u64).is_multiple_of(ticks) {
-                    self.tell(Event::Progress { at, total });
+                    self.tell(TuneEvent::Progress { at, total });
                 }
             }
-            self.tell(Event::Tick);
+            self.tell(TuneEvent::Tick);
         }
     }
 
-    pub fn tell(&mut self, event: Event) {
+    pub fn tell(&mut self, event: TuneEvent) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             for action in self.tuner.step(Seconds::new(self.now), event) {
                 match action {
-                    Action::Set(place) => {
+                    TuneAction::Set(place) => {
                         self.sets.push(place);
-                        if self.refused.contains(&place) {
-                            let why = "denied".to_owned();
-                            events.push(Event::Refused { place, why });
+                        if self.rejected.contains(&place) {
+                            let reason = "denied".to_owned();
+                            events.push(TuneEvent::Rejected { place, reason });
                         } else {
                             self.place = place;
-                            events.push(Event::Applied(place));
+                            events.push(TuneEvent::Applied(place));
                         }
                     }
-                    Action::Say(notice) => self.notices.push(notice),
-                    Action::Tell(_) => {}
+                    TuneAction::Notify(notice) => self.notices.push(notice),
+                    TuneAction::ReportState(_) => {}
                 }
             }
         }
     }
 
-    pub fn finish(mut self) -> Tuned {
-        self.tell(Event::Ended);
+    pub fn finish(mut self) -> TuneOutcome {
+        self.tell(TuneEvent::Ended);
         self.tuner.finish()
     }
 }
