@@ -14,7 +14,7 @@ use sweetspot_control::hold::{
     CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldMode, HoldNotice, Holder, PowerReading,
 };
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
-use sweetspot_session::hold::{Conditions, Held, Rig, Sensor};
+use sweetspot_session::hold::{Conditions, HoldOutcome, Rig, Sensor};
 use sweetspot_session::published::batch_sizer_2021_jobs;
 use sweetspot_sim::Variant;
 use sweetspot_stats::Seed;
@@ -300,7 +300,7 @@ fn others(seed: u64) -> Result<()> {
 
 fn look(
     worst: &mut Worst,
-    held: &Held,
+    held: &HoldOutcome,
     fixed: &[Fixed],
     cap: f64,
     mode: HoldMode,

@@ -4,7 +4,7 @@
 use sweetspot_control::hold::{DeviceKnob, HoldConfig, HoldMode, HoldNotice};
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
 use sweetspot_session::Arrivals;
-use sweetspot_session::hold::{Conditions, Disturbance, Held, Rig, Sensor};
+use sweetspot_session::hold::{Conditions, Disturbance, HoldOutcome, Rig, Sensor};
 use sweetspot_sim::Variant;
 
 const SIZES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -33,7 +33,7 @@ fn joint(cap: f64) -> HoldConfig {
     HoldConfig::new(HoldMode::Joint, Watts::new(cap), SIZES.to_vec(), knob)
 }
 
-fn run(rig: &Rig, terms: HoldConfig, time: f64, sensor: Sensor) -> Held {
+fn run(rig: &Rig, terms: HoldConfig, time: f64, sensor: Sensor) -> HoldOutcome {
     let conditions = Conditions {
         sensor,
         ..Conditions::steady(Seconds::new(time), 1)
@@ -41,7 +41,7 @@ fn run(rig: &Rig, terms: HoldConfig, time: f64, sensor: Sensor) -> Held {
     rig.hold(terms, &conditions).unwrap()
 }
 
-fn share(held: &Held) -> f64 {
+fn share(held: &HoldOutcome) -> f64 {
     held.summary.violation_share.map_or(0.0, Ratio::get)
 }
 
@@ -59,7 +59,7 @@ fn best_fixed(fixed: &[(f64, f64)], cap: f64) -> f64 {
     fitting.map(|(rate, _)| *rate).fold(0.0, f64::max)
 }
 
-fn infeasible(held: &Held) -> usize {
+fn infeasible(held: &HoldOutcome) -> usize {
     let said = held.notices.iter();
     said.filter(|(_, notice)| matches!(notice, HoldNotice::CapInfeasible { .. }))
         .count()
@@ -163,7 +163,7 @@ fn any_set_of_sizes_is_searched_in_fifteen_windows() {
 }
 
 /// What happens in the middle of a run, after which it settles again: what is set before and after.
-fn disturbed(terms: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -> Held {
+fn disturbed(terms: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -> HoldOutcome {
     let conditions = Conditions {
         sensor,
         script: script
@@ -175,7 +175,7 @@ fn disturbed(terms: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -
     rig("resnet50", "caltech").hold(terms, &conditions).unwrap()
 }
 
-fn batch_at(held: &Held, time: f64) -> u64 {
+fn batch_at(held: &HoldOutcome, time: f64) -> u64 {
     let before = held.changes.iter().rev().find(|(at, ..)| at.get() <= time);
     before.map_or(1, |(_, _, setting)| setting.batch)
 }
@@ -186,7 +186,7 @@ fn it_settles_again_after_whatever_happens() {
         &'static str,
         f64,
         Vec<(f64, Disturbance)>,
-        fn(&Held) -> bool,
+        fn(&HoldOutcome) -> bool,
     );
     let cases: [Case; 6] = [
         (
@@ -338,7 +338,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(once(), once());
 }
 
-fn served(arrivals: &str, terms: HoldConfig, time: f64) -> Held {
+fn served(arrivals: &str, terms: HoldConfig, time: f64) -> HoldOutcome {
     let conditions = Conditions {
         sensor: Sensor::Buffered,
         arrivals: Some(arrivals.parse::<Arrivals>().unwrap()),

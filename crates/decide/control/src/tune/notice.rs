@@ -100,15 +100,15 @@ impl Display for GiveUpReason {
             ),
             Self::TooShort { time } => write!(
                 f,
-                "the job is too short to pay back what exploring costs: it takes about {time:.0}; a larger --budget allows it"
+                "the job is too short for exploring to pay off: it takes about {time:.0}; a larger --budget allows it"
             ),
             Self::TooNoisy(noise) => write!(
                 f,
-                "progress is too noisy to tell settings apart: windows of one setting differ by {:.0} %",
+                "progress is too noisy to compare settings: windows of one setting differ by {:.0} %",
                 noise.get() * 100.0
             ),
-            Self::SettingsRejected(why) => write!(f, "settings are refused again and again: {why}"),
-            Self::ChangedExternally(what) => write!(f, "{what}: nothing more is set"),
+            Self::SettingsRejected(why) => write!(f, "the device rejected several settings: {why}"),
+            Self::ChangedExternally(what) => write!(f, "{what}: tuning stops"),
         }
     }
 }
@@ -118,19 +118,19 @@ impl Display for TuneNotice {
         match self {
             Self::NoProgress { waited, needed_for } => write!(
                 f,
-                "no progress was heard of in {waited:.0}, and {needed_for} needs it: {PROGRESS_HELP}"
+                "no progress was reported in {waited:.0}, but {needed_for} needs it: {PROGRESS_HELP}"
             ),
             Self::ProgressStalled(time) => write!(
                 f,
-                "no progress for {time:.0}: tuning waits until it goes on"
+                "no progress for {time:.0}: tuning pauses until progress resumes"
             ),
-            Self::ProgressResumed => f.write_str("progress goes on, and so does tuning"),
+            Self::ProgressResumed => f.write_str("progress resumed: tuning continues"),
             Self::Unsteady(time) => write!(
                 f,
-                "the load is not steady after {time:.0}: it is tuned as it is, with longer windows"
+                "the load is not steady after {time:.0}: tuning continues with longer windows"
             ),
             Self::SettingRejected { label, reason } => {
-                write!(f, "{label} is refused and left out: {reason}")
+                write!(f, "the device rejected {label}, which is not tried again: {reason}")
             }
             Self::LoadChanged { rate, power } => {
                 let signed = |ratio: &Ratio| format!("{:+.0} %", ratio.get() * 100.0);
@@ -138,36 +138,36 @@ impl Display for TuneNotice {
                 if let Some(rate) = rate {
                     write!(f, "items a second {}, ", signed(rate))?;
                 }
-                write!(f, "power {}): it is tuned again", signed(power))
+                write!(f, "power {}): tuning starts again", signed(power))
             }
             Self::PhaseChanged(Some(name)) => write!(f, "the job is in the phase '{name}' now"),
             Self::PhaseChanged(None) => f.write_str("the job is in no named phase now"),
             Self::RetuneDue => {
-                f.write_str("the choice has been held for as long as --retune-every says: it is looked for again")
+                f.write_str("the time of --retune-every is over: tuning starts again")
             }
             Self::StoppedEarly(EarlyStop::Time) => {
-                f.write_str("exploring took long enough: the best so far is held")
+                f.write_str("the time for exploring is over: the best setting so far is held")
             }
             Self::StoppedEarly(EarlyStop::Budget) => {
-                f.write_str("exploring cost what --budget allows: the best so far is held")
+                f.write_str("exploring has used the --budget: the best setting so far is held")
             }
             Self::StoppedEarly(EarlyStop::Energy) => f.write_str(
-                "exploring drew 2 % of the job's energy beyond its best setting: the best so far is held",
+                "exploring drew 2 % of the job's energy more than the best setting: the best setting so far is held",
             ),
             Self::RememberedConfirmed(label) => {
-                write!(f, "{label}, which an earlier run chose, is as good as it was then")
+                write!(f, "{label}, the choice of an earlier run, is as good as before")
             }
             Self::RememberedNotConfirmed(label) => write!(
                 f,
-                "{label}, which an earlier run chose, is not as good as it was then: others are tried"
+                "{label}, the choice of an earlier run, is not as good as before: other settings are tried"
             ),
             Self::Holding {
                 label,
                 nothing_better: true,
-            } => write!(f, "nothing is better than the reference: {label} is held"),
+            } => write!(f, "no setting is better than the reference: {label} is held"),
             Self::Holding { label, .. } => write!(f, "{label} is held"),
             Self::OutsideLimits => {
-                f.write_str("no setting that was tried keeps within the limits: the reference is held")
+                f.write_str("no tried setting meets the limits: the reference is held")
             }
             Self::GaveUp(why) => why.fmt(f),
         }
@@ -175,4 +175,4 @@ impl Display for TuneNotice {
 }
 
 /// Help text on how a job reports its progress.
-pub const PROGRESS_HELP: &str = "there are three ways to give it: `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or --progress 'REGEX' for what the command prints; --objective power needs none";
+pub const PROGRESS_HELP: &str = "report it by `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or give --progress 'REGEX' for the command's output; --objective power needs none";

@@ -18,6 +18,6 @@ pub use cap::{BadCap, Below, parse_cap};
 pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, usual_batches};
 pub use result::{HeldEnergy, HoldResult, Live, Slice};
-pub use simulated::{Conditions, Disturbance, Held, Rig, Sensor, Sighting};
+pub use simulated::{Conditions, Disturbance, HoldOutcome, PowerSample, Rig, Sensor};
 pub use socket::{SetError, set_cap};
-pub use verdict::Kept;
+pub use verdict::Verdict;

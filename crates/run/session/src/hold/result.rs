@@ -7,7 +7,7 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::Ended;
 
 use super::request::HoldKnob;
-use super::verdict::Kept;
+use super::verdict::Verdict;
 use crate::measure::Machine;
 
 /// A hold from its begin to its end.
@@ -48,7 +48,7 @@ pub struct HoldResult {
     /// What was to be known, and when.
     pub notes: Vec<(Seconds, String)>,
     /// Whether cap and latency were kept as asked.
-    pub kept: Kept,
+    pub kept: Verdict,
     /// How the command ended, or the signal that ended the hold.
     pub ended: Ended,
     /// Whether every device is as before.

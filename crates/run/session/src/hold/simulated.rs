@@ -22,7 +22,7 @@ use crate::SessionError;
 use crate::sim_workload::Requests;
 use crate::virtual_time::{of_job, work_on};
 pub use conditions::{Conditions, Disturbance, Sensor};
-pub use held::{Held, Sighting};
+pub use held::{HoldOutcome, PowerSample};
 
 /// How finely power is seen.
 const BIN: f64 = 0.02;
@@ -55,7 +55,11 @@ impl Rig {
     }
 
     /// Runs the workload under a holder.
-    pub fn hold(&self, terms: HoldConfig, conditions: &Conditions) -> Result<Held, SessionError> {
+    pub fn hold(
+        &self,
+        terms: HoldConfig,
+        conditions: &Conditions,
+    ) -> Result<HoldOutcome, SessionError> {
         Pump::new(self, terms, conditions)?.run()
     }
 
@@ -104,7 +108,7 @@ struct Pump<'a> {
     silent: bool,
     script: VecDeque<(f64, Disturbance)>,
     requests: Option<Requests>,
-    held: Held,
+    held: HoldOutcome,
 }
 
 /// The bin that fills.
@@ -152,13 +156,13 @@ impl<'a> Pump<'a> {
                     .map_err(|problem| SessionError::Definition(problem.to_string()))?,
                 None => None,
             },
-            held: Held {
+            held: HoldOutcome {
                 summary: HoldSummary::default(),
                 notices: Vec::new(),
                 changes: Vec::new(),
                 windows: 0,
                 last: setting,
-                sightings: Vec::new(),
+                samples: Vec::new(),
                 latencies: Vec::new(),
             },
             holder,
@@ -166,7 +170,7 @@ impl<'a> Pump<'a> {
         })
     }
 
-    fn run(mut self) -> Result<Held, SessionError> {
+    fn run(mut self) -> Result<HoldOutcome, SessionError> {
         let end = self.conditions.time.get();
         let mut number = 0;
         while self.now < end {
@@ -257,7 +261,7 @@ impl<'a> Pump<'a> {
         let number = self.bin.number;
         if self.conditions.keep && number.is_multiple_of(SIGHTING) {
             let sum = std::mem::take(&mut self.bin.sum);
-            self.held.sightings.push(Sighting {
+            self.held.samples.push(PowerSample {
                 at: Seconds::new(to),
                 power: Watts::new(sum / SIGHTING as f64),
                 batch: self.setting.batch,

@@ -7,7 +7,7 @@ use sweetspot_sim::Variant;
 use super::batch_sizer_2021::{BASELINE, CLOCKS, GPU, STUDY};
 use super::row::{Judgement, Kind, Label, ReproducedRow, Rows};
 use crate::SessionError;
-use crate::hold::{Conditions, Held, Rig};
+use crate::hold::{Conditions, HoldOutcome, Rig};
 use crate::published::{PrintedJob, batch_sizer_2021_facts};
 
 /// The batch sizes that the paper's system chooses from.
@@ -126,11 +126,11 @@ fn terms(mode: HoldMode, job: &PrintedJob) -> HoldConfig {
 }
 
 /// Figures 7 and 8: what is drawn and which batch size is used, over time.
-fn moments(job: &JobResult, mode: HoldMode, held: &Held) -> Vec<ReproducedRow> {
+fn moments(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<ReproducedRow> {
     let (mut power, mut batch) = (Rows::new("figure 7"), Rows::new("figure 8"));
     for moment in MOMENTS {
         let second: Vec<_> = held
-            .sightings
+            .samples
             .iter()
             .filter(|sighting| (moment - 1.0..moment).contains(&(sighting.at.get() - 1e-6)))
             .collect();

@@ -8,7 +8,7 @@ use super::HoldLoop;
 use crate::hold::real::words;
 use crate::hold::request::HoldRequest;
 use crate::hold::result::HoldResult;
-use crate::hold::verdict::Kept;
+use crate::hold::verdict::Verdict;
 use crate::measure::Machine;
 
 impl HoldLoop<'_> {
@@ -41,7 +41,7 @@ impl HoldLoop<'_> {
             caps: self.record.caps,
             notes: self.record.notes,
             summary,
-            kept: Kept::Unknown(String::new()),
+            kept: Verdict::Unknown(String::new()),
             ended: Ended::Code(0),
             restored: true,
         }

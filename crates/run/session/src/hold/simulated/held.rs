@@ -1,16 +1,16 @@
-//! What came of a run in virtual time.
+//! The outcome of a hold in virtual time.
 
 use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use crate::hold::record::percentile99;
 
-/// A fifth of a second of a run.
+/// The power and the setting over a fifth of a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sighting {
-    /// Its end.
+pub struct PowerSample {
+    /// The end of the span.
     pub at: Seconds,
-    /// Its mean power.
+    /// The mean power of the span.
     pub power: Watts,
     /// The batch size at its end.
     pub batch: u64,
@@ -18,27 +18,27 @@ pub struct Sighting {
     pub core_clock: Option<Megahertz>,
 }
 
-/// What came of a run.
+/// The outcome of a hold in virtual time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Held {
-    /// The account of it, by the power drawn and not by the sensor.
+pub struct HoldOutcome {
+    /// The summary by the true power, not by the sensor.
     pub summary: HoldSummary,
-    /// What the holder said.
+    /// The notices of the holder.
     pub notices: Vec<(Seconds, HoldNotice)>,
-    /// What it set, and in which of its windows.
+    /// The changes of the setting, with the number of the window.
     pub changes: Vec<(Seconds, u64, HoldSetting)>,
-    /// Windows in all.
+    /// The number of windows.
     pub windows: u64,
-    /// What was set at the end.
+    /// The setting at the end.
     pub last: HoldSetting,
-    /// Over time, where kept.
-    pub sightings: Vec<Sighting>,
-    /// Of each batch its end, its longest latency and its items.
+    /// Power and settings over time, where the conditions ask for them.
+    pub samples: Vec<PowerSample>,
+    /// The end, the longest latency and the number of items of each batch.
     pub latencies: Vec<(Seconds, Seconds, u64)>,
 }
 
-impl Held {
-    /// 99 of 100 items that were done from then on took no longer, waiting included.
+impl HoldOutcome {
+    /// The 99th percentile of the latency of items that were completed since a time, waiting included.
     pub fn latency_p99(&self, from: Seconds) -> Option<Seconds> {
         let later = self.latencies.iter().filter(|(at, ..)| *at >= from);
         let weighted = later.map(|(_, latency, items)| (latency.get(), *items as f64));
