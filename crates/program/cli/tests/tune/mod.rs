@@ -225,7 +225,7 @@ fn the_command_works_on_the_gpu_that_is_tuned() {
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let out = text(&output.stdout);
-    assert!(out.contains("and the limit time<=+5% needs it"), "{out}");
+    assert!(out.contains("but the limit time<=+5% needs it"), "{out}");
 }
 
 #[test]
