@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use sweetspot_control::hold::{
-    BatchDone, DeviceKnob, Event, Holder, Mode, Notice, PowerReading, Terms,
+    CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldMode, HoldNotice, Holder, PowerReading,
 };
 use sweetspot_papers::batch_sizer_2021::tables::batch_sizer_2021_jobs;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
@@ -49,18 +49,22 @@ fn main() -> Result<()> {
     }
     if is_asked("caps") {
         let step = std::env::args().nth(2).and_then(|step| step.parse().ok());
-        every_cap(Mode::Robust, &SIZES, step.unwrap_or(1))?;
+        every_cap(HoldMode::Robust, &SIZES, step.unwrap_or(1))?;
     }
     if is_asked("caps") || is_asked("joint") {
-        every_cap(Mode::Joint, &SIZES, 5)?;
+        every_cap(HoldMode::Joint, &SIZES, 5)?;
     }
     if is_asked("sets") {
-        every_cap(Mode::Robust, &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64], 7)?;
-        every_cap(Mode::Robust, &[4, 100], 7)?;
-        every_cap(Mode::Robust, &[16], 7)?;
-        every_cap(Mode::Robust, &[1, 3, 10, 30, 100, 300], 7)?;
+        every_cap(
+            HoldMode::Robust,
+            &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64],
+            7,
+        )?;
+        every_cap(HoldMode::Robust, &[4, 100], 7)?;
+        every_cap(HoldMode::Robust, &[16], 7)?;
+        every_cap(HoldMode::Robust, &[1, 3, 10, 30, 100, 300], 7)?;
         let dense: Vec<u64> = (1..=256).collect();
-        every_cap(Mode::Robust, &dense, 19)?;
+        every_cap(HoldMode::Robust, &dense, 19)?;
     }
     if is_asked("others") {
         let seed = std::env::args().nth(2).and_then(|seed| seed.parse().ok());
@@ -83,13 +87,13 @@ fn server(network: &str, dataset: &str) -> Result<SimulatedServer> {
     Ok(SimulatedServer::new("tesla_p40", network, &variant)?)
 }
 
-fn terms(mode: Mode, cap: Watts, sizes: &[u64]) -> Terms {
+fn terms(mode: HoldMode, cap: Watts, sizes: &[u64]) -> HoldConfig {
     let clocks = CLOCKS.iter().map(|clock| Megahertz::new(*clock));
     let knob = match mode.is_batch_only() {
         true => DeviceKnob::None,
         false => DeviceKnob::CoreClock(clocks.collect()),
     };
-    Terms::of(mode, cap, sizes.to_vec(), knob)
+    HoldConfig::new(mode, cap, sizes.to_vec(), knob)
 }
 
 /// GPU NETWORK CAP MODE SENSOR SIZES SEED: every change.
@@ -100,8 +104,8 @@ fn one() -> Result<()> {
     };
     let server = SimulatedServer::new(gpu, network, &Variant::default())?;
     let sizes: Vec<u64> = sizes.split(',').map(str::parse).collect::<Result<_, _>>()?;
-    let of_name = |one: &&Mode| one.name() == mode;
-    let mode = Mode::ALL.iter().find(of_name).context("a mode")?;
+    let of_name = |one: &&HoldMode| one.name() == mode;
+    let mode = HoldMode::ALL.iter().find(of_name).context("a mode")?;
     let conditions = Conditions {
         sensor: SENSORS[usize::from(sensor == "Buffered")],
         ..Conditions::steady(Seconds::new(600.0), seed.parse()?)
@@ -128,7 +132,7 @@ fn jobs() -> Result<()> {
             job.dataset,
             job.power_cap.get()
         );
-        for mode in Mode::ALL {
+        for mode in HoldMode::ALL {
             let terms = terms(mode, job.power_cap, &SIZES);
             let held = server.hold(terms, &Conditions::steady(Seconds::new(600.0), 1))?;
             let s = &held.summary;
@@ -153,7 +157,7 @@ struct Fixed {
 
 fn fixed(server: &SimulatedServer, sizes: &[u64]) -> Result<Vec<Fixed>> {
     let alone = |size: &u64| {
-        let terms = Terms::robust(Watts::new(1000.0), vec![*size]);
+        let terms = HoldConfig::robust(Watts::new(1000.0), vec![*size]);
         let held = server.hold(terms, &Conditions::steady(Seconds::new(300.0), 1))?;
         let s = held.summary;
         Ok(Fixed {
@@ -180,7 +184,7 @@ struct Worst {
 }
 
 /// Every cap from 50 to 250 W on every network with either sensor.
-fn every_cap(mode: Mode, sizes: &[u64], step: usize) -> Result<()> {
+fn every_cap(mode: HoldMode, sizes: &[u64], step: usize) -> Result<()> {
     let begun = Instant::now();
     let mut worst = Worst {
         rate: f64::INFINITY,
@@ -276,9 +280,9 @@ fn others(seed: u64) -> Result<()> {
                 sensor: SENSORS[usize::from(chance.label("sensor").uniform() < 0.5)],
                 ..Conditions::steady(Seconds::new(600.0), number)
             };
-            let terms = terms(Mode::Robust, Watts::new(cap), &sizes);
+            let terms = terms(HoldMode::Robust, Watts::new(cap), &sizes);
             let held = server.hold(terms, &conditions)?;
-            if let Some(found) = look(&mut worst, &held, &fixed, cap, Mode::Robust) {
+            if let Some(found) = look(&mut worst, &held, &fixed, cap, HoldMode::Robust) {
                 println!(
                     "  {gpu} {network} {cap:.4}W robust {:?} {} {number}: {found}",
                     conditions.sensor,
@@ -300,7 +304,7 @@ fn look(
     held: &HoldOutcome,
     fixed: &[Fixed],
     cap: f64,
-    mode: Mode,
+    mode: HoldMode,
 ) -> Option<String> {
     let s = &held.summary;
     let mut found = Vec::new();
@@ -319,7 +323,8 @@ fn look(
     if late > 4 {
         found.push(format!("{late} changes in the last half"));
     }
-    let said = |notice: &&(Seconds, Notice)| matches!(notice.1, Notice::Infeasible { .. });
+    let said =
+        |notice: &&(Seconds, HoldNotice)| matches!(notice.1, HoldNotice::CapInfeasible { .. });
     if held.notices.iter().filter(said).count() > 1 {
         worst.said += 1;
         found.push("said infeasible more than once".to_owned());
@@ -357,11 +362,11 @@ fn look(
 /// How long a decision takes: windows of ten batches with a reading after each.
 fn decision() -> Result<()> {
     for (mode, sizes) in [
-        (Mode::Robust, SIZES.to_vec()),
-        (Mode::Robust, (1..=256).collect()),
-        (Mode::Joint, SIZES.to_vec()),
-        (Mode::Joint, (1..=256).collect()),
-        (Mode::Windowed, SIZES.to_vec()),
+        (HoldMode::Robust, SIZES.to_vec()),
+        (HoldMode::Robust, (1..=256).collect()),
+        (HoldMode::Joint, SIZES.to_vec()),
+        (HoldMode::Joint, (1..=256).collect()),
+        (HoldMode::Windowed, SIZES.to_vec()),
     ] {
         let mut holder = Holder::new(terms(mode, Watts::new(150.0), &sizes))?;
         let mut times = Vec::new();
@@ -369,7 +374,7 @@ fn decision() -> Result<()> {
         for step in 0..steps {
             let now = 0.1 * f64::from(step);
             let size = holder.setting().batch;
-            let done = BatchDone {
+            let done = CompletedBatch {
                 size,
                 items: size,
                 duration: Seconds::new(0.1),
@@ -380,7 +385,10 @@ fn decision() -> Result<()> {
                 to: Seconds::new(now),
                 power: Watts::new(100.0 + 10.0 * (size as f64).log2()),
             };
-            for event in [Event::Batch(done), Event::Power(reading)] {
+            for event in [
+                HoldEvent::BatchCompleted(done),
+                HoldEvent::PowerRead(reading),
+            ] {
                 let begun = Instant::now();
                 std::hint::black_box(holder.step(Seconds::new(now), event));
                 times.push(begun.elapsed().as_secs_f64());

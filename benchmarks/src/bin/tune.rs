@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use sweetspot_benchmarks::{BOARDS, NETWORKS, OBJECTIVES};
-use sweetspot_control::tune::{TuneKnob, TuneRequest, TunedJob, TunedLoad};
+use sweetspot_control::tune::{LoadOutcome, TuneKnob, TuneRequest, TunedJob};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_quantity::{Ratio, Seconds};
@@ -209,7 +209,7 @@ impl Tally {
     fn add(
         &mut self,
         tuned: &TunedJob,
-        load: &TunedLoad,
+        load: &LoadOutcome,
         outcomes: &[Outcome],
         objective: Objective,
         name: &str,
@@ -246,12 +246,12 @@ impl Tally {
                     .filter(|window| window.begin < Seconds::new(70.0))
                 {
                     let rate = window.items_per_second.unwrap_or(f64::NAN);
-                    let truth = &outcomes[window.place];
+                    let truth = &outcomes[window.point];
                     let items = truth.items.unwrap_or(f64::NAN);
                     println!(
                         "    {:?} {} {:.1} to {:.1}: time {:+.2} %, energy {:+.2} % off, noise {:.2} %, {:.2} %, true value {:.4}",
                         window.purpose,
-                        tuned.labels[window.place],
+                        tuned.labels[window.point],
                         window.begin.get(),
                         window.end.get(),
                         100.0 * (items / rate / truth.time.get() - 1.0),
@@ -262,7 +262,7 @@ impl Tally {
                                 - 1.0),
                         100.0 * window.noise.time,
                         100.0 * window.noise.energy,
-                        best[window.place] / best[optimum] - 1.0,
+                        best[window.point] / best[optimum] - 1.0,
                     );
                 }
             }
@@ -275,10 +275,10 @@ impl Tally {
         }
         self.evaluations.push(load.evaluations as f64);
         let energy = tuned.energy.unwrap_or_default();
-        if let Some(cost) = load.cost {
+        if let Some(cost) = load.exploring_cost {
             self.costs.push((cost.energy / energy).get());
         }
-        if let Some(cost) = load.cost_against_choice {
+        if let Some(cost) = load.exploring_cost_against_choice {
             let share = (cost.energy / energy).get();
             self.costs_against_choice.push(share);
             if share > 0.03 && std::env::var_os("VERBOSE").is_some() {
@@ -290,13 +290,13 @@ impl Tally {
                 );
             }
         }
-        if let Some(claim) = load.claim {
+        if let Some(claim) = load.savings {
             let own = &outcomes[place];
             let saved = 1.0
                 - own.energy.unwrap_or_default().get() / reference.energy.unwrap_or_default().get();
             let lost = (own.time / reference.time).get() - 1.0;
             self.claims += 1;
-            let holds = |share: sweetspot_control::tune::Share, value: f64| {
+            let holds = |share: sweetspot_control::tune::RatioInterval, value: f64| {
                 share.low.get() <= value && value <= share.high.get()
             };
             self.energy_held += usize::from(holds(claim.energy_saved, saved));
@@ -309,7 +309,7 @@ impl Tally {
             }
             self.widths
                 .push((claim.energy_saved.high - claim.energy_saved.low).get());
-            if let (Some(whole), 1) = (load.whole, tuned.tuned.loads.len()) {
+            if let (Some(whole), 1) = (load.total_savings, tuned.tuned.loads.len()) {
                 let true_saved = 1.0 - energy.get() / reference.energy.unwrap_or_default().get();
                 self.wholes += 1;
                 self.whole_held += usize::from(holds(whole.energy_saved, true_saved));

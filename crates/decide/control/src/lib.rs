@@ -1,6 +1,7 @@
-//! What acts while a run goes on, as state machines without I/O: events with their times in, settings out.
+//! Controllers that act while a run is in progress: the tuner for training and the holder for inference.
 //!
-//! The same controller runs on the simulator in virtual time, on a recorded trace and on a real GPU.
+//! Both are state machines without I/O that take events with their times and return settings. The same controller
+//! runs on the simulator in virtual time, on a recorded trace and on a real GPU.
 
 #![cfg_attr(
     not(test),

@@ -1,9 +1,10 @@
-//! Whatever happens, in whatever order: no panic, no size that was not offered, none that does not fit; and
-//! under a constant load it ends changing.
+//! Properties of the holder. Whatever the events and their order, it does not panic, chooses only configured batch
+//! sizes, and none that does not fit into memory. Under a constant load it stops changing the setting.
 
 use proptest::prelude::*;
 use sweetspot_control::hold::{
-    Account, BatchDone, DeviceKnob, Event, Goal, Holder, Mode, PowerReading, Terms,
+    CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldGoal, HoldMode, HoldStatistics, Holder,
+    PowerReading,
 };
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
@@ -19,16 +20,16 @@ fn caps() -> DeviceKnob {
     DeviceKnob::PowerCap(caps.map(|cap| Watts::new(f64::from(cap))).collect())
 }
 
-fn modes() -> impl Strategy<Value = (Mode, DeviceKnob)> {
+fn modes() -> impl Strategy<Value = (HoldMode, DeviceKnob)> {
     prop::sample::select(vec![
-        (Mode::Paper, DeviceKnob::None),
-        (Mode::Text, DeviceKnob::None),
-        (Mode::Windowed, DeviceKnob::None),
-        (Mode::Robust, DeviceKnob::None),
-        (Mode::Dvfs, clocks()),
-        (Mode::StepUp, clocks()),
-        (Mode::Joint, clocks()),
-        (Mode::Joint, caps()),
+        (HoldMode::Paper, DeviceKnob::None),
+        (HoldMode::Text, DeviceKnob::None),
+        (HoldMode::Windowed, DeviceKnob::None),
+        (HoldMode::Robust, DeviceKnob::None),
+        (HoldMode::Dvfs, clocks()),
+        (HoldMode::StepUp, clocks()),
+        (HoldMode::Joint, clocks()),
+        (HoldMode::Joint, caps()),
     ])
 }
 
@@ -36,7 +37,7 @@ fn sizes() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::btree_set(1_u64..600, 1..14).prop_map(|set| set.into_iter().collect())
 }
 
-/// Any number, with those that break things.
+/// A number, which is sometimes invalid or extreme.
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
         8 => 0.0..400.0_f64,
@@ -44,7 +45,7 @@ fn number() -> impl Strategy<Value = f64> {
     ]
 }
 
-fn batches() -> impl Strategy<Value = Event> {
+fn batches() -> impl Strategy<Value = HoldEvent> {
     let parts = (
         any::<bool>(),
         1_u64..600,
@@ -52,10 +53,10 @@ fn batches() -> impl Strategy<Value = Event> {
         number(),
         prop::option::of(number()),
     );
-    parts.prop_map(|(obeys, size, items, duration, latency)| {
-        Event::Batch(BatchDone {
-            // 0 stands for the size that was asked for.
-            size: if obeys { 0 } else { size },
+    parts.prop_map(|(is_requested, size, items, duration, latency)| {
+        HoldEvent::BatchCompleted(CompletedBatch {
+            // `resolve` replaces 0 with the requested size.
+            size: if is_requested { 0 } else { size },
             items,
             duration: Seconds::new(duration / 100.0),
             latency: latency.map(|latency| Seconds::new(latency / 100.0)),
@@ -63,10 +64,10 @@ fn batches() -> impl Strategy<Value = Event> {
     })
 }
 
-/// Spans count from now.
-fn readings() -> impl Strategy<Value = Event> {
+/// Readings whose times count from now.
+fn readings() -> impl Strategy<Value = HoldEvent> {
     (number(), number(), number()).prop_map(|(back, span, power)| {
-        Event::Power(PowerReading {
+        HoldEvent::PowerRead(PowerReading {
             from: Seconds::new(-back / 100.0 - span / 100.0),
             to: Seconds::new(-back / 100.0),
             power: Watts::new(power),
@@ -74,19 +75,19 @@ fn readings() -> impl Strategy<Value = Event> {
     })
 }
 
-fn events() -> impl Strategy<Value = (f64, Event)> {
+fn events() -> impl Strategy<Value = (f64, HoldEvent)> {
     let other = prop_oneof![
-        number().prop_map(|cap| Event::Cap(Watts::new(cap))),
-        (1_u64..600).prop_map(|size| Event::OutOfMemory { size }),
-        Just(Event::Refused(Knob::CoreClock)),
-        Just(Event::Tick),
-        Just(Event::Asked),
-        (number(), any::<bool>()).prop_map(|(enforced, throttled)| Event::Limit {
+        number().prop_map(|cap| HoldEvent::CapChanged(Watts::new(cap))),
+        (1_u64..600).prop_map(|size| HoldEvent::OutOfMemory { size }),
+        Just(HoldEvent::SettingRejected(Knob::CoreClock)),
+        Just(HoldEvent::Tick),
+        Just(HoldEvent::BatchSizeRequested),
+        (number(), any::<bool>()).prop_map(|(enforced, throttled)| HoldEvent::DeviceLimit {
             enforced: Watts::new(enforced),
             throttled,
         }),
         (0_u64..5000, prop::option::of(number())).prop_map(|(length, arrivals_per_s)| {
-            Event::Queue {
+            HoldEvent::Queue {
                 length,
                 arrivals_per_s,
             }
@@ -96,14 +97,16 @@ fn events() -> impl Strategy<Value = (f64, Event)> {
     (0.0..0.5_f64, event)
 }
 
-/// With what depends on the holder and on the time put in.
-fn at(event: Event, holder: &Holder, now: f64) -> Event {
+/// Fills in the parts of an event that depend on the holder and on the time.
+fn resolve(event: HoldEvent, holder: &Holder, now: f64) -> HoldEvent {
     match event {
-        Event::Batch(batch) if batch.size == 0 => Event::Batch(BatchDone {
-            size: holder.setting().batch,
-            ..batch
-        }),
-        Event::Power(reading) => Event::Power(PowerReading {
+        HoldEvent::BatchCompleted(batch) if batch.size == 0 => {
+            HoldEvent::BatchCompleted(CompletedBatch {
+                size: holder.setting().batch,
+                ..batch
+            })
+        }
+        HoldEvent::PowerRead(reading) => HoldEvent::PowerRead(PowerReading {
             from: reading.from + Seconds::new(now),
             to: reading.to + Seconds::new(now),
             ..reading
@@ -112,9 +115,9 @@ fn at(event: Event, holder: &Holder, now: f64) -> Event {
     }
 }
 
-/// A plant of two equations: power and time by batch size and clock.
+/// A simulated GPU: power and time as functions of batch size and clock.
 #[derive(Clone, Copy, Debug)]
-struct Plant {
+struct SimulatedGpu {
     floor: f64,
     span: f64,
     half: f64,
@@ -122,7 +125,7 @@ struct Plant {
     each: f64,
 }
 
-fn plants() -> impl Strategy<Value = Plant> {
+fn gpus() -> impl Strategy<Value = SimulatedGpu> {
     let parts = (
         30.0..90.0_f64,
         10.0..200.0_f64,
@@ -130,7 +133,7 @@ fn plants() -> impl Strategy<Value = Plant> {
         0.002..0.05_f64,
         0.0002..0.01_f64,
     );
-    parts.prop_map(|(floor, span, half, fixed, each)| Plant {
+    parts.prop_map(|(floor, span, half, fixed, each)| SimulatedGpu {
         floor,
         span,
         half,
@@ -139,29 +142,32 @@ fn plants() -> impl Strategy<Value = Plant> {
     })
 }
 
-/// When a holder changed its setting.
-fn changes(holder: &mut Holder, plant: &Plant, seed: u64, end: f64) -> Vec<f64> {
+/// The times at which a holder changed its setting.
+fn change_times(holder: &mut Holder, gpu: &SimulatedGpu, seed: u64, end: f64) -> Vec<f64> {
     let noise = sweetspot_stats::Seed::new(seed);
     let (mut now, mut number) = (0.0, 0_u64);
     let mut changes = Vec::new();
-    // A mean of a second that follows the power of now as an averaging sensor does, read ten times.
-    let (mut tenths, mut read_at) = ([plant.floor; 10], 0.0);
+    // An averaging sensor: the mean of the last second, read ten times a second.
+    let (mut tenths, mut read_at) = ([gpu.floor; 10], 0.0);
     while now < end {
         let setting = holder.setting();
         let batch = setting.batch as f64;
         let speed = setting
             .core_clock
             .map_or(1.0, |clock| clock.get() / CLOCKS[CLOCKS.len() - 1]);
-        let duration = plant.fixed + plant.each * batch / speed;
-        let power = plant.floor + plant.span * batch / (batch + plant.half) * speed * speed;
+        let duration = gpu.fixed + gpu.each * batch / speed;
+        let power = gpu.floor + gpu.span * batch / (batch + gpu.half) * speed * speed;
         now += duration;
-        let done = BatchDone {
+        let done = CompletedBatch {
             size: setting.batch,
             items: setting.batch,
             duration: Seconds::new(duration),
             latency: None,
         };
-        if holder.step(Seconds::new(now), Event::Batch(done)).changes() {
+        if holder
+            .step(Seconds::new(now), HoldEvent::BatchCompleted(done))
+            .has_changes()
+        {
             changes.push(now);
         }
         while read_at + 0.1 <= now {
@@ -173,8 +179,8 @@ fn changes(holder: &mut Holder, plant: &Plant, seed: u64, end: f64) -> Vec<f64> 
                 to: Seconds::new(read_at),
                 power: Watts::new(tenths.iter().sum::<f64>() / 10.0),
             };
-            let event = Event::Power(reading);
-            if holder.step(Seconds::new(now), event).changes() {
+            let event = HoldEvent::PowerRead(reading);
+            if holder.step(Seconds::new(now), event).has_changes() {
                 changes.push(now);
             }
         }
@@ -186,48 +192,48 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_order_of_events_is_borne(
+    fn any_order_of_events_keeps_the_settings_valid(
         (mode, knob) in modes(),
         sizes in sizes(),
         energy in any::<bool>(),
         bound in prop::option::of(0.001..2.0_f64),
         events in prop::collection::vec(events(), 1..400),
     ) {
-        let terms = Terms {
-            goal: if energy { Goal::EnergyPerItem } else { Goal::Throughput },
+        let config = HoldConfig {
+            goal: if energy { HoldGoal::EnergyPerItem } else { HoldGoal::Throughput },
             latency_p99: bound.map(Seconds::new),
-            ..Terms::of(mode, Watts::new(150.0), sizes.clone(), knob)
+            ..HoldConfig::new(mode, Watts::new(150.0), sizes.clone(), knob)
         };
         let offered = match mode {
-            Mode::Dvfs | Mode::StepUp => vec![terms.fixed_batch],
+            HoldMode::Dvfs | HoldMode::StepUp => vec![config.fixed_batch],
             _ => sizes,
         };
-        let mut holder = Holder::new(terms).unwrap();
-        let mut account = Account::new(Watts::new(150.0), Seconds::new(1.0));
+        let mut holder = Holder::new(config).unwrap();
+        let mut statistics = HoldStatistics::new(Watts::new(150.0), Seconds::new(1.0));
         let (mut now, mut failed) = (0.0, u64::MAX);
         for (later, event) in events {
             now += later;
-            let event = at(event, &holder, now);
-            if let Event::OutOfMemory { size } = event {
+            let event = resolve(event, &holder, now);
+            if let HoldEvent::OutOfMemory { size } = event {
                 failed = failed.min(size);
             }
-            if let Event::Power(reading) = &event {
-                account.power(reading);
+            if let HoldEvent::PowerRead(reading) = &event {
+                statistics.record_power(reading);
             }
             let before = holder.setting();
             let actions = holder.step(Seconds::new(now), event);
             let after = holder.setting();
             prop_assert!(offered.contains(&after.batch));
             prop_assert_eq!(actions.batch.is_some(), before.batch != after.batch);
-            // Where nothing fits, the smallest is all there is.
+            // Where no size fits, the smallest one remains.
             let fits = after.batch < failed || after.batch == offered[0];
             prop_assert!(fits, "{} after {failed} failed", after.batch);
-            account.windows(holder.windows());
-            if actions.changes() {
-                account.changed(Seconds::new(now));
+            statistics.set_window_count(holder.window_count());
+            if actions.has_changes() {
+                statistics.record_change(Seconds::new(now));
             }
         }
-        if let Some(share) = account.summary().violation_share {
+        if let Some(share) = statistics.summary().violation_share {
             prop_assert!((0.0..=1.0).contains(&share.get()));
         }
     }
@@ -237,22 +243,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn under_a_constant_load_it_ends_changing(
+    fn a_constant_load_ends_the_changes(
         joint in any::<bool>(),
         sizes in sizes(),
         cap in 40.0..260.0_f64,
-        plant in plants(),
+        gpu in gpus(),
         seed in any::<u64>(),
     ) {
         let (mode, knob) = match joint {
-            true => (Mode::Joint, clocks()),
-            false => (Mode::Robust, DeviceKnob::None),
+            true => (HoldMode::Joint, clocks()),
+            false => (HoldMode::Robust, DeviceKnob::None),
         };
-        let terms = Terms::of(mode, Watts::new(cap), sizes, knob);
-        let mut holder = Holder::new(terms).unwrap();
+        let config = HoldConfig::new(mode, Watts::new(cap), sizes, knob);
+        let mut holder = Holder::new(config).unwrap();
         let end = 1_000.0;
-        let changes = changes(&mut holder, &plant, seed, end);
-        // What failed is tried again after five minutes and then ever more rarely: at most a few at once.
+        let changes = change_times(&mut holder, &gpu, seed, end);
+        // Failed settings are tried again after five minutes and then ever more rarely, a few at a time.
         let late = changes.iter().filter(|at| **at > 0.5 * end).count();
         prop_assert!(late <= 12, "{late} late of {changes:?}");
     }

@@ -1,7 +1,7 @@
 //! `sweetspot hold` and `sweetspot hold set`.
 
 use anyhow::Result;
-use sweetspot_control::hold::{Goal, Mode};
+use sweetspot_control::hold::{HoldGoal, HoldMode};
 use sweetspot_device::SensorKind;
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, held_figure, held_json, held_text};
@@ -51,17 +51,17 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
             KnobName::Joint => HoldKnob::Joint,
         },
         mode: args.mode.map(|mode| match mode {
-            ModeName::Robust => Mode::Robust,
-            ModeName::Paper => Mode::Paper,
-            ModeName::Text => Mode::Text,
-            ModeName::Windowed => Mode::Windowed,
-            ModeName::Dvfs => Mode::Dvfs,
-            ModeName::StepUp => Mode::StepUp,
-            ModeName::Joint => Mode::Joint,
+            ModeName::Robust => HoldMode::Robust,
+            ModeName::Paper => HoldMode::Paper,
+            ModeName::Text => HoldMode::Text,
+            ModeName::Windowed => HoldMode::Windowed,
+            ModeName::Dvfs => HoldMode::Dvfs,
+            ModeName::StepUp => HoldMode::StepUp,
+            ModeName::Joint => HoldMode::Joint,
         }),
         goal: match args.objective {
-            ObjectiveName::Throughput => Goal::Throughput,
-            ObjectiveName::EnergyPerItem => Goal::EnergyPerItem,
+            ObjectiveName::Throughput => HoldGoal::Throughput,
+            ObjectiveName::EnergyPerItem => HoldGoal::EnergyPerItem,
         },
         batches: args.batches.map_or_else(usual_batches, |sizes| sizes.0),
         fixed_batch: args.fixed_batch,

@@ -1,7 +1,7 @@
 //! `sweetspot tune`.
 
 use anyhow::Result;
-use sweetspot_control::tune::{Notice, TuneRequest, TunedJob, needs_progress};
+use sweetspot_control::tune::{TuneNotice, TuneRequest, TunedJob, needs_progress};
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, tuning_figure, tuning_json, tuning_markdown, tuning_text};
 use sweetspot_session::{
@@ -58,7 +58,8 @@ fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     let mut observer = TerminalObserver::new();
     // A choice of a real job says nothing about a simulated one.
     let earlier = None;
-    let mut show = |now: Seconds, notice: &Notice| observer.note(&format!("{now:.0}: {notice}"));
+    let mut show =
+        |now: Seconds, notice: &TuneNotice| observer.note(&format!("{now:.0}: {notice}"));
     Ok(sweetspot_virtual_time::tune(
         request, &sequence, earlier, &mut show,
     )?)

@@ -1,6 +1,6 @@
 //! What `hold` came to, for people and as a picture.
 
-use sweetspot_control::hold::Setting;
+use sweetspot_control::hold::HoldSetting;
 use sweetspot_guard::CommandExit;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::HoldResult;
@@ -10,7 +10,7 @@ use crate::measure::one_line;
 use crate::table::Rows;
 
 /// A setting in a few words: `batch 16, 1200 MHz`.
-pub fn setting_text(setting: &Setting) -> String {
+pub fn setting_text(setting: &HoldSetting) -> String {
     let clock = setting.core_clock.map(|clock| format!(", {clock:.0}"));
     let cap = setting.power_cap.map(|cap| format!(", capped at {cap:.0}"));
     let (clock, cap) = (clock.unwrap_or_default(), cap.unwrap_or_default());

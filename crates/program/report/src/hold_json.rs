@@ -1,7 +1,7 @@
 //! The JSON of a hold, schema `sweetspot.hold/1`.
 
 use serde_json::{Map, Value, json};
-use sweetspot_control::hold::{Goal, Setting};
+use sweetspot_control::hold::{HoldGoal, HoldSetting};
 use sweetspot_guard::CommandExit;
 use sweetspot_session::hold::HoldResult;
 
@@ -27,8 +27,8 @@ pub fn held_json(held: &HoldResult) -> Value {
     put("knob", Some(json!(held.knob.name())));
     put("mode", Some(json!(held.mode.name())));
     let goal = match held.goal {
-        Goal::Throughput => "throughput",
-        Goal::EnergyPerItem => "energy-per-item",
+        HoldGoal::Throughput => "throughput",
+        HoldGoal::EnergyPerItem => "energy-per-item",
     };
     put("objective", Some(json!(goal)));
     put("batches", Some(json!(held.batches)));
@@ -117,7 +117,7 @@ pub fn held_json(held: &HoldResult) -> Value {
     Value::Object(object)
 }
 
-fn setting_json(setting: &Setting) -> Map<String, Value> {
+fn setting_json(setting: &HoldSetting) -> Map<String, Value> {
     let mut row = Map::new();
     row.insert("batch".to_owned(), json!(setting.batch));
     if let Some(clock) = setting.core_clock {

@@ -2,7 +2,8 @@
 
 use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{
-    Cost, GaveUp, Purpose, Share, TunedLoad, WAYS_TO_TELL_PROGRESS, Window, progress_is_for,
+    ExploringCost, GiveUpReason, LoadOutcome, PROGRESS_HELP, RatioInterval, TuneWindow,
+    WindowPurpose, progress_requirement,
 };
 
 use crate::table::Rows;
@@ -59,7 +60,7 @@ fn title(job: &TunedJob) -> String {
 /// Those windows that say something new: not every one in which a choice was held.
 fn rows(job: &TunedJob) -> Rows {
     let mut rows = Rows::new(&[
-        "Window",
+        "TuneWindow",
         "Setting",
         "From\n[s]",
         "Time\n[s]",
@@ -70,14 +71,14 @@ fn rows(job: &TunedJob) -> Rows {
         "Δ energy\n[%]",
     ])
     .with_texts(2);
-    let mut reference: Option<&Window> = None;
+    let mut reference: Option<&TuneWindow> = None;
     let mut held = None;
     for window in &job.tuned.windows {
-        if window.purpose == Purpose::Hold && held == Some(window.place) {
+        if window.purpose == WindowPurpose::Hold && held == Some(window.point) {
             continue;
         }
-        held = (window.purpose == Purpose::Hold).then_some(window.place);
-        if window.purpose == Purpose::Reference {
+        held = (window.purpose == WindowPurpose::Hold).then_some(window.point);
+        if window.purpose == WindowPurpose::Reference {
             reference = Some(window);
         }
         rows.push(row(job, window, reference));
@@ -85,17 +86,17 @@ fn rows(job: &TunedJob) -> Rows {
     rows
 }
 
-fn row(job: &TunedJob, window: &Window, reference: Option<&Window>) -> Vec<String> {
+fn row(job: &TunedJob, window: &TuneWindow, reference: Option<&TuneWindow>) -> Vec<String> {
     let number = |value: Option<f64>, digits: usize| {
         value.map_or(String::new(), |value| format!("{value:.digits$}"))
     };
-    let per_item = |window: &Window| {
+    let per_item = |window: &TuneWindow| {
         let time = window.time_per_item()?.get();
         Some((time, window.energy_per_item()?.get()))
     };
     let own = per_item(window);
     let other = match window.purpose {
-        Purpose::Reference => None,
+        WindowPurpose::Reference => None,
         _ => reference.and_then(per_item),
     };
     let off = |of: fn((f64, f64)) -> f64| {
@@ -107,12 +108,12 @@ fn row(job: &TunedJob, window: &Window, reference: Option<&Window>) -> Vec<Strin
     let digits = energy.map_or(3, |energy| if energy < 0.1 { 4 } else { 3 });
     vec![
         match window.purpose {
-            Purpose::Reference => "reference",
-            Purpose::Explore => "tried",
-            Purpose::Hold => "held",
+            WindowPurpose::Reference => "reference",
+            WindowPurpose::Explore => "tried",
+            WindowPurpose::Hold => "held",
         }
         .to_owned(),
-        job.labels[window.place].clone(),
+        job.labels[window.point].clone(),
         format!("{:.1}", window.begin.get()),
         format!("{:.1}", window.time().get()),
         format!("{:.1}", window.power.get()),
@@ -123,13 +124,13 @@ fn row(job: &TunedJob, window: &Window, reference: Option<&Window>) -> Vec<Strin
     ]
 }
 
-fn phase(load: &TunedLoad) -> String {
+fn phase(load: &LoadOutcome) -> String {
     load.phase
         .as_ref()
         .map_or(String::new(), |name| format!(" (phase '{name}')"))
 }
 
-fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
+fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     let (Some(choice), Some(found)) = (load.choice, load.found_at) else {
         return lines;
@@ -152,10 +153,10 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
     if let Some(regret) = load.expected_regret {
         lines.push(format!(
             "It is expected to be within {:.1} % of the best setting.",
-            (regret * 100.0).max(0.1)
+            (regret.get() * 100.0).max(0.1)
         ));
     }
-    if let Some(claim) = load.claim.filter(|_| choice != job.reference) {
+    if let Some(claim) = load.savings.filter(|_| choice != job.reference) {
         lines.push(format!(
             "Item for item, against {}: energy {}, time {}.",
             job.labels[job.reference],
@@ -163,9 +164,9 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
             share(claim.time_lost, 1.0)
         ));
     }
-    if let Some(cost) = load.cost {
+    if let Some(cost) = load.exploring_cost {
         let other = load
-            .cost_against_choice
+            .exploring_cost_against_choice
             .filter(|_| choice != job.reference)
             .map_or(String::new(), |other| {
                 format!("; {} beyond the same items at {label}", amount(other))
@@ -179,19 +180,21 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
 }
 
 /// Where somebody else ended it.
-fn held_until(job: &TunedJob, load: &TunedLoad) -> String {
+fn held_until(job: &TunedJob, load: &LoadOutcome) -> String {
     let is_last = job
         .tuned
         .last_choice()
         .is_some_and(|last| last.found_at == load.found_at);
     match (&job.tuned.gave_up, job.tuned.gave_up_at) {
-        (Some(GaveUp::Changed(_)), Some(at)) if is_last => format!(", held until {at:.0}"),
+        (Some(GiveUpReason::ChangedExternally(_)), Some(at)) if is_last => {
+            format!(", held until {at:.0}")
+        }
         _ => String::new(),
     }
 }
 
 /// A share as a signed percentage with its interval.
-fn share(share: Share, sign: f64) -> String {
+fn share(share: RatioInterval, sign: f64) -> String {
     let (a, b) = (sign * share.low.get(), sign * share.high.get());
     format!(
         "{:+.1} % ({:+.1} to {:+.1} %)",
@@ -201,12 +204,12 @@ fn share(share: Share, sign: f64) -> String {
     )
 }
 
-fn amount(cost: Cost) -> String {
+fn amount(cost: ExploringCost) -> String {
     format!("{:+.1} s and {:+.0} J", cost.time.get(), cost.energy.get())
 }
 
 fn whole(job: &TunedJob) -> Option<String> {
-    let (claim, saved) = (job.tuned.whole?, job.tuned.energy_saved?);
+    let (claim, saved) = (job.tuned.total_savings?, job.tuned.energy_saved?);
     let moved = job
         .tuned
         .loads
@@ -235,10 +238,10 @@ fn ending(job: &TunedJob) -> String {
         done += &format!(" for {items:.0} items");
     }
     done.push('.');
-    let is_found = |load: &TunedLoad| load.choice.is_some() && load.found_at.is_some();
+    let is_found = |load: &LoadOutcome| load.choice.is_some() && load.found_at.is_some();
     let was_tuned = job.tuned.loads.iter().any(is_found);
     let looked_again = job.tuned.loads.last().is_some_and(|load| !is_found(load));
-    let needed = progress_is_for(&job.question).filter(|_| job.items.is_none());
+    let needed = progress_requirement(&job.question).filter(|_| job.items.is_none());
     match (&job.tuned.gave_up, needed) {
         (Some(why), _) if was_tuned => {
             let at = job.tuned.gave_up_at.unwrap_or(job.time);
@@ -246,7 +249,7 @@ fn ending(job: &TunedJob) -> String {
         }
         (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
         (None, Some(needed)) => format!(
-            "Not tuned: no progress was heard of, and {needed} needs it: {WAYS_TO_TELL_PROGRESS}.\n{done}"
+            "Not tuned: no progress was reported, but {needed} needs it: {PROGRESS_HELP}.\n{done}"
         ),
         (None, None) if job.tuned.ended_early && was_tuned => format!(
             "The job ended before a setting was found for its last load: it needs about a minute of steady work.\n{done}"

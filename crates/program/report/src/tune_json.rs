@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use sweetspot_control::tune::TunedJob;
-use sweetspot_control::tune::{Claim, Cost, Purpose, Share, TunedLoad, Window};
+use sweetspot_control::tune::{
+    ExploringCost, LoadOutcome, RatioInterval, Savings, TuneWindow, WindowPurpose,
+};
 use sweetspot_device::Settings;
 
 /// As one object.
@@ -42,13 +44,13 @@ pub fn tuning_json(job: &TunedJob) -> Value {
     let last = job.tuned.last_choice().or(job.tuned.loads.last());
     if let Some(load) = last {
         if let Some(regret) = load.expected_regret {
-            put("expected_regret", json!(regret));
+            put("expected_regret", json!(regret.get()));
         }
-        if let Some(claim) = load.claim {
+        if let Some(claim) = load.savings {
             put("against_reference", claim_json(&claim));
         }
     }
-    if let Some(claim) = &job.tuned.whole {
+    if let Some(claim) = &job.tuned.total_savings {
         let mut whole = claim_map(claim);
         if let Some(saved) = job.tuned.energy_saved {
             whole.insert("energy_saved_j".to_owned(), json!(saved.get()));
@@ -95,29 +97,29 @@ fn settings(settings: &Settings) -> Value {
     Value::Object(object)
 }
 
-fn share(share: &Share) -> Value {
+fn share(share: &RatioInterval) -> Value {
     json!({
         "value": share.value.get(),
         "ci95": [share.low.get(), share.high.get()],
     })
 }
 
-fn claim_map(claim: &Claim) -> Map<String, Value> {
+fn claim_map(claim: &Savings) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("energy_saved".to_owned(), share(&claim.energy_saved));
     object.insert("time_lost".to_owned(), share(&claim.time_lost));
     object
 }
 
-fn claim_json(claim: &Claim) -> Value {
+fn claim_json(claim: &Savings) -> Value {
     Value::Object(claim_map(claim))
 }
 
-fn cost(cost: &Cost) -> Value {
+fn cost(cost: &ExploringCost) -> Value {
     json!({"time_s": cost.time.get(), "energy_j": cost.energy.get()})
 }
 
-fn load_json(job: &TunedJob, load: &TunedLoad) -> Value {
+fn load_json(job: &TunedJob, load: &LoadOutcome) -> Value {
     let mut object = Map::new();
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -136,33 +138,33 @@ fn load_json(job: &TunedJob, load: &TunedLoad) -> Value {
     );
     put(
         "expected_regret",
-        load.expected_regret.map(|regret| json!(regret)),
+        load.expected_regret.map(|regret| json!(regret.get())),
     );
-    put("gain", load.gain.map(|gain| json!(gain)));
+    put("gain", load.gain.map(|gain| json!(gain.get())));
     put("evaluations", Some(json!(load.evaluations)));
-    put("against_reference", load.claim.as_ref().map(claim_json));
-    put("whole", load.whole.as_ref().map(claim_json));
+    put("against_reference", load.savings.as_ref().map(claim_json));
+    put("whole", load.total_savings.as_ref().map(claim_json));
     put(
         "energy_saved_j",
         load.energy_saved.map(|saved| json!(saved.get())),
     );
-    put("exploring_cost", load.cost.as_ref().map(cost));
+    put("exploring_cost", load.exploring_cost.as_ref().map(cost));
     put(
         "exploring_cost_against_choice",
-        load.cost_against_choice.as_ref().map(cost),
+        load.exploring_cost_against_choice.as_ref().map(cost),
     );
     Value::Object(object)
 }
 
-fn window_json(job: &TunedJob, window: &Window) -> Value {
+fn window_json(job: &TunedJob, window: &TuneWindow) -> Value {
     let mut object = Map::new();
     let purpose = match window.purpose {
-        Purpose::Reference => "reference",
-        Purpose::Explore => "explore",
-        Purpose::Hold => "hold",
+        WindowPurpose::Reference => "reference",
+        WindowPurpose::Explore => "explore",
+        WindowPurpose::Hold => "hold",
     };
     object.insert("purpose".to_owned(), json!(purpose));
-    object.insert("settings".to_owned(), settings(&job.settings[window.place]));
+    object.insert("settings".to_owned(), settings(&job.settings[window.point]));
     object.insert("begin_s".to_owned(), json!(window.begin.get()));
     object.insert("end_s".to_owned(), json!(window.end.get()));
     object.insert("power_w".to_owned(), json!(window.power.get()));

@@ -89,5 +89,5 @@ from_through! {
     sweetspot_study::TemplateError => SweepError,
     sweetspot_study::ReferenceFailed => SweepError,
     sweetspot_control::tune::TuneSpaceError => TuneError,
-    sweetspot_control::hold::TermsError => HoldError,
+    sweetspot_control::hold::HoldConfigError => HoldError,
 }

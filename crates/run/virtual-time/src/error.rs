@@ -1,6 +1,6 @@
 //! Why a simulation in virtual time cannot be run.
 
-use sweetspot_control::hold::TermsError;
+use sweetspot_control::hold::HoldConfigError;
 use sweetspot_control::tune::TuneSpaceError;
 use sweetspot_sim::{ArrivalError, CatalogueError, GpuListError, PlacementError};
 use sweetspot_study::{AxesError, DefinitionError, ReferenceFailed, SearchError, StoreError};
@@ -73,7 +73,7 @@ pub enum SimulationError {
     },
     /// The constraints of a hold contradict each other.
     #[error(transparent)]
-    Hold(#[from] TermsError),
+    Hold(#[from] HoldConfigError),
     /// The requests that a server is to serve cannot be simulated.
     #[error(transparent)]
     Arrivals(#[from] ArrivalError),

@@ -1,7 +1,7 @@
 //! Holders on the simulated P40 in virtual time: caps, sets of sizes, and what happens in the middle of a run.
 //! `cargo run --release -p sweetspot-benchmarks --bin hold` does the same with every cap.
 
-use sweetspot_control::hold::{DeviceKnob, Mode, Notice, Terms};
+use sweetspot_control::hold::{DeviceKnob, HoldConfig, HoldMode, HoldNotice};
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::{Arrivals, Variant};
 use sweetspot_virtual_time::SimulatedServer;
@@ -23,17 +23,17 @@ fn server(network: &str, dataset: &str) -> SimulatedServer {
     SimulatedServer::new("tesla_p40", network, &variant).unwrap()
 }
 
-fn robust(cap: f64) -> Terms {
-    Terms::robust(Watts::new(cap), SIZES.to_vec())
+fn robust(cap: f64) -> HoldConfig {
+    HoldConfig::robust(Watts::new(cap), SIZES.to_vec())
 }
 
-fn joint(cap: f64) -> Terms {
+fn joint(cap: f64) -> HoldConfig {
     let clocks = CLOCKS.iter().map(|clock| Megahertz::new(*clock)).collect();
     let knob = DeviceKnob::CoreClock(clocks);
-    Terms::of(Mode::Joint, Watts::new(cap), SIZES.to_vec(), knob)
+    HoldConfig::new(HoldMode::Joint, Watts::new(cap), SIZES.to_vec(), knob)
 }
 
-fn run(server: &SimulatedServer, terms: Terms, time: f64, sensor: Sensor) -> HoldOutcome {
+fn run(server: &SimulatedServer, terms: HoldConfig, time: f64, sensor: Sensor) -> HoldOutcome {
     let conditions = Conditions {
         sensor,
         ..Conditions::steady(Seconds::new(time), 1)
@@ -47,7 +47,7 @@ fn share(outcome: &HoldOutcome) -> f64 {
 
 /// A size alone: items a second and the highest mean of a second.
 fn alone(server: &SimulatedServer, size: u64) -> (f64, f64) {
-    let terms = Terms::robust(Watts::new(1000.0), vec![size]);
+    let terms = HoldConfig::robust(Watts::new(1000.0), vec![size]);
     let outcome = run(server, terms, 200.0, Sensor::Averaged);
     let most = outcome.summary.largest_mean.unwrap().get();
     (outcome.summary.items_per_s, most)
@@ -61,7 +61,7 @@ fn best_fixed(fixed: &[(f64, f64)], cap: f64) -> f64 {
 
 fn infeasible(outcome: &HoldOutcome) -> usize {
     let said = outcome.notices.iter();
-    said.filter(|(_, notice)| matches!(notice, Notice::Infeasible { .. }))
+    said.filter(|(_, notice)| matches!(notice, HoldNotice::CapInfeasible { .. }))
         .count()
 }
 
@@ -112,8 +112,8 @@ fn batch_and_clock_together_are_no_worse_than_either() {
         for cap in [88.0, 98.0, 131.0, 165.0, 222.0] {
             let by_batch = run(&server, robust(cap), 900.0, Sensor::Averaged);
             let both = run(&server, joint(cap), 900.0, Sensor::Averaged);
-            let clock = Terms {
-                mode: Mode::Dvfs,
+            let clock = HoldConfig {
+                mode: HoldMode::Dvfs,
                 ..joint(cap)
             };
             let by_clock = run(&server, clock, 900.0, Sensor::Averaged);
@@ -147,7 +147,7 @@ fn any_set_of_sizes_is_searched_in_fifteen_windows() {
             _ => sizes.iter().map(|size| alone(&server, *size)).collect(),
         };
         for cap in [80.0, 121.0, 150.0, 240.0] {
-            let terms = Terms::robust(Watts::new(cap), sizes.clone());
+            let terms = HoldConfig::robust(Watts::new(cap), sizes.clone());
             let outcome = run(&server, terms, 400.0, Sensor::Averaged);
             let case = format!("{} sizes, {cap} W: {:#?}", sizes.len(), outcome.summary);
             // So many sizes are crossed by doubling, and their last part by halves.
@@ -166,7 +166,7 @@ fn any_set_of_sizes_is_searched_in_fifteen_windows() {
 }
 
 /// What happens in the middle of a run, after which it settles again: what is set before and after.
-fn disturbed(terms: Terms, script: &[(f64, Disturbance)], sensor: Sensor) -> HoldOutcome {
+fn disturbed(terms: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -> HoldOutcome {
     let conditions = Conditions {
         sensor,
         script: script
@@ -236,7 +236,7 @@ fn it_settles_again_after_whatever_happens() {
                 (90.0, Disturbance::Silence(false)),
             ],
             |outcome| {
-                let said = |wanted: fn(&Notice) -> bool| {
+                let said = |wanted: fn(&HoldNotice) -> bool| {
                     outcome
                         .notices
                         .iter()
@@ -244,8 +244,8 @@ fn it_settles_again_after_whatever_happens() {
                         .count()
                 };
                 outcome.last.batch == batch_at(outcome, 59.0)
-                    && said(|notice| matches!(notice, Notice::SensorStopped { .. })) == 1
-                    && said(|notice| matches!(notice, Notice::SensorBack)) == 1
+                    && said(|notice| matches!(notice, HoldNotice::SensorStopped { .. })) == 1
+                    && said(|notice| matches!(notice, HoldNotice::SensorResumed)) == 1
             },
         ),
     ];
@@ -270,14 +270,15 @@ fn it_settles_again_after_whatever_happens() {
 fn an_infeasible_cap_is_said_once_and_not_looped() {
     for sensor in SENSORS {
         for cap in [20.0, 49.0, 60.0, 74.0] {
-            let terms = Terms {
-                idle: Some(Watts::new(50.0)),
+            let terms = HoldConfig {
+                idle_power: Some(Watts::new(50.0)),
                 ..robust(cap)
             };
             let outcome = run(&server("resnet50", "caltech"), terms, 900.0, sensor);
             assert_eq!(infeasible(&outcome), 1, "{cap} W: {:?}", outcome.notices);
             let said = outcome.notices.iter();
-            let below = said.filter(|(_, notice)| matches!(notice, Notice::CapBelowIdle { .. }));
+            let below =
+                said.filter(|(_, notice)| matches!(notice, HoldNotice::CapBelowIdle { .. }));
             assert_eq!(below.count(), usize::from(cap <= 50.0), "{cap} W");
             assert!(
                 outcome.changes.len() <= 12,
@@ -303,7 +304,7 @@ fn an_infeasible_cap_that_is_raised_is_used() {
 #[test]
 fn a_latency_bound_is_kept_and_one_that_nothing_keeps_is_said_once() {
     let server = server("resnet50", "caltech");
-    let bounded = |bound: f64| Terms {
+    let bounded = |bound: f64| HoldConfig {
         latency_p99: Some(Seconds::new(bound)),
         ..robust(200.0)
     };
@@ -314,7 +315,8 @@ fn a_latency_bound_is_kept_and_one_that_nothing_keeps_is_said_once() {
         assert!(outcome.summary.settle_windows.unwrap() <= SETTLE_WINDOWS);
         let outcome = run(&server, bounded(0.002), 300.0, sensor);
         let said = outcome.notices.iter();
-        let said = said.filter(|(_, notice)| matches!(notice, Notice::LatencyInfeasible { .. }));
+        let said =
+            said.filter(|(_, notice)| matches!(notice, HoldNotice::LatencyInfeasible { .. }));
         assert_eq!(said.count(), 1, "{:?}", outcome.notices);
         assert_eq!(outcome.last.batch, 1);
         assert!(outcome.changes.len() <= 6, "{:?}", outcome.changes);
@@ -324,7 +326,7 @@ fn a_latency_bound_is_kept_and_one_that_nothing_keeps_is_said_once() {
 #[test]
 fn what_does_not_fit_into_memory_is_not_tried_twice() {
     let sizes = vec![1, 16, 256, 2048, 8192];
-    let terms = Terms::robust(Watts::new(250.0), sizes);
+    let terms = HoldConfig::robust(Watts::new(250.0), sizes);
     let outcome = run(
         &server("resnet152", "caltech"),
         terms,
@@ -332,7 +334,7 @@ fn what_does_not_fit_into_memory_is_not_tried_twice() {
         Sensor::Averaged,
     );
     let failed = outcome.notices.iter();
-    let failed = failed.filter(|(_, notice)| matches!(notice, Notice::OutOfMemory { .. }));
+    let failed = failed.filter(|(_, notice)| matches!(notice, HoldNotice::OutOfMemory { .. }));
     assert!(failed.count() <= 2, "{:?}", outcome.notices);
     assert_eq!(outcome.last.batch, 256, "{:?}", outcome.changes);
 }
@@ -341,15 +343,15 @@ fn what_does_not_fit_into_memory_is_not_tried_twice() {
 fn energy_for_an_item_is_less_at_a_lower_clock() {
     let server = server("resnet101", "caltech");
     let energy = |goal| {
-        let terms = Terms {
+        let terms = HoldConfig {
             goal,
             ..joint(240.0)
         };
         let outcome = run(&server, terms, 900.0, Sensor::Averaged);
         (outcome.summary.energy_per_item.unwrap().get(), outcome.last)
     };
-    let fast = energy(sweetspot_control::hold::Goal::Throughput);
-    let frugal = energy(sweetspot_control::hold::Goal::EnergyPerItem);
+    let fast = energy(sweetspot_control::hold::HoldGoal::Throughput);
+    let frugal = energy(sweetspot_control::hold::HoldGoal::EnergyPerItem);
     assert!(frugal.0 < 0.95 * fast.0, "{frugal:?} {fast:?}");
     assert!(frugal.1.core_clock < fast.1.core_clock);
 }
@@ -361,7 +363,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(once(), once());
 }
 
-fn served(arrivals: &str, terms: Terms, time: f64) -> HoldOutcome {
+fn served(arrivals: &str, terms: HoldConfig, time: f64) -> HoldOutcome {
     let conditions = Conditions {
         sensor: Sensor::Buffered,
         arrivals: Some(arrivals.parse::<Arrivals>().unwrap()),
@@ -373,7 +375,7 @@ fn served(arrivals: &str, terms: Terms, time: f64) -> HoldOutcome {
 
 #[test]
 fn requests_fill_batches_and_wait_for_them() {
-    let one = |size| Terms::robust(Watts::new(1000.0), vec![size]);
+    let one = |size| HoldConfig::robust(Watts::new(1000.0), vec![size]);
     let outcome = served("poisson:40", one(16), 100.0);
     let rate = outcome.summary.items_per_s;
     assert!((rate / 40.0 - 1.0).abs() < 0.1, "{rate}");

@@ -1,7 +1,8 @@
 //! `tune` in virtual time, where what is true is known: the same job without noise at every setting.
 
 use sweetspot_control::tune::{
-    EarlierChoice, GaveUp, Notice, Share, TuneKnob, TuneRequest, TuneSpaceError, TunedJob,
+    EarlierChoice, GiveUpReason, RatioInterval, TuneKnob, TuneNotice, TuneRequest, TuneSpaceError,
+    TunedJob,
 };
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective, Outcome};
@@ -44,7 +45,7 @@ fn truth(job: &JobSequence, workload: usize, tuned: &TunedJob) -> Vec<Outcome> {
     outcomes.collect()
 }
 
-fn holds(share: Share, value: f64) -> bool {
+fn holds(share: RatioInterval, value: f64) -> bool {
     share.low.get() <= value && value <= share.high.get()
 }
 
@@ -68,13 +69,14 @@ fn published_curves_are_tuned_within_a_minute_at_little_cost() {
                 assert_eq!(tuned.tuned.loads.len(), 1, "{name}");
                 let took = load.found_at.unwrap() - load.steady_since.unwrap();
                 assert!(took < Seconds::new(60.0), "{name}: {took}");
-                let cost = load.cost_against_choice.unwrap().energy / tuned.energy.unwrap();
+                let cost =
+                    load.exploring_cost_against_choice.unwrap().energy / tuned.energy.unwrap();
                 assert!(cost < Ratio::new(0.03), "{name}: {cost:?}");
                 let own = &outcomes[choice];
                 let saved = 1.0 - (own.energy.unwrap() / reference.energy.unwrap()).get();
                 cases += 1;
                 within += usize::from(value(own) / best - 1.0 <= 0.01);
-                held += usize::from(holds(load.claim.unwrap().energy_saved, saved));
+                held += usize::from(holds(load.savings.unwrap().energy_saved, saved));
             }
         }
     }
@@ -123,7 +125,7 @@ fn clocks_save_where_the_cap_does_not_bind() {
     let tuned = run(&request(Objective::Energy, 1), &job).unwrap();
     assert!(matches!(
         tuned.tuned.gave_up,
-        Some(GaveUp::CapDoesNotBind { .. })
+        Some(GiveUpReason::CapDoesNotBind { .. })
     ));
     let clocks = TuneRequest {
         knob: TuneKnob::CoreClock,
@@ -156,7 +158,7 @@ fn caps_and_clocks_are_tuned_together() {
     let regret = energy(&outcomes[choice]) / best - 1.0;
     assert!(regret < 0.03, "{}: {regret}", tuned.labels[choice]);
     let clocks = |place: &usize| tuned.settings[*place].core_clock;
-    let tried = tuned.tuned.windows.iter().map(|window| window.place);
+    let tried = tuned.tuned.windows.iter().map(|window| window.point);
     assert!(tried.clone().any(|place| clocks(&place).is_some()));
     assert!(tried.clone().any(|place| {
         tuned.settings[place].power_cap != tuned.settings[tuned.reference].power_cap
@@ -175,7 +177,7 @@ fn a_denied_knob_ends_in_a_word() {
     };
     let tuned = run(&clocks, &job).unwrap();
     assert!(
-        matches!(tuned.tuned.gave_up, Some(GaveUp::Refused(_))),
+        matches!(tuned.tuned.gave_up, Some(GiveUpReason::SettingsRejected(_))),
         "{:?}",
         tuned.tuned.notices
     );
@@ -184,7 +186,7 @@ fn a_denied_knob_ends_in_a_word() {
             .tuned
             .windows
             .iter()
-            .all(|window| window.place == tuned.reference)
+            .all(|window| window.point == tuned.reference)
     );
 }
 
@@ -210,7 +212,10 @@ fn a_short_job_and_gpus_of_two_kinds_are_told() {
     };
     let short = JobSequence::new(&spec("v100", 8_000), None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &short).unwrap();
-    assert!(matches!(tuned.tuned.gave_up, Some(GaveUp::TooShort { .. })));
+    assert!(matches!(
+        tuned.tuned.gave_up,
+        Some(GiveUpReason::TooShort { .. })
+    ));
     let shorter = JobSequence::new(&spec("v100", 1_280), None).unwrap();
     let tuned = run(&request(Objective::Edp, 1), &shorter).unwrap();
     assert!(tuned.tuned.ended_early);
@@ -246,6 +251,7 @@ fn an_earlier_choice_is_confirmed_sooner() {
     let evaluations = |tuned: &TunedJob| tuned.tuned.loads[0].evaluations;
     assert_eq!(evaluations(&second), 2);
     assert!(evaluations(&first) > 3);
-    let confirmed = |(_, notice): &(Seconds, Notice)| matches!(notice, Notice::AsRemembered(_));
+    let confirmed =
+        |(_, notice): &(Seconds, TuneNotice)| matches!(notice, TuneNotice::RememberedConfirmed(_));
     assert!(second.tuned.notices.iter().any(confirmed));
 }

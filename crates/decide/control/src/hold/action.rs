@@ -1,108 +1,108 @@
-//! What a holder wants done.
+//! The settings and notices that a holder returns.
 
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
-/// What a step asks for; what is absent stays as it is.
+/// The changes that a step asks for; an absent field stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Actions {
-    /// The batch size from now on.
+pub struct HoldActions {
+    /// The new batch size.
     pub batch: Option<u64>,
-    /// The core clock from now on.
+    /// The new core clock.
     pub core_clock: Option<Megahertz>,
-    /// The device's power cap from now on.
+    /// The new power cap of the device.
     pub power_cap: Option<Watts>,
-    /// What a person should know; the next one comes with the next step.
-    pub notice: Option<Notice>,
+    /// A notice for the user; further notices come with the next steps.
+    pub notice: Option<HoldNotice>,
 }
 
-impl Actions {
-    /// Whether a setting is to be changed.
-    pub fn changes(&self) -> bool {
+impl HoldActions {
+    /// Whether the step changes a setting.
+    pub fn has_changes(&self) -> bool {
         self.batch.is_some() || self.core_clock.is_some() || self.power_cap.is_some()
     }
 }
 
-/// What is set.
+/// The setting that a holder asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
+pub struct HoldSetting {
     /// The batch size.
     pub batch: u64,
-    /// The core clock, where it is the knob.
+    /// The core clock, where the holder sets it.
     pub core_clock: Option<Megahertz>,
-    /// The device's power cap, where it is the knob.
+    /// The power cap of the device, where the holder sets it.
     pub power_cap: Option<Watts>,
 }
 
-/// Something a person should know; each is said once until it no longer holds.
+/// Something that the user should know; each notice is given once until its condition ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Notice {
+pub enum HoldNotice {
     /// The lowest setting draws more than the cap.
-    Infeasible {
-        /// What it draws.
+    CapInfeasible {
+        /// The power at the lowest setting.
         power: Watts,
-        /// The cap.
+        /// The cap to hold.
         cap: Watts,
     },
-    /// The cap is below what the device draws while the program waits.
+    /// The cap is below the idle power of the device.
     CapBelowIdle {
-        /// What it draws.
+        /// The power of the device while the program waits.
         idle: Watts,
-        /// The cap.
+        /// The cap to hold.
         cap: Watts,
     },
-    /// The smallest batch takes longer than the bound.
+    /// The smallest batch exceeds the latency bound.
     LatencyInfeasible {
-        /// 99 of 100 items take no longer.
+        /// The 99th percentile of the latency.
         p99: Seconds,
-        /// The bound.
+        /// The latency bound.
         bound: Seconds,
     },
-    /// More requests come than the best setting serves.
-    FallsBehind {
-        /// That come.
+    /// More requests arrive than the best setting serves.
+    Overloaded {
+        /// Items that arrive in a second.
         arrivals_per_s: f64,
-        /// That are served.
+        /// Items that are served in a second.
         served_per_s: f64,
     },
-    /// The cap can be kept again, or the latency.
+    /// The cap and the latency bound can be met again.
     FeasibleAgain,
     /// The program has not asked for its batch size.
-    NeverAsked {
-        /// Since the begin.
+    NoBatchSizeRequests {
+        /// The time since the start.
         waited: Seconds,
     },
-    /// The program uses another batch size than it was given.
-    IgnoresBatch {
-        /// Given.
-        asked: u64,
-        /// Used.
+    /// The program uses another batch size than the one it was given.
+    BatchSizeIgnored {
+        /// The batch size that the holder set.
+        requested: u64,
+        /// The batch size that the program used.
         used: u64,
     },
-    /// No reading of power for long: the setting is lowered no more and raised no more.
+    /// No power reading has arrived for long; the setting stays as it is.
     SensorStopped {
-        /// Since the last reading.
+        /// The time since the last reading.
         silent: Seconds,
     },
-    /// Readings come again.
-    SensorBack,
-    /// A batch did not fit; none of its size or above is tried again.
+    /// Power readings arrive again.
+    SensorResumed,
+    /// A batch did not fit into memory; this size and larger ones are not tried again.
     OutOfMemory {
-        /// Its size.
+        /// The size of the batch.
         size: u64,
     },
-    /// The smallest batch does not fit.
-    NothingFits {
-        /// Its size.
+    /// The smallest batch does not fit into memory.
+    SmallestBatchTooLarge {
+        /// The smallest batch size.
         size: u64,
     },
-    /// The device did not take a setting; that knob is left alone.
-    Refused(Knob),
-    /// The device holds itself below the cap that is to be held.
+    /// The device rejected a setting; the holder no longer sets this knob.
+    KnobRejected(Knob),
+    /// The device enforces a lower limit than the cap to hold.
     DeviceLimit {
-        /// What it enforces.
+        /// The limit that the device enforces.
         enforced: Watts,
-        /// The cap that is to be held.
+        /// The cap to hold.
         cap: Watts,
     },
 }

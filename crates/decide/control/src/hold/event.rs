@@ -1,64 +1,65 @@
-//! What a holder is told.
+//! The events that a holder takes.
 
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Seconds, Watts};
 
 /// Something that happened; [`super::Holder::step`] takes its time beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub enum HoldEvent {
     /// The program asked for its batch size.
-    Asked,
-    /// A batch was done.
-    Batch(BatchDone),
-    /// Power was read.
-    Power(PowerReading),
-    /// Somebody set another cap.
-    Cap(Watts),
-    /// What the device enforces by itself; and whether it slows down for it now.
-    Limit {
+    BatchSizeRequested,
+    /// The program completed a batch.
+    BatchCompleted(CompletedBatch),
+    /// A power reading arrived.
+    PowerRead(PowerReading),
+    /// The cap to hold changed.
+    CapChanged(Watts),
+    /// The device reported the power limit that it enforces by itself.
+    DeviceLimit {
         /// The power limit in force.
         enforced: Watts,
-        /// Whether its power is why it does not run faster.
+        /// Whether the limit slows the device down now.
         throttled: bool,
     },
-    /// What waits for the program.
+    /// The program reported the requests that wait for it.
     Queue {
-        /// Items.
+        /// The number of waiting items.
         length: u64,
         /// Items that arrive in a second, where known.
         arrivals_per_s: Option<f64>,
     },
-    /// A batch of this size did not fit.
+    /// A batch did not fit into memory.
     OutOfMemory {
-        /// Items in it.
+        /// The size of the batch.
         size: u64,
     },
-    /// The device did not take what was asked of it.
-    Refused(Knob),
-    /// Time passed.
+    /// The device rejected a setting.
+    SettingRejected(Knob),
+    /// Time passed and nothing else happened.
     Tick,
 }
 
-/// A batch that was done.
+/// A batch that the program completed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BatchDone {
+pub struct CompletedBatch {
     /// The batch size that the program used.
     pub size: u64,
-    /// Items in it: fewer than its size where no more were there.
+    /// The number of items in the batch, which is below its size where too few items waited.
     pub items: u64,
-    /// How long the program was busy with it, its preparation included; not how long it waited for items.
+    /// The time that the program worked on the batch, preparation included and waiting for items excluded.
     pub duration: Seconds,
-    /// From the arrival of its oldest item to its end, where known; otherwise its duration counts.
+    /// The time from the arrival of the oldest item to the end of the batch; the duration counts where it is
+    /// unknown.
     pub latency: Option<Seconds>,
 }
 
-/// The mean power of a span of time: a second of an averaging sensor, 20 ms of a driver's buffer.
+/// The mean power of a time span, such as 1 s of an averaging sensor or 20 ms of a driver's sample buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerReading {
-    /// The begin of the span, on the clock of the steps.
+    /// The start of the span, on the clock of the steps.
     pub from: Seconds,
-    /// Its end.
+    /// The end of the span.
     pub to: Seconds,
-    /// The mean power in it.
+    /// The mean power of the span.
     pub power: Watts,
 }

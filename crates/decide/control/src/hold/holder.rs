@@ -1,182 +1,189 @@
-//! The holder: events in, settings out.
+//! The state machine that holds power below a cap: it takes events and returns settings.
 
-mod control;
+mod decisions;
+mod external;
 mod notices;
-mod outside;
+mod setting_search;
 
 use sweetspot_quantity::Seconds;
 
-use super::action::{Actions, Notice, Setting};
-use super::event::{BatchDone, Event, PowerReading};
-use super::ladder::Bounds;
-use super::meter::Meter;
-use super::robust::Verdict;
-use super::search;
-use super::terms::{DeviceKnob, Terms, TermsError};
-use super::window::{Observed, Window};
-use control::Control;
-pub(super) use control::Place;
-use notices::{Said, WAITING};
+use super::action::{HoldActions, HoldNotice, HoldSetting};
+use super::candidate::OperatingLimits;
+use super::config::{DeviceKnob, HoldConfig, HoldConfigError};
+use super::event::{CompletedBatch, HoldEvent, PowerReading};
+use super::joint_search::GridPosition;
+use super::power_mean::PowerAverager;
+use super::window::HoldWindow;
+use notices::{ActiveNotices, MAX_PENDING_NOTICES};
+use setting_search::SettingSearch;
 
-/// Of fine samples, this much time after a change says already that the cap is broken, if by enough.
-const EARLY: f64 = 0.25;
-const CLEARLY: f64 = 1.02;
-/// After so many windows that keep the cap it can be kept again.
-const FEASIBLE: u32 = 3;
-/// Times are this exact.
-const TINY: f64 = 1e-6;
+/// Times that differ by less count as equal, in seconds.
+const TIME_TOLERANCE: f64 = 1e-6;
 
-/// Holds power under a cap with the most throughput; see the [module](super).
+/// Holds power below a cap with the most throughput; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct Holder {
-    terms: Terms,
-    control: Control,
-    /// Index of the batch size, and of the device's level.
-    at: Place,
-    meter: Meter,
-    window: Window,
-    /// Since when the setting is in force; nothing until the program has used it.
-    in_force: Option<f64>,
+    config: HoldConfig,
+    search: SettingSearch,
+    position: GridPosition,
+    averager: PowerAverager,
+    window: HoldWindow,
+    effect: SettingEffect,
+    /// The time of the last change of the setting.
     changed_at: f64,
-    begun: Option<f64>,
+    started_at: Option<f64>,
     now: f64,
-    windows: u64,
-    changes: u64,
-    strangers: u32,
-    /// Windows in a row that kept the cap.
-    kept: u32,
-    /// Windows in a row at one setting.
-    held: u32,
-    /// Requests wait that came when less was served; and how many come in a second.
-    behind: bool,
-    arrivals: Option<f64>,
+    window_count: u64,
+    change_count: u64,
+    /// Consecutive batches of another size than the requested one.
+    mismatched_batches: u32,
+    /// Consecutive windows within the cap.
+    windows_within_cap: u32,
+    /// Consecutive windows at one setting.
+    windows_at_setting: u32,
+    /// Whether requests still wait from a time when fewer were served.
+    has_backlog: bool,
+    /// Items that arrive in a second, where known.
+    arrivals_per_s: Option<f64>,
     last_reading: Option<f64>,
-    asked: bool,
-    said: Said,
-    notices: [Option<Notice>; WAITING],
-    device_refused: bool,
-    /// Whether the last change was one of the device.
-    device_moved: bool,
+    /// Whether the program has asked for its batch size or completed a batch.
+    has_asked: bool,
+    active_notices: ActiveNotices,
+    pending_notices: [Option<HoldNotice>; MAX_PENDING_NOTICES],
+    /// Whether the device rejected a setting, so that only the batch size is set from then on.
+    device_rejected: bool,
+}
+
+/// Whether the present setting has taken effect.
+#[derive(Clone, Copy, Debug)]
+enum SettingEffect {
+    /// The program has not used the setting yet.
+    Pending {
+        /// The time to wait after the start of the first batch, in seconds.
+        settle: f64,
+    },
+    /// Batches and readings count from this time on.
+    Since(f64),
 }
 
 impl Holder {
-    /// At its first setting: [`Holder::setting`] says which.
-    pub fn new(terms: Terms) -> Result<Self, TermsError> {
-        terms.check()?;
-        let mut control = Control::new(&terms);
+    /// Creates a holder at its first setting, which [`Holder::setting`] returns.
+    pub fn new(config: HoldConfig) -> Result<Self, HoldConfigError> {
+        config.validate()?;
+        let mut search = SettingSearch::new(&config);
         Ok(Self {
-            meter: Meter::new(terms.judged_over),
-            at: Place {
+            averager: PowerAverager::new(config.averaging_time),
+            position: GridPosition {
                 batch: 0,
-                level: control.first_level(&terms),
+                level: search.first_level(&config),
             },
-            behind: false,
-            arrivals: None,
-            held: 0,
-            control,
-            terms,
-            window: Window::new(),
-            in_force: None,
+            effect: SettingEffect::Pending {
+                settle: config.settle.get(),
+            },
+            search,
+            config,
+            window: HoldWindow::new(),
             changed_at: 0.0,
-            begun: None,
+            started_at: None,
             now: 0.0,
-            windows: 0,
-            changes: 0,
-            strangers: 0,
-            kept: 0,
+            window_count: 0,
+            change_count: 0,
+            mismatched_batches: 0,
+            windows_within_cap: 0,
+            windows_at_setting: 0,
+            has_backlog: false,
+            arrivals_per_s: None,
             last_reading: None,
-            asked: false,
-            said: Said::default(),
-            notices: [None; WAITING],
-            device_refused: false,
-            device_moved: false,
+            has_asked: false,
+            active_notices: ActiveNotices::default(),
+            pending_notices: [None; MAX_PENDING_NOTICES],
+            device_rejected: false,
         })
     }
 
-    /// What is to be set now.
-    pub fn setting(&self) -> Setting {
-        let batch = match self.terms.sets_device_alone() {
-            true => self.terms.fixed_batch,
-            false => self.terms.batches[self.at.batch],
+    /// The present setting.
+    pub fn setting(&self) -> HoldSetting {
+        let batch = match self.config.sets_device_only() {
+            true => self.config.fixed_batch,
+            false => self.config.batches[self.position.batch],
         };
+        let level = self.position.level;
         let (mut core_clock, mut power_cap) = (None, None);
-        if !self.device_refused {
-            match &self.terms.knob {
+        if !self.device_rejected {
+            match &self.config.knob {
                 DeviceKnob::None => {}
-                DeviceKnob::CoreClock(levels) => core_clock = levels.get(self.at.level).copied(),
-                DeviceKnob::PowerCap(levels) => power_cap = levels.get(self.at.level).copied(),
+                DeviceKnob::CoreClock(levels) => core_clock = levels.get(level).copied(),
+                DeviceKnob::PowerCap(levels) => power_cap = levels.get(level).copied(),
             }
         }
-        Setting {
+        HoldSetting {
             batch,
             core_clock,
             power_cap,
         }
     }
 
-    /// The terms, with the cap as it is now.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
+    /// The configuration, with the present cap.
+    pub fn config(&self) -> &HoldConfig {
+        &self.config
     }
 
-    /// Windows seen.
-    pub fn windows(&self) -> u64 {
-        self.windows
+    /// The number of windows so far.
+    pub fn window_count(&self) -> u64 {
+        self.window_count
     }
 
-    /// Changes asked for.
-    pub fn changes(&self) -> u64 {
-        self.changes
+    /// The number of changes of the setting so far.
+    pub fn change_count(&self) -> u64 {
+        self.change_count
     }
 
-    /// Something happened; time does not go back.
-    pub fn step(&mut self, now: Seconds, event: Event) -> Actions {
+    /// Takes an event and returns what to change; a time before the last one counts as the last one.
+    pub fn step(&mut self, now: Seconds, event: HoldEvent) -> HoldActions {
         let now = if now.is_finite() { now.get() } else { self.now };
         self.now = self.now.max(now);
-        let now = self.now;
-        if self.begun.is_none() {
-            self.begun = Some(now);
-            self.changed_at = now;
-            self.check_idle();
+        if self.started_at.is_none() {
+            self.started_at = Some(self.now);
+            self.changed_at = self.now;
+            self.check_idle_power();
         }
         let before = self.setting();
         match event {
-            Event::Asked => self.asked = true,
-            Event::Batch(batch) => self.batch(&batch),
-            Event::Power(reading) => self.power(&reading),
-            Event::Cap(cap) => self.cap(cap),
-            Event::Limit {
+            HoldEvent::BatchSizeRequested => self.has_asked = true,
+            HoldEvent::BatchCompleted(batch) => self.on_batch(&batch),
+            HoldEvent::PowerRead(reading) => self.on_power(&reading),
+            HoldEvent::CapChanged(cap) => self.on_cap(cap),
+            HoldEvent::DeviceLimit {
                 enforced,
                 throttled,
-            } => self.limit(enforced, throttled),
-            Event::Queue {
+            } => self.on_device_limit(enforced, throttled),
+            HoldEvent::Queue {
                 length,
                 arrivals_per_s,
-            } => self.queue(length, arrivals_per_s),
-            Event::OutOfMemory { size } => self.out_of_memory(size),
-            Event::Refused(knob) => self.refused(knob),
-            Event::Tick => {}
+            } => self.on_queue(length, arrivals_per_s),
+            HoldEvent::OutOfMemory { size } => self.on_out_of_memory(size),
+            HoldEvent::SettingRejected(knob) => self.on_rejection(knob),
+            HoldEvent::Tick => {}
         }
-        self.watch();
-        self.actions(&before)
+        self.check_timeouts();
+        self.take_actions(&before)
     }
 
-    fn actions(&mut self, before: &Setting) -> Actions {
+    fn take_actions(&mut self, before: &HoldSetting) -> HoldActions {
         let setting = self.setting();
-        let changed = |is: bool| is && setting != *before;
-        let actions = Actions {
+        let actions = HoldActions {
             batch: (setting.batch != before.batch).then_some(setting.batch),
             core_clock: setting
                 .core_clock
-                .filter(|_| changed(setting.core_clock != before.core_clock)),
+                .filter(|_| setting.core_clock != before.core_clock),
             power_cap: setting
                 .power_cap
-                .filter(|_| changed(setting.power_cap != before.power_cap)),
+                .filter(|_| setting.power_cap != before.power_cap),
             notice: self.next_notice(),
         };
-        if actions.changes() {
-            self.changes += 1;
-            self.begin_setting(
+        if actions.has_changes() {
+            self.change_count += 1;
+            self.start_setting(
                 actions.batch.is_some(),
                 actions.core_clock.is_some() || actions.power_cap.is_some(),
             );
@@ -184,229 +191,93 @@ impl Holder {
         actions
     }
 
-    /// A new setting: nothing is known of it yet.
-    fn begin_setting(&mut self, batch: bool, device: bool) {
+    /// Starts to measure a new setting.
+    fn start_setting(&mut self, batch_changed: bool, device_changed: bool) {
         self.changed_at = self.now;
-        self.device_moved = device;
-        self.window.begin();
-        self.strangers = 0;
-        self.in_force = None;
-        if !batch && device {
-            // The device obeys at once; the program goes on as it did.
-            self.enforce(self.now + self.terms.settle_device.get());
+        self.window.start_setting();
+        self.mismatched_batches = 0;
+        let settle = match device_changed {
+            true => self.config.settle_device.get(),
+            false => self.config.settle.get(),
+        };
+        self.effect = SettingEffect::Pending { settle };
+        if !batch_changed && device_changed {
+            // The device follows at once, and the program continues as before.
+            self.take_effect_at(self.now + settle);
         }
     }
 
-    fn enforce(&mut self, from: f64) {
-        self.in_force = Some(from);
-        self.meter.fresh_from(from);
+    fn take_effect_at(&mut self, time: f64) {
+        self.effect = SettingEffect::Since(time);
+        self.averager.ignore_before(time);
     }
 
-    fn batch(&mut self, batch: &BatchDone) {
-        self.asked = true;
-        let wanted = self.setting().batch;
-        if batch.size != wanted {
-            self.strangers = self.strangers.saturating_add(1);
-            let long = self.now - self.changed_at >= self.terms.judged_over.get();
-            if self.strangers > self.terms.window && long && !self.said.ignores {
-                self.said.ignores = true;
-                self.say(Notice::IgnoresBatch {
-                    asked: wanted,
-                    used: batch.size,
-                });
-            }
+    fn on_batch(&mut self, batch: &CompletedBatch) {
+        self.has_asked = true;
+        let requested = self.setting().batch;
+        if batch.size != requested {
+            return self.on_mismatched_batch(requested, batch.size);
+        }
+        self.mismatched_batches = 0;
+        self.active_notices.batch_size_ignored = false;
+        let started_at = self.now - batch.duration.get();
+        if let SettingEffect::Pending { settle } = self.effect {
+            self.take_effect_at(started_at.max(self.changed_at) + settle);
+        }
+        // An earlier batch warmed up or ran at another device setting.
+        if let SettingEffect::Since(time) = self.effect
+            && started_at < time - TIME_TOLERANCE
+        {
             return;
         }
-        self.strangers = 0;
-        self.said.ignores = false;
-        if self.in_force.is_none() {
-            let begin = (self.now - batch.duration.get()).max(self.changed_at);
-            let settle = match self.device_moved {
-                true => self.terms.settle_device,
-                false => self.terms.settle,
-            };
-            self.enforce(begin + settle.get());
-        }
-        // A batch that began earlier warms up, or was made at another setting of the device.
-        let begun = self.now - batch.duration.get();
-        if self.in_force.is_some_and(|from| begun < from - TINY) {
-            return;
-        }
-        self.window.add(batch);
-        if self.broken_early() {
-            self.broken();
+        self.window.add_batch(batch);
+        if self.exceeds_cap_early() {
+            self.decide_on_excess();
         } else {
-            self.perhaps_whole();
+            self.decide_if_complete();
         }
     }
 
-    fn power(&mut self, reading: &PowerReading) {
+    fn on_mismatched_batch(&mut self, requested: u64, used: u64) {
+        self.mismatched_batches = self.mismatched_batches.saturating_add(1);
+        let is_long = self.now - self.changed_at >= self.config.averaging_time.get();
+        let is_ignored = self.mismatched_batches > self.config.window && is_long;
+        if is_ignored && !self.active_notices.batch_size_ignored {
+            self.active_notices.batch_size_ignored = true;
+            self.notify(HoldNotice::BatchSizeIgnored { requested, used });
+        }
+    }
+
+    fn on_power(&mut self, reading: &PowerReading) {
         self.last_reading = Some(self.now);
-        if self.said.silent {
-            self.said.silent = false;
-            self.say(Notice::SensorBack);
+        if self.active_notices.sensor_stopped {
+            self.active_notices.sensor_stopped = false;
+            self.notify(HoldNotice::SensorResumed);
         }
-        let Some(judged) = self.meter.push(reading) else {
+        let Some(mean) = self.averager.push(reading) else {
             return;
         };
-        if self.in_force.is_none() || self.window.batches == 0 {
+        if matches!(self.effect, SettingEffect::Pending { .. }) || self.window.batches == 0 {
             return;
         }
-        let cap = self.terms.cap.get();
-        let span = self.terms.judged_over.get();
-        let broken = self.window.judge(&judged, cap, span);
-        let at_once = match &self.control {
-            Control::Search { search, .. } => search.decides_at_once(),
-            _ => broken,
+        let cap = self.config.cap.get();
+        let averaging_time = self.config.averaging_time.get();
+        let exceeds_cap = self.window.add_power(&mean, cap, averaging_time);
+        let decides_now = match &self.search {
+            SettingSearch::Paper { search, .. } => search.decides_on_every_reading(),
+            _ => exceeds_cap,
         };
-        if at_once {
-            self.broken();
+        if decides_now {
+            self.decide_on_excess();
         } else {
-            self.perhaps_whole();
+            self.decide_if_complete();
         }
     }
 
-    /// With fine samples a clear breach shows before the judged span is over.
-    fn broken_early(&self) -> bool {
-        if matches!(self.control, Control::Search { .. }) || self.window.is_judged() {
-            return false;
-        }
-        let clearly = self.terms.cap.get() * CLEARLY;
-        self.window.batches >= 2
-            && self.in_force.is_some()
-            && self.meter.so_far().is_some_and(|(power, time)| {
-                // Parts of a batch differ; several whole ones must be seen.
-                let least = EARLY.max(5.0 * self.window.longest());
-                time.get() >= least && power.get() > clearly
-            })
-    }
-
-    fn bounds(&self) -> Bounds {
-        Bounds {
-            cap: self.terms.cap.get(),
-            latency: self.terms.latency_p99.map_or(f64::INFINITY, Seconds::get),
-        }
-    }
-
-    /// The cap is broken, or the control decides at every reading.
-    fn broken(&mut self) {
-        let drawn = self.window.highest();
-        let power = drawn.or_else(|| self.meter.so_far().map(|(power, _)| power.get()));
-        let Some(power) = power else { return };
-        self.windows += 1;
-        let bounds = self.bounds();
-        let now = self.now;
-        match &mut self.control {
-            Control::Robust {
-                ladder,
-                over_levels,
-            } => {
-                let (at, over_levels) = (self.at, *over_levels);
-                let verdict = ladder.broken(at.rung(over_levels), power, &bounds, now);
-                self.follow(verdict.map(|rung| at.with_rung(rung, over_levels)), power);
-            }
-            Control::Joint(joint) => {
-                let verdict = joint.broken(self.at, power, &bounds, now);
-                self.follow(verdict, power);
-            }
-            Control::OwnCap { lower } => {
-                *lower += 1;
-                let level = self.terms.own_cap(*lower);
-                if level == self.at.level {
-                    self.infeasible(power);
-                }
-                self.at.level = level;
-            }
-            Control::Search { .. } => self.search(power),
-        }
-        self.window.clear();
-    }
-
-    fn perhaps_whole(&mut self) {
-        if self.window.batches < self.terms.window || !self.window.is_seen_through() {
-            return;
-        }
-        let Some(observed) = self.window.observed(self.terms.cap.get()) else {
-            return;
-        };
-        self.windows += 1;
-        self.decide(&observed);
-        self.window.clear();
-    }
-
-    fn decide(&mut self, observed: &Observed) {
-        let bounds = self.bounds();
-        let (now, before) = (self.now, self.at);
-        match &mut self.control {
-            Control::Robust {
-                ladder,
-                over_levels,
-            } => {
-                let (at, over_levels) = (self.at, *over_levels);
-                let verdict = ladder.window(at.rung(over_levels), observed, &bounds, now);
-                self.follow(
-                    verdict.map(|rung| at.with_rung(rung, over_levels)),
-                    observed.power,
-                );
-            }
-            Control::Joint(joint) => {
-                let verdict = joint.window(self.at, observed, &bounds, now);
-                self.follow(verdict, observed.power);
-            }
-            Control::OwnCap { .. } => {}
-            Control::Search { .. } => self.search(observed.power),
-        }
-        self.held = match self.at == before {
-            true => self.held.saturating_add(1),
-            false => 0,
-        };
-        self.check_arrivals(observed.rate);
-    }
-
-    fn search(&mut self, power: f64) {
-        let cap = self.terms.cap;
-        let Control::Search {
-            search,
-            over_levels,
-        } = &mut self.control
-        else {
-            return;
-        };
-        match search.decide(power, cap) {
-            search::Verdict::At(next) if *over_levels => self.at.level = next,
-            search::Verdict::At(next) => self.at.batch = next,
-            search::Verdict::Infeasible => self.infeasible(power),
-        }
-    }
-
-    /// `power` is what was drawn last, where nothing is known of the setting that is meant.
-    pub(super) fn follow(&mut self, verdict: Verdict<Place>, power: f64) {
-        let keeps = power <= self.terms.cap.get();
-        match verdict {
-            Verdict::At(next) => {
-                self.at = next;
-                self.kept = if keeps {
-                    self.kept.saturating_add(1)
-                } else {
-                    0
-                };
-                if self.kept >= FEASIBLE && self.said.infeasible {
-                    self.said.infeasible = false;
-                    self.say(Notice::FeasibleAgain);
-                }
-            }
-            Verdict::OverCap(least) => {
-                (self.kept, self.at) = (0, least);
-                self.infeasible(self.control.power_at(least).unwrap_or(power));
-            }
-            Verdict::TooSlow(least) => {
-                (self.kept, self.at) = (0, least);
-                if let Some(bound) = self.terms.latency_p99.filter(|_| !self.said.infeasible) {
-                    self.said.infeasible = true;
-                    let p99 = Seconds::new(self.window.p99());
-                    self.say(Notice::LatencyInfeasible { p99, bound });
-                }
-            }
+    fn limits(&self) -> OperatingLimits {
+        OperatingLimits {
+            cap: self.config.cap.get(),
+            latency: self.config.latency_p99.map_or(f64::INFINITY, Seconds::get),
         }
     }
 }

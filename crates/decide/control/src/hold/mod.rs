@@ -1,36 +1,38 @@
-//! The most inference throughput under a power cap: batch size, core clock or cap as the knob.
+//! Holds the power of inference below a cap with the most throughput, by batch size, core clock or device cap.
 //!
-//! [`Holder::step`] takes what happened, with its time, and says what to set. It reads no clock and no
-//! device: a pump in real time and one in virtual time drive the same code. An [`Account`] beside it says
-//! what came of it: how often the cap was broken, when it had settled, what an item cost.
+//! [`Holder::step`] takes an event with its time and returns the settings to change. It reads no clock and no
+//! device, so the same code runs in real time and in virtual time. [`HoldStatistics`] summarises a run: how often
+//! power exceeded the cap, when the setting settled, and the energy for each item.
 //!
 //! ```
-//! use sweetspot_control::hold::{BatchDone, Event, Holder, Terms};
+//! use sweetspot_control::hold::{CompletedBatch, HoldConfig, HoldEvent, Holder};
 //! use sweetspot_quantity::{Seconds, Watts};
 //!
-//! let mut holder = Holder::new(Terms::robust(Watts::new(150.0), vec![1, 2, 4, 8]))?;
+//! let mut holder = Holder::new(HoldConfig::robust(Watts::new(150.0), vec![1, 2, 4, 8]))?;
 //! assert_eq!(holder.setting().batch, 1);
 //! let now = Seconds::new(0.1);
-//! let done = BatchDone { size: 1, items: 1, duration: Seconds::new(0.01), latency: None };
-//! let actions = holder.step(now, Event::Batch(done));
-//! assert_eq!(actions.batch, None, "one batch says nothing yet");
-//! # Ok::<(), sweetspot_control::hold::TermsError>(())
+//! let batch = CompletedBatch { size: 1, items: 1, duration: Seconds::new(0.01), latency: None };
+//! let actions = holder.step(now, HoldEvent::BatchCompleted(batch));
+//! assert_eq!(actions.batch, None, "one batch is not enough to decide");
+//! # Ok::<(), sweetspot_control::hold::HoldConfigError>(())
 //! ```
 
-mod account;
 mod action;
+mod axis_search;
+mod candidate;
+mod config;
 mod event;
 mod holder;
-mod joint;
-mod ladder;
-mod meter;
-mod robust;
-mod search;
-mod terms;
+mod joint_search;
+mod learning;
+mod measurement;
+mod paper_search;
+mod power_mean;
+mod statistics;
 mod window;
 
-pub use account::{Account, Summary};
-pub use action::{Actions, Notice, Setting};
-pub use event::{BatchDone, Event, PowerReading};
+pub use action::{HoldActions, HoldNotice, HoldSetting};
+pub use config::{DeviceKnob, HoldConfig, HoldConfigError, HoldGoal, HoldMode, PowerSensor};
+pub use event::{CompletedBatch, HoldEvent, PowerReading};
 pub use holder::Holder;
-pub use terms::{DeviceKnob, Goal, Mode, PowerSensor, Terms, TermsError};
+pub use statistics::{HoldStatistics, HoldSummary};

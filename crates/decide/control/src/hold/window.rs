@@ -1,133 +1,140 @@
-//! What happened since the setting was changed, or since the last window of the same setting.
+//! The batches and mean powers of one measurement window at one setting.
 
-use super::event::BatchDone;
-use super::ladder::Bounds;
-use super::meter::Judged;
+use super::candidate::OperatingLimits;
+use super::event::CompletedBatch;
+use super::power_mean::PowerMean;
 
-/// Latencies kept of a window: enough for the 99th of a hundred.
-const KEPT: usize = 128;
+/// The number of latencies that a window stores, which is enough for a 99th percentile.
+const STORED_LATENCIES: usize = 128;
 
-/// Below this, batches are not full and larger ones would not be either.
-const FULL: f64 = 0.9;
+/// Batches with a smaller share of their items are not full, and larger ones would not be either.
+const FULL_BATCH_SHARE: f64 = 0.9;
 
-/// Means this little above the cap are borne, if they are few.
-pub const SLIGHTLY: f64 = 1.005;
-/// So few: this part of those judged since the setting is in force.
-const FEW: f64 = 0.003;
+/// Mean powers up to this multiple of the cap are tolerated if they are few.
+pub const SLIGHT_EXCESS: f64 = 1.005;
+/// The tolerated share of such mean powers at one setting.
+const SLIGHT_EXCESS_SHARE: f64 = 0.003;
 
-/// A window as it fills.
+/// A window that collects batches and mean powers.
 #[derive(Clone, Debug)]
-pub struct Window {
-    /// Batches of the right size.
+pub struct HoldWindow {
+    /// The number of batches of the requested size.
     pub batches: u32,
     items: u64,
-    room: u64,
+    /// The sum of the batch sizes.
+    capacity: u64,
+    /// The sum of the batch durations.
     busy: f64,
     longest: f64,
-    latencies: [f64; KEPT],
-    /// The two highest judged means.
+    latencies: [f64; STORED_LATENCIES],
+    /// The two highest mean powers.
     highest: [f64; 2],
-    judged: u32,
+    /// The number of mean powers, and their sum.
+    means: u32,
     sum: f64,
-    /// The ends of the first and the last.
+    /// The ends of the first and of the last mean power.
     ends: Option<(f64, f64)>,
-    /// Judged means clearly above the cap: how many, and the end of the first.
-    over: u32,
-    first_over: Option<f64>,
-    stay: Stay,
+    /// The number of mean powers whose excess remains without their highest sample.
+    excesses: u32,
+    /// The end of the first mean power clearly above the cap.
+    first_excess: Option<f64>,
+    at_setting: SettingCounts,
 }
 
-/// Judged means since the setting is in force, through all its windows.
+/// Counts over all windows since the setting took effect.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stay {
-    judged: u32,
-    /// Slightly above the cap.
-    slight: u32,
+struct SettingCounts {
+    means: u32,
+    /// Mean powers slightly above the cap.
+    slight_excesses: u32,
 }
 
-/// What a whole window showed.
+/// The result of a complete window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Observed {
-    /// The highest judged mean, one false reading aside.
+pub struct WindowMeasurement {
+    /// The highest mean power over the averaging time, without one possibly wrong reading, in watts.
     pub power: f64,
-    /// The mean of the judged means.
-    pub mean: f64,
+    /// The mean power of the window, in watts.
+    pub mean_power: f64,
     /// Items for each second of work.
     pub rate: f64,
-    /// 99 of 100 batches took no longer, queueing included.
+    /// The 99th percentile of the latency, queueing included, in seconds.
     pub p99: f64,
-    /// The longest batch by itself.
+    /// The duration of the longest batch, in seconds.
     pub duration: f64,
-    /// Items against what the batches had room for.
+    /// The number of items as a share of the batch sizes.
     pub fill: f64,
 }
 
-impl Observed {
+impl WindowMeasurement {
     pub fn is_full(&self) -> bool {
-        self.fill >= FULL
+        self.fill >= FULL_BATCH_SHARE
     }
 
-    pub fn keeps(&self, bounds: &Bounds) -> bool {
-        self.power <= bounds.cap && self.p99 <= bounds.latency
+    pub fn meets(&self, limits: &OperatingLimits) -> bool {
+        self.power <= limits.cap && self.p99 <= limits.latency
     }
 }
 
-impl Window {
+impl HoldWindow {
     pub fn new() -> Self {
         Self {
             batches: 0,
             items: 0,
-            room: 0,
+            capacity: 0,
             busy: 0.0,
             longest: 0.0,
-            latencies: [0.0; KEPT],
+            latencies: [0.0; STORED_LATENCIES],
             highest: [f64::NEG_INFINITY; 2],
-            judged: 0,
+            means: 0,
             sum: 0.0,
             ends: None,
-            over: 0,
-            first_over: None,
-            stay: Stay::default(),
+            excesses: 0,
+            first_excess: None,
+            at_setting: SettingCounts::default(),
         }
     }
 
-    /// The next window of the same setting.
-    pub fn clear(&mut self) {
-        // The latencies are overwritten as batches come.
+    /// Starts the next window at the same setting.
+    pub fn restart(&mut self) {
+        // Later batches overwrite the latencies.
         let Self {
-            latencies, stay, ..
+            latencies,
+            at_setting,
+            ..
         } = *self;
         *self = Self {
             latencies,
-            stay,
+            at_setting,
             ..Self::new()
         };
     }
 
-    /// The first window of another setting.
-    pub fn begin(&mut self) {
-        self.stay = Stay::default();
-        self.clear();
+    /// Starts the first window at another setting.
+    pub fn start_setting(&mut self) {
+        self.at_setting = SettingCounts::default();
+        self.restart();
     }
 
-    pub fn add(&mut self, batch: &BatchDone) {
+    pub fn add_batch(&mut self, batch: &CompletedBatch) {
         let duration = batch.duration.get();
         let latency = batch.latency.map_or(duration, |latency| latency.get());
         if !(duration.is_finite() && duration >= 0.0 && latency.is_finite()) {
             return;
         }
-        self.latencies[self.batches as usize % KEPT] = latency;
+        self.latencies[self.batches as usize % STORED_LATENCIES] = latency;
         self.batches = self.batches.saturating_add(1);
         self.items = self.items.saturating_add(batch.items);
-        self.room = self.room.saturating_add(batch.size);
+        self.capacity = self.capacity.saturating_add(batch.size);
         self.busy += duration;
         self.longest = self.longest.max(duration);
     }
 
-    /// Counts a judged mean; whether the cap is broken for sure: clearly, twice without the highest sample or in
-    /// two spans that share no time; or slightly, and more than a few times.
-    pub fn judge(&mut self, judged: &Judged, cap: f64, span: f64) -> bool {
-        let Judged { power, trimmed, to } = *judged;
+    /// Adds a mean power and returns whether the cap is certainly exceeded. It is if two mean powers exceed it
+    /// clearly even without their highest sample, or in two spans that do not overlap, or if more than a few
+    /// exceed it slightly.
+    pub fn add_power(&mut self, mean: &PowerMean, cap: f64, averaging_time: f64) -> bool {
+        let PowerMean { power, trimmed, to } = *mean;
         if power > self.highest[0] {
             self.highest = [power, self.highest[0]];
         } else if power > self.highest[1] {
@@ -135,81 +142,84 @@ impl Window {
         }
         let (first, _) = self.ends.unwrap_or((to, to));
         self.ends = Some((first, to));
-        self.judged = self.judged.saturating_add(1);
-        self.stay.judged = self.stay.judged.saturating_add(1);
+        self.means = self.means.saturating_add(1);
+        self.at_setting.means = self.at_setting.means.saturating_add(1);
         self.sum += power;
         if power <= cap {
             return false;
         }
-        if power <= cap * SLIGHTLY {
-            self.stay.slight = self.stay.slight.saturating_add(1);
-            return f64::from(self.stay.slight) >= 2.0 + FEW * f64::from(self.stay.judged);
+        if power <= cap * SLIGHT_EXCESS {
+            let counts = &mut self.at_setting;
+            counts.slight_excesses = counts.slight_excesses.saturating_add(1);
+            let tolerated = 2.0 + SLIGHT_EXCESS_SHARE * f64::from(counts.means);
+            return f64::from(counts.slight_excesses) >= tolerated;
         }
-        let first = *self.first_over.get_or_insert(to);
+        let first = *self.first_excess.get_or_insert(to);
         if trimmed > cap {
-            self.over += 1;
+            self.excesses += 1;
         }
-        self.over >= 2 || to - first >= span
+        self.excesses >= 2 || to - first >= averaging_time
     }
 
-    /// Forgets that a cap was broken: it is another one now.
-    pub fn absolve(&mut self) {
-        self.over = 0;
-        self.first_over = None;
-        self.stay = Stay::default();
+    /// Forgets all excesses, because the cap changed.
+    pub fn forget_excesses(&mut self) {
+        self.excesses = 0;
+        self.first_excess = None;
+        self.at_setting = SettingCounts::default();
     }
 
-    /// Where batches are long, a mean depends on how many of them it holds: the means of two are seen.
-    pub fn is_seen_through(&self) -> bool {
-        let seen = self.ends.map(|(first, last)| last - first);
-        seen.is_some_and(|seen| self.longest < 0.05 || seen >= 2.0 * self.longest)
+    /// Whether the mean powers cover enough time. A mean over long batches depends on how many of them it
+    /// contains, so the means must cover two batches.
+    pub fn covers_batches(&self) -> bool {
+        let covered = self.ends.map(|(first, last)| last - first);
+        covered.is_some_and(|covered| self.longest < 0.05 || covered >= 2.0 * self.longest)
     }
 
-    pub fn is_judged(&self) -> bool {
-        self.judged > 0
+    pub fn has_power(&self) -> bool {
+        self.means > 0
     }
 
-    /// With few readings the highest counts; with many, one may be false. What is slightly above the cap and
-    /// was borne is at the cap.
-    pub fn observed(&self, cap: f64) -> Option<Observed> {
-        if self.judged == 0 || self.batches == 0 {
+    /// The result of the window. Of one or two mean powers the highest counts, of more the second highest, since
+    /// one may be wrong. A tolerated slight excess counts as power at the cap.
+    pub fn result(&self, cap: f64) -> Option<WindowMeasurement> {
+        if self.means == 0 || self.batches == 0 {
             return None;
         }
-        let power = match self.judged {
+        let power = match self.means {
             1 | 2 => self.highest[0],
             _ => self.highest[1],
         };
-        Some(Observed {
-            power: if power <= cap * SLIGHTLY {
+        Some(WindowMeasurement {
+            power: if power <= cap * SLIGHT_EXCESS {
                 power.min(cap)
             } else {
                 power
             },
-            mean: self.sum / f64::from(self.judged),
+            mean_power: self.sum / f64::from(self.means),
             rate: self.items as f64 / self.busy.max(1e-9),
             p99: self.p99(),
             duration: self.longest,
-            fill: self.items as f64 / (self.room.max(1)) as f64,
+            fill: self.items as f64 / (self.capacity.max(1)) as f64,
         })
     }
 
-    /// The highest judged mean, false or not.
-    pub fn highest(&self) -> Option<f64> {
-        self.is_judged().then_some(self.highest[0])
+    /// The highest mean power, which may be wrong.
+    pub fn highest_power(&self) -> Option<f64> {
+        self.has_power().then_some(self.highest[0])
     }
 
-    /// The longest batch.
-    pub fn longest(&self) -> f64 {
+    /// The duration of the longest batch.
+    pub fn longest_batch(&self) -> f64 {
         self.longest
     }
 
-    /// 99 of 100 latencies are no longer.
+    /// The 99th percentile of the latencies.
     pub fn p99(&self) -> f64 {
-        let count = (self.batches as usize).min(KEPT);
+        let count = (self.batches as usize).min(STORED_LATENCIES);
         let mut sorted = self.latencies;
         let sorted = &mut sorted[..count];
         sorted.sort_unstable_by(f64::total_cmp);
-        let place = (count * 99).div_ceil(100).max(1) - 1;
-        sorted.get(place).copied().unwrap_or(0.0)
+        let index = (count * 99).div_ceil(100).max(1) - 1;
+        sorted.get(index).copied().unwrap_or(0.0)
     }
 }

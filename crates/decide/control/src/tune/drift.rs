@@ -1,90 +1,89 @@
-//! A chip warms up while its settings are compared, and leaks more when it is warm: what was measured early
-//! looks better than it is.
+//! The drift of a warming chip: a warm chip leaks more, so settings that were measured early look too good.
 
-use super::window::Window;
+use super::window::TuneWindow;
 
-/// By how much an item takes less while the chip is cold, as a logarithm, and the standard deviation of that.
+/// The logarithm by which an item takes less on a cold chip, and its standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Part {
+pub(super) struct DriftEstimate {
     pub(super) value: f64,
     pub(super) sigma: f64,
 }
 
-/// Of time and of energy.
+/// The drift of time and energy for each item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Drift {
     since: f64,
-    pub(super) time: Part,
-    pub(super) energy: Part,
+    pub(super) time: DriftEstimate,
+    pub(super) energy: DriftEstimate,
 }
 
-/// A chip and its cooler follow a change of power in 15 to 60 s.
-const WARMING: f64 = 40.0;
-/// What is usual of a chip that begins cold,
-const COLD: (Part, Part) = (
-    Part {
+/// The time constant of warming, in seconds: a chip and its cooler follow a change of power in 15 to 60 s.
+const WARMING_TIME: f64 = 40.0;
+/// The usual drift of time and energy on a chip that starts cold.
+const COLD_START: (DriftEstimate, DriftEstimate) = (
+    DriftEstimate {
         value: 0.002,
         sigma: 0.004,
     },
-    Part {
+    DriftEstimate {
         value: 0.01,
         sigma: 0.01,
     },
 );
-/// and of one that was at work before.
-const AT_WORK: (Part, Part) = (
-    Part {
+/// The usual drift of time and energy on a chip that worked before.
+const WARM_START: (DriftEstimate, DriftEstimate) = (
+    DriftEstimate {
         value: 0.0,
         sigma: 0.003,
     },
-    Part {
+    DriftEstimate {
         value: 0.0,
         sigma: 0.006,
     },
 );
 
 impl Drift {
-    /// What is usual since a time, and what windows of the same setting at several times say.
-    pub(super) fn of(windows: &[&Window], since: f64, is_cold: bool) -> Self {
-        let (time, energy) = if is_cold { COLD } else { AT_WORK };
-        let own = |window: &Window| window.noise.time;
-        let time_of = |window: &Window| Some(window.time_per_item()?.get());
-        let energy_of = |window: &Window| Some(window.energy_per_item()?.get());
+    /// Estimates the drift from the usual one and from windows of the same setting at several times.
+    pub(super) fn estimate(windows: &[&TuneWindow], since: f64, is_cold: bool) -> Self {
+        let (time, energy) = if is_cold { COLD_START } else { WARM_START };
+        let own = |window: &TuneWindow| window.noise.time;
+        let time_of = |window: &TuneWindow| Some(window.time_per_item()?.get());
+        let energy_of = |window: &TuneWindow| Some(window.energy_per_item()?.get());
         Self {
             since,
-            time: learn(time, windows, since, &time_of, &own),
-            energy: learn(energy, windows, since, &energy_of, &|window| {
+            time: fit(time, windows, since, &time_of, &own),
+            energy: fit(energy, windows, since, &energy_of, &|window| {
                 window.noise.energy
             }),
         }
     }
 
-    /// How much of the warming up is still to come in a window.
-    pub(super) fn coldness(&self, window: &Window) -> f64 {
+    /// The share of the warming that is still to come in a window.
+    pub(super) fn coldness(&self, window: &TuneWindow) -> f64 {
         coldness(window, self.since)
     }
 }
 
-fn coldness(window: &Window, since: f64) -> f64 {
+fn coldness(window: &TuneWindow, since: f64) -> f64 {
     let middle = f64::midpoint(window.begin.get(), window.end.get());
-    (-(middle - since).max(0.0) / WARMING).exp()
+    (-(middle - since).max(0.0) / WARMING_TIME).exp()
 }
 
-/// Least squares within each place: its windows differ by the drift and by noise alone.
-fn learn(
-    usual: Part,
-    windows: &[&Window],
+/// Fits the drift by least squares within each point, whose windows differ only by drift and noise.
+fn fit(
+    usual: DriftEstimate,
+    windows: &[&TuneWindow],
     since: f64,
-    value: &dyn Fn(&Window) -> Option<f64>,
-    noise: &dyn Fn(&Window) -> f64,
-) -> Part {
+    value: &dyn Fn(&TuneWindow) -> Option<f64>,
+    noise: &dyn Fn(&TuneWindow) -> f64,
+) -> DriftEstimate {
     let weight = 1.0 / usual.sigma.powi(2);
     let (mut above, mut below) = (usual.value * weight, weight);
-    let mut places: Vec<usize> = windows.iter().map(|window| window.place).collect();
-    places.sort_unstable();
-    places.dedup();
-    for place in places {
-        let own = windows.iter().filter(|window| window.place == place);
+    let mut points: Vec<usize> = windows.iter().map(|window| window.point).collect();
+    points.sort_unstable();
+    points.dedup();
+    for point in points {
+        let own = windows.iter().filter(|window| window.point == point);
         let points: Vec<(f64, f64, f64)> = own
             .filter_map(|window| {
                 let weight = 1.0 / noise(window).max(1e-4).powi(2);
@@ -104,7 +103,7 @@ fn learn(
             below += weight * (x - cold).powi(2);
         }
     }
-    Part {
+    DriftEstimate {
         value: above / below,
         sigma: below.sqrt().recip(),
     }
@@ -115,13 +114,13 @@ mod tests {
     use sweetspot_decide::search::Noise;
     use sweetspot_quantity::{Seconds, Watts};
 
-    use super::super::window::Purpose;
+    use super::super::window::WindowPurpose;
     use super::*;
 
-    fn window(place: usize, begin: f64, power: f64) -> Window {
-        Window {
-            purpose: Purpose::Explore,
-            place,
+    fn window(point: usize, begin: f64, power: f64) -> TuneWindow {
+        TuneWindow {
+            purpose: WindowPurpose::Explore,
+            point,
             begin: Seconds::new(begin),
             end: Seconds::new(begin + 4.0),
             power: Watts::new(power),
@@ -131,15 +130,18 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_one_setting_show_the_drift_and_others_do_not() {
-        let warming = |at: f64| 200.0 * (-0.03 * (-(at + 2.0) / WARMING).exp()).exp();
+    fn only_windows_of_one_setting_show_the_drift() {
+        let warming = |at: f64| 200.0 * (-0.03 * (-(at + 2.0) / WARMING_TIME).exp()).exp();
         let alone = [window(0, 0.0, warming(0.0)), window(1, 40.0, 120.0)];
-        let alone: Vec<&Window> = alone.iter().collect();
-        assert_eq!(Drift::of(&alone, 0.0, true).energy.value, COLD.1.value);
+        let alone: Vec<&TuneWindow> = alone.iter().collect();
+        assert_eq!(
+            Drift::estimate(&alone, 0.0, true).energy.value,
+            COLD_START.1.value
+        );
         let again = [window(0, 0.0, warming(0.0)), window(0, 50.0, warming(50.0))];
-        let again: Vec<&Window> = again.iter().collect();
-        let drift = Drift::of(&again, 0.0, true);
+        let again: Vec<&TuneWindow> = again.iter().collect();
+        let drift = Drift::estimate(&again, 0.0, true);
         assert!((drift.energy.value - 0.03).abs() < 0.002, "{drift:?}");
-        assert!(drift.energy.sigma < COLD.1.sigma && drift.time.value.abs() < 0.001);
+        assert!(drift.energy.sigma < COLD_START.1.sigma && drift.time.value.abs() < 0.001);
     }
 }

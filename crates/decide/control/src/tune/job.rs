@@ -5,7 +5,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use super::{TuneKnob, Tuned};
+use super::{TuneKnob, TuneOutcome};
 
 /// The result of tuning a job.
 #[derive(Clone, Debug)]
@@ -20,14 +20,14 @@ pub struct TunedJob {
     pub question: Criteria,
     /// The search strategy.
     pub strategy: StrategyName,
-    /// The settings of each place of the search space.
+    /// The settings of each point of the search space.
     pub settings: Vec<Settings>,
-    /// The label of each place, such as `180 W`.
+    /// The label of each point, such as `180 W`.
     pub labels: Vec<String>,
-    /// The place that all others were compared with.
+    /// The point that all others were compared with.
     pub reference: usize,
     /// What the tuner found.
-    pub tuned: Tuned,
+    pub tuned: TuneOutcome,
     /// The duration of the job.
     pub time: Seconds,
     /// The energy of all GPUs, if it is known.
@@ -43,7 +43,7 @@ pub struct TunedJob {
 }
 
 impl TunedJob {
-    /// The place that was held at the end, if one was chosen.
+    /// The point that was held at the end, if one was chosen.
     pub fn choice(&self) -> Option<usize> {
         let last = self.tuned.last_choice().or(self.tuned.loads.last());
         last?.choice

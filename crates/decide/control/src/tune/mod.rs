@@ -1,147 +1,147 @@
-//! The best setting while a training runs.
+//! Finds and holds the best setting of a training job while it runs.
 //!
-//! A [`Tuner`] is told what happens (energy drawn, items done, a setting in force) and says what to set. It
-//! waits until the load is steady, measures the reference, lets a search strategy try settings, holds the best
-//! one and watches it. When the load changes it begins again, with a reference of the new load: one that was
-//! measured at the tuned setting would ratchet downwards.
+//! A [`Tuner`] takes events (energy, progress, an applied setting) and returns what to set. It waits for a steady
+//! load, measures the reference, lets a search strategy try settings, holds the best one and watches it. When the
+//! load changes it starts again with a reference of the new load: a reference measured at the tuned setting would
+//! lower the setting further each time.
 //!
-//! It promises to ask only for places of its space, one at a time, to end every search, and to fight nobody
-//! over a setting. It has no clock, thread or device of its own.
+//! It asks only for points of its space, one at a time, ends every search, and never overwrites a setting that
+//! somebody else changed. It has no clock, thread or device of its own.
 
-mod change;
-mod claim;
 mod drift;
 mod job;
 mod load;
+mod load_change;
+mod monitor;
 mod noise;
 mod notice;
+mod outcome;
 mod question;
 mod request;
 mod series;
 mod space;
 mod tuner;
-mod watch;
 mod window;
 
-pub use claim::{Claim, Cost, Share, Tuned, TunedLoad};
 pub use job::TunedJob;
-pub use notice::{Cut, GaveUp, Notice, WAYS_TO_TELL_PROGRESS};
-pub use question::{cannot_answer, needs_progress, progress_is_for};
+pub use notice::{EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
+pub use outcome::{ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
+pub use question::{find_unsupported_flag, needs_progress, progress_requirement};
 pub use request::{EarlierChoice, TuneKnob, TuneKnobError, TuneRequest};
 pub use space::{TuneSpace, TuneSpaceError};
 pub use tuner::Tuner;
-pub use window::{Purpose, Window};
+pub use window::{TuneWindow, WindowPurpose};
 
 use sweetspot_decide::Criteria;
 use sweetspot_decide::search::{SearchSpace, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
-/// What a tuner works by.
+/// The configuration of a tuner.
 #[derive(Clone, Debug)]
-pub struct Terms {
-    /// What can be set.
+pub struct TuneConfig {
+    /// The settings to choose from.
     pub space: SearchSpace,
-    /// What each place is called: `180 W`.
+    /// The name of each point of the space, such as `180 W`.
     pub labels: Vec<String>,
-    /// What is wanted.
+    /// The objective and its limits.
     pub question: Criteria,
-    /// How it is searched for.
+    /// The search strategy.
     pub strategy: StrategyName,
-    /// Devices of the job.
+    /// The number of devices of the job.
     pub gpus: u64,
-    /// From a change of the setting to the first reading that is of the new one alone.
+    /// The time from a change of the setting to the first reading that contains only the new one.
     pub settle: Seconds,
-    /// What exploring may cost, of the job's time or energy.
+    /// The largest cost of exploring, as a share of the job's time or energy.
     pub budget: Ratio,
-    /// How long the job is.
+    /// The length of the job.
     pub job: JobLength,
-    /// How long a choice is held before it is looked for again.
+    /// The time after which a held choice is searched for again.
     pub retune_every: Option<Seconds>,
-    /// What an earlier run chose.
-    pub remembered: Option<Remembered>,
-    /// The lowest cap, of all devices together, where a cap is all that is set.
+    /// The choice of an earlier run.
+    pub remembered: Option<RememberedChoice>,
+    /// The sum of the lowest caps of all devices, where the cap is the only knob.
     pub lowest_cap: Option<Watts>,
-    /// Of random draws.
+    /// The seed of random draws.
     pub seed: u64,
 }
 
-/// How long a job is, as far as it is known beforehand.
+/// The length of a job, as far as it is known in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum JobLength {
-    /// Not at all.
+    /// The length is unknown.
     #[default]
     Unknown,
-    /// It does so many items.
+    /// The job processes this many items.
     Items(f64),
-    /// It takes about this long.
+    /// The job takes about this time.
     Time(Seconds),
 }
 
 /// The choice of an earlier run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Remembered {
-    /// Which.
-    pub place: usize,
-    /// By how much its objective was better than the reference's, as a fraction.
-    pub gain: f64,
-    /// By how much it was expected to be worse than the true best.
-    pub expected_regret: Option<f64>,
+pub struct RememberedChoice {
+    /// The chosen point of the space.
+    pub point: usize,
+    /// The relative improvement of the objective over the reference.
+    pub gain: Ratio,
+    /// The expected relative distance from the true best setting.
+    pub expected_regret: Option<Ratio>,
 }
 
-/// What happens to a job. Times count from its start; a reading may be told some time after its own.
+/// An event of a job. Times count from its start; a reading may arrive some time after its own.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The devices have drawn so much, all together.
+pub enum TuneEvent {
+    /// The energy counters of all devices were read.
     Energy {
-        /// When that was.
+        /// The time of the reading.
         at: Seconds,
-        /// Since any origin.
+        /// The energy of all devices, since any origin.
         total: Joules,
     },
-    /// The job has done so many items.
+    /// The job reported its progress.
     Progress {
-        /// When that was.
+        /// The time of the report.
         at: Seconds,
-        /// Since its start; it never falls.
+        /// The number of items since the start of the job, which never falls.
         total: f64,
     },
-    /// The job is in this phase from now on: the outermost one that it has begun and not ended.
+    /// The job entered another phase: the outermost one that it has begun and not ended.
     Phase(Option<String>),
-    /// A place that was asked for is set.
+    /// A point that the tuner asked for is set.
     Applied(usize),
-    /// It cannot be set.
-    Refused {
-        /// Which.
-        place: usize,
-        /// What the device says.
-        why: String,
+    /// A point that the tuner asked for cannot be set.
+    Rejected {
+        /// The point.
+        point: usize,
+        /// The message of the device.
+        reason: String,
     },
     /// Somebody else changed a setting.
-    Changed(String),
-    /// The job is over.
+    ChangedExternally(String),
+    /// The job ended.
     Ended,
-    /// Nothing; time passes.
+    /// Time passed and nothing else happened.
     Tick,
 }
 
-/// What is to be done.
+/// An action that a tuner asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Set this place, and say what became of it.
+pub enum TuneAction {
+    /// Set this point and report the result as an event.
     Set(usize),
-    /// Tell the user.
-    Say(Notice),
-    /// Tell the workload.
-    Tell(Tuning),
+    /// Show this notice to the user.
+    Notify(TuneNotice),
+    /// Report this state to the workload.
+    ReportState(TuningState),
 }
 
-/// What a tuner does to a workload.
+/// The state of tuning that a workload can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tuning {
-    /// Nothing.
+pub enum TuningState {
+    /// The tuner sets nothing.
     Off,
-    /// It tries settings.
+    /// The tuner tries settings.
     Exploring,
-    /// It holds one.
+    /// The tuner holds a setting.
     Settled,
 }

@@ -1,43 +1,46 @@
-//! How far one look at a steady load differs from the next.
+//! The noise of windows at a steady load.
 
 use super::series::Growth;
 
-/// The variance of a mean over a second, as a fraction of its square, from all windows together: a single
-/// short window knows its own spread badly, and one in which a setting took its time says too much.
+/// An estimate of the relative variance of a 1 s mean, pooled over all windows: a single short window says little
+/// about its own variance, and one in which a setting took effect slowly says too much.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spread {
-    /// Squares and degrees of freedom of each window.
+pub(super) struct NoiseEstimate {
+    /// The sum of squares and the degrees of freedom of each window.
     windows: Vec<(f64, f64)>,
 }
 
-/// Before anything was seen.
-const USUAL: f64 = 0.01;
-/// That much is believed of [`USUAL`].
-const BELIEF: f64 = 2.0;
-/// No sensor is better.
-const LEAST: f64 = 0.001;
-const ODD: f64 = 4.0;
-const MOST_WINDOWS: usize = 50;
+/// The relative standard deviation that is assumed at first.
+const PRIOR_DEVIATION: f64 = 0.01;
+/// The degrees of freedom of [`PRIOR_DEVIATION`].
+const PRIOR_FREEDOM: f64 = 2.0;
+/// The smallest standard deviation, because no sensor is better.
+const MIN_DEVIATION: f64 = 0.001;
+/// A window counts for at most this multiple of the median variance.
+const OUTLIER_FACTOR: f64 = 4.0;
+/// The number of latest windows that count.
+const MAX_WINDOWS: usize = 50;
 
-impl Spread {
-    pub(super) fn see(&mut self, growth: &Growth) {
+impl NoiseEstimate {
+    /// Adds a window.
+    pub(super) fn add(&mut self, growth: &Growth) {
         let count = growth.parts.len();
-        // Parts of a stepped count show its steps, not the load.
-        if count < 2 || growth.rate <= 0.0 || growth.by_steps.is_some() {
+        // Parts of a total in whole steps show the steps and not the load.
+        if count < 2 || growth.rate <= 0.0 || growth.step_error.is_some() {
             return;
         }
         let mean = growth.parts.iter().sum::<f64>() / count as f64;
         let squares: f64 = growth.parts.iter().map(|part| (part - mean).powi(2)).sum();
-        if self.windows.len() >= MOST_WINDOWS {
+        if self.windows.len() >= MAX_WINDOWS {
             self.windows.remove(0);
         }
         let freedom = (count - 1) as f64;
         self.windows
-            .push((squares / mean.powi(2) * growth.part, freedom));
+            .push((squares / mean.powi(2) * growth.part_length, freedom));
     }
 
-    /// No window counts for more than some times the middle one.
-    fn limit(&self) -> f64 {
+    /// The largest variance that a window may contribute.
+    fn variance_limit(&self) -> f64 {
         let mut each: Vec<f64> = self
             .windows
             .iter()
@@ -46,20 +49,23 @@ impl Spread {
         each.sort_by(f64::total_cmp);
         match each.len() {
             0..3 => f64::INFINITY,
-            count => ODD * each[count / 2],
+            count => OUTLIER_FACTOR * each[count / 2],
         }
     }
 
-    /// Standard deviation of a mean over so many seconds, as a fraction.
-    pub(super) fn over(&self, seconds: f64) -> f64 {
-        let limit = self.limit();
-        let (mut squares, mut freedom) = (USUAL * USUAL * BELIEF, BELIEF);
+    /// The relative standard deviation of a mean over this many seconds.
+    pub(super) fn deviation_over(&self, seconds: f64) -> f64 {
+        let limit = self.variance_limit();
+        let (mut squares, mut freedom) = (
+            PRIOR_DEVIATION * PRIOR_DEVIATION * PRIOR_FREEDOM,
+            PRIOR_FREEDOM,
+        );
         for (of_window, of_freedom) in &self.windows {
             squares += of_window.min(limit * of_freedom);
             freedom += of_freedom;
         }
         let variance = squares / freedom;
-        (variance / seconds.max(1e-3)).sqrt().max(LEAST)
+        (variance / seconds.max(1e-3)).sqrt().max(MIN_DEVIATION)
     }
 }
 
@@ -68,21 +74,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_longer_look_is_surer() {
-        let mut spread = Spread::default();
+    fn a_longer_window_has_less_noise() {
+        let mut estimate = NoiseEstimate::default();
         for _ in 0..20 {
-            spread.see(&Growth {
+            estimate.add(&Growth {
                 from: 0.0,
                 to: 4.0,
                 rate: 100.0,
                 parts: vec![98.0, 102.0, 98.0, 102.0],
-                part: 1.0,
-                by_steps: None,
+                part_length: 1.0,
+                step_error: None,
             });
         }
-        let second = spread.over(1.0);
+        let second = estimate.deviation_over(1.0);
         assert!((0.02..0.025).contains(&second), "{second}");
-        assert!((spread.over(4.0) / second - 0.5).abs() < 1e-9);
-        assert_eq!(Spread::default().over(f64::INFINITY), LEAST);
+        assert!((estimate.deviation_over(4.0) / second - 0.5).abs() < 1e-9);
+        assert_eq!(
+            NoiseEstimate::default().deviation_over(f64::INFINITY),
+            MIN_DEVIATION
+        );
     }
 }

@@ -1,97 +1,97 @@
-//! What a tuner has to tell.
+//! The notices of a tuner.
 
 use std::fmt::{Display, Formatter};
 
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 
-/// Something the user should know.
+/// Something that the user should know.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
-    /// The job has not told of any progress.
+pub enum TuneNotice {
+    /// The job has not reported any progress.
     NoProgress {
-        /// For so long.
+        /// The time since the start.
         waited: Seconds,
-        /// What needs it.
-        is_for: String,
+        /// The objective or limit that needs progress.
+        needed_for: String,
     },
-    /// Progress stopped coming.
-    Stalled(Seconds),
-    /// It came again.
-    GoesOn,
-    /// The load does not become steady.
+    /// The job has reported no progress for this time.
+    ProgressStalled(Seconds),
+    /// The job reports progress again.
+    ProgressResumed,
+    /// The load has not become steady within this time.
     Unsteady(Seconds),
-    /// A setting was refused.
-    Refused {
-        /// What it is called.
+    /// The device rejected a setting.
+    SettingRejected {
+        /// The name of the setting.
         label: String,
-        /// What the device says.
-        why: String,
+        /// The message of the device.
+        reason: String,
     },
-    /// The load is no longer what was tuned.
+    /// The load changed while a setting was held.
     LoadChanged {
-        /// Of items a second, against what was held; nothing where they are not known.
+        /// The relative change of items in a second, where known.
         rate: Option<Ratio>,
-        /// Of power.
+        /// The relative change of power.
         power: Ratio,
     },
-    /// The job went on to a phase of its own load.
-    OtherPhase(Option<String>),
-    /// The choice has been held for as long as was asked for.
-    TimeToLookAgain,
-    /// Exploring ended before it was sure.
-    Cut(Cut),
+    /// The job entered a phase that is a load of its own.
+    PhaseChanged(Option<String>),
+    /// The choice was held for the configured time and is searched for again.
+    RetuneDue,
+    /// Exploring ended before the strategy was done.
+    StoppedEarly(EarlyStop),
     /// The choice of an earlier run is as good as it was.
-    AsRemembered(String),
-    /// It is not.
-    NotAsRemembered(String),
-    /// A setting is held.
-    Holds {
-        /// What it is called.
+    RememberedConfirmed(String),
+    /// The choice of an earlier run is not as good as it was.
+    RememberedNotConfirmed(String),
+    /// The tuner holds a setting.
+    Holding {
+        /// The name of the setting.
         label: String,
-        /// Whether it is the reference because nothing was better.
+        /// Whether it is the reference because no setting is better.
         nothing_better: bool,
     },
-    /// No setting keeps within the limits.
+    /// No setting meets the limits.
     OutsideLimits,
-    /// Nothing more is tried.
-    GaveUp(GaveUp),
+    /// The tuner gave up.
+    GaveUp(GiveUpReason),
 }
 
-/// Why exploring ended before it was sure.
+/// The reason why exploring ended before the strategy was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// It took long enough.
+pub enum EarlyStop {
+    /// The time for exploring is over.
     Time,
-    /// It cost enough.
+    /// The budget is spent.
     Budget,
-    /// It drew enough beyond the best setting.
+    /// Exploring drew too much energy compared with the best setting.
     Energy,
 }
 
-/// Why a tuner leaves a job at the reference.
+/// The reason why a tuner gave up.
 #[derive(Clone, Debug, PartialEq)]
-pub enum GaveUp {
+pub enum GiveUpReason {
     /// The devices draw less than the lowest cap, and setting it changes nothing.
     CapDoesNotBind {
-        /// What they draw.
+        /// The power of all devices.
         power: Watts,
-        /// The lowest cap, of all together.
+        /// The sum of their lowest caps.
         lowest: Watts,
     },
-    /// There is not enough left of the job.
+    /// The job is too short to pay for exploring.
     TooShort {
-        /// Of the whole job.
+        /// The expected time of the whole job.
         time: Seconds,
     },
-    /// Two windows of the same setting differ too much.
+    /// Windows of the same setting differ too much.
     TooNoisy(Ratio),
-    /// Settings were refused again and again.
-    Refused(String),
-    /// Somebody else sets the same devices.
-    Changed(String),
+    /// The device rejected several settings.
+    SettingsRejected(String),
+    /// Somebody else changed a setting.
+    ChangedExternally(String),
 }
 
-impl Display for GaveUp {
+impl Display for GiveUpReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::CapDoesNotBind { power, lowest } => write!(
@@ -100,37 +100,37 @@ impl Display for GaveUp {
             ),
             Self::TooShort { time } => write!(
                 f,
-                "the job is too short to pay back what exploring costs: it takes about {time:.0}; a larger --budget allows it"
+                "the job is too short for exploring to pay off: it takes about {time:.0}; a larger --budget allows it"
             ),
             Self::TooNoisy(noise) => write!(
                 f,
-                "progress is too noisy to tell settings apart: windows of one setting differ by {:.0} %",
+                "progress is too noisy to compare settings: windows of one setting differ by {:.0} %",
                 noise.get() * 100.0
             ),
-            Self::Refused(why) => write!(f, "settings are refused again and again: {why}"),
-            Self::Changed(what) => write!(f, "{what}: nothing more is set"),
+            Self::SettingsRejected(why) => write!(f, "the device rejected several settings: {why}"),
+            Self::ChangedExternally(what) => write!(f, "{what}: tuning stops"),
         }
     }
 }
 
-impl Display for Notice {
+impl Display for TuneNotice {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoProgress { waited, is_for } => write!(
+            Self::NoProgress { waited, needed_for } => write!(
                 f,
-                "no progress was heard of in {waited:.0}, and {is_for} needs it: {WAYS_TO_TELL_PROGRESS}"
+                "no progress was reported in {waited:.0}, but {needed_for} needs it: {PROGRESS_HELP}"
             ),
-            Self::Stalled(time) => write!(
+            Self::ProgressStalled(time) => write!(
                 f,
-                "no progress for {time:.0}: tuning waits until it goes on"
+                "no progress for {time:.0}: tuning pauses until progress resumes"
             ),
-            Self::GoesOn => f.write_str("progress goes on, and so does tuning"),
+            Self::ProgressResumed => f.write_str("progress resumed: tuning continues"),
             Self::Unsteady(time) => write!(
                 f,
-                "the load is not steady after {time:.0}: it is tuned as it is, with longer windows"
+                "the load is not steady after {time:.0}: tuning continues with longer windows"
             ),
-            Self::Refused { label, why } => {
-                write!(f, "{label} is refused and left out: {why}")
+            Self::SettingRejected { label, reason } => {
+                write!(f, "the device rejected {label}, which is not tried again: {reason}")
             }
             Self::LoadChanged { rate, power } => {
                 let signed = |ratio: &Ratio| format!("{:+.0} %", ratio.get() * 100.0);
@@ -138,41 +138,41 @@ impl Display for Notice {
                 if let Some(rate) = rate {
                     write!(f, "items a second {}, ", signed(rate))?;
                 }
-                write!(f, "power {}): it is tuned again", signed(power))
+                write!(f, "power {}): tuning starts again", signed(power))
             }
-            Self::OtherPhase(Some(name)) => write!(f, "the job is in the phase '{name}' now"),
-            Self::OtherPhase(None) => f.write_str("the job is in no named phase now"),
-            Self::TimeToLookAgain => {
-                f.write_str("the choice has been held for as long as --retune-every says: it is looked for again")
+            Self::PhaseChanged(Some(name)) => write!(f, "the job is in the phase '{name}' now"),
+            Self::PhaseChanged(None) => f.write_str("the job is in no named phase now"),
+            Self::RetuneDue => {
+                f.write_str("the time of --retune-every is over: tuning starts again")
             }
-            Self::Cut(Cut::Time) => {
-                f.write_str("exploring took long enough: the best so far is held")
+            Self::StoppedEarly(EarlyStop::Time) => {
+                f.write_str("the time for exploring is over: the best setting so far is held")
             }
-            Self::Cut(Cut::Budget) => {
-                f.write_str("exploring cost what --budget allows: the best so far is held")
+            Self::StoppedEarly(EarlyStop::Budget) => {
+                f.write_str("exploring has used the --budget: the best setting so far is held")
             }
-            Self::Cut(Cut::Energy) => f.write_str(
-                "exploring drew 2 % of the job's energy beyond its best setting: the best so far is held",
+            Self::StoppedEarly(EarlyStop::Energy) => f.write_str(
+                "exploring drew 2 % of the job's energy more than the best setting: the best setting so far is held",
             ),
-            Self::AsRemembered(label) => {
-                write!(f, "{label}, which an earlier run chose, is as good as it was then")
+            Self::RememberedConfirmed(label) => {
+                write!(f, "{label}, the choice of an earlier run, is as good as before")
             }
-            Self::NotAsRemembered(label) => write!(
+            Self::RememberedNotConfirmed(label) => write!(
                 f,
-                "{label}, which an earlier run chose, is not as good as it was then: others are tried"
+                "{label}, the choice of an earlier run, is not as good as before: other settings are tried"
             ),
-            Self::Holds {
+            Self::Holding {
                 label,
                 nothing_better: true,
-            } => write!(f, "nothing is better than the reference: {label} is held"),
-            Self::Holds { label, .. } => write!(f, "{label} is held"),
+            } => write!(f, "no setting is better than the reference: {label} is held"),
+            Self::Holding { label, .. } => write!(f, "{label} is held"),
             Self::OutsideLimits => {
-                f.write_str("no setting that was tried keeps within the limits: the reference is held")
+                f.write_str("no tried setting meets the limits: the reference is held")
             }
             Self::GaveUp(why) => why.fmt(f),
         }
     }
 }
 
-/// How a job tells of its progress, for people.
-pub const WAYS_TO_TELL_PROGRESS: &str = "there are three ways to give it: `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or --progress 'REGEX' for what the command prints; --objective power needs none";
+/// Help text on how a job reports its progress.
+pub const PROGRESS_HELP: &str = "report it by `sweetspot.progress(items=N)` in a Python program, `sweetspot_progress` in C or `Writer::progress` in Rust (docs/link.md), or give --progress 'REGEX' for the command's output; --objective power needs none";

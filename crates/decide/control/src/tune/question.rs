@@ -1,25 +1,29 @@
-//! What can be asked of a job that runs: windows of some seconds know rates, not totals.
+//! The questions that tuning can answer: windows of some seconds measure rates, not totals.
 
 use sweetspot_decide::{Basis, Criteria, Limit, Objective, Outcome, Value};
 use sweetspot_quantity::{Joules, Seconds};
 
-/// What of a question needs to know what a job has done, in words; nothing where power alone answers it.
-pub fn progress_is_for(question: &Criteria) -> Option<String> {
+/// The objective or limit that needs the job's progress, in words; absent where power alone is enough.
+pub fn progress_requirement(question: &Criteria) -> Option<String> {
     if question.objective != Objective::Power {
         return Some(format!("the objective {}", question.objective));
     }
-    let by_power = |limit: &&Limit| matches!(limit.value(), Value::AveragePower | Value::Gpus);
-    let limit = question.limits.iter().find(|limit| !by_power(limit))?;
+    let needs_power_only =
+        |limit: &&Limit| matches!(limit.value(), Value::AveragePower | Value::Gpus);
+    let limit = question
+        .limits
+        .iter()
+        .find(|limit| !needs_power_only(limit))?;
     Some(format!("the limit {limit}"))
 }
 
-/// Whether a question cannot be answered by power alone.
+/// Whether a question needs the job's progress.
 pub fn needs_progress(question: &Criteria) -> bool {
-    progress_is_for(question).is_some()
+    progress_requirement(question).is_some()
 }
 
-/// Why a question cannot be answered while a job runs, where so: the flag and the reason.
-pub fn cannot_answer(question: &Criteria) -> Option<(String, String)> {
+/// The flag that tuning cannot support, and the reason.
+pub fn find_unsupported_flag(question: &Criteria) -> Option<(String, String)> {
     let outcome = Outcome {
         items: Some(1.0),
         ..Outcome::new(Seconds::new(1.0), Joules::new(1.0))
@@ -64,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn what_windows_cannot_judge_is_named() {
+    fn unsupported_flags_are_named() {
         for limit in ["accuracy>=0.7", "time<=100s", "energy<=1J", "items>=5"] {
-            let (flag, _) = cannot_answer(&question("energy", &[limit])).unwrap();
+            let (flag, _) = find_unsupported_flag(&question("energy", &[limit])).unwrap();
             assert!(flag.starts_with("--limit "), "{flag}");
         }
         for limit in [
@@ -75,9 +79,9 @@ mod tests {
             "average_power<=200W",
             "items_per_s>=300",
         ] {
-            assert_eq!(cannot_answer(&question("energy", &[limit])), None);
+            assert_eq!(find_unsupported_flag(&question("energy", &[limit])), None);
         }
-        let (flag, why) = cannot_answer(&question("cost", &[])).unwrap();
+        let (flag, why) = find_unsupported_flag(&question("cost", &[])).unwrap();
         assert_eq!(flag, "--objective cost");
         assert!(!why.is_empty());
         let priced = Criteria {
@@ -87,17 +91,18 @@ mod tests {
             },
             ..question("cost", &[])
         };
-        assert_eq!(cannot_answer(&priced), None);
+        assert_eq!(find_unsupported_flag(&priced), None);
     }
 
     #[test]
-    fn progress_is_needed_by_something() {
+    fn the_requirement_of_progress_is_named() {
         assert_eq!(
-            progress_is_for(&question("power", &["average_power<=200W"])),
+            progress_requirement(&question("power", &["average_power<=200W"])),
             None
         );
-        let by =
-            |objective, limits: &[&str]| progress_is_for(&question(objective, limits)).unwrap();
+        let by = |objective, limits: &[&str]| {
+            progress_requirement(&question(objective, limits)).unwrap()
+        };
         assert_eq!(by("power", &["time<=+5%"]), "the limit time<=+5%");
         assert_eq!(by("edp", &["time<=+5%"]), "the objective edp");
     }

@@ -8,7 +8,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Ratio, Seconds};
 
-use super::{JobLength, Remembered, Terms, TuneSpace};
+use super::{JobLength, RememberedChoice, TuneConfig, TuneSpace};
 
 /// The knob that is tuned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,22 +73,22 @@ pub struct EarlierChoice {
     /// The settings that were chosen.
     pub settings: Settings,
     /// By how much its objective was better than the reference's, as a fraction.
-    pub gain: f64,
+    pub gain: Ratio,
     /// By how much it was expected to be worse than the true best, as a fraction.
-    pub expected_regret: Option<f64>,
+    pub expected_regret: Option<Ratio>,
 }
 
 impl TuneRequest {
-    /// The terms of a tuner for a job on these GPUs.
-    pub fn terms(
+    /// The configuration of a tuner for a job on these GPUs.
+    pub fn tuner_config(
         &self,
         devices: &[Descriptor],
         space: &TuneSpace,
         job: JobLength,
         earlier: Option<EarlierChoice>,
-    ) -> Terms {
+    ) -> TuneConfig {
         let count = devices.len();
-        Terms {
+        TuneConfig {
             space: space.space.clone(),
             labels: space.labels.clone(),
             question: self.question.clone(),
@@ -99,8 +99,8 @@ impl TuneRequest {
             job,
             retune_every: self.retune_every,
             remembered: earlier.and_then(|choice| {
-                Some(Remembered {
-                    place: space.find(&choice.settings)?,
+                Some(RememberedChoice {
+                    point: space.find(&choice.settings)?,
                     gain: choice.gain,
                     expected_regret: choice.expected_regret,
                 })

@@ -1,4 +1,4 @@
-//! The settings that tuning can choose from, as places of a search space.
+//! The settings that tuning can choose from, as points of a search space.
 
 use sweetspot_decide::search::{KnobKind as Coordinate, SearchSpace, SearchSpaceError};
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, Settings};
@@ -22,7 +22,7 @@ pub enum TuneSpaceError {
     },
     /// The values of the knobs make no search space.
     #[error("{device}: {problem}")]
-    Space {
+    SearchSpace {
         /// The name of the GPU.
         device: String,
         /// What is wrong with them.
@@ -30,14 +30,14 @@ pub enum TuneSpaceError {
     },
 }
 
-/// The places of a search space and the settings that they stand for.
+/// The points of a search space and the settings that they stand for.
 #[derive(Clone, Debug)]
 pub struct TuneSpace {
     /// The search space.
     pub space: SearchSpace,
-    /// The settings of each place.
+    /// The settings of each point.
     pub settings: Vec<Settings>,
-    /// The label of each place: `180 W`, or `180 W, 1200 MHz`.
+    /// The label of each point: `180 W`, or `180 W, 1200 MHz`.
     pub labels: Vec<String>,
     /// The lowest cap of one GPU, if only the cap is tuned.
     pub lowest_cap: Option<Watts>,
@@ -66,7 +66,7 @@ impl TuneSpace {
         };
         let caps = caps(device, most_caps, knob)?;
         let clocks = clocks(device, most_clocks, knob)?;
-        let mut places = Vec::new();
+        let mut points = Vec::new();
         let mut settings = Vec::new();
         let mut labels = Vec::new();
         for (cap_index, cap) in caps.iter().enumerate() {
@@ -84,13 +84,13 @@ impl TuneSpace {
                     clock.map(|clock| clock.to_string()),
                 ];
                 labels.push(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
-                let mut place = Vec::new();
+                let mut point = Vec::new();
                 if knob != TuneKnob::CoreClock {
-                    place.extend(cap.map(Watts::get));
+                    point.extend(cap.map(Watts::get));
                 }
-                place.extend(clock.map(Megahertz::get));
+                point.extend(clock.map(Megahertz::get));
                 debug_assert!(cap_index + clock_index > 0 || settings.len() == 1);
-                places.push(place);
+                points.push(point);
             }
         }
         let knobs = match knob {
@@ -99,7 +99,7 @@ impl TuneSpace {
             TuneKnob::Both => vec![Coordinate::PowerCap, Coordinate::CoreClock],
         };
         let space =
-            SearchSpace::new(knobs, places, 0).map_err(|problem| TuneSpaceError::Space {
+            SearchSpace::new(knobs, points, 0).map_err(|problem| TuneSpaceError::SearchSpace {
                 device: device.name.clone(),
                 problem,
             })?;
@@ -112,7 +112,7 @@ impl TuneSpace {
         })
     }
 
-    /// The place with these settings.
+    /// The point with these settings.
     pub fn find(&self, settings: &Settings) -> Option<usize> {
         self.settings.iter().position(|other| other == settings)
     }

@@ -1,4 +1,4 @@
-//! One look at a steady load at one setting.
+//! A measurement window at one setting.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +6,53 @@ use sweetspot_decide::Outcome;
 use sweetspot_decide::search::Noise;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-/// What a window was for.
+/// The purpose of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// What everything is compared with.
+pub enum WindowPurpose {
+    /// The window measures the reference.
     Reference,
-    /// A setting was tried.
+    /// The window tries a setting.
     Explore,
-    /// The choice was held, for the first time or since the last such window.
+    /// The window watches the choice.
     Hold,
 }
 
-/// A window, measured.
+/// A measured window.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Window {
-    /// What it was for.
-    pub purpose: Purpose,
-    /// At which place.
-    pub place: usize,
-    /// When it began.
+pub struct TuneWindow {
+    /// The purpose of the window.
+    pub purpose: WindowPurpose,
+    /// The point of the space that was set.
+    pub point: usize,
+    /// The start of the window.
     pub begin: Seconds,
-    /// When it ended.
+    /// The end of the window.
     pub end: Seconds,
-    /// Drawn on average, all devices together.
+    /// The mean power of all devices together.
     pub power: Watts,
-    /// Done in a second, where known.
+    /// Items in a second, where known.
     pub items_per_second: Option<f64>,
-    /// Standard deviation of its time and energy for an item, as fractions.
+    /// The relative standard deviations of time and energy for each item.
     pub noise: Noise,
 }
 
-impl Window {
-    /// How long it was.
+impl TuneWindow {
+    /// The length of the window.
     pub fn time(&self) -> Seconds {
         self.end - self.begin
     }
 
-    /// For an item, where progress is known.
+    /// The time for each item, where progress is known.
     pub fn time_per_item(&self) -> Option<Seconds> {
         self.items_per_second.map(|rate| Seconds::new(1.0 / rate))
     }
 
-    /// For an item, where progress is known.
+    /// The energy for each item, where progress is known.
     pub fn energy_per_item(&self) -> Option<Joules> {
         Some(self.power * self.time_per_item()?)
     }
 
-    /// What so many items come to at this setting; without progress, the window itself.
+    /// The outcome of this many items at this setting; the outcome of the window where progress is unknown.
     pub(super) fn outcome(&self, items: Option<f64>, gpus: u64) -> Outcome {
         let (time, items) = match (self.items_per_second, items) {
             (Some(rate), Some(items)) => (Seconds::new(items / rate), Some(items)),

@@ -10,15 +10,15 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
     for (args, why) in [
         (
             &["--below", "300W", "--batches", "8,4"][..],
-            "batch sizes must ascend",
+            "batch sizes must be in ascending order",
         ),
         (
             &["--below", "300W", "--batches", "0,4"],
-            "a batch size of 0 is not possible",
+            "invalid batch size 0",
         ),
         (
             &["--below", "300W", "--batches", "4,4"],
-            "the batch size 4 is there twice",
+            "batch size 4 is given twice",
         ),
         (
             &["--below", "300W", "--batches", "4,-8"],

@@ -1,7 +1,7 @@
 //! Power of a job over time, with the windows in which it was tuned.
 
 use sweetspot_control::tune::TunedJob;
-use sweetspot_control::tune::{Purpose, Window};
+use sweetspot_control::tune::{TuneWindow, WindowPurpose};
 
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Rule, Ruler};
 use super::timeline::thinned;
@@ -67,19 +67,19 @@ fn windows(job: &TunedJob) -> Vec<Line> {
     let mut held: Option<usize> = None;
     for window in &job.tuned.windows {
         let dots = ends(job, window);
-        if window.purpose == Purpose::Hold && held == Some(window.place) {
+        if window.purpose == WindowPurpose::Hold && held == Some(window.point) {
             if let Some(line) = lines.last_mut() {
                 line.dots.extend(dots);
             }
             continue;
         }
-        held = (window.purpose == Purpose::Hold).then_some(window.place);
+        held = (window.purpose == WindowPurpose::Hold).then_some(window.point);
         lines.push(Line {
             label: String::new(),
             hue: match window.purpose {
-                Purpose::Reference => Hue::of(0),
-                Purpose::Explore => Hue::of(1),
-                Purpose::Hold => Hue::CHOICE,
+                WindowPurpose::Reference => Hue::of(0),
+                WindowPurpose::Explore => Hue::of(1),
+                WindowPurpose::Hold => Hue::CHOICE,
             },
             dots: dots.to_vec(),
             look: Look::Plain,
@@ -88,7 +88,7 @@ fn windows(job: &TunedJob) -> Vec<Line> {
     lines
 }
 
-fn ends(job: &TunedJob, window: &Window) -> [Dot; 2] {
+fn ends(job: &TunedJob, window: &TuneWindow) -> [Dot; 2] {
     let rate = window
         .items_per_second
         .map_or(String::new(), |rate| format!("\n{rate:.1} items/s"));
@@ -96,6 +96,6 @@ fn ends(job: &TunedJob, window: &Window) -> [Dot; 2] {
         x: at.get(),
         y: window.power.get(),
         span: None,
-        text: format!("{}\n{:.0}{rate}", job.labels[window.place], window.power),
+        text: format!("{}\n{:.0}{rate}", job.labels[window.point], window.power),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sweetspot_control::hold::{BatchDone, Event};
+use sweetspot_control::hold::{CompletedBatch, HoldEvent};
 use sweetspot_device::Moment;
 use sweetspot_link::{Event as LinkEvent, Mark, value};
 use sweetspot_quantity::Seconds;
@@ -48,7 +48,7 @@ pub struct BatchReader {
 
 impl BatchReader {
     /// What the program reported, in order of time.
-    pub fn take(&mut self, reports: Vec<WorkloadEvent>) -> Vec<(Moment, Event)> {
+    pub fn take(&mut self, reports: Vec<WorkloadEvent>) -> Vec<(Moment, HoldEvent)> {
         let mut events = Vec::new();
         for report in reports {
             match report {
@@ -77,7 +77,13 @@ impl BatchReader {
         events
     }
 
-    fn take_items(&mut self, ring: u32, at: Moment, items: f64, events: &mut Vec<(Moment, Event)>) {
+    fn take_items(
+        &mut self,
+        ring: u32,
+        at: Moment,
+        items: f64,
+        events: &mut Vec<(Moment, HoldEvent)>,
+    ) {
         let thread = self.threads.entry(ring).or_default();
         if items > MOST_ITEMS as f64 {
             thread.has_invalid_report = false;
@@ -97,14 +103,14 @@ impl BatchReader {
         let (Some(duration), Some(asked)) = (duration, thread.asked.or(self.asked)) else {
             return;
         };
-        let done = BatchDone {
+        let done = CompletedBatch {
             // A program that takes more than it asked for does not heed the answer.
             size: asked.max(items),
             items,
             duration,
             latency,
         };
-        events.push((at, Event::Batch(done)));
+        events.push((at, HoldEvent::BatchCompleted(done)));
         self.compare(asked, items);
     }
 
@@ -114,7 +120,7 @@ impl BatchReader {
         at: Moment,
         name: &str,
         real: f64,
-        events: &mut Vec<(Moment, Event)>,
+        events: &mut Vec<(Moment, HoldEvent)>,
     ) {
         let thread = self.threads.entry(ring).or_default();
         if !can_be(name, real) {
@@ -126,7 +132,7 @@ impl BatchReader {
             value::BATCH_SIZE => {
                 thread.asked = Some(real as u64);
                 self.asked = thread.asked;
-                events.push((at, Event::Asked));
+                events.push((at, HoldEvent::BatchSizeRequested));
             }
             value::BATCH_TIME => thread.time = Some(Seconds::new(real)),
             value::LATENCY => {
@@ -134,7 +140,7 @@ impl BatchReader {
                 thread.latency = Some(Seconds::new(longest));
             }
             value::OUT_OF_MEMORY if real >= 1.0 => {
-                events.push((at, Event::OutOfMemory { size: real as u64 }));
+                events.push((at, HoldEvent::OutOfMemory { size: real as u64 }));
             }
             value::QUEUE_LENGTH => thread.queue = Some(real as u64),
             value::ARRIVALS => thread.arrivals = Some(real),
@@ -171,10 +177,10 @@ impl BatchReader {
     }
 
     /// Of all threads together.
-    fn queue(&self) -> Event {
+    fn queue(&self) -> HoldEvent {
         let arrivals = self.threads.values().filter_map(|one| one.arrivals);
         let known = self.threads.values().any(|one| one.arrivals.is_some());
-        Event::Queue {
+        HoldEvent::Queue {
             length: self.threads.values().filter_map(|one| one.queue).sum(),
             arrivals_per_s: known.then(|| arrivals.sum()),
         }
@@ -202,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn events(batches: &mut BatchReader, reader: &mut Reader) -> Vec<Event> {
+    fn events(batches: &mut BatchReader, reader: &mut Reader) -> Vec<HoldEvent> {
         let mut counter = ProgressCounter::new(Moment::default());
         let reports = reader.drain().into_iter();
         let reports = reports.map(|event| counter.take_link_event(event));
@@ -231,22 +237,22 @@ mod tests {
         writer.out_of_memory(64);
         writer.value("accuracy", 0.5);
         writer.value(value::QUEUE_LENGTH, f64::NAN);
-        let done = BatchDone {
+        let done = CompletedBatch {
             size: 16,
             items: 8,
             duration: Seconds::new(0.005),
             latency: Some(Seconds::new(0.02)),
         };
-        let queue = |arrivals_per_s| Event::Queue {
+        let queue = |arrivals_per_s| HoldEvent::Queue {
             length: 3,
             arrivals_per_s,
         };
         let expected = [
-            Event::Asked,
-            Event::Batch(done),
+            HoldEvent::BatchSizeRequested,
+            HoldEvent::BatchCompleted(done),
             queue(None),
             queue(Some(20.0)),
-            Event::OutOfMemory { size: 64 },
+            HoldEvent::OutOfMemory { size: 64 },
         ];
         assert_eq!(events(&mut batches, &mut reader), expected);
         assert_eq!(batches.faults.len(), 1, "{:?}", batches.faults);
@@ -255,7 +261,7 @@ mod tests {
         let told = events(&mut batches, &mut reader);
         assert!(matches!(
             told[..],
-            [Event::Batch(BatchDone { size: 64, .. })]
+            [HoldEvent::BatchCompleted(CompletedBatch { size: 64, .. })]
         ));
     }
 
@@ -282,7 +288,10 @@ mod tests {
         writer.value(value::BATCH_TIME, 0.005);
         writer.progress(1 << 63);
         writer.value("accuracy", f64::NAN);
-        assert_eq!(events(&mut batches, &mut reader), [Event::Asked]);
+        assert_eq!(
+            events(&mut batches, &mut reader),
+            [HoldEvent::BatchSizeRequested]
+        );
         let named: Vec<&str> = batches.faults.iter().map(String::as_str).collect();
         assert_eq!(named.len(), 3, "{named:?}");
         assert!(named[0].contains("1e300 as its batch_s"), "{named:?}");

@@ -1,6 +1,6 @@
 //! Why a power cap cannot be held.
 
-use sweetspot_control::hold::{Mode, TermsError};
+use sweetspot_control::hold::{HoldConfigError, HoldMode};
 
 use super::HoldKnob;
 
@@ -9,7 +9,7 @@ use super::HoldKnob;
 pub enum HoldError {
     /// The constraints contradict each other.
     #[error(transparent)]
-    Terms(#[from] TermsError),
+    HoldConfig(#[from] HoldConfigError),
     /// There is no cap.
     #[error("no power cap to hold")]
     NoCap,
@@ -31,7 +31,7 @@ pub enum HoldError {
     #[error("mode {mode} does not set the knob {knob}: remove one of the two")]
     ModeForKnob {
         /// The mode.
-        mode: Mode,
+        mode: HoldMode,
         /// The knob.
         knob: HoldKnob,
     },
@@ -39,7 +39,7 @@ pub enum HoldError {
     #[error("mode {mode} has no {feature}, as in the paper: remove one of the two")]
     ModeWithout {
         /// The mode.
-        mode: Mode,
+        mode: HoldMode,
         /// The feature.
         feature: &'static str,
     },

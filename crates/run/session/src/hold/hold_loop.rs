@@ -5,7 +5,9 @@ mod outcome;
 
 use std::num::NonZeroU64;
 
-use sweetspot_control::hold::{Account, Actions, Event, Holder, Setting, Terms};
+use sweetspot_control::hold::{
+    HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics, Holder,
+};
 use sweetspot_device::{Clock, Descriptor, Knob, Moment, MonotonicClock};
 use sweetspot_link::{Control, Tuning};
 use sweetspot_measure::Sampler;
@@ -36,7 +38,7 @@ const QUIET: u64 = 3;
 /// A hold that is under way.
 pub struct HoldLoop<'a> {
     holder: Holder,
-    account: Account,
+    account: HoldStatistics,
     batches: BatchReader,
     feed: Feed,
     sampler: &'a Sampler,
@@ -72,7 +74,7 @@ pub struct HoldLoop<'a> {
 /// What a hold is made of.
 pub struct Parts<'a> {
     pub request: &'a HoldRequest,
-    pub terms: &'a Terms,
+    pub terms: &'a HoldConfig,
     pub holder: Holder,
     pub feed: Feed,
     pub sampler: &'a Sampler,
@@ -88,7 +90,7 @@ impl<'a> HoldLoop<'a> {
         let terms = parts.terms;
         Self {
             record: Record::new(terms.cap, parts.holder.setting()),
-            account: Account::new(terms.cap, terms.judged_over),
+            account: HoldStatistics::new(terms.cap, terms.averaging_time),
             holder: parts.holder,
             batches: BatchReader::default(),
             feed: parts.feed,
@@ -140,23 +142,26 @@ impl<'a> HoldLoop<'a> {
         }
     }
 
-    fn take_event(&mut self, run: &mut RunInProgress<'_, '_>, at: Moment, event: Event) {
+    fn take_event(&mut self, run: &mut RunInProgress<'_, '_>, at: Moment, event: HoldEvent) {
         if self.is_given_back {
             return;
         }
         let time = at - self.begin;
-        if matches!(event, Event::Asked | Event::Batch(_)) {
+        if matches!(
+            event,
+            HoldEvent::BatchSizeRequested | HoldEvent::BatchCompleted(_)
+        ) {
             self.asked.get_or_insert(time);
         }
-        if let Event::Batch(done) = &event {
+        if let HoldEvent::BatchCompleted(done) = &event {
             if self.served.is_none() {
-                self.account.begin(time - done.duration);
+                self.account.start(time - done.duration);
                 self.sampler.mark();
             }
             let begun = at + -done.duration;
             let first = self.served.map_or(begun, |(first, _)| first);
             self.served = Some((first, at));
-            self.account.batch(time, done);
+            self.account.record_batch(time, done);
             let latency = done.latency.unwrap_or(done.duration);
             self.record.items(time, done.items, done.duration, latency);
         }
@@ -179,9 +184,9 @@ impl<'a> HoldLoop<'a> {
                 self.check_use(now, reading.power, works);
                 self.record.power(&reading);
                 if self.served.is_some() {
-                    self.account.power(&reading);
+                    self.account.record_power(&reading);
                 }
-                self.step(run, now, Event::Power(reading));
+                self.step(run, now, HoldEvent::PowerRead(reading));
             }
             Read::Limit { limits, throttled } => {
                 let enforced = limits.enforced;
@@ -190,7 +195,7 @@ impl<'a> HoldLoop<'a> {
                 }
                 // A limit that is set here says nothing of the device's owner.
                 if self.holder.setting().power_cap.is_none() {
-                    let limit = Event::Limit {
+                    let limit = HoldEvent::DeviceLimit {
                         enforced,
                         throttled,
                     };
@@ -244,23 +249,23 @@ impl<'a> HoldLoop<'a> {
         self.say(format!("the cap is {} now (by {from})", watts(cap)));
         self.record.capped(now, cap);
         if self.served.is_some() {
-            self.account.cap(now, cap);
+            self.account.record_cap(now, cap);
         }
-        self.step(run, now, Event::Cap(cap));
+        self.step(run, now, HoldEvent::CapChanged(cap));
     }
 
-    fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: Event) {
+    fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: HoldEvent) {
         // What came over the link may be a little older than what was read meanwhile.
         self.now = self.now.max(at);
         let actions = self.holder.step(self.now, event);
         self.act(run, actions);
     }
 
-    fn act(&mut self, run: &mut RunInProgress<'_, '_>, actions: Actions) {
+    fn act(&mut self, run: &mut RunInProgress<'_, '_>, actions: HoldActions) {
         if let Some(notice) = actions.notice {
             self.notice(&notice);
         }
-        if !actions.changes() {
+        if !actions.has_changes() {
             return;
         }
         if let (Some(size), Some(control)) = (actions.batch, run.control()) {
@@ -268,17 +273,22 @@ impl<'a> HoldLoop<'a> {
         }
         let setting = self.holder.setting();
         self.record.changed(self.now, setting);
-        self.changed_in = self.holder.windows();
+        self.changed_in = self.holder.window_count();
         if let Some(control) = run.control() {
             control.set_tuning(Tuning::Exploring);
         }
         if self.served.is_some() {
-            self.account.changed(self.now);
+            self.account.record_change(self.now);
         }
         self.apply(run, &actions, &setting);
     }
 
-    fn apply(&mut self, run: &mut RunInProgress<'_, '_>, actions: &Actions, setting: &Setting) {
+    fn apply(
+        &mut self,
+        run: &mut RunInProgress<'_, '_>,
+        actions: &HoldActions,
+        setting: &HoldSetting,
+    ) {
         let knob = match (actions.core_clock, actions.power_cap) {
             (None, None) => return,
             (Some(_), _) => Knob::CoreClock,
@@ -292,7 +302,7 @@ impl<'a> HoldLoop<'a> {
             && !is_over
         {
             self.say(problem.to_string());
-            let actions = self.holder.step(self.now, Event::Refused(knob));
+            let actions = self.holder.step(self.now, HoldEvent::SettingRejected(knob));
             self.act(run, actions);
         }
     }
@@ -337,11 +347,11 @@ impl RunHandler for HoldLoop<'_> {
         }
         self.look_for_caps(run, now);
         if !self.is_given_back {
-            self.step(run, now, Event::Tick);
+            self.step(run, now, HoldEvent::Tick);
         }
         self.check_reports(now);
-        self.account.windows(self.holder.windows());
-        let is_settled = self.holder.windows() >= self.changed_in + QUIET;
+        self.account.set_window_count(self.holder.window_count());
+        let is_settled = self.holder.window_count() >= self.changed_in + QUIET;
         if let Some(control) = run.control().filter(|_| is_settled) {
             control.set_tuning(Tuning::Settled);
         }

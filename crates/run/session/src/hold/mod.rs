@@ -20,4 +20,4 @@ pub use real::hold;
 pub use request::{HoldKnob, HoldRequest, usual_batches};
 pub use result::{HeldEnergy, HoldResult, Live, Slice};
 pub use socket::{SetError, set_cap};
-pub use verdict::Kept;
+pub use verdict::Verdict;

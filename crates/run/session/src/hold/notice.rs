@@ -1,6 +1,6 @@
 //! What a controller has to say, in words.
 
-use sweetspot_control::hold::Notice;
+use sweetspot_control::hold::HoldNotice;
 use sweetspot_device::Knob;
 use sweetspot_quantity::Seconds;
 
@@ -9,43 +9,43 @@ fn ms(time: Seconds) -> String {
 }
 
 /// One sentence: what, where, what to do.
-pub fn words(notice: &Notice) -> String {
+pub fn words(notice: &HoldNotice) -> String {
     match notice {
-        Notice::Infeasible { power, cap } => format!(
+        HoldNotice::CapInfeasible { power, cap } => format!(
             "the cap of {cap:.0} cannot be held: the lowest setting draws {power:.0}; it stays there until the cap is raised or the load falls"
         ),
-        Notice::CapBelowIdle { idle, cap } => format!(
+        HoldNotice::CapBelowIdle { idle, cap } => format!(
             "the cap of {cap:.0} cannot be held: the device draws {idle:.0} while the program waits; give a higher cap"
         ),
-        Notice::LatencyInfeasible { p99, bound } => format!(
+        HoldNotice::LatencyInfeasible { p99, bound } => format!(
             "the latency bound of {} cannot be met: 99 of 100 items take up to {} even at the smallest batch; raise --latency-p99 or send fewer requests",
             ms(*bound),
             ms(*p99)
         ),
-        Notice::FallsBehind {
+        HoldNotice::Overloaded {
             arrivals_per_s,
             served_per_s,
         } => format!(
             "{arrivals_per_s:.0} requests come in a second, and {served_per_s:.0} are the most that cap and latency allow: the queue grows; raise the cap or send fewer"
         ),
-        Notice::FeasibleAgain => "cap and latency can be kept again".to_owned(),
-        Notice::NeverAsked { waited } => format!(
+        HoldNotice::FeasibleAgain => "cap and latency can be kept again".to_owned(),
+        HoldNotice::NoBatchSizeRequests { waited } => format!(
             "the program has not asked for its batch size in {waited:.0}: before each batch call size = sweetspot.batch_size(default=16), and after it sweetspot.batch(items=size, seconds=took) (docs/hold.md)"
         ),
-        Notice::IgnoresBatch { asked, used } => format!(
-            "the program was asked for batches of {asked} and does batches of {used}: use what sweetspot.batch_size() returns for each batch"
+        HoldNotice::BatchSizeIgnored { requested, used } => format!(
+            "the program was asked for batches of {requested} and does batches of {used}: use what sweetspot.batch_size() returns for each batch"
         ),
-        Notice::SensorStopped { silent } => format!(
+        HoldNotice::SensorStopped { silent } => format!(
             "the power sensor has told nothing new for {silent:.0}: the setting stays as it is until it does; does the program use this GPU (--device)?"
         ),
-        Notice::SensorBack => "the power sensor tells again".to_owned(),
-        Notice::OutOfMemory { size } => format!(
+        HoldNotice::SensorResumed => "the power sensor tells again".to_owned(),
+        HoldNotice::OutOfMemory { size } => format!(
             "a batch of {size} does not fit into the device's memory: none as large is asked for again"
         ),
-        Notice::NothingFits { size } => format!(
+        HoldNotice::SmallestBatchTooLarge { size } => format!(
             "even a batch of {size}, the smallest, does not fit into the device's memory: add smaller sizes to --batches or free memory"
         ),
-        Notice::Refused(knob) => format!(
+        HoldNotice::KnobRejected(knob) => format!(
             "the device did not take its {}: it is left alone from now on",
             match knob {
                 Knob::PowerCap => "power cap",
@@ -53,7 +53,7 @@ pub fn words(notice: &Notice) -> String {
                 Knob::MemoryClock => "memory clock",
             }
         ),
-        Notice::DeviceLimit { enforced, cap } => format!(
+        HoldNotice::DeviceLimit { enforced, cap } => format!(
             "the device holds itself below {enforced:.0}, which is less than the {cap:.0} to be held"
         ),
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sweetspot_control::hold::{DeviceKnob, Holder, Terms};
+use sweetspot_control::hold::{DeviceKnob, HoldConfig, Holder};
 use sweetspot_device::{
     Amount, Clock, Descriptor, HostDevice, MigSlices, MonotonicClock, SensorKind, Settings,
 };
@@ -217,19 +217,19 @@ fn terms(
     device: &Descriptor,
     cap: Watts,
     idle: Option<Watts>,
-) -> Result<Terms, SessionError> {
+) -> Result<HoldConfig, SessionError> {
     let mode = request.mode()?;
     let knob = request.device_knob(device)?;
-    let mut terms = Terms::of(mode, cap, request.batches.clone(), knob);
+    let mut terms = HoldConfig::new(mode, cap, request.batches.clone(), knob);
     terms.goal = request.goal;
     terms.latency_p99 = request.latency_p99;
-    terms.idle = idle;
+    terms.idle_power = idle;
     let usual = terms.fixed_batch;
     // Where only the device is set, the batch size is one of those that are allowed.
     let nearest = request.batches.iter().copied();
     let nearest = nearest.min_by_key(|size| size.abs_diff(usual));
     terms.fixed_batch = request.fixed_batch.or(nearest).unwrap_or(usual);
-    if terms.sets_device_alone() {
+    if terms.sets_device_only() {
         terms.batches = vec![terms.fixed_batch];
     }
     terms.alpha = request.alpha.unwrap_or(terms.alpha);
@@ -242,7 +242,7 @@ fn terms(
 }
 
 /// A device's knob as settings.
-pub(super) fn settings_of(setting: &sweetspot_control::hold::Setting) -> Settings {
+pub(super) fn settings_of(setting: &sweetspot_control::hold::HoldSetting) -> Settings {
     Settings {
         core_clock: setting.core_clock,
         power_cap: setting.power_cap,

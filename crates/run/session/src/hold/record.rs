@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sweetspot_control::hold::{PowerReading, Setting};
+use sweetspot_control::hold::{HoldSetting, PowerReading};
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_stats::weighted_p99;
 
@@ -22,14 +22,14 @@ struct Bucket {
     highest: Option<f64>,
     items: u64,
     cap: f64,
-    setting: Option<Setting>,
+    setting: Option<HoldSetting>,
 }
 
 /// Sums by time, and the latest of everything.
 pub struct Record {
     width: f64,
     buckets: Vec<Bucket>,
-    pub settings: Vec<(Seconds, Setting)>,
+    pub settings: Vec<(Seconds, HoldSetting)>,
     pub caps: Vec<(Seconds, Watts)>,
     pub notes: Vec<(Seconds, String)>,
     recent_items: VecDeque<(f64, u64)>,
@@ -44,7 +44,7 @@ pub struct Record {
 const MOST_LATENCIES: usize = 1 << 20;
 
 impl Record {
-    pub fn new(cap: Watts, setting: Setting) -> Self {
+    pub fn new(cap: Watts, setting: HoldSetting) -> Self {
         Self {
             width: FINEST,
             buckets: Vec::new(),
@@ -128,7 +128,7 @@ impl Record {
         self.recent_power.push_back(*reading);
     }
 
-    pub fn changed(&mut self, at: Seconds, setting: Setting) {
+    pub fn changed(&mut self, at: Seconds, setting: HoldSetting) {
         self.settings.push((at, setting));
         self.bucket(at.get()).setting = Some(setting);
     }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     fn record() -> Record {
-        let setting = Setting {
+        let setting = HoldSetting {
             batch: 4,
             core_clock: None,
             power_cap: None,

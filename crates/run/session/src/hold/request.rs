@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use sweetspot_control::hold::{DeviceKnob, Goal, Mode};
+use sweetspot_control::hold::{DeviceKnob, HoldGoal, HoldMode};
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
 use sweetspot_quantity::{Quantity, Ratio, Seconds, Watts};
 
@@ -57,16 +57,16 @@ pub struct HoldRequest {
     /// What is set.
     pub knob: HoldKnob,
     /// How the setting is found, where the user says.
-    pub mode: Option<Mode>,
+    pub mode: Option<HoldMode>,
     /// What is best.
-    pub goal: Goal,
+    pub goal: HoldGoal,
     /// The batch sizes to choose from.
     pub batches: Vec<u64>,
     /// The batch size where only the device is set.
     pub fixed_batch: Option<u64>,
     /// The longest that 99 of 100 items may take.
     pub latency_p99: Option<Seconds>,
-    /// See [`sweetspot_control::hold::Terms`]; the usual where nothing is given.
+    /// See [`sweetspot_control::hold::HoldConfig`]; the usual where nothing is given.
     pub alpha: Option<Ratio>,
     /// The same.
     pub window: Option<u32>,
@@ -88,10 +88,10 @@ pub struct HoldRequest {
 
 impl HoldRequest {
     /// The mode of the knob, unless the user names one that fits it.
-    pub(super) fn mode(&self) -> Result<Mode, HoldError> {
+    pub(super) fn mode(&self) -> Result<HoldMode, HoldError> {
         let usual = match self.knob {
-            HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => Mode::Robust,
-            HoldKnob::Joint => Mode::Joint,
+            HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => HoldMode::Robust,
+            HoldKnob::Joint => HoldMode::Joint,
         };
         let Some(mode) = self.mode else {
             return Ok(usual);
@@ -99,9 +99,9 @@ impl HoldRequest {
         let fits = match self.knob {
             HoldKnob::Batch => mode.is_batch_only(),
             HoldKnob::CoreClock | HoldKnob::PowerCap => {
-                matches!(mode, Mode::Robust | Mode::Dvfs | Mode::StepUp)
+                matches!(mode, HoldMode::Robust | HoldMode::Dvfs | HoldMode::StepUp)
             }
-            HoldKnob::Joint => mode == Mode::Joint,
+            HoldKnob::Joint => mode == HoldMode::Joint,
         };
         match fits {
             true => Ok(mode),
@@ -138,7 +138,7 @@ impl HoldRequest {
             HoldKnob::PowerCap => cap(),
             HoldKnob::Joint => clock().or_else(cap).map(spread),
         };
-        knob.filter(|knob| knob.levels() > 0)
+        knob.filter(|knob| knob.level_count() > 0)
             .ok_or_else(|| DevicesError::NotOffered {
                 device: device.name.clone(),
                 problem: format!(
@@ -150,10 +150,10 @@ impl HoldRequest {
 
     /// Refuses options that contradict each other, before anything starts.
     pub(super) fn check(&self) -> Result<(), HoldError> {
-        if let Some(mode @ (Mode::Paper | Mode::Text | Mode::Windowed)) = self.mode {
+        if let Some(mode @ (HoldMode::Paper | HoldMode::Text | HoldMode::Windowed)) = self.mode {
             let feature = match (self.latency_p99, self.goal) {
                 (Some(_), _) => Some("latency bound"),
-                (None, Goal::EnergyPerItem) => Some("objective energy-per-item"),
+                (None, HoldGoal::EnergyPerItem) => Some("objective energy-per-item"),
                 _ => None,
             };
             if let Some(feature) = feature {

@@ -1,13 +1,13 @@
 //! What came of a hold.
 
-use sweetspot_control::hold::{Goal, Mode, Setting, Summary};
+use sweetspot_control::hold::{HoldGoal, HoldMode, HoldSetting, HoldSummary};
 use sweetspot_device::Descriptor;
 use sweetspot_measure::Method;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_workload::CommandExit;
 
 use super::request::HoldKnob;
-use super::verdict::Kept;
+use super::verdict::Verdict;
 use crate::measure::Machine;
 
 /// A hold from its begin to its end.
@@ -22,9 +22,9 @@ pub struct HoldResult {
     /// What was set.
     pub knob: HoldKnob,
     /// How the setting was found.
-    pub mode: Mode,
+    pub mode: HoldMode,
     /// What was best.
-    pub goal: Goal,
+    pub goal: HoldGoal,
     /// The sizes to choose from.
     pub batches: Vec<u64>,
     /// The bound, where there was one.
@@ -32,7 +32,7 @@ pub struct HoldResult {
     /// Wall time of the command.
     pub run_time: Seconds,
     /// What the controller's account says, from the first batch on.
-    pub summary: Summary,
+    pub summary: HoldSummary,
     /// What the device drew from the first batch to the last.
     pub energy: Option<HeldEnergy>,
     /// Items a second after settling.
@@ -40,7 +40,7 @@ pub struct HoldResult {
     /// 99 of 100 items took no longer, of batches that began after settling where that came.
     pub latency_p99: Option<Seconds>,
     /// What was set and when, the first included.
-    pub settings: Vec<(Seconds, Setting)>,
+    pub settings: Vec<(Seconds, HoldSetting)>,
     /// The caps and when they came, the first included.
     pub caps: Vec<(Seconds, Watts)>,
     /// Means of equal parts of the time.
@@ -48,7 +48,7 @@ pub struct HoldResult {
     /// What was to be known, and when.
     pub notes: Vec<(Seconds, String)>,
     /// Whether cap and latency were kept as asked.
-    pub kept: Kept,
+    pub kept: Verdict,
     /// How the command ended, or the signal that ended the hold.
     pub ended: CommandExit,
     /// Whether every device is as before.
@@ -78,7 +78,7 @@ pub struct Slice {
     /// The cap at its end.
     pub cap: Watts,
     /// The setting at its end.
-    pub setting: Setting,
+    pub setting: HoldSetting,
     /// Items a second.
     pub items_per_s: f64,
 }
@@ -93,7 +93,7 @@ pub struct Live {
     /// To be held.
     pub cap: Watts,
     /// Of the device and the program.
-    pub setting: Setting,
+    pub setting: HoldSetting,
     /// Of the last two seconds.
     pub items_per_s: Option<f64>,
     /// Of the last five seconds.

@@ -9,7 +9,7 @@ const KEPT: Ratio = Ratio::new(0.01);
 
 /// Whether cap and latency were kept, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Verdict {
     /// They were.
     Met(String),
     /// At least one of them was not.
@@ -18,7 +18,7 @@ pub enum Kept {
     Unknown(String),
 }
 
-impl Kept {
+impl Verdict {
     /// True, false, or nothing where it is not known.
     pub fn is_met(&self) -> Option<bool> {
         match self {
@@ -37,7 +37,7 @@ impl Kept {
 }
 
 /// One line.
-impl std::fmt::Display for Kept {
+impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let verdict = match self {
             Self::Met(_) => "met",
@@ -53,20 +53,20 @@ fn ms(time: Seconds) -> String {
 }
 
 /// Of a hold that is over.
-pub fn verdict(held: &HoldResult) -> Kept {
+pub fn verdict(held: &HoldResult) -> Verdict {
     if held.summary.items == 0 {
-        return Kept::NotMet("nothing was held, for no batch was reported".to_owned());
+        return Verdict::NotMet("nothing was held, for no batch was reported".to_owned());
     }
     let cap = match held.summary.violation_share {
         Some(share) => {
             let percent = 100.0 * share.get();
             let text = format!("the 1 s mean was above the cap for {percent:.2} % of the time");
             match share < KEPT {
-                true => Kept::Met(text),
-                false => Kept::NotMet(format!("{text}, and less than 1 % is asked for")),
+                true => Verdict::Met(text),
+                false => Verdict::NotMet(format!("{text}, and less than 1 % is asked for")),
             }
         }
-        None => Kept::Unknown(
+        None => Verdict::Unknown(
             "it ended before power was judged, which takes a second or two without a change"
                 .to_owned(),
         ),
@@ -75,22 +75,22 @@ pub fn verdict(held: &HoldResult) -> Kept {
         return cap;
     };
     let latency = match held.latency_p99 {
-        Some(p99) if p99 <= bound => Kept::Met(format!("p99 latency was {}", ms(p99))),
-        Some(p99) => Kept::NotMet(format!(
+        Some(p99) if p99 <= bound => Verdict::Met(format!("p99 latency was {}", ms(p99))),
+        Some(p99) => Verdict::NotMet(format!(
             "p99 latency was {}, and at most {} is asked for",
             ms(p99),
             ms(bound)
         )),
-        None => Kept::Unknown("no batch began after the last change".to_owned()),
+        None => Verdict::Unknown("no batch began after the last change".to_owned()),
     };
     let both = [&cap, &latency];
     let joined = |of: Option<bool>| {
         let parts = both.into_iter().filter(|one| one.is_met() == of);
-        parts.map(Kept::reason).collect::<Vec<_>>().join("; ")
+        parts.map(Verdict::reason).collect::<Vec<_>>().join("; ")
     };
     match (cap.is_met(), latency.is_met()) {
-        (Some(false), _) | (_, Some(false)) => Kept::NotMet(joined(Some(false))),
-        (None, _) | (_, None) => Kept::Unknown(joined(None)),
-        _ => Kept::Met(joined(Some(true))),
+        (Some(false), _) | (_, Some(false)) => Verdict::NotMet(joined(Some(false))),
+        (None, _) | (_, None) => Verdict::Unknown(joined(None)),
+        _ => Verdict::Met(joined(Some(true))),
     }
 }

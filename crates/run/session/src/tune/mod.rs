@@ -11,9 +11,10 @@ pub use error::TuneError;
 
 use std::ffi::OsString;
 
-use sweetspot_control::tune::{GaveUp, TuneRequest, TunedJob, cannot_answer};
+use sweetspot_control::tune::{GiveUpReason, TuneRequest, TunedJob, find_unsupported_flag};
 use sweetspot_decide::Criteria;
 use sweetspot_device::Descriptor;
+use sweetspot_quantity::Ratio;
 use sweetspot_workload::{CommandExit, GuardProgram};
 
 use crate::SessionError;
@@ -62,7 +63,7 @@ pub fn tune(
 
 /// Whether windows of a running job can answer a question.
 fn check(question: &Criteria) -> Result<(), SessionError> {
-    match cannot_answer(question) {
+    match find_unsupported_flag(question) {
         Some((subject, problem)) => Err(TuneError::Question { subject, problem }.into()),
         None => Ok(()),
     }
@@ -114,7 +115,10 @@ fn remember(
     observer: &mut dyn Observer,
 ) {
     let Some(store) = store else { return };
-    if !matches!(job.tuned.gave_up, None | Some(GaveUp::Changed(_))) {
+    if !matches!(
+        job.tuned.gave_up,
+        None | Some(GiveUpReason::ChangedExternally(_))
+    ) {
         return;
     }
     let last = job.tuned.last_choice().filter(|load| !load.outside_limits);
@@ -124,8 +128,8 @@ fn remember(
     };
     let choice = Choice {
         settings: job.settings[place],
-        gain,
-        expected_regret,
+        gain: gain.get(),
+        expected_regret: expected_regret.map(Ratio::get),
         time_s: job.time.get(),
     };
     if let Err(problem) = store.remember(print, &choice) {

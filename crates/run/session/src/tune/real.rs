@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sweetspot_control::tune::{
-    Action, EarlierChoice, Event, JobLength, TuneRequest, TuneSpace, TunedJob, Tuner, Tuning,
+    EarlierChoice, JobLength, TuneAction, TuneEvent, TuneRequest, TuneSpace, TunedJob, Tuner,
+    TuningState,
 };
 use sweetspot_device::{Clock, MigSlices, Moment, MonotonicClock};
 use sweetspot_guard::GuardError;
-use sweetspot_link::Tuning as Word;
+use sweetspot_link::Tuning as LinkTuning;
 use sweetspot_measure::{MethodChoice, Sampler};
-use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use sweetspot_workload::{
     CommandExit, CommandSpec, GuardProgram, Lease, Progress, ProgressReader, RunHandler,
     RunInProgress, RunLimits, RunOutcome, SignalSource, WorkloadError, WorkloadEvent,
@@ -43,7 +44,7 @@ pub fn tune(
     }
     let gpus = select_answering(command.device.as_deref(), MigSlices::Exclude)?;
     let devices = descriptors(&gpus);
-    let places = TuneSpace::new(&devices, request.knob)?;
+    let space = TuneSpace::new(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
     let workload = words.collect::<Vec<_>>().join(" ");
     let is_simulated = Machine::here(None).simulated;
@@ -58,17 +59,17 @@ pub fn tune(
     };
     let earlier = remembered.map(|choice| EarlierChoice {
         settings: choice.settings,
-        gain: choice.gain,
-        expected_regret: choice.expected_regret,
+        gain: Ratio::new(choice.gain),
+        expected_regret: choice.expected_regret.map(Ratio::new),
     });
-    let terms = request.terms(&devices, &places, length, earlier);
+    let config = request.tuner_config(&devices, &space, length, earlier);
     let signals = SignalSource::listen()?;
     let mut note = |text: &str| observer.note(text);
     let mut lease = Lease::take(&devices, &guard_folder(), guard, &signals, &mut note)?;
     let done = run_tuned(
-        Tuner::new(terms),
+        Tuner::new(config),
         command,
-        &places,
+        &space,
         &gpus,
         &mut lease,
         &signals,
@@ -87,9 +88,9 @@ pub fn tune(
         knob: request.knob,
         question: request.question.clone(),
         strategy: request.strategy,
-        settings: places.settings.clone(),
-        labels: places.labels.clone(),
-        reference: places.space.reference(),
+        settings: space.settings.clone(),
+        labels: space.labels.clone(),
+        reference: space.space.reference(),
         tuned: done.tuner.finish(),
         time: done.time,
         energy: done.energy,
@@ -124,19 +125,19 @@ struct Done {
 fn run_tuned(
     tuner: Tuner,
     command: &TunedCommand,
-    places: &TuneSpace,
+    space: &TuneSpace,
     gpus: &[Gpu],
     lease: &mut Lease<'_>,
     signals: &SignalSource,
     observer: &mut dyn Observer,
 ) -> Result<Done, SessionError> {
     let mut setter = PlaceSetter {
-        places,
+        space,
         gpus,
-        place: None,
+        point: None,
     };
     // Where a device cannot be set at all, nothing is started.
-    setter.set(lease, places.space.reference())?;
+    setter.set(lease, space.space.reference())?;
     let devices = reopen_for_reading(gpus)?;
     let sampler = Sampler::start(devices, MethodChoice::Auto, Arc::new(MonotonicClock))?;
     let mut reader = ProgressReader::with_link()?;
@@ -177,7 +178,7 @@ fn run_tuned(
     // The command is over: nothing is set any more.
     let mut step = |event| {
         for action in tuner.step(MonotonicClock.now() - began, event) {
-            if let Action::Say(notice) = action {
+            if let TuneAction::Notify(notice) = action {
                 observer.note(&notice.to_string());
             }
         }
@@ -186,9 +187,9 @@ fn run_tuned(
     for (at, total) in last {
         power.extend(mean_power(&mut energy, began, at, total));
         let at = at - began;
-        step(Event::Energy { at, total });
+        step(TuneEvent::Energy { at, total });
     }
-    step(Event::Ended);
+    step(TuneEvent::Ended);
     if unknown > Seconds::ZERO {
         observer.note(&format!(
             "no power readings for the last {unknown:.1} of the job: its energy is unknown"
@@ -247,7 +248,7 @@ struct TuneLoop<'a> {
     has_exited: bool,
     failure: Option<GuardError>,
     /// What the workload is to be told.
-    tuning: Option<Tuning>,
+    tuning: Option<TuningState>,
     check_at: Instant,
 }
 
@@ -267,14 +268,14 @@ impl RunHandler for TuneLoop<'_> {
             let power = mean_power(&mut self.energy, self.began, at, total);
             self.power.extend(power);
             let at = at - self.began;
-            self.step(run, Event::Energy { at, total });
+            self.step(run, TuneEvent::Energy { at, total });
         }
         self.take_reports(run, events);
         if Instant::now() >= self.check_at && !self.has_exited {
             self.check_at = Instant::now() + CHECK_EVERY;
             self.look_for_others(run)?;
         }
-        self.step(run, Event::Tick);
+        self.step(run, TuneEvent::Tick);
         if let (Some(tuning), Some(control)) = (self.tuning.take(), run.control()) {
             control.set_tuning(word(tuning));
         }
@@ -302,44 +303,44 @@ impl TuneLoop<'_> {
         reports.sort_by_key(|progress| progress.at);
         for progress in reports {
             self.items += progress.items;
-            let event = Event::Progress {
+            let event = TuneEvent::Progress {
                 at: progress.at - self.began,
                 total: self.items,
             };
             self.step(run, event);
         }
         if let Some(phase) = self.phases.change() {
-            self.step(run, Event::Phase(phase));
+            self.step(run, TuneEvent::Phase(phase));
         }
     }
 
-    fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: Event) {
+    fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: TuneEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let now = MonotonicClock.now() - self.began;
             for action in self.tuner.step(now, event) {
                 match action {
-                    Action::Set(place) => events.extend(self.set(run, place)),
-                    Action::Say(notice) => self.observer.note(&notice.to_string()),
-                    Action::Tell(tuning) => self.tuning = Some(tuning),
+                    TuneAction::Set(point) => events.extend(self.set(run, point)),
+                    TuneAction::Notify(notice) => self.observer.note(&notice.to_string()),
+                    TuneAction::ReportState(tuning) => self.tuning = Some(tuning),
                 }
             }
         }
     }
 
     /// Does nothing where it is too late to set anything.
-    fn set(&mut self, run: &mut RunInProgress<'_, '_>, place: usize) -> Option<Event> {
+    fn set(&mut self, run: &mut RunInProgress<'_, '_>, point: usize) -> Option<TuneEvent> {
         if run.interrupted().is_some() || self.is_contested || self.has_exited {
             return None;
         }
-        let set = self.setter.set(run.lease()?, place);
+        let set = self.setter.set(run.lease()?, point);
         match set {
-            Ok(()) => Some(Event::Applied(place)),
+            Ok(()) => Some(TuneEvent::Applied(point)),
             // Between the look above and the answer a signal may have come.
             Err(GuardError::Refused(_)) if run.interrupted().is_some() => None,
-            Err(GuardError::Refused(why)) => Some(Event::Refused {
-                place,
-                why: why.to_string(),
+            Err(GuardError::Refused(why)) => Some(TuneEvent::Rejected {
+                point,
+                reason: why.to_string(),
             }),
             Err(error) => {
                 self.failure = Some(error);
@@ -362,49 +363,49 @@ impl TuneLoop<'_> {
         }
         if let Some(changed) = changed {
             self.is_contested = true;
-            self.step(run, Event::Changed(changed.to_string()));
+            self.step(run, TuneEvent::ChangedExternally(changed.to_string()));
         }
         Ok(())
     }
 }
 
-/// Sets one place of the search space on every GPU.
+/// Sets one point of the search space on every GPU.
 struct PlaceSetter<'a> {
-    places: &'a TuneSpace,
+    space: &'a TuneSpace,
     gpus: &'a [Gpu],
-    /// The place that is set.
-    place: Option<usize>,
+    /// The point that is set.
+    point: Option<usize>,
 }
 
 impl PlaceSetter<'_> {
-    /// Sets the same place on every GPU, or on none.
-    fn set(&mut self, lease: &mut Lease<'_>, place: usize) -> Result<(), GuardError> {
+    /// Sets the same point on every GPU, or on none.
+    fn set(&mut self, lease: &mut Lease<'_>, point: usize) -> Result<(), GuardError> {
         for index in 0..self.gpus.len() {
-            let Err(error) = self.set_one(lease, index, place) else {
+            let Err(error) = self.set_one(lease, index, point) else {
                 continue;
             };
-            if let Some(before) = self.place {
+            if let Some(before) = self.point {
                 for index in 0..=index {
                     let _ = self.set_one(lease, index, before);
                 }
             }
             return Err(error);
         }
-        self.place = Some(place);
+        self.point = Some(point);
         Ok(())
     }
 
-    fn set_one(&self, lease: &mut Lease<'_>, index: usize, place: usize) -> Result<(), GuardError> {
+    fn set_one(&self, lease: &mut Lease<'_>, index: usize, point: usize) -> Result<(), GuardError> {
         let device = &self.gpus[index].descriptor().id;
-        lease.set(device, &self.places.settings[place]).map(drop)
+        lease.set(device, &self.space.settings[point]).map(drop)
     }
 }
 
 /// What the workload is told.
-fn word(tuning: Tuning) -> Word {
+fn word(tuning: TuningState) -> LinkTuning {
     match tuning {
-        Tuning::Off => Word::Off,
-        Tuning::Exploring => Word::Exploring,
-        Tuning::Settled => Word::Settled,
+        TuningState::Off => LinkTuning::Off,
+        TuningState::Exploring => LinkTuning::Exploring,
+        TuningState::Settled => LinkTuning::Settled,
     }
 }

@@ -8,7 +8,8 @@ mod sensor;
 use std::collections::{HashMap, VecDeque};
 
 use sweetspot_control::hold::{
-    Account, Actions, BatchDone, Event, Holder, PowerReading, Setting, Summary, Terms,
+    CompletedBatch, HoldActions, HoldConfig, HoldEvent, HoldSetting, HoldStatistics, HoldSummary,
+    Holder, PowerReading,
 };
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
@@ -54,10 +55,10 @@ impl SimulatedServer {
     /// Serves under a holder.
     pub fn hold(
         &self,
-        terms: Terms,
+        config: HoldConfig,
         conditions: &Conditions,
     ) -> Result<HoldOutcome, SimulationError> {
-        HoldSimulation::new(self, terms, conditions)?.run()
+        HoldSimulation::new(self, config, conditions)?.run()
     }
 
     /// The phases of an iteration with this batch size, or nothing if it does not fit into memory.
@@ -78,7 +79,7 @@ impl SimulatedServer {
         }
     }
 
-    fn limits(&self, setting: &Setting) -> Limits {
+    fn limits(&self, setting: &HoldSetting) -> Limits {
         let cap = setting.power_cap.unwrap_or(self.gpu.cap.default);
         self.chip
             .limits(self.gpu.enforced_cap(cap), setting.core_clock, None)
@@ -91,10 +92,10 @@ struct HoldSimulation<'a> {
     seed: Seed,
     variation: Variation,
     holder: Holder,
-    account: Account,
+    statistics: HoldStatistics,
     state: State,
     limits: Limits,
-    setting: Setting,
+    setting: HoldSetting,
     now: f64,
     iterations: HashMap<u64, Option<Vec<Phase>>>,
     heavier: f64,
@@ -120,13 +121,13 @@ struct CurrentReading {
 impl<'a> HoldSimulation<'a> {
     fn new(
         server: &'a SimulatedServer,
-        terms: Terms,
+        config: HoldConfig,
         conditions: &'a Conditions,
     ) -> Result<Self, SimulationError> {
         let seed = Seed::new(conditions.seed);
-        let mut account = Account::new(terms.cap, terms.judged_over);
-        account.begin(Seconds::ZERO);
-        let holder = Holder::new(terms)?;
+        let mut statistics = HoldStatistics::new(config.cap, config.averaging_time);
+        statistics.start(Seconds::ZERO);
+        let holder = Holder::new(config)?;
         let setting = holder.setting();
         let script = conditions.script.iter();
         let mut script: Vec<(f64, Disturbance)> =
@@ -135,7 +136,7 @@ impl<'a> HoldSimulation<'a> {
         Ok(Self {
             variation: Variation::draw(server.gpu.noise, seed),
             seed,
-            account,
+            statistics,
             state: server.chip.rest_state(),
             limits: server.limits(&setting),
             server,
@@ -153,7 +154,7 @@ impl<'a> HoldSimulation<'a> {
                 None => None,
             },
             outcome: HoldOutcome {
-                summary: Summary::default(),
+                summary: HoldSummary::default(),
                 notices: Vec::new(),
                 changes: Vec::new(),
                 windows: 0,
@@ -179,7 +180,7 @@ impl<'a> HoldSimulation<'a> {
                 None => wanted,
             };
             if !self.fits(items)? {
-                self.send(Event::OutOfMemory { size: items });
+                self.send(HoldEvent::OutOfMemory { size: items });
                 if self.setting.batch >= wanted {
                     break;
                 }
@@ -193,7 +194,7 @@ impl<'a> HoldSimulation<'a> {
             self.run_batch(items, number);
             number += 1;
             let now = Seconds::new(self.now);
-            let done = BatchDone {
+            let done = CompletedBatch {
                 size: wanted,
                 items,
                 duration: now - begun,
@@ -201,11 +202,11 @@ impl<'a> HoldSimulation<'a> {
             };
             let latency = done.latency.unwrap_or(done.duration);
             self.outcome.latencies.push((now, latency, items));
-            self.account.batch(now, &done);
-            self.send(Event::Batch(done));
+            self.statistics.record_batch(now, &done);
+            self.send(HoldEvent::BatchCompleted(done));
         }
-        self.outcome.summary = self.account.summary();
-        self.outcome.windows = self.holder.windows();
+        self.outcome.summary = self.statistics.summary();
+        self.outcome.windows = self.holder.window_count();
         self.outcome.last = self.setting;
         Ok(self.outcome)
     }
@@ -256,8 +257,8 @@ impl<'a> HoldSimulation<'a> {
             energy: 0.0,
             sum: self.reading.sum + power,
         };
-        self.account
-            .power(&power_reading(to - READING_PERIOD, to, power));
+        self.statistics
+            .record_power(&power_reading(to - READING_PERIOD, to, power));
         let number = self.reading.number;
         if self.conditions.keep_samples && number.is_multiple_of(READINGS_PER_SAMPLE) {
             let sum = std::mem::take(&mut self.reading.sum);
@@ -279,7 +280,7 @@ impl<'a> HoldSimulation<'a> {
             }
         }
         if number.is_multiple_of(5) {
-            self.send(Event::Tick);
+            self.send(HoldEvent::Tick);
         }
         self.send_queue(Seconds::new(to));
     }
@@ -288,40 +289,40 @@ impl<'a> HoldSimulation<'a> {
         let now = Seconds::new(self.now);
         match what {
             Disturbance::Cap(cap) => {
-                self.account.cap(now, cap);
-                self.send(Event::Cap(cap));
+                self.statistics.record_cap(now, cap);
+                self.send(HoldEvent::CapChanged(cap));
             }
             Disturbance::Heavier(factor) => {
                 self.heavier = factor.get();
-                self.account.disturb(now);
+                self.statistics.restart_settling(now);
             }
             Disturbance::FalseSpike(power) => {
                 self.spike = Some(power.get());
-                self.account.disturb(now);
+                self.statistics.restart_settling(now);
             }
             Disturbance::Silence(silent) => {
                 self.silent = silent;
-                self.account.disturb(now);
+                self.statistics.restart_settling(now);
             }
         }
     }
 
-    fn send(&mut self, event: Event) {
+    fn send(&mut self, event: HoldEvent) {
         let now = Seconds::new(self.now);
         let actions = self.holder.step(now, event);
-        self.account.windows(self.holder.windows());
+        self.statistics.set_window_count(self.holder.window_count());
         self.act(now, &actions);
     }
 
-    fn act(&mut self, now: Seconds, actions: &Actions) {
+    fn act(&mut self, now: Seconds, actions: &HoldActions) {
         if let Some(notice) = actions.notice {
             self.outcome.notices.push((now, notice));
         }
-        if actions.changes() {
+        if actions.has_changes() {
             self.setting = self.holder.setting();
             self.limits = self.server.limits(&self.setting);
-            self.account.changed(now);
-            let windows = self.holder.windows();
+            self.statistics.record_change(now);
+            let windows = self.holder.window_count();
             self.outcome.changes.push((now, windows, self.setting));
         }
     }

@@ -1,6 +1,6 @@
 //! The outcome of a simulated hold.
 
-use sweetspot_control::hold::{Notice, Setting, Summary};
+use sweetspot_control::hold::{HoldNotice, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use sweetspot_stats::weighted_p99;
@@ -22,15 +22,15 @@ pub struct HoldSample {
 #[derive(Clone, Debug, PartialEq)]
 pub struct HoldOutcome {
     /// The summary, by the power that was drawn and not by what the sensor read.
-    pub summary: Summary,
+    pub summary: HoldSummary,
     /// The notices of the holder.
-    pub notices: Vec<(Seconds, Notice)>,
+    pub notices: Vec<(Seconds, HoldNotice)>,
     /// The settings of the holder, each with its time and the number of its window.
-    pub changes: Vec<(Seconds, u64, Setting)>,
+    pub changes: Vec<(Seconds, u64, HoldSetting)>,
     /// The number of the holder's windows.
     pub windows: u64,
     /// The setting at the end.
-    pub last: Setting,
+    pub last: HoldSetting,
     /// Power and settings over time, if they are kept.
     pub samples: Vec<HoldSample>,
     /// The end, the longest latency and the items of each batch.

@@ -1,6 +1,6 @@
 //! Requests that wait for the simulated program.
 
-use sweetspot_control::hold::Event;
+use sweetspot_control::hold::HoldEvent;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::Load;
 
@@ -32,7 +32,7 @@ impl HoldSimulation<'_> {
         };
         requests.admit(now);
         if let Some(queue) = requests.report(now) {
-            self.send(Event::Queue {
+            self.send(HoldEvent::Queue {
                 length: queue.length,
                 arrivals_per_s: Some(queue.arrivals_per_s),
             });

@@ -1,6 +1,6 @@
 //! The power sensors of a simulated hold: one that averages and lags, and one that buffers.
 
-use sweetspot_control::hold::Event;
+use sweetspot_control::hold::HoldEvent;
 
 use super::{HoldSimulation, READING_PERIOD, power_reading};
 
@@ -19,7 +19,7 @@ impl HoldSimulation<'_> {
         let sum: f64 = readings.map(|(_, power)| power).sum();
         let to = self.readings[AVERAGED - 1].0;
         let power = self.spike.take().unwrap_or(sum / AVERAGED as f64);
-        self.send(Event::Power(power_reading(
+        self.send(HoldEvent::PowerRead(power_reading(
             to - AVERAGED as f64 * READING_PERIOD,
             to,
             power,
@@ -34,7 +34,11 @@ impl HoldSimulation<'_> {
         while let Some((to, power)) = self.readings.pop_front() {
             if !self.silent {
                 let power = self.spike.take().unwrap_or(power);
-                self.send(Event::Power(power_reading(to - READING_PERIOD, to, power)));
+                self.send(HoldEvent::PowerRead(power_reading(
+                    to - READING_PERIOD,
+                    to,
+                    power,
+                )));
             }
         }
     }

@@ -6,7 +6,8 @@ mod simulation;
 use std::sync::Arc;
 
 use sweetspot_control::tune::{
-    EarlierChoice, Event, JobLength, Notice, TuneRequest, TuneSpace, TunedJob, Tuner, cannot_answer,
+    EarlierChoice, JobLength, TuneEvent, TuneNotice, TuneRequest, TuneSpace, TunedJob, Tuner,
+    find_unsupported_flag,
 };
 use sweetspot_device::{Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
@@ -159,21 +160,21 @@ pub fn tune(
     request: &TuneRequest,
     sequence: &JobSequence,
     earlier: Option<EarlierChoice>,
-    on_notice: &mut dyn FnMut(Seconds, &Notice),
+    on_notice: &mut dyn FnMut(Seconds, &TuneNotice),
 ) -> Result<TunedJob, SimulationError> {
-    if let Some((subject, problem)) = cannot_answer(&request.question) {
+    if let Some((subject, problem)) = find_unsupported_flag(&request.question) {
         return Err(SimulationError::Question { subject, problem });
     }
     let devices = sequence.descriptors();
     let space = TuneSpace::new(&devices, request.knob)?;
     let length = JobLength::Items(sequence.items());
-    let terms = request.terms(&devices, &space, length, earlier);
+    let config = request.tuner_config(&devices, &space, length, earlier);
     let clock = Arc::new(VirtualClock::default());
     let gpus = sequence.jobs[0].gpus.iter().enumerate();
     let gpus: Vec<SimulatedGpu> = gpus
         .map(|(index, gpu)| SimulatedGpu::new(index as u64, gpu.profile.clone(), clock.clone()))
         .collect();
-    let tuner = Tuner::new(terms);
+    let tuner = Tuner::new(config);
     let mut simulation = TuneSimulation::new(gpus, clock, tuner, &space, on_notice);
     let mut begins = Vec::new();
     for (number, job) in sequence.jobs.iter().enumerate() {
@@ -183,7 +184,7 @@ pub fn tune(
     }
     let (now, items) = (simulation.now, simulation.items);
     let energy = simulation.counter.total();
-    simulation.send(Event::Ended);
+    simulation.send(TuneEvent::Ended);
     Ok(TunedJob {
         workload: sequence.name(),
         devices,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sweetspot_control::tune::{Action, Event, Notice, TuneSpace, Tuner};
+use sweetspot_control::tune::{TuneAction, TuneEvent, TuneNotice, TuneSpace, Tuner};
 use sweetspot_device::{Actuator, Knob, VirtualClock};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{AllReduce, SimulatedGpu, Variation};
@@ -23,7 +23,7 @@ pub struct TuneSimulation<'a> {
     pub counter: EnergyCounter,
     pub tuner: Tuner,
     space: &'a TuneSpace,
-    on_notice: &'a mut dyn FnMut(Seconds, &Notice),
+    on_notice: &'a mut dyn FnMut(Seconds, &TuneNotice),
     pub now: Seconds,
     pub items: f64,
     /// The power of all GPUs together over time.
@@ -39,7 +39,7 @@ impl<'a> TuneSimulation<'a> {
         clock: Arc<VirtualClock>,
         tuner: Tuner,
         space: &'a TuneSpace,
-        on_notice: &'a mut dyn FnMut(Seconds, &Notice),
+        on_notice: &'a mut dyn FnMut(Seconds, &TuneNotice),
     ) -> Self {
         Self {
             counter: EnergyCounter::new(gpus.len()),
@@ -102,39 +102,39 @@ impl<'a> TuneSimulation<'a> {
             }
             self.last_energy = (at, total);
             self.now = at.max(self.now);
-            self.send(Event::Energy { at, total });
+            self.send(TuneEvent::Energy { at, total });
         }
         self.now = end;
         let total = self.items;
-        self.send(Event::Progress { at: end, total });
+        self.send(TuneEvent::Progress { at: end, total });
     }
 
     /// Sends an event to the tuner, and does what the tuner asks for.
-    pub fn send(&mut self, event: Event) {
+    pub fn send(&mut self, event: TuneEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             for action in self.tuner.step(self.now, event) {
                 match action {
-                    Action::Set(place) => events.push_back(self.set(place)),
-                    Action::Say(notice) => (self.on_notice)(self.now, &notice),
-                    Action::Tell(_) => {}
+                    TuneAction::Set(point) => events.push_back(self.set(point)),
+                    TuneAction::Notify(notice) => (self.on_notice)(self.now, &notice),
+                    TuneAction::ReportState(_) => {}
                 }
             }
         }
     }
 
-    fn set(&mut self, place: usize) -> Event {
-        let settings = &self.space.settings[place];
+    fn set(&mut self, point: usize) -> TuneEvent {
+        let settings = &self.space.settings[point];
         for gpu in &mut self.gpus {
             let freed = match settings.core_clock {
                 None => gpu.reset(Knob::CoreClock),
                 Some(_) => Ok(()),
             };
             if let Err(problem) = freed.and_then(|()| gpu.apply(settings).map(drop)) {
-                let why = problem.to_string();
-                return Event::Refused { place, why };
+                let reason = problem.to_string();
+                return TuneEvent::Rejected { point, reason };
             }
         }
-        Event::Applied(place)
+        TuneEvent::Applied(point)
     }
 }

@@ -1,6 +1,6 @@
 //! The jobs of table 2 of batch_sizer_2021 under every controller, in virtual time.
 
-use sweetspot_control::hold::{DeviceKnob, Mode, Setting, Summary, Terms};
+use sweetspot_control::hold::{DeviceKnob, HoldConfig, HoldMode, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds};
 use sweetspot_sim::Variant;
 
@@ -43,26 +43,26 @@ pub struct JobResult {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModeResult {
     /// Which.
-    pub mode: Mode,
+    pub mode: HoldMode,
     /// What came of it, the search included.
-    pub summary: Summary,
+    pub summary: HoldSummary,
     /// What was set at the end.
-    pub last: Setting,
+    pub last: HoldSetting,
 }
 
 impl JobResult {
     /// Of a mode.
-    pub fn of(&self, mode: Mode) -> Option<&ModeResult> {
+    pub fn of(&self, mode: HoldMode) -> Option<&ModeResult> {
         self.modes.iter().find(|result| result.mode == mode)
     }
 
     /// By how much a mode is ahead of the clock search.
-    pub fn gain(&self, mode: Mode) -> Option<f64> {
+    pub fn gain(&self, mode: HoldMode) -> Option<f64> {
         let speed = |mode| Some(self.of(mode)?.summary.items_per_s);
-        Some(speed(mode)? / speed(Mode::Dvfs)? - 1.0)
+        Some(speed(mode)? / speed(HoldMode::Dvfs)? - 1.0)
     }
 
-    fn labels(&self, mode: Mode) -> Vec<(&'static str, Label)> {
+    fn labels(&self, mode: HoldMode) -> Vec<(&'static str, Label)> {
         vec![
             ("job", self.job.into()),
             ("network", self.network.into()),
@@ -93,13 +93,13 @@ pub(super) fn jobs(
             cap_w: job.power_cap.get(),
             modes: Vec::new(),
         };
-        for mode in Mode::ALL {
+        for mode in HoldMode::ALL {
             let conditions = Conditions {
                 keep_samples: OVER_TIME.contains(&job.job),
                 ..Conditions::steady(TIME, seed)
             };
             let held = rig.hold(terms(mode, job), &conditions)?;
-            if conditions.keep_samples && matches!(mode, Mode::Dvfs | Mode::Robust) {
+            if conditions.keep_samples && matches!(mode, HoldMode::Dvfs | HoldMode::Robust) {
                 over_time.extend(moments(&result, mode, &held));
             }
             result.modes.push(ModeResult {
@@ -114,20 +114,20 @@ pub(super) fn jobs(
     Ok((results, over_time))
 }
 
-fn terms(mode: Mode, job: &PrintedJob) -> Terms {
+fn terms(mode: HoldMode, job: &PrintedJob) -> HoldConfig {
     let clocks = CLOCKS.split(',').filter_map(|clock| clock.parse().ok());
     let knob = match mode.is_batch_only() {
         true => DeviceKnob::None,
         false => DeviceKnob::CoreClock(clocks.map(Megahertz::new).collect()),
     };
-    Terms {
+    HoldConfig {
         fixed_batch: BASELINE,
-        ..Terms::of(mode, job.power_cap, SIZES.to_vec(), knob)
+        ..HoldConfig::new(mode, job.power_cap, SIZES.to_vec(), knob)
     }
 }
 
 /// Figures 7 and 8: what is drawn and which batch size is used, over time.
-fn moments(job: &JobResult, mode: Mode, held: &HoldOutcome) -> Vec<ReproducedRow> {
+fn moments(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<ReproducedRow> {
     let (mut power, mut batch) = (Rows::new("figure 7"), Rows::new("figure 8"));
     for moment in MOMENTS {
         let second: Vec<_> = held
@@ -140,7 +140,7 @@ fn moments(job: &JobResult, mode: Mode, held: &HoldOutcome) -> Vec<ReproducedRow
         let sum: f64 = second.iter().map(|sighting| sighting.power.get()).sum();
         let mean = sum / second.len() as f64;
         power.add(&labels, POWER, None, Some(mean), Judgement::Shown);
-        if mode == Mode::Robust {
+        if mode == HoldMode::Robust {
             let then = second.last().map(|sighting| sighting.batch as f64);
             batch.add(&labels, BATCH_THEN, None, then, Judgement::Shown);
         }
@@ -162,7 +162,7 @@ pub(super) fn figures(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, PapersEr
     let mut speed = Rows::new("2, throughput in figure 5");
     let mut batch = Rows::new("2, average batch in figure 6");
     for job in jobs {
-        for mode in [Mode::Windowed, Mode::Robust] {
+        for mode in [HoldMode::Windowed, HoldMode::Robust] {
             let labels = job.labels(mode);
             let known = printed.iter().find(|(number, _)| *number == job.job as f64);
             let published = known.map(|(_, gain)| *gain);

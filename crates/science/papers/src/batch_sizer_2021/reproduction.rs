@@ -1,6 +1,6 @@
 //! The card, throughput and power by batch size, and what the jobs of table 2 come to.
 
-use sweetspot_control::hold::Mode;
+use sweetspot_control::hold::HoldMode;
 use sweetspot_decide::Objective;
 use sweetspot_sim::find_gpu;
 use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
@@ -84,7 +84,7 @@ pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
         workloads.push(Workload::sweep(runs, job.network, &job.dataset)?);
     }
     let (jobs, over_time) = jobs(&printed, runs.seed)?;
-    runs.runs += jobs.len() * Mode::ALL.len();
+    runs.runs += jobs.len() * HoldMode::ALL.len();
     let mut rows = card()?;
     rows.extend(saturation(&workloads));
     rows.extend(figure_1(&workloads));
@@ -217,7 +217,7 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
 /// What figure 5 says, of the paper's algorithm as it was meant and of the default here; and what is asked beyond it.
 fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
     let (over, behind) = shortfalls(jobs);
-    let figure_5 = [Mode::Windowed, Mode::Robust].map(|mode| about_mode(jobs, mode));
+    let figure_5 = [HoldMode::Windowed, HoldMode::Robust].map(|mode| about_mode(jobs, mode));
     let beyond = vec![
         Conclusion::new(
             "robust keeps every cap 99 % of the time",
@@ -234,7 +234,7 @@ fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
 }
 
 /// The sentences about figure 5: a value counts as the printed one where it is printed the same.
-fn about_mode(jobs: &[JobResult], mode: Mode) -> Vec<Conclusion> {
+fn about_mode(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
     let gains: Vec<(f64, u64)> = jobs
         .iter()
         .filter_map(|job| Some((100.0 * job.gain(mode)?, job.job)))
@@ -254,7 +254,7 @@ fn about_mode(jobs: &[JobResult], mode: Mode) -> Vec<Conclusion> {
         ),
     };
     let name = match mode {
-        Mode::Windowed => "BatchSizer as it was meant (windowed)",
+        HoldMode::Windowed => "BatchSizer as it was meant (windowed)",
         _ => "the robust one here",
     };
     let here = |(gain, job): (f64, u64)| format!("{gain:+.2} % in job {job}");
@@ -299,7 +299,7 @@ fn among(what: &str, jobs: &[u64]) -> String {
 }
 
 /// The share of time in which a mode is over the cap.
-fn share(job: &JobResult, mode: Mode) -> f64 {
+fn share(job: &JobResult, mode: HoldMode) -> f64 {
     let share = job
         .of(mode)
         .and_then(|result| result.summary.violation_share);
@@ -307,7 +307,7 @@ fn share(job: &JobResult, mode: Mode) -> f64 {
 }
 
 /// Jobs in which a mode is over the cap for 1 % of the time.
-fn over_the_cap(jobs: &[JobResult], mode: Mode) -> Vec<u64> {
+fn over_the_cap(jobs: &[JobResult], mode: HoldMode) -> Vec<u64> {
     let over = jobs.iter().filter(|job| share(job, mode) >= 0.01);
     over.map(|job| job.job).collect()
 }
@@ -316,13 +316,13 @@ fn over_the_cap(jobs: &[JobResult], mode: Mode) -> Vec<u64> {
 fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
     let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
     let behind = jobs.iter().filter(|job| {
-        let robust = speed(job, Mode::Robust);
-        let others = [Mode::Paper, Mode::Text, Mode::Windowed];
+        let robust = speed(job, HoldMode::Robust);
+        let others = [HoldMode::Paper, HoldMode::Text, HoldMode::Windowed];
         let others = others.into_iter().filter(|mode| share(job, *mode) < 0.01);
         let fastest = others.map(|mode| speed(job, mode)).fold(0.0, f64::max);
-        let either = robust.max(speed(job, Mode::Dvfs));
-        robust < 0.99 * fastest || speed(job, Mode::Joint) < 0.99 * either
+        let either = robust.max(speed(job, HoldMode::Dvfs));
+        robust < 0.99 * fastest || speed(job, HoldMode::Joint) < 0.99 * either
     });
     let behind = behind.map(|job| job.job).collect();
-    (over_the_cap(jobs, Mode::Robust), behind)
+    (over_the_cap(jobs, HoldMode::Robust), behind)
 }

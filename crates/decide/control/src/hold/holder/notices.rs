@@ -1,112 +1,115 @@
-//! What a person is told: each once, until it no longer holds.
+//! The notices of a holder, each given once until its condition ends.
 
 use sweetspot_quantity::{Seconds, Watts};
 
 use super::Holder;
-use crate::hold::action::Notice;
+use crate::hold::action::HoldNotice;
 
-/// Notices that wait to be said.
-pub(super) const WAITING: usize = 8;
+/// The number of notices that can wait for the next steps.
+pub(super) const MAX_PENDING_NOTICES: usize = 8;
 
-/// What has been said and still holds.
+/// The conditions that the user was told about and that still hold.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ActiveNotices {
     pub infeasible: bool,
-    pub below_idle: bool,
-    pub never_asked: bool,
-    pub ignores: bool,
-    pub silent: bool,
-    pub falls_behind: bool,
-    /// The device's own limit, and the cap that was to be held.
+    pub cap_below_idle: bool,
+    pub no_batch_size_requests: bool,
+    pub batch_size_ignored: bool,
+    pub sensor_stopped: bool,
+    pub overloaded: bool,
+    /// The limit of the device, and the cap to hold at that time.
     pub device_limit: Option<(Watts, Watts)>,
-    /// The place of the smallest size that did not fit.
+    /// The index of the smallest batch size that did not fit into memory.
     pub too_large: Option<usize>,
 }
 
 impl Holder {
-    pub(super) fn infeasible(&mut self, power: f64) {
-        // Algorithm 1 as printed is at its smallest batch for an old reading, not for what it draws now.
-        if power > self.terms.cap.get() && !self.said.infeasible {
-            self.said.infeasible = true;
-            self.say(Notice::Infeasible {
+    pub(super) fn notify_infeasible(&mut self, power: f64) {
+        // The printed Algorithm 1 may be at its smallest batch because of an old reading.
+        if power > self.config.cap.get() && !self.active_notices.infeasible {
+            self.active_notices.infeasible = true;
+            self.notify(HoldNotice::CapInfeasible {
                 power: Watts::new(power),
-                cap: self.terms.cap,
+                cap: self.config.cap,
             });
         }
     }
 
-    pub(super) fn check_idle(&mut self) {
-        let cap = self.terms.cap;
-        let idle = self.terms.idle.filter(|idle| *idle >= cap);
-        if let Some(idle) = idle.filter(|_| !self.said.below_idle) {
-            self.said.below_idle = true;
-            self.say(Notice::CapBelowIdle { idle, cap });
+    pub(super) fn check_idle_power(&mut self) {
+        let cap = self.config.cap;
+        let idle = self.config.idle_power.filter(|idle| *idle >= cap);
+        if let Some(idle) = idle.filter(|_| !self.active_notices.cap_below_idle) {
+            self.active_notices.cap_below_idle = true;
+            self.notify(HoldNotice::CapBelowIdle { idle, cap });
         }
     }
 
-    pub(super) fn limit(&mut self, enforced: Watts, throttled: bool) {
-        let cap = self.terms.cap;
-        // A load that comes and goes throttles again and again: that is nothing new.
-        let said = Some((enforced, cap));
-        if throttled && enforced < cap && self.said.device_limit != said {
-            self.said.device_limit = said;
-            self.say(Notice::DeviceLimit { enforced, cap });
+    pub(super) fn on_device_limit(&mut self, enforced: Watts, throttled: bool) {
+        let cap = self.config.cap;
+        // A load with pauses throttles again and again, which is reported once.
+        let limit = Some((enforced, cap));
+        if throttled && enforced < cap && self.active_notices.device_limit != limit {
+            self.active_notices.device_limit = limit;
+            self.notify(HoldNotice::DeviceLimit { enforced, cap });
         }
     }
 
-    /// Said only where the bound falls: a program may report the same size in a loop.
-    pub(super) fn does_not_fit(&mut self, size: u64, rung: usize) {
-        if self.said.too_large.is_none_or(|before| rung < before) {
-            self.said.too_large = Some(rung);
-            let smallest = self.terms.batches[0];
-            self.say(match rung {
-                0 => Notice::NothingFits { size: smallest },
-                _ => Notice::OutOfMemory { size },
+    /// Reports a batch that does not fit, only if it is smaller than those before: a program may report the same
+    /// size in a loop.
+    pub(super) fn notify_out_of_memory(&mut self, size: u64, index: usize) {
+        let too_large = &mut self.active_notices.too_large;
+        if too_large.is_none_or(|before| index < before) {
+            *too_large = Some(index);
+            let smallest = self.config.batches[0];
+            self.notify(match index {
+                0 => HoldNotice::SmallestBatchTooLarge { size: smallest },
+                _ => HoldNotice::OutOfMemory { size },
             });
         }
     }
 
-    /// What becomes true by time alone.
-    pub(super) fn watch(&mut self) {
-        let begun = self.begun.unwrap_or(self.now);
-        let waited = self.now - begun;
-        if !self.asked && waited >= self.terms.patience.get() && !self.said.never_asked {
-            self.said.never_asked = true;
-            self.say(Notice::NeverAsked {
+    /// Reports a program that does not ask for its batch size and a sensor without readings.
+    pub(super) fn check_timeouts(&mut self) {
+        let started_at = self.started_at.unwrap_or(self.now);
+        let waited = self.now - started_at;
+        let is_overdue = !self.has_asked && waited >= self.config.patience.get();
+        if is_overdue && !self.active_notices.no_batch_size_requests {
+            self.active_notices.no_batch_size_requests = true;
+            self.notify(HoldNotice::NoBatchSizeRequests {
                 waited: Seconds::new(waited),
             });
         }
-        let silent = self.now - self.last_reading.unwrap_or(begun);
-        if silent >= self.terms.sensor.silence.get() && !self.said.silent {
-            self.said.silent = true;
-            self.window.clear();
-            self.say(Notice::SensorStopped {
+        let silent = self.now - self.last_reading.unwrap_or(started_at);
+        if silent >= self.config.sensor.timeout.get() && !self.active_notices.sensor_stopped {
+            self.active_notices.sensor_stopped = true;
+            self.window.restart();
+            self.notify(HoldNotice::SensorStopped {
                 silent: Seconds::new(silent),
             });
         }
     }
 
-    pub(super) fn say(&mut self, notice: Notice) {
-        if let Some(free) = self.notices.iter_mut().find(|place| place.is_none()) {
+    pub(super) fn notify(&mut self, notice: HoldNotice) {
+        if let Some(free) = self.pending_notices.iter_mut().find(|slot| slot.is_none()) {
             *free = Some(notice);
         }
     }
 
-    pub(super) fn next_notice(&mut self) -> Option<Notice> {
-        let next = self.notices[0].take();
-        self.notices.rotate_left(1);
+    pub(super) fn next_notice(&mut self) -> Option<HoldNotice> {
+        let next = self.pending_notices[0].take();
+        self.pending_notices.rotate_left(1);
         next
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::hold::{Event, Holder, Notice, Terms};
+    use crate::hold::{HoldConfig, HoldEvent, HoldNotice, Holder};
     use sweetspot_quantity::{Seconds, Watts};
 
-    fn said(events: impl IntoIterator<Item = Event>) -> Vec<Notice> {
-        let terms = Terms::robust(Watts::new(400.0), vec![2, 4, 8]);
-        let mut holder = Holder::new(terms).unwrap();
+    fn notices_of(events: impl IntoIterator<Item = HoldEvent>) -> Vec<HoldNotice> {
+        let config = HoldConfig::robust(Watts::new(400.0), vec![2, 4, 8]);
+        let mut holder = Holder::new(config).unwrap();
         let steps = (1..).zip(events);
         let notices = steps.filter_map(|(number, event)| {
             let now = Seconds::new(0.01 * f64::from(number));
@@ -116,31 +119,31 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_does_not_fit_is_said_only_where_the_bound_falls() {
-        let loop_of = |size| std::iter::repeat_n(Event::OutOfMemory { size }, 50);
+    fn a_size_that_does_not_fit_is_reported_only_if_it_is_smaller_than_before() {
+        let loop_of = |size| std::iter::repeat_n(HoldEvent::OutOfMemory { size }, 50);
         let all = loop_of(8)
             .chain(loop_of(7))
             .chain(loop_of(4))
             .chain(loop_of(8));
-        let notices = said(all.chain(loop_of(2)).chain(loop_of(1)));
+        let notices = notices_of(all.chain(loop_of(2)).chain(loop_of(1)));
         assert_eq!(
             notices,
             [
-                Notice::OutOfMemory { size: 8 },
-                Notice::OutOfMemory { size: 4 },
-                Notice::NothingFits { size: 2 }
+                HoldNotice::OutOfMemory { size: 8 },
+                HoldNotice::OutOfMemory { size: 4 },
+                HoldNotice::SmallestBatchTooLarge { size: 2 }
             ]
         );
     }
 
     #[test]
-    fn a_device_that_throttles_now_and_then_is_said_to_once() {
-        let limit = |watts: f64, throttled| Event::Limit {
+    fn a_device_that_throttles_repeatedly_is_reported_once() {
+        let limit = |watts: f64, throttled| HoldEvent::DeviceLimit {
             enforced: Watts::new(watts),
             throttled,
         };
         let bursts = |watts: f64| (0..40).map(move |number| limit(watts, number % 2 == 0));
-        let notices = said(bursts(300.0).chain(bursts(250.0)));
+        let notices = notices_of(bursts(300.0).chain(bursts(250.0)));
         assert_eq!(notices.len(), 2, "{notices:?}");
     }
 }

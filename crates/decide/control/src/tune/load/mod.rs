@@ -1,31 +1,31 @@
 //! One steady load of a job, and the search for its best setting.
 
 mod cost;
-mod judge;
+mod evaluation;
 
 use sweetspot_decide::Outcome;
 use sweetspot_decide::search::{Evaluation, Noise, SearchOptions, Strategy};
 
 use super::drift::Drift;
-use super::window::Window;
-use super::{Remembered, Terms};
+use super::window::TuneWindow;
+use super::{RememberedChoice, TuneConfig};
 
-/// Time, energy and items of some of a job.
+/// The time in seconds, the energy in joules and the items of a part of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sum {
+pub(super) struct Consumption {
     pub(super) time: f64,
     pub(super) energy: f64,
     pub(super) items: f64,
 }
 
-impl Sum {
+impl Consumption {
     pub(super) fn add(&mut self, other: &Self) {
         self.time += other.time;
         self.energy += other.energy;
         self.items += other.items;
     }
 
-    pub(super) fn less(&self, other: &Self) -> Self {
+    pub(super) fn minus(&self, other: &Self) -> Self {
         Self {
             time: self.time - other.time,
             energy: self.energy - other.energy,
@@ -34,94 +34,114 @@ impl Sum {
     }
 }
 
-/// What a load spent on.
+/// The activities that a load's consumption is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spent {
+pub(super) enum Activity {
     Reference,
     Exploring,
     Holding,
-    /// Nothing: it is at the reference, and not known yet.
+    /// The job runs at the reference and is not steady yet.
     Waiting,
 }
 
-/// A load and its search.
-pub(super) struct Load {
+/// A later window of the reference, which savings are computed from.
+#[derive(Clone, Debug)]
+pub(super) enum LateReference {
+    None,
+    /// The reference was measured again while settings were tried.
+    WhileExploring(TuneWindow),
+    /// The reference was measured again on a warm chip, while the choice was held.
+    WarmChip(TuneWindow),
+}
+
+impl LateReference {
+    fn window(&self) -> Option<&TuneWindow> {
+        match self {
+            Self::None => None,
+            Self::WhileExploring(window) | Self::WarmChip(window) => Some(window),
+        }
+    }
+
+    /// Whether the reference was measured on a warm chip.
+    pub(super) const fn is_warm(&self) -> bool {
+        matches!(self, Self::WarmChip(_))
+    }
+}
+
+/// A load and the search for its best setting.
+pub(super) struct LoadSearch {
     pub(super) phase: Option<String>,
     strategy: Box<dyn Strategy>,
-    pub(super) remembered: Option<Remembered>,
+    pub(super) remembered: Option<RememberedChoice>,
     pub(super) steady_since: Option<f64>,
-    pub(super) reference: Option<Window>,
-    /// The reference again, later: savings are claimed against it.
-    pub(super) warm: Option<Window>,
-    pub(super) rechecked: bool,
-    /// Whether the choice was told.
-    pub(super) is_told: bool,
-    /// Whether it is the load before, looked at again.
-    pub(super) is_again: bool,
-    /// Whether no setting keeps within the limits.
+    pub(super) reference: Option<TuneWindow>,
+    pub(super) late_reference: LateReference,
+    /// Whether the user was told about the choice.
+    pub(super) is_announced: bool,
+    /// Whether it is the previous load, which is tuned again.
+    pub(super) is_retuned: bool,
+    /// Whether no tried setting meets the limits.
     pub(super) outside_limits: bool,
-    /// Whether the chip was at rest before.
-    is_cold: bool,
-    /// When a choice is due.
-    pub(super) due: f64,
-    checks: usize,
-    tried: Vec<Window>,
+    /// Whether the chip was idle before.
+    starts_cold: bool,
+    /// The time at which exploring must end.
+    pub(super) deadline: f64,
+    neighbour_checks: usize,
+    tried: Vec<TuneWindow>,
     pub(super) found_at: Option<f64>,
     pub(super) choice: Option<usize>,
     expected_regret: Option<f64>,
-    /// Windows at the choice.
-    held: Vec<Window>,
+    /// The windows at the choice.
+    held: Vec<TuneWindow>,
+    /// The number of times that the choice moved after it was held.
     pub(super) moves: usize,
-    pub(super) refusals: usize,
-    failed: Vec<usize>,
+    rejected: Vec<usize>,
     evaluations: usize,
-    spent: [Sum; 4],
+    consumption: [Consumption; 4],
 }
 
-/// More evaluations than this take longer than is worth it.
-const MOST_EVALUATIONS: usize = 14;
-/// Another window near the answer costs next to nothing, and there is time for it.
-const ENOUGH: f64 = 0.0015;
-/// Neighbours of an answer that are looked at.
-const MOST_CHECKS: usize = 4;
-/// How far they are, of the range: the farther ones first.
-const NEIGHBOURS: [f64; 4] = [-0.05, 0.05, -0.025, 0.025];
-/// A gain that the warming up of a chip may hide.
-const SMALL_GAIN: f64 = 0.06;
-/// Long jobs are held for days: the newest windows of a choice are enough to know it by.
-const MOST_HELD: usize = 1000;
+/// The largest number of evaluations: more take longer than they gain.
+const MAX_EVALUATIONS: usize = 14;
+/// The expected regret at which the strategy ends: another window near the answer costs very little.
+const SUFFICIENT_REGRET: f64 = 0.0015;
+/// The largest number of neighbours of the answer that are measured.
+const MAX_NEIGHBOUR_CHECKS: usize = 4;
+/// The distances of these neighbours, as shares of the range.
+const NEIGHBOUR_DISTANCES: [f64; 4] = [-0.05, 0.05, -0.025, 0.025];
+/// A smaller gain may be an effect of the warming chip.
+const DRIFT_SENSITIVE_GAIN: f64 = 0.06;
+/// The largest number of stored windows at the choice: long jobs hold it for days.
+const MAX_HELD_WINDOWS: usize = 1000;
 
-impl Load {
+impl LoadSearch {
     pub(super) fn new(
-        terms: &Terms,
+        config: &TuneConfig,
         phase: Option<String>,
-        remembered: Option<Remembered>,
-        is_cold: bool,
+        remembered: Option<RememberedChoice>,
+        starts_cold: bool,
     ) -> Self {
         Self {
-            is_again: false,
+            is_retuned: false,
             outside_limits: false,
-            is_cold,
-            due: f64::INFINITY,
+            starts_cold,
+            deadline: f64::INFINITY,
             phase,
-            strategy: start(terms),
+            strategy: start_strategy(config),
             remembered,
             steady_since: None,
             reference: None,
-            warm: None,
-            rechecked: false,
-            is_told: false,
-            checks: 0,
+            late_reference: LateReference::None,
+            is_announced: false,
+            neighbour_checks: 0,
             tried: Vec::new(),
             found_at: None,
             choice: None,
             expected_regret: None,
             held: Vec::new(),
             moves: 0,
-            refusals: 0,
-            failed: Vec::new(),
+            rejected: Vec::new(),
             evaluations: 0,
-            spent: [Sum::default(); 4],
+            consumption: [Consumption::default(); 4],
         }
     }
 
@@ -129,83 +149,86 @@ impl Load {
         self.strategy.as_mut()
     }
 
-    pub(super) fn spend(&mut self, on: Spent, sum: &Sum) {
-        self.spent[on as usize].add(sum);
+    pub(super) fn add_consumption(&mut self, activity: Activity, sum: &Consumption) {
+        self.consumption[activity as usize].add(sum);
     }
 
-    pub(super) fn spent(&self, on: Spent) -> &Sum {
-        &self.spent[on as usize]
+    pub(super) fn consumption(&self, activity: Activity) -> &Consumption {
+        &self.consumption[activity as usize]
     }
 
-    /// The items that everything is compared for: those of the reference window.
-    fn items(&self) -> Option<f64> {
+    /// The items of the reference window, for which all settings are compared.
+    fn reference_items(&self) -> Option<f64> {
         let reference = self.reference.as_ref()?;
         Some(reference.items_per_second? * reference.time().get())
     }
 
-    /// What the windows say about the warming up of the chip.
+    /// The drift of the warming chip, estimated from the windows.
     fn drift(&self) -> Drift {
-        let windows: Vec<&Window> = self.tried.iter().collect();
-        Drift::of(
-            &windows,
-            self.steady_since.unwrap_or_default(),
-            self.is_cold,
-        )
+        let windows: Vec<&TuneWindow> = self.tried.iter().collect();
+        let since = self.steady_since.unwrap_or_default();
+        Drift::estimate(&windows, since, self.starts_cold)
     }
 
-    /// As it would be on a warm chip.
-    fn outcome(&self, terms: &Terms, window: &Window, drift: &Drift) -> Outcome {
-        let mut outcome = window.outcome(self.items(), terms.gpus);
-        let cold = drift.coldness(window);
+    /// The outcome of a window as it would be on a warm chip.
+    fn warm_outcome(&self, config: &TuneConfig, window: &TuneWindow, drift: &Drift) -> Outcome {
+        let mut outcome = window.outcome(self.reference_items(), config.gpus);
+        let coldness = drift.coldness(window);
         if outcome.items.is_some() {
-            outcome.time = outcome.time * (drift.time.value * cold).exp();
-            let factor = (drift.energy.value * cold).exp();
+            outcome.time = outcome.time * (drift.time.value * coldness).exp();
+            let factor = (drift.energy.value * coldness).exp();
             outcome.energy = outcome.energy.map(|energy| energy * factor);
         }
         outcome
     }
 
-    pub(super) fn tell(&mut self, terms: &Terms, window: &Window) {
+    /// Records a window of a tried setting and passes it to the strategy.
+    pub(super) fn record_trial(&mut self, config: &TuneConfig, window: &TuneWindow) {
         self.evaluations += 1;
         self.tried.push(window.clone());
-        let is_again = self.tried.iter().filter(|own| own.place == window.place);
-        match is_again.count() {
-            1 => self.tell_strategy(terms, window, &self.drift()),
-            _ => self.think_again(terms),
+        let at_point = self.tried.iter().filter(|own| own.point == window.point);
+        match at_point.count() {
+            1 => self.tell_strategy(config, window, &self.drift()),
+            _ => self.restart_strategy(config),
         }
     }
 
-    fn tell_strategy(&mut self, terms: &Terms, window: &Window, drift: &Drift) {
-        let outcome = Box::new(self.outcome(terms, window, drift));
-        let cold = drift.coldness(window);
+    fn tell_strategy(&mut self, config: &TuneConfig, window: &TuneWindow, drift: &Drift) {
+        let outcome = Box::new(self.warm_outcome(config, window, drift));
+        let coldness = drift.coldness(window);
         let noise = Some(Noise {
-            time: window.noise.time.hypot(drift.time.sigma * cold),
-            energy: window.noise.energy.hypot(drift.energy.sigma * cold),
+            time: window.noise.time.hypot(drift.time.sigma * coldness),
+            energy: window.noise.energy.hypot(drift.energy.sigma * coldness),
         });
         self.strategy
-            .tell(window.place, Evaluation::Measured { outcome, noise });
+            .tell(window.point, Evaluation::Measured { outcome, noise });
     }
 
-    /// Tells everything once more: windows of one setting show how the chip warms up, and that changes them all.
-    fn think_again(&mut self, terms: &Terms) {
+    /// Passes all windows to a new strategy: several windows of one setting show the drift, which changes them all.
+    fn restart_strategy(&mut self, config: &TuneConfig) {
         let drift = self.drift();
-        self.strategy = start(terms);
+        self.strategy = start_strategy(config);
         for window in self.tried.clone() {
-            self.tell_strategy(terms, &window, &drift);
+            self.tell_strategy(config, &window, &drift);
         }
-        for place in self.failed.clone() {
-            self.strategy.tell(place, Evaluation::Failed);
+        for point in self.rejected.clone() {
+            self.strategy.tell(point, Evaluation::Failed);
         }
     }
 
-    pub(super) fn fail(&mut self, place: usize) {
-        self.refusals += 1;
-        self.failed.push(place);
-        self.strategy.tell(place, Evaluation::Failed);
+    /// Records a point that the device rejected.
+    pub(super) fn record_rejection(&mut self, point: usize) {
+        self.rejected.push(point);
+        self.strategy.tell(point, Evaluation::Failed);
     }
 
-    pub(super) fn hold(&mut self, window: &Window) {
-        if self.held.len() >= MOST_HELD {
+    pub(super) fn rejection_count(&self) -> usize {
+        self.rejected.len()
+    }
+
+    /// Records a window at the choice.
+    pub(super) fn record_held(&mut self, window: &TuneWindow) {
+        if self.held.len() >= MAX_HELD_WINDOWS {
             self.held.remove(0);
         }
         self.held.push(window.clone());
@@ -215,80 +238,82 @@ impl Load {
         self.expected_regret
     }
 
-    pub(super) fn choose(&mut self, place: usize, expected_regret: Option<f64>) {
-        if self.choice != Some(place) {
+    pub(super) fn set_choice(&mut self, point: usize, expected_regret: Option<f64>) {
+        if self.choice != Some(point) {
             self.held.clear();
         }
-        self.choice = Some(place);
+        self.choice = Some(point);
         self.expected_regret = expected_regret;
     }
 
-    pub(super) fn is_tried(&self, place: usize) -> bool {
-        let tried = self.tried.iter().map(|window| window.place);
+    /// Whether a point was measured or rejected.
+    pub(super) fn is_tried(&self, point: usize) -> bool {
+        let tried = self.tried.iter().map(|window| window.point);
         tried
-            .chain(self.failed.iter().copied())
-            .any(|own| own == place)
+            .chain(self.rejected.iter().copied())
+            .any(|own| own == point)
     }
 
-    /// Another look at the reference, which the search need not hear of.
-    pub(super) fn see_reference(&mut self, window: &Window) {
+    /// Records a window of the reference on a warm chip, which the strategy does not need.
+    pub(super) fn record_warm_reference(&mut self, window: TuneWindow) {
         self.tried.push(window.clone());
+        self.late_reference = LateReference::WarmChip(window);
     }
 
-    /// A neighbour of the answer where nothing was measured, worth a look before the answer is taken.
-    pub(super) fn next_check(&mut self, terms: &Terms) -> Option<usize> {
-        if self.checks >= MOST_CHECKS || terms.space.points().len() < 2 {
+    /// A neighbour of the answer that was not measured and is worth a window.
+    pub(super) fn next_neighbour(&mut self, config: &TuneConfig) -> Option<usize> {
+        if self.neighbour_checks >= MAX_NEIGHBOUR_CHECKS || config.space.points().len() < 2 {
             return None;
         }
         let answer = self.strategy.recommend()?.point;
-        self.checks += 1;
-        self.neighbour(terms, answer)
+        self.neighbour_checks += 1;
+        self.unmeasured_neighbour(config, answer)
     }
 
-    /// Whether the reference, which was measured on a cold chip, is worth another look: a large gain is one
-    /// whatever it comes to.
-    pub(super) fn doubts_reference(&mut self, terms: &Terms) -> bool {
-        let reference = terms.space.reference();
+    /// Whether the reference, which was measured on a cold chip, needs another window. A large gain does not
+    /// depend on it.
+    pub(super) fn needs_reference_check(&mut self, config: &TuneConfig) -> bool {
+        let reference = config.space.reference();
         let windows = self.tried.iter();
-        let looks = windows.filter(|window| window.place == reference).count();
-        if looks != 1 || self.tried.len() < 2 {
+        let of_reference = windows.filter(|window| window.point == reference).count();
+        if of_reference != 1 || self.tried.len() < 2 {
             return false;
         }
         let answer = self.strategy.recommend().map(|answer| answer.point);
-        let gain = answer.and_then(|answer| self.gain_near(terms, answer));
-        gain.is_none_or(|gain| gain < SMALL_GAIN)
+        let gain = answer.and_then(|answer| self.gain_near(config, answer));
+        gain.is_none_or(|gain| gain < DRIFT_SENSITIVE_GAIN)
     }
 
-    /// A place beside another, on a side and at a distance where nothing was measured.
-    fn neighbour(&self, terms: &Terms, of: usize) -> Option<usize> {
-        let places = terms.space.points();
-        let [at] = places.get(of)?.as_slice() else {
+    /// A point near another one, on a side and at a distance where no window was measured.
+    fn unmeasured_neighbour(&self, config: &TuneConfig, of: usize) -> Option<usize> {
+        let points = config.space.points();
+        let [at] = points.get(of)?.as_slice() else {
             return None;
         };
-        let values = || places.iter().map(|place| place[0]);
+        let values = || points.iter().map(|point| point[0]);
         let lowest = values().fold(f64::INFINITY, f64::min);
         let highest = values().fold(f64::NEG_INFINITY, f64::max);
-        NEIGHBOURS.into_iter().find_map(|share| {
+        NEIGHBOUR_DISTANCES.into_iter().find_map(|share| {
             let step = share * (highest - lowest);
-            let near = |index: &usize| (places[*index][0] - at - step).abs();
-            let place = (0..places.len()).min_by(|a, b| near(a).total_cmp(&near(b)))?;
-            let value = places[place][0];
-            let known = self.tried.iter().any(|window| {
-                let known = places[window.place][0];
+            let distance = |index: &usize| (points[*index][0] - at - step).abs();
+            let point = (0..points.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+            let value = points[point][0];
+            let is_known = self.tried.iter().any(|window| {
+                let known = points[window.point][0];
                 (known - value).abs() < step.abs() / 2.0 && (known - at) * (value - at) > 0.0
             });
-            (place != of && !known).then_some(place)
+            (point != of && !is_known).then_some(point)
         })
     }
 }
 
-fn start(terms: &Terms) -> Box<dyn Strategy> {
+fn start_strategy(config: &TuneConfig) -> Box<dyn Strategy> {
     let search = SearchOptions {
-        max_evaluations: MOST_EVALUATIONS,
-        acceptable_regret: ENOUGH,
-        seed: terms.seed,
+        max_evaluations: MAX_EVALUATIONS,
+        acceptable_regret: SUFFICIENT_REGRET,
+        seed: config.seed,
         ..SearchOptions::default()
     };
-    let space = terms.space.clone();
-    terms.strategy.start(space, &terms.question, search)
+    let space = config.space.clone();
+    config.strategy.start(space, &config.question, search)
 }

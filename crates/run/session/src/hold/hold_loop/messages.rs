@@ -1,6 +1,6 @@
 //! What a person is told while a hold goes on.
 
-use sweetspot_control::hold::Notice;
+use sweetspot_control::hold::HoldNotice;
 use sweetspot_quantity::{Seconds, Watts};
 
 use super::{HoldLoop, watts};
@@ -37,9 +37,11 @@ impl HoldLoop<'_> {
         }
     }
 
-    pub(super) fn notice(&mut self, notice: &Notice) {
+    pub(super) fn notice(&mut self, notice: &HoldNotice) {
         let cap = match notice {
-            Notice::CapBelowIdle { cap, .. } | Notice::Infeasible { cap, .. } => Some(*cap),
+            HoldNotice::CapBelowIdle { cap, .. } | HoldNotice::CapInfeasible { cap, .. } => {
+                Some(*cap)
+            }
             _ => None,
         };
         // Whatever else is wrong with a cap that nothing can keep, it was said.
@@ -47,7 +49,7 @@ impl HoldLoop<'_> {
             return;
         }
         self.infeasible_cap = cap.or(self.infeasible_cap);
-        if *notice == Notice::FeasibleAgain {
+        if *notice == HoldNotice::FeasibleAgain {
             self.infeasible_cap = None;
         }
         self.say(notice::words(notice));

@@ -1,6 +1,6 @@
 //! What came of a hold.
 
-use sweetspot_control::hold::Terms;
+use sweetspot_control::hold::HoldConfig;
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::CommandExit;
 
@@ -8,12 +8,12 @@ use super::HoldLoop;
 use crate::hold::real::words;
 use crate::hold::request::HoldRequest;
 use crate::hold::result::HoldResult;
-use crate::hold::verdict::Kept;
+use crate::hold::verdict::Verdict;
 use crate::measure::Machine;
 
 impl HoldLoop<'_> {
     /// What came of it.
-    pub fn held(self, machine: Machine, request: &HoldRequest, terms: &Terms) -> HoldResult {
+    pub fn held(self, machine: Machine, request: &HoldRequest, terms: &HoldConfig) -> HoldResult {
         let summary = self.account.summary();
         let first = self.served.map(|(first, _)| first - self.begin);
         let last = self.served.map(|(_, last)| last - self.begin);
@@ -41,7 +41,7 @@ impl HoldLoop<'_> {
             caps: self.record.caps,
             notes: self.record.notes,
             summary,
-            kept: Kept::Unknown(String::new()),
+            kept: Verdict::Unknown(String::new()),
             ended: CommandExit::Code(0),
             restored: true,
         }

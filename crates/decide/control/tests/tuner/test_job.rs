@@ -1,24 +1,26 @@
-//! A job of which everything is known: how fast and at which power it runs at each place.
+//! A job in virtual time whose speed and power at each point are known.
 
-use sweetspot_control::tune::{Action, Event, JobLength, Notice, Terms, Tuned, Tuner};
+use sweetspot_control::tune::{
+    JobLength, TuneAction, TuneConfig, TuneEvent, TuneNotice, TuneOutcome, Tuner,
+};
 use sweetspot_decide::Criteria;
 use sweetspot_decide::search::{KnobKind, SearchSpace, StrategyName};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
 use sweetspot_stats::Seed;
 
-/// Caps from 300 W down by 15 W.
-pub fn space(places: usize) -> SearchSpace {
-    let values: Vec<f64> = (0..places)
-        .map(|place| 300.0 - 15.0 * place as f64)
+/// A space of caps from 300 W downwards in steps of 15 W.
+pub fn space(points: usize) -> SearchSpace {
+    let values: Vec<f64> = (0..points)
+        .map(|point| 300.0 - 15.0 * point as f64)
         .collect();
     SearchSpace::of_one_knob(KnobKind::PowerCap, &values).unwrap()
 }
 
-pub fn terms(question: Criteria) -> Terms {
-    Terms {
+pub fn test_config(question: Criteria) -> TuneConfig {
+    TuneConfig {
         space: space(11),
         labels: (0..11)
-            .map(|place| format!("{} W", 300 - 15 * place))
+            .map(|point| format!("{} W", 300 - 15 * point))
             .collect(),
         question,
         strategy: StrategyName::Guided,
@@ -33,10 +35,10 @@ pub fn terms(question: Criteria) -> Terms {
     }
 }
 
-/// Items a second and watts at each cap, of a chip with a voltage knee.
+/// Items in a second and watts at each cap, for a chip with a voltage knee.
 pub fn curve() -> Vec<(f64, f64)> {
-    let at = |place: usize| {
-        let cap = 300.0 - 15.0 * place as f64;
+    let at = |point: usize| {
+        let cap = 300.0 - 15.0 * point as f64;
         let power: f64 = cap.min(280.0);
         let clock = ((power - 60.0) / 220.0).powf(0.45);
         (100.0 / (0.3 + 0.7 / clock), power)
@@ -44,34 +46,34 @@ pub fn curve() -> Vec<(f64, f64)> {
     (0..11).map(at).collect()
 }
 
-/// A job and its tuner, in virtual time.
-pub struct Scene {
+/// A job and its tuner in virtual time.
+pub struct TestJob {
     tuner: Tuner,
-    pub places: Vec<(f64, f64)>,
-    place: usize,
+    pub points: Vec<(f64, f64)>,
+    point: usize,
     pub now: f64,
     pub energy: f64,
     pub items: f64,
     pub noise: f64,
-    /// Items are told in whole steps of so many.
+    /// The step of reported items; 0 for exact reports.
     pub step: f64,
-    /// And so often.
+    /// The time between reports of progress.
     pub every: f64,
     pub seed: u64,
     pub stalled: bool,
-    pub refused: Vec<usize>,
+    pub rejected: Vec<usize>,
     pub sets: Vec<usize>,
-    pub notices: Vec<Notice>,
+    pub notices: Vec<TuneNotice>,
 }
 
 const STEP: f64 = 0.1;
 
-impl Scene {
-    pub fn new(terms: Terms, places: Vec<(f64, f64)>) -> Self {
+impl TestJob {
+    pub fn new(config: TuneConfig, points: Vec<(f64, f64)>) -> Self {
         Self {
-            tuner: Tuner::new(terms),
-            places,
-            place: 0,
+            tuner: Tuner::new(config),
+            points,
+            point: 0,
             now: 0.0,
             energy: 0.0,
             items: 0.0,
@@ -80,19 +82,19 @@ impl Scene {
             every: STEP,
             seed: 0,
             stalled: false,
-            refused: Vec::new(),
+            rejected: Vec::new(),
             sets: Vec::new(),
             notices: Vec::new(),
         }
     }
 
-    /// The place with the least of something of time and energy for an item.
+    /// The point that minimises a function of the time and energy for each item.
     pub fn best(&self, value: impl Fn(f64, f64) -> f64) -> usize {
-        let value = |place: &usize| {
-            let (rate, power) = self.places[*place];
+        let value = |point: &usize| {
+            let (rate, power) = self.points[*point];
             value(1.0 / rate, power / rate)
         };
-        (0..self.places.len())
+        (0..self.points.len())
             .min_by(|a, b| value(a).total_cmp(&value(b)))
             .unwrap()
     }
@@ -104,10 +106,10 @@ impl Scene {
             let seed = Seed::new(self.seed).number((self.now * 10.0).round() as u64);
             let noise = self.noise / STEP.sqrt();
             let vary = |label: &str| (1.0 + noise * seed.label(label).normal()).max(0.05);
-            let (rate, power) = self.places[self.place];
+            let (rate, power) = self.points[self.point];
             self.energy += power * STEP * vary("power");
             let (at, total) = (Seconds::new(self.now), Joules::new(self.energy));
-            self.tell(Event::Energy { at, total });
+            self.tell(TuneEvent::Energy { at, total });
             if !self.stalled {
                 self.items += rate * STEP * vary("rate");
                 let total = match self.step > 0.0 {
@@ -116,37 +118,37 @@ impl Scene {
                 };
                 let ticks = (self.every / STEP).round() as u64;
                 if ((self.now / STEP).round() as u64).is_multiple_of(ticks) {
-                    self.tell(Event::Progress { at, total });
+                    self.tell(TuneEvent::Progress { at, total });
                 }
             }
-            self.tell(Event::Tick);
+            self.tell(TuneEvent::Tick);
         }
     }
 
-    pub fn tell(&mut self, event: Event) {
+    pub fn tell(&mut self, event: TuneEvent) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             for action in self.tuner.step(Seconds::new(self.now), event) {
                 match action {
-                    Action::Set(place) => {
-                        self.sets.push(place);
-                        if self.refused.contains(&place) {
-                            let why = "denied".to_owned();
-                            events.push(Event::Refused { place, why });
+                    TuneAction::Set(point) => {
+                        self.sets.push(point);
+                        if self.rejected.contains(&point) {
+                            let reason = "denied".to_owned();
+                            events.push(TuneEvent::Rejected { point, reason });
                         } else {
-                            self.place = place;
-                            events.push(Event::Applied(place));
+                            self.point = point;
+                            events.push(TuneEvent::Applied(point));
                         }
                     }
-                    Action::Say(notice) => self.notices.push(notice),
-                    Action::Tell(_) => {}
+                    TuneAction::Notify(notice) => self.notices.push(notice),
+                    TuneAction::ReportState(_) => {}
                 }
             }
         }
     }
 
-    pub fn finish(mut self) -> Tuned {
-        self.tell(Event::Ended);
+    pub fn finish(mut self) -> TuneOutcome {
+        self.tell(TuneEvent::Ended);
         self.tuner.finish()
     }
 }

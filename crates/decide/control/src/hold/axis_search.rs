@@ -1,0 +1,260 @@
+//! A search along one axis, which remembers what it learns: batch sizes, or device levels at one batch size.
+//!
+//! It climbs by steps that double while predictions allow, steps down at once when the cap is exceeded, and halves
+//! the distance between a good candidate and one that failed. Failed candidates are tried again rarely, and at
+//! once after a change of the load or of the cap. `facts/tuning.md` lists the faults that it avoids.
+
+mod steps;
+
+use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
+use super::config::{HoldConfig, HoldGoal};
+use super::learning::{WindowResult, learn_from_window, predict, record_result};
+use super::window::WindowMeasurement;
+
+/// The decision of a search at a position of type `P`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchDecision<P = usize> {
+    /// The search continues here.
+    Use(P),
+    /// The search stays here because no setting meets the cap.
+    CapInfeasible(P),
+    /// The search stays here because no setting that meets the cap meets the latency bound.
+    LatencyInfeasible(P),
+}
+
+impl<P> SearchDecision<P> {
+    /// Converts the position.
+    pub fn map<Q>(self, convert: impl FnOnce(P) -> Q) -> SearchDecision<Q> {
+        match self {
+            Self::Use(position) => SearchDecision::Use(convert(position)),
+            Self::CapInfeasible(position) => SearchDecision::CapInfeasible(convert(position)),
+            Self::LatencyInfeasible(position) => {
+                SearchDecision::LatencyInfeasible(convert(position))
+            }
+        }
+    }
+}
+
+/// A search along one axis.
+#[derive(Clone, Debug)]
+pub struct AxisSearch {
+    /// The batch sizes or the clocks in megahertz.
+    values: Vec<f64>,
+    /// Power is nearly linear in this function of the values.
+    linear_scale: Vec<f64>,
+    /// Power grows at most linearly in this function of the values.
+    safe_scale: Vec<f64>,
+    candidates: Vec<Candidate>,
+    /// The number of candidates that fit into memory.
+    fitting: usize,
+    /// The largest number of candidates that the next step up may pass.
+    stride: usize,
+    /// The smallest relative gain that counts.
+    saturation: f64,
+    goal: HoldGoal,
+    delays: RetryDelays,
+    /// Whether the batches of the last window were full.
+    has_full_batches: bool,
+    /// Whether requests still wait from a time when fewer were served; their latency says nothing about the
+    /// present setting.
+    has_backlog: bool,
+    paused: Option<PausedClimb>,
+}
+
+/// A candidate above which no step seemed worth a trial. Predictions waver, so the pause lasts for a while.
+#[derive(Clone, Copy, Debug)]
+struct PausedClimb {
+    top: usize,
+    until: f64,
+}
+
+impl AxisSearch {
+    /// A search over the batch sizes of the configuration.
+    pub fn over_batches(config: &HoldConfig) -> Self {
+        let sizes: Vec<f64> = config.batches.iter().map(|size| *size as f64).collect();
+        let linear_scale = sizes.iter().map(|size| size.log2()).collect();
+        Self::new(config, linear_scale, sizes.clone(), sizes)
+    }
+
+    /// A search over core clocks: power grows with their square, or with their cube where the voltage follows.
+    pub fn over_clocks(config: &HoldConfig, clocks: Vec<f64>) -> Self {
+        let to_the = |power: i32| clocks.iter().map(|clock| clock.powi(power)).collect();
+        Self {
+            stride: (clocks.len() / 16).max(1),
+            ..Self::new(config, to_the(2), to_the(3), clocks.clone())
+        }
+    }
+
+    fn new(
+        config: &HoldConfig,
+        linear_scale: Vec<f64>,
+        safe_scale: Vec<f64>,
+        values: Vec<f64>,
+    ) -> Self {
+        Self {
+            candidates: vec![Candidate::default(); values.len()],
+            fitting: values.len(),
+            values,
+            linear_scale,
+            safe_scale,
+            stride: 1,
+            saturation: config.saturation.get(),
+            goal: config.goal,
+            delays: RetryDelays {
+                probe: config.probe.get(),
+                expiry: config.expiry.get(),
+            },
+            has_full_batches: true,
+            has_backlog: false,
+            paused: None,
+        }
+    }
+
+    /// Excludes the candidates from this one on, because they do not fit into memory.
+    pub fn exclude_from(&mut self, index: usize) {
+        self.fitting = self.fitting.min(index.max(1));
+    }
+
+    pub fn set_backlog(&mut self, has_backlog: bool) {
+        self.has_backlog = has_backlog;
+    }
+
+    /// Decides after a complete window at a candidate.
+    pub fn after_window(
+        &mut self,
+        index: usize,
+        window: &WindowMeasurement,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision {
+        let window = self.without_backlog(window);
+        self.has_full_batches = window.is_full();
+        let rows = &mut [&mut self.candidates];
+        let (result, load_changed) =
+            learn_from_window(rows, (0, index), &window, limits, now, &self.delays);
+        if load_changed {
+            self.paused = None;
+        }
+        match result {
+            WindowResult::Inconclusive => SearchDecision::Use(index),
+            WindowResult::WithinLimits => self.choose(index, limits, now),
+            WindowResult::OverLimits => self.step_down(index, limits, now),
+        }
+    }
+
+    /// Decides after the cap was exceeded before a window was complete.
+    pub fn after_excess(
+        &mut self,
+        index: usize,
+        power: f64,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision {
+        let growth = self.candidates[index].record_excess(power, limits);
+        let violation = Some(Violation::of_power(power, limits));
+        let rows = &mut [&mut self.candidates];
+        record_result(rows, (0, index), violation, now, &self.delays);
+        // The power of the other candidates may have grown by the same factor.
+        self.step_down(index, &limits.with_power_growth(growth), now)
+    }
+
+    /// Decides after a change of the limits.
+    pub fn after_limit_change(
+        &mut self,
+        index: usize,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision {
+        self.apply_limits(limits, now);
+        match self.candidates[index].meets(limits) {
+            true => self.choose(index, limits, now),
+            false => self.step_down(index, limits, now),
+        }
+    }
+
+    /// Bars or releases all candidates after a change of the limits.
+    pub fn apply_limits(&mut self, limits: &OperatingLimits, now: f64) {
+        (self.stride, self.paused) = (1, None);
+        for candidate in &mut self.candidates {
+            candidate.apply_limits(limits, now, self.delays.expiry);
+        }
+    }
+
+    /// Removes the effect of a backlog from the latency of a window: a request that arrives now waits for at most
+    /// one batch and goes with the next.
+    pub fn without_backlog(&self, window: &WindowMeasurement) -> WindowMeasurement {
+        match self.has_backlog {
+            true => WindowMeasurement {
+                p99: window.p99.min(2.0 * window.duration),
+                ..*window
+            },
+            false => *window,
+        }
+    }
+
+    /// The candidates that are known to be good, in ascending order.
+    pub fn good_candidates(&self, limits: OperatingLimits) -> impl Iterator<Item = usize> + '_ {
+        (0..self.fitting).filter(move |index| self.candidates[*index].is_good(&limits))
+    }
+
+    pub fn set_full_batches(&mut self, has_full_batches: bool) {
+        self.has_full_batches = has_full_batches;
+    }
+
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// The number of candidates that fit into memory.
+    pub fn fitting(&self) -> usize {
+        self.fitting
+    }
+
+    /// The largest candidate within a factor of another one, or else the next larger one.
+    pub fn larger_candidate(&self, index: usize, factor: f64) -> Option<usize> {
+        let limit = factor * self.values[index];
+        let larger = (index + 1..self.fitting).take_while(|next| self.values[*next] <= limit);
+        larger
+            .last()
+            .or_else(|| Some(index + 1).filter(|next| *next < self.fitting))
+    }
+
+    pub fn predicted_power(&self, index: usize) -> Option<f64> {
+        let x_of = |at: usize| self.linear_scale[at];
+        predict(&self.candidates, x_of, index, Candidate::power)
+    }
+
+    /// A prediction that is at least as high as the power.
+    fn safe_power(&self, index: usize) -> Option<f64> {
+        let x_of = |at: usize| self.safe_scale[at];
+        predict(&self.candidates, x_of, index, Candidate::power)
+    }
+
+    pub fn predicted_latency(&self, index: usize) -> Option<f64> {
+        let x_of = |at: usize| self.values[at];
+        predict(&self.candidates, x_of, index, Candidate::p99)
+    }
+
+    /// A candidate above the good ones that is worth a trial.
+    pub fn next_above(
+        &mut self,
+        index: usize,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> Option<usize> {
+        let top = self.good_candidates(*limits).max().unwrap_or(index);
+        self.step_up(top, limits, now)
+    }
+
+    /// Whether the last step up to a candidate gained so little that larger ones would gain nothing.
+    pub fn is_saturated(&self, top: usize, limits: &OperatingLimits) -> bool {
+        self.gain_per_doubling(top, limits)
+            .is_some_and(|gain| gain < self.saturation)
+    }
+}
+
+impl AsMut<[Candidate]> for AxisSearch {
+    fn as_mut(&mut self) -> &mut [Candidate] {
+        &mut self.candidates
+    }
+}

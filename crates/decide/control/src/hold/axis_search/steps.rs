@@ -1,0 +1,230 @@
+//! The next candidate of a search along one axis.
+
+use super::{AxisSearch, PausedClimb, SearchDecision};
+use crate::hold::candidate::OperatingLimits;
+
+/// A step to the next candidate is tried up to this multiple of a limit, because predictions may be wrong.
+const PREDICTION_MARGIN: f64 = 1.25;
+/// A step by more than this factor needs a safe prediction.
+const LARGE_STEP: f64 = 2.0;
+/// The present candidate is preferred to others whose power is less than 2 % lower.
+const STAY_PREFERENCE: f64 = 0.98;
+
+impl AxisSearch {
+    /// Decides after a window within the limits, or after a change of the limits.
+    pub(super) fn choose(
+        &mut self,
+        index: usize,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision {
+        let Some(top) = self.good_candidates(*limits).max() else {
+            return self.minimise_power(index, limits, now);
+        };
+        if let Some(next) = self.step_up(top, limits, now) {
+            return SearchDecision::Use(next);
+        }
+        let best = self.best(limits).unwrap_or(index);
+        // Among equally good candidates the search stays where it is.
+        let stays = self.good_candidates(*limits).any(|good| good == index)
+            && self.score(index) >= self.highest_score(limits) * (1.0 - 2.0 * self.saturation)
+            && self.candidates[index].good_windows() > 1;
+        SearchDecision::Use(if stays { index } else { best })
+    }
+
+    fn score(&self, index: usize) -> f64 {
+        self.candidates[index].score(self.goal)
+    }
+
+    fn highest_score(&self, limits: &OperatingLimits) -> f64 {
+        let scores = self.good_candidates(*limits).map(|index| self.score(index));
+        scores.fold(0.0, f64::max)
+    }
+
+    /// The smallest candidate that is as good as the best one.
+    fn best(&self, limits: &OperatingLimits) -> Option<usize> {
+        let highest = self.highest_score(limits);
+        self.good_candidates(*limits)
+            .find(|index| self.score(*index) >= highest * (1.0 - self.saturation))
+    }
+
+    /// A candidate above the highest good one that is worth a trial.
+    pub(super) fn step_up(
+        &mut self,
+        top: usize,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> Option<usize> {
+        if !self.has_full_batches || self.is_saturated(top, limits) || top + 1 >= self.fitting {
+            return None;
+        }
+        let is_paused = self.paused.is_some_and(|paused| paused.top == top);
+        let has_failed = |index: &usize| {
+            let candidate = &self.candidates[*index];
+            candidate.is_barred() || candidate.is_measured() && !candidate.meets(limits)
+        };
+        let next = match (top + 1..self.fitting).find(has_failed) {
+            // The candidates between gain too little for further windows.
+            Some(failed)
+                if self.gain_per_doubling(top, limits).is_some_and(|gain| {
+                    gain * (self.values[failed] / self.values[top]).log2() < self.saturation
+                }) =>
+            {
+                return None;
+            }
+            Some(failed) => (!is_paused)
+                .then(|| self.step_between(top, failed, limits))
+                .flatten()
+                .or_else(|| self.retry(failed, now)),
+            None => (!is_paused)
+                .then(|| self.step_beyond(top, limits))
+                .flatten(),
+        };
+        let next = next.or_else(|| self.step_despite_prediction(top, now));
+        if next.is_some() {
+            self.stride = (self.stride * 2).min(self.candidates.len());
+        }
+        next
+    }
+
+    /// The failed candidate, if its retry is due; all other retries then wait for its result.
+    fn retry(&mut self, failed: usize, now: f64) -> Option<usize> {
+        if !self.candidates[failed].is_retry_due(now) {
+            return None;
+        }
+        let others = self.candidates.iter_mut().enumerate();
+        for (_, candidate) in others.filter(|(index, _)| *index != failed) {
+            candidate.postpone_retry(now + self.delays.expiry);
+        }
+        Some(failed)
+    }
+
+    /// A candidate at most halfway to one that failed.
+    fn step_between(&self, top: usize, failed: usize, limits: &OperatingLimits) -> Option<usize> {
+        let middle = top + (failed - top) / 2;
+        let mut steps = (top + 1..=middle).rev();
+        let next = steps.find(|index| self.is_predicted_within(*index, limits));
+        next.or_else(|| {
+            Some(top + 1).filter(|next| *next <= middle && self.is_nearly_within(*next, limits))
+        })
+    }
+
+    /// A candidate above which none has failed.
+    fn step_beyond(&self, top: usize, limits: &OperatingLimits) -> Option<usize> {
+        let fits = |index: &usize| {
+            let is_near = *index == top + 1 || self.values[*index] <= LARGE_STEP * self.values[top];
+            self.is_predicted_within(*index, limits)
+                && (is_near || is_at_most(self.safe_power(*index), limits.cap))
+        };
+        let last = (top + self.stride).min(self.fitting - 1);
+        let next = (top + 1..=last).rev().find(fits);
+        next.or_else(|| Some(top + 1).filter(|next| self.is_nearly_within(*next, limits)))
+    }
+
+    /// Whether predictions of power and latency do not exceed the limits.
+    fn is_predicted_within(&self, index: usize, limits: &OperatingLimits) -> bool {
+        is_at_most(self.predicted_power(index), limits.cap)
+            && is_at_most(self.predicted_latency(index), limits.latency)
+    }
+
+    /// Whether the candidate may meet the limits although its predictions exceed them.
+    fn is_nearly_within(&self, index: usize, limits: &OperatingLimits) -> bool {
+        is_at_most(self.predicted_power(index), PREDICTION_MARGIN * limits.cap)
+            && is_at_most(
+                self.predicted_latency(index),
+                PREDICTION_MARGIN * limits.latency,
+            )
+    }
+
+    /// Pauses the climb at first, and after the pause tries the next candidate whatever is predicted.
+    fn step_despite_prediction(&mut self, top: usize, now: f64) -> Option<usize> {
+        let next = &self.candidates[top + 1];
+        if next.is_barred() || next.is_measured() {
+            return None;
+        }
+        match self.paused {
+            Some(paused) if paused.top == top => (now >= paused.until).then(|| {
+                self.paused = None;
+                top + 1
+            }),
+            _ => {
+                self.paused = Some(PausedClimb {
+                    top,
+                    until: now + self.delays.expiry,
+                });
+                None
+            }
+        }
+    }
+
+    /// The relative gain of the last step up to a candidate, for each doubling of the value.
+    pub(super) fn gain_per_doubling(&self, top: usize, limits: &OperatingLimits) -> Option<f64> {
+        let below = self
+            .good_candidates(*limits)
+            .filter(|index| *index < top)
+            .last()?;
+        let gain = self.score(top) / self.score(below).max(1e-9) - 1.0;
+        Some(gain / (self.values[top] / self.values[below]).log2())
+    }
+
+    /// Decides after a violation: the best good candidate, or one at most halfway down.
+    pub(super) fn step_down(
+        &mut self,
+        index: usize,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision {
+        self.stride = 1;
+        if let Some(best) = self.best(limits) {
+            return SearchDecision::Use(best);
+        }
+        let is_untried = |below: &usize| !self.candidates[*below].is_tried();
+        let untried: Vec<usize> = (0..index.min(self.fitting))
+            .rev()
+            .filter(is_untried)
+            .collect();
+        let middle = index / 2;
+        let mut below = untried.iter().copied();
+        let next = below.find(|below| self.is_predicted_within(*below, limits));
+        let next = next.map(|next| next.min(middle.max(1)));
+        match next.or_else(|| untried.iter().copied().find(|below| *below <= middle)) {
+            Some(next) => SearchDecision::Use(next),
+            None => self.minimise_power(index, limits, now),
+        }
+    }
+
+    /// Moves towards the least power where no candidate is known to meet the limits, and stays there.
+    fn minimise_power(
+        &mut self,
+        index: usize,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision {
+        let powers = (0..self.fitting).filter_map(|tried| {
+            let preference = if tried == index { STAY_PREFERENCE } else { 1.0 };
+            Some((tried, self.candidates[tried].power()? * preference))
+        });
+        let Some((least, _)) = powers.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return SearchDecision::Use(index.min(self.fitting - 1));
+        };
+        let neighbours = [least.checked_sub(1), Some(least + 1)];
+        let neighbours = neighbours.into_iter().flatten();
+        let mut open = neighbours
+            .filter(|next| *next < self.fitting)
+            .filter(|next| self.candidates[*next].may_be_tried(now));
+        let power = self.candidates[least].power();
+        let is_slow = power.is_some_and(|power| power <= limits.cap);
+        // Larger batches do not lower the latency.
+        if let Some(next) = open.find(|next| !is_slow || *next < least) {
+            return SearchDecision::Use(next);
+        }
+        match is_slow {
+            true => SearchDecision::LatencyInfeasible(least),
+            false => SearchDecision::CapInfeasible(least),
+        }
+    }
+}
+
+fn is_at_most(predicted: Option<f64>, limit: f64) -> bool {
+    predicted.is_none_or(|predicted| predicted <= limit)
+}

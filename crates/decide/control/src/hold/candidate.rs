@@ -1,0 +1,354 @@
+//! A candidate setting: what was measured at it, and whether it may be used.
+
+use super::config::HoldGoal;
+use super::measurement::{Consistency, LoadRatio, Measurement, ratio};
+use super::window::{SLIGHT_EXCESS, WindowMeasurement};
+
+/// The wait for a retry doubles at most this many times.
+const MAX_DOUBLINGS: u8 = 3;
+
+/// A setting on a search axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Candidate {
+    state: State,
+    /// Whether the last window exceeded the latency bound, which may have been chance.
+    pub was_slow: bool,
+}
+
+/// What is known of a candidate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum State {
+    /// The candidate was never used.
+    #[default]
+    Untried,
+    /// The candidate exceeded the cap before its first window was complete, so only its power is known.
+    PowerOnly {
+        power: f64,
+        availability: Availability,
+    },
+    /// At least one complete window was measured.
+    Measured {
+        measurement: Measurement,
+        availability: Availability,
+    },
+}
+
+/// Whether a candidate that was tried may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Availability {
+    /// The candidate has no failures under the present load.
+    #[default]
+    Open,
+    /// The candidate failed and waits for a retry.
+    Barred(FailureHistory),
+    /// The candidate met its limits again after failures.
+    Released(FailureHistory),
+}
+
+/// The failures of a candidate under the present load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct FailureHistory {
+    count: u8,
+    /// The earliest time of a retry.
+    retry_at: f64,
+}
+
+/// The limits that a setting must meet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperatingLimits {
+    /// The power cap, in watts.
+    pub cap: f64,
+    /// The latency bound, in seconds; infinite where there is none.
+    pub latency: f64,
+}
+
+impl OperatingLimits {
+    /// The limits for powers that were measured before power grew by a factor.
+    pub fn with_power_growth(&self, factor: f64) -> Self {
+        Self {
+            cap: self.cap / factor,
+            ..*self
+        }
+    }
+}
+
+/// The waits before a candidate that failed is tried again, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryDelays {
+    /// The wait after the first clear failure of a proven candidate.
+    pub probe: f64,
+    /// The wait after any other failure; it doubles with each further one.
+    pub expiry: f64,
+}
+
+/// How far a candidate exceeded its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// The excess is too small to be a wrong reading.
+    Slight,
+    /// The excess is larger, or the latency bound was exceeded.
+    Clear,
+}
+
+impl Violation {
+    pub fn of_power(power: f64, limits: &OperatingLimits) -> Self {
+        match power > limits.cap && power <= limits.cap * SLIGHT_EXCESS {
+            true => Self::Slight,
+            false => Self::Clear,
+        }
+    }
+}
+
+impl Candidate {
+    pub fn is_tried(&self) -> bool {
+        !matches!(self.state, State::Untried)
+    }
+
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.state {
+            State::Measured { measurement, .. } => Some(measurement),
+            State::Untried | State::PowerOnly { .. } => None,
+        }
+    }
+
+    fn measurement_mut(&mut self) -> Option<&mut Measurement> {
+        match &mut self.state {
+            State::Measured { measurement, .. } => Some(measurement),
+            State::Untried | State::PowerOnly { .. } => None,
+        }
+    }
+
+    fn availability(&self) -> Availability {
+        match self.state {
+            State::Untried => Availability::Open,
+            State::PowerOnly { availability, .. } | State::Measured { availability, .. } => {
+                availability
+            }
+        }
+    }
+
+    /// Sets the availability of a candidate that was tried.
+    fn set_availability(&mut self, new: Availability) {
+        match &mut self.state {
+            State::Untried => {}
+            State::PowerOnly { availability, .. } | State::Measured { availability, .. } => {
+                *availability = new;
+            }
+        }
+    }
+
+    pub fn is_measured(&self) -> bool {
+        self.measurement().is_some()
+    }
+
+    pub fn is_barred(&self) -> bool {
+        matches!(self.availability(), Availability::Barred(_))
+    }
+
+    /// The highest mean power, where the candidate was tried.
+    pub fn power(&self) -> Option<f64> {
+        match self.state {
+            State::Untried => None,
+            State::PowerOnly { power, .. } => Some(power),
+            State::Measured { measurement, .. } => Some(measurement.power),
+        }
+    }
+
+    /// The 99th percentile of the latency, where the candidate was tried. It counts as 0 where only power is
+    /// known, so that such a candidate is judged by its power alone.
+    pub fn p99(&self) -> Option<f64> {
+        match self.state {
+            State::Untried => None,
+            State::PowerOnly { .. } => Some(0.0),
+            State::Measured { measurement, .. } => Some(measurement.p99),
+        }
+    }
+
+    /// The number of consecutive windows within the limits.
+    pub fn good_windows(&self) -> u32 {
+        self.measurement().map_or(0, |own| own.good_windows)
+    }
+
+    /// Whether nothing that is known of the candidate exceeds the limits.
+    pub fn meets(&self, limits: &OperatingLimits) -> bool {
+        self.power().is_none_or(|power| power <= limits.cap)
+            && self.p99().is_none_or(|p99| p99 <= limits.latency)
+    }
+
+    /// The value of the objective, which is higher for better candidates.
+    pub fn score(&self, goal: HoldGoal) -> f64 {
+        let (rate, mean_power) = self
+            .measurement()
+            .map_or((0.0, 0.0), |own| (own.rate, own.mean_power));
+        match goal {
+            HoldGoal::Throughput => rate,
+            HoldGoal::EnergyPerItem => rate / mean_power.max(1e-9),
+        }
+    }
+
+    /// Whether the candidate was measured, meets the limits and is not barred.
+    pub fn is_good(&self, limits: &OperatingLimits) -> bool {
+        self.is_measured() && !self.is_barred() && self.meets(limits)
+    }
+
+    /// Whether a trial is allowed: no complete window was measured yet, or a retry is due.
+    pub fn may_be_tried(&self, now: f64) -> bool {
+        match self.is_barred() {
+            true => self.is_retry_due(now),
+            false => !self.is_measured(),
+        }
+    }
+
+    /// Whether the candidate failed and its wait is over.
+    pub fn is_retry_due(&self, now: f64) -> bool {
+        matches!(self.availability(), Availability::Barred(history) if now >= history.retry_at)
+    }
+
+    /// Delays the retry of a barred candidate to this time at the earliest.
+    pub fn postpone_retry(&mut self, until: f64) {
+        if let Availability::Barred(history) = self.availability() {
+            self.set_availability(Availability::Barred(FailureHistory {
+                retry_at: history.retry_at.max(until),
+                ..history
+            }));
+        }
+    }
+
+    /// Bars or releases the candidate after the limits changed.
+    pub fn apply_limits(&mut self, limits: &OperatingLimits, now: f64, expiry: f64) {
+        if self.meets(limits) {
+            self.set_availability(Availability::Open);
+        } else if !self.is_barred() {
+            self.set_availability(Availability::Barred(FailureHistory {
+                count: 1,
+                retry_at: now + expiry,
+            }));
+        }
+    }
+
+    /// The ratios of a window to what is known, where they differ by more than the scatter explains.
+    pub fn deviation(&self, window: &WindowMeasurement) -> Option<LoadRatio> {
+        self.measurement()?.deviation(window)
+    }
+
+    /// Stores a window that agrees with those before, as a running mean, or the first window.
+    pub fn add_window(&mut self, window: &WindowMeasurement) {
+        let is_barred = self.is_barred();
+        let Some(own) = self.measurement_mut() else {
+            return self.replace_measurement(window);
+        };
+        own.update_scatter(window);
+        own.blend(window, 0.5);
+        // The highest power of one window is not the highest there is.
+        own.power = match is_barred {
+            true => window.power,
+            false => window.power.max(0.9 * own.power + 0.1 * window.power),
+        };
+    }
+
+    /// Stores a window in place of what was known.
+    pub fn replace_measurement(&mut self, window: &WindowMeasurement) {
+        let availability = self.availability();
+        if let Some(own) = self.measurement_mut() {
+            own.blend(window, 1.0);
+            own.power = window.power;
+            return;
+        }
+        self.state = State::Measured {
+            measurement: Measurement::first(window),
+            availability,
+        };
+    }
+
+    /// Notes that the first window had batches that were not full.
+    pub fn mark_partial_batches(&mut self) {
+        if let Some(own) = self.measurement_mut() {
+            own.consistency = Consistency::PartialBatches;
+        }
+    }
+
+    /// Notes a window that differs from those before; power and latency follow it at once.
+    pub fn mark_deviation(&mut self, window: &WindowMeasurement, ratio: LoadRatio) {
+        if let Some(own) = self.measurement_mut() {
+            own.consistency = Consistency::Deviating(ratio);
+            (own.power, own.p99) = (window.power, window.p99);
+        }
+    }
+
+    /// Scales what is known to a changed load; a failure that this resolves is forgotten.
+    pub fn scale_to_load(&mut self, ratio: LoadRatio, limits: &OperatingLimits) {
+        match &mut self.state {
+            State::Untried => return,
+            State::Measured { measurement, .. } if measurement.is_newer => {
+                measurement.is_newer = false;
+                return;
+            }
+            State::Measured { measurement, .. } => measurement.scale(ratio),
+            State::PowerOnly { power, .. } => *power *= ratio.power,
+        }
+        if self.meets(limits) {
+            self.set_availability(Availability::Open);
+        }
+    }
+
+    /// Stores a power above the cap. Where the candidate was good, the load grew or the reading is wrong: the
+    /// result is the ratio of the power to what was known, and otherwise 1.
+    pub fn record_excess(&mut self, power: f64, limits: &OperatingLimits) -> f64 {
+        let stored = power.max(limits.cap * (1.0 + 1e-9));
+        let was_good = self.is_measured() && self.meets(limits);
+        let availability = self.availability();
+        let Some(own) = self.measurement_mut() else {
+            self.state = State::PowerOnly {
+                power: stored,
+                availability,
+            };
+            return 1.0;
+        };
+        let has_grown = was_good && own.is_exceeded_by(power);
+        let ratio = match has_grown {
+            true => ratio(power, own.power),
+            false => 1.0,
+        };
+        own.is_newer = was_good;
+        own.power = stored;
+        ratio
+    }
+
+    /// Notes a window within the limits.
+    pub fn record_success(&mut self, now: f64) {
+        self.was_slow = false;
+        if let Some(own) = self.measurement_mut() {
+            own.good_windows = own.good_windows.saturating_add(1);
+        }
+        // A barred candidate is used where there is no better one; a good window does not end its wait.
+        if let Availability::Barred(history) = self.availability()
+            && now >= history.retry_at
+        {
+            self.set_availability(Availability::Released(history));
+        }
+    }
+
+    /// Bars the candidate. A proven one that failed clearly is tried again soon, since the reading may be wrong;
+    /// any other one after a wait that doubles with each failure.
+    pub fn record_failure(&mut self, violation: Violation, now: f64, delays: &RetryDelays) {
+        let good_windows = self.good_windows();
+        let earlier_failures = match self.availability() {
+            Availability::Open => 0,
+            Availability::Barred(history) | Availability::Released(history) => {
+                let is_old = good_windows > 1 && now - history.retry_at > delays.expiry;
+                if is_old { 0 } else { history.count }
+            }
+        };
+        let wait = match (earlier_failures, good_windows, violation) {
+            (0, 2.., Violation::Clear) => delays.probe,
+            (count, ..) => delays.expiry * f64::from(1_u32 << count.min(MAX_DOUBLINGS)),
+        };
+        self.set_availability(Availability::Barred(FailureHistory {
+            count: earlier_failures.saturating_add(1),
+            retry_at: now + wait,
+        }));
+        if let Some(own) = self.measurement_mut() {
+            own.good_windows = 0;
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The configuration of a holder.
+
+use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
+
+/// The algorithm that searches for the setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoldMode {
+    /// Algorithm 1 of batch_sizer_2021, line by line as printed: its readings are never cleared.
+    Paper,
+    /// The algorithm as the prose of section 4.2 describes it: it halves the distance to the smallest or the
+    /// largest size and remembers nothing.
+    Text,
+    /// Algorithm 1 with its readings cleared after each decision, and one decision for each window of batches.
+    Windowed,
+    /// The search that remembers every batch size, or every device level at one batch size, and predicts the
+    /// others from them.
+    Robust,
+    /// Pseudo-binary search over core clocks at one batch size, like the paper's baseline.
+    Dvfs,
+    /// A step-by-step climb from the lowest core clock at one batch size (PIT).
+    StepUp,
+    /// The search over batch size and a device knob together.
+    Joint,
+}
+
+impl HoldMode {
+    /// All modes, in display order.
+    pub const ALL: [Self; 7] = [
+        Self::Dvfs,
+        Self::StepUp,
+        Self::Paper,
+        Self::Text,
+        Self::Windowed,
+        Self::Robust,
+        Self::Joint,
+    ];
+
+    /// The name of the mode in flags and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Text => "text",
+            Self::Windowed => "windowed",
+            Self::Robust => "robust",
+            Self::Dvfs => "dvfs",
+            Self::StepUp => "step_up",
+            Self::Joint => "joint",
+        }
+    }
+
+    /// Whether the mode can set the batch size alone.
+    pub const fn is_batch_only(self) -> bool {
+        matches!(
+            self,
+            Self::Paper | Self::Text | Self::Windowed | Self::Robust
+        )
+    }
+}
+
+impl std::fmt::Display for HoldMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The objective among settings that meet the cap and the latency bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HoldGoal {
+    /// The most items in a second.
+    #[default]
+    Throughput,
+    /// The least energy for each item.
+    EnergyPerItem,
+}
+
+/// The device knob that the holder may set, with its levels in ascending order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum DeviceKnob {
+    /// The holder sets only the batch size, which needs no privilege.
+    #[default]
+    None,
+    /// The holder sets the core clock.
+    CoreClock(Vec<Megahertz>),
+    /// The holder sets the power cap of the device.
+    PowerCap(Vec<Watts>),
+}
+
+impl DeviceKnob {
+    /// The number of levels.
+    pub fn level_count(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::CoreClock(levels) => levels.len(),
+            Self::PowerCap(levels) => levels.len(),
+        }
+    }
+}
+
+/// The power sensor; each of its readings carries the time span that it covers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerSensor {
+    /// The longest gap between readings before the sensor counts as stopped.
+    pub timeout: Seconds,
+}
+
+impl Default for PowerSensor {
+    fn default() -> Self {
+        Self {
+            timeout: Seconds::new(5.0),
+        }
+    }
+}
+
+/// The configuration of a holder; [`HoldConfig::robust`] and [`HoldConfig::new`] fill in the defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HoldConfig {
+    /// The search algorithm.
+    pub mode: HoldMode,
+    /// The objective.
+    pub goal: HoldGoal,
+    /// The batch sizes to choose from, in ascending order.
+    pub batches: Vec<u64>,
+    /// The batch size where the holder sets only the device.
+    pub fixed_batch: u64,
+    /// The device knob that the holder may set.
+    pub knob: DeviceKnob,
+    /// The cap: the mean power over [`HoldConfig::averaging_time`] must not exceed it.
+    pub cap: Watts,
+    /// The power of the device while a loaded program waits, where known.
+    pub idle_power: Option<Watts>,
+    /// The bound on the 99th percentile of the latency, counted from the arrival of an item.
+    pub latency_p99: Option<Seconds>,
+    /// The algorithms of the paper raise the setting while power is below this share of the cap.
+    pub alpha: Ratio,
+    /// The fewest batches of a window.
+    pub window: u32,
+    /// The time after a change of the batch size whose readings are ignored.
+    pub settle: Seconds,
+    /// The time after a change of clock or cap whose readings are ignored: the device's governor follows slowly.
+    pub settle_device: Seconds,
+    /// The time span whose mean power is compared with the cap.
+    pub averaging_time: Seconds,
+    /// The time after which a setting that failed is tried again; it doubles with each failure.
+    pub expiry: Seconds,
+    /// The time after which a long-proven setting that exceeded the cap once is tried again: the reading may
+    /// have been wrong.
+    pub probe: Seconds,
+    /// The smallest relative gain for which a larger setting is chosen.
+    pub saturation: Ratio,
+    /// The time after which the holder reports a program that has not asked for its batch size.
+    pub patience: Seconds,
+    /// The power sensor.
+    pub sensor: PowerSensor,
+}
+
+impl HoldConfig {
+    /// The default configuration for [`HoldMode::Robust`] with the batch size as the only knob.
+    pub fn robust(cap: Watts, batches: Vec<u64>) -> Self {
+        Self::new(HoldMode::Robust, cap, batches, DeviceKnob::None)
+    }
+
+    /// The default configuration for a mode; alpha, window and fixed batch size are those of the paper.
+    pub fn new(mode: HoldMode, cap: Watts, batches: Vec<u64>, knob: DeviceKnob) -> Self {
+        Self {
+            mode,
+            goal: HoldGoal::Throughput,
+            batches,
+            fixed_batch: 16,
+            knob,
+            cap,
+            idle_power: None,
+            latency_p99: None,
+            alpha: Ratio::new(0.8),
+            window: 10,
+            settle: Seconds::new(0.1),
+            settle_device: Seconds::new(1.0),
+            averaging_time: Seconds::new(1.0),
+            expiry: Seconds::new(300.0),
+            probe: Seconds::new(10.0),
+            saturation: Ratio::new(0.005),
+            patience: Seconds::new(10.0),
+            sensor: PowerSensor::default(),
+        }
+    }
+
+    /// Whether the holder sets only the device and leaves the batch size fixed.
+    pub fn sets_device_only(&self) -> bool {
+        match self.mode {
+            HoldMode::Dvfs | HoldMode::StepUp => true,
+            HoldMode::Robust => self.knob != DeviceKnob::None,
+            _ => false,
+        }
+    }
+
+    /// The highest level of the device's cap that does not exceed the cap to hold, lowered by some steps.
+    pub(super) fn device_cap_level(&self, steps_below: usize) -> usize {
+        let DeviceKnob::PowerCap(levels) = &self.knob else {
+            return 0;
+        };
+        let fitting = levels.partition_point(|level| *level <= self.cap);
+        fitting.saturating_sub(1 + steps_below)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), HoldConfigError> {
+        if self.batches.is_empty() {
+            return Err(HoldConfigError::NoBatchSize);
+        }
+        if self.batches.contains(&0) {
+            return Err(HoldConfigError::BatchSizeZero);
+        }
+        let mut pairs = self.batches.windows(2);
+        if let Some(&[first, second]) = pairs.find(|pair| pair[0] >= pair[1]) {
+            return Err(match first == second {
+                true => HoldConfigError::DuplicateBatchSize(first),
+                false => HoldConfigError::Unsorted { first, second },
+            });
+        }
+        if !(self.cap.is_finite() && self.cap > Watts::ZERO) {
+            return Err(HoldConfigError::Cap(self.cap));
+        }
+        if !(self.alpha.get() > 0.0 && self.alpha.get() <= 1.0) {
+            return Err(HoldConfigError::Alpha(self.alpha));
+        }
+        if self.window == 0 {
+            return Err(HoldConfigError::NoWindow);
+        }
+        if self.fixed_batch == 0 {
+            return Err(HoldConfigError::BatchSizeZero);
+        }
+        for (what, time) in [
+            ("settling time", self.settle),
+            ("settling time of the device", self.settle_device),
+            ("averaging time", self.averaging_time),
+            ("expiry time", self.expiry),
+            ("probe time", self.probe),
+            ("patience", self.patience),
+            ("sensor timeout", self.sensor.timeout),
+        ] {
+            if !(time.is_finite() && time >= Seconds::ZERO) {
+                return Err(HoldConfigError::Time { what, time });
+            }
+        }
+        let is_bound = |bound: &Seconds| bound.is_finite() && *bound > Seconds::ZERO;
+        if let Some(bound) = self.latency_p99.filter(|bound| !is_bound(bound)) {
+            return Err(HoldConfigError::Latency(bound));
+        }
+        let is_ascending = match &self.knob {
+            DeviceKnob::None => true,
+            DeviceKnob::CoreClock(levels) => levels.is_sorted_by(|a, b| a < b),
+            DeviceKnob::PowerCap(levels) => levels.is_sorted_by(|a, b| a < b),
+        };
+        if !is_ascending {
+            return Err(HoldConfigError::Levels);
+        }
+        let needs_knob = matches!(
+            self.mode,
+            HoldMode::Dvfs | HoldMode::StepUp | HoldMode::Joint
+        );
+        if needs_knob && self.knob.level_count() == 0 {
+            return Err(HoldConfigError::NoKnob(self.mode));
+        }
+        Ok(())
+    }
+}
+
+/// The reasons why a configuration is invalid.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum HoldConfigError {
+    /// The list of batch sizes is empty.
+    #[error("no batch size is given: give at least one, such as 1,2,4,8")]
+    NoBatchSize,
+    /// A batch size is 0.
+    #[error("invalid batch size 0: the smallest is 1")]
+    BatchSizeZero,
+    /// The batch sizes are not in ascending order.
+    #[error("batch sizes must be in ascending order, and {second} follows {first}")]
+    Unsorted {
+        /// The larger size, which comes first.
+        first: u64,
+        /// The smaller size, which follows it.
+        second: u64,
+    },
+    /// A batch size is given twice.
+    #[error("batch size {0} is given twice")]
+    DuplicateBatchSize(u64),
+    /// The cap is not a positive power.
+    #[error("invalid power cap {0}: give a power above 0 W")]
+    Cap(Watts),
+    /// Alpha is not a share of the cap.
+    #[error("invalid alpha {0}: give a share of the cap above 0 and at most 100 %")]
+    Alpha(Ratio),
+    /// A window has no batches.
+    #[error("invalid window of 0 batches: give at least 1")]
+    NoWindow,
+    /// A duration is negative or not finite.
+    #[error("invalid {what} of {time}: give a time of 0 s or more")]
+    Time {
+        /// The name of the duration.
+        what: &'static str,
+        /// The value as given.
+        time: Seconds,
+    },
+    /// The latency bound is not a positive time.
+    #[error("invalid latency bound {0}: give a time above 0 s")]
+    Latency(Seconds),
+    /// The levels of the device knob are not in ascending order.
+    #[error("the levels of the device knob must be in ascending order without duplicates")]
+    Levels,
+    /// The mode needs a device knob.
+    #[error("mode {0} sets a clock or a cap of the device: give a device knob")]
+    NoKnob(HoldMode),
+}

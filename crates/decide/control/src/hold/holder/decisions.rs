@@ -1,0 +1,144 @@
+//! The decisions of a holder after a window, or when power exceeds the cap.
+
+use sweetspot_quantity::Seconds;
+
+use super::{Holder, SettingEffect, SettingSearch};
+use crate::hold::action::HoldNotice;
+use crate::hold::axis_search::SearchDecision;
+use crate::hold::joint_search::GridPosition;
+use crate::hold::paper_search::PaperDecision;
+use crate::hold::window::WindowMeasurement;
+
+/// The shortest time of samples, in seconds, that can show an excess before the averaging time is over.
+const MIN_EARLY_TIME: f64 = 0.25;
+/// The multiple of the cap that such samples must exceed.
+const EARLY_EXCESS: f64 = 1.02;
+/// Such samples must cover this many batches, because the parts of a batch differ.
+const MIN_EARLY_BATCHES: f64 = 5.0;
+/// The limits count as feasible again after this many windows within the cap.
+const FEASIBLE_WINDOWS: u32 = 3;
+
+impl Holder {
+    /// Whether samples show a clear excess before the averaging time is over.
+    pub(super) fn exceeds_cap_early(&self) -> bool {
+        if matches!(self.search, SettingSearch::Paper { .. }) || self.window.has_power() {
+            return false;
+        }
+        self.window.batches >= 2
+            && matches!(self.effect, SettingEffect::Since(_))
+            && self.averager.partial_mean().is_some_and(|(power, time)| {
+                let min_time = MIN_EARLY_TIME.max(MIN_EARLY_BATCHES * self.window.longest_batch());
+                time.get() >= min_time && power.get() > self.config.cap.get() * EARLY_EXCESS
+            })
+    }
+
+    /// Decides where the cap is exceeded, or where the search decides on every reading.
+    pub(super) fn decide_on_excess(&mut self) {
+        let highest = self.window.highest_power();
+        let power = highest.or_else(|| self.averager.partial_mean().map(|(power, _)| power.get()));
+        let Some(power) = power else { return };
+        self.window_count += 1;
+        let limits = self.limits();
+        let (now, at) = (self.now, self.position);
+        match &mut self.search {
+            SettingSearch::Axis { search, axis } => {
+                let axis = *axis;
+                let decision = search.after_excess(axis.index_of(at), power, &limits, now);
+                self.follow(decision.map(|index| axis.position(at, index)), power);
+            }
+            SettingSearch::Joint(search) => {
+                let decision = search.after_excess(at, power, &limits, now);
+                self.follow(decision, power);
+            }
+            SettingSearch::DeviceCap { steps_below } => {
+                *steps_below += 1;
+                let level = self.config.device_cap_level(*steps_below);
+                if level == at.level {
+                    self.notify_infeasible(power);
+                }
+                self.position.level = level;
+            }
+            SettingSearch::Paper { .. } => self.decide_by_paper(power),
+        }
+        self.window.restart();
+    }
+
+    pub(super) fn decide_if_complete(&mut self) {
+        if self.window.batches < self.config.window || !self.window.covers_batches() {
+            return;
+        }
+        let Some(result) = self.window.result(self.config.cap.get()) else {
+            return;
+        };
+        self.window_count += 1;
+        self.decide_on_window(&result);
+        self.window.restart();
+    }
+
+    fn decide_on_window(&mut self, window: &WindowMeasurement) {
+        let limits = self.limits();
+        let (now, at) = (self.now, self.position);
+        match &mut self.search {
+            SettingSearch::Axis { search, axis } => {
+                let axis = *axis;
+                let decision = search.after_window(axis.index_of(at), window, &limits, now);
+                self.follow(decision.map(|index| axis.position(at, index)), window.power);
+            }
+            SettingSearch::Joint(search) => {
+                let decision = search.after_window(at, window, &limits, now);
+                self.follow(decision, window.power);
+            }
+            SettingSearch::DeviceCap { .. } => {}
+            SettingSearch::Paper { .. } => self.decide_by_paper(window.power),
+        }
+        self.windows_at_setting = match self.position == at {
+            true => self.windows_at_setting.saturating_add(1),
+            false => 0,
+        };
+        self.check_overload(window.rate);
+    }
+
+    fn decide_by_paper(&mut self, power: f64) {
+        let cap = self.config.cap;
+        let at = self.position;
+        let SettingSearch::Paper { search, axis } = &mut self.search else {
+            return;
+        };
+        match search.decide(power, cap) {
+            PaperDecision::Use(index) => self.position = axis.position(at, index),
+            PaperDecision::Infeasible => self.notify_infeasible(power),
+        }
+    }
+
+    /// Moves to the setting of a decision. `power` is the last power, which a notice gives where the power of the
+    /// chosen setting is unknown.
+    pub(super) fn follow(&mut self, decision: SearchDecision<GridPosition>, power: f64) {
+        match decision {
+            SearchDecision::Use(next) => {
+                self.position = next;
+                self.windows_within_cap = match power <= self.config.cap.get() {
+                    true => self.windows_within_cap.saturating_add(1),
+                    false => 0,
+                };
+                let is_feasible = self.windows_within_cap >= FEASIBLE_WINDOWS;
+                if is_feasible && self.active_notices.infeasible {
+                    self.active_notices.infeasible = false;
+                    self.notify(HoldNotice::FeasibleAgain);
+                }
+            }
+            SearchDecision::CapInfeasible(lowest) => {
+                (self.windows_within_cap, self.position) = (0, lowest);
+                self.notify_infeasible(self.search.power_at(lowest).unwrap_or(power));
+            }
+            SearchDecision::LatencyInfeasible(lowest) => {
+                (self.windows_within_cap, self.position) = (0, lowest);
+                let bound = self.config.latency_p99;
+                if let Some(bound) = bound.filter(|_| !self.active_notices.infeasible) {
+                    self.active_notices.infeasible = true;
+                    let p99 = Seconds::new(self.window.p99());
+                    self.notify(HoldNotice::LatencyInfeasible { p99, bound });
+                }
+            }
+        }
+    }
+}

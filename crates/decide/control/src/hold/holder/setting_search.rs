@@ -1,0 +1,104 @@
+//! The search that decides on the setting.
+
+use crate::hold::axis_search::AxisSearch;
+use crate::hold::config::{DeviceKnob, HoldConfig, HoldMode};
+use crate::hold::joint_search::{GridPosition, JointSearch};
+use crate::hold::paper_search::PaperSearch;
+
+/// The search that decides on the setting.
+#[derive(Clone, Debug)]
+pub(super) enum SettingSearch {
+    /// A search of the paper along one axis.
+    Paper { search: PaperSearch, axis: Axis },
+    /// A search along one axis that remembers what it learns.
+    Axis { search: AxisSearch, axis: Axis },
+    /// A search over batch size and device level together.
+    Joint(JointSearch),
+    /// The device enforces its own cap at the highest level that does not exceed the cap to hold, lowered by some
+    /// steps where that is not enough.
+    DeviceCap { steps_below: usize },
+}
+
+/// The axis of a one-dimensional search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    Batch,
+    Level,
+}
+
+impl Axis {
+    /// The index of a position on this axis.
+    pub(super) fn index_of(self, position: GridPosition) -> usize {
+        match self {
+            Self::Batch => position.batch,
+            Self::Level => position.level,
+        }
+    }
+
+    /// A position with another index on this axis.
+    pub(super) fn position(self, from: GridPosition, index: usize) -> GridPosition {
+        match self {
+            Self::Batch => GridPosition {
+                batch: index,
+                ..from
+            },
+            Self::Level => GridPosition {
+                level: index,
+                ..from
+            },
+        }
+    }
+}
+
+impl SettingSearch {
+    pub(super) fn new(config: &HoldConfig) -> Self {
+        let axis = match config.sets_device_only() {
+            true => Axis::Level,
+            false => Axis::Batch,
+        };
+        match (config.mode, &config.knob) {
+            (HoldMode::Robust, DeviceKnob::None) => Self::Axis {
+                search: AxisSearch::over_batches(config),
+                axis,
+            },
+            (HoldMode::Robust, DeviceKnob::CoreClock(clocks)) => {
+                let clocks = clocks.iter().map(|clock| clock.get()).collect();
+                Self::Axis {
+                    search: AxisSearch::over_clocks(config, clocks),
+                    axis,
+                }
+            }
+            (HoldMode::Robust, DeviceKnob::PowerCap(_)) => Self::DeviceCap { steps_below: 0 },
+            (HoldMode::Joint, _) => Self::Joint(JointSearch::new(config)),
+            (mode, knob) => {
+                let settings = match axis {
+                    Axis::Level => knob.level_count(),
+                    Axis::Batch => config.batches.len(),
+                };
+                Self::Paper {
+                    search: PaperSearch::new(mode, config.alpha.get(), settings),
+                    axis,
+                }
+            }
+        }
+    }
+
+    /// The device level to start with.
+    pub(super) fn first_level(&mut self, config: &HoldConfig) -> usize {
+        match self {
+            Self::Joint(search) => search.first_level(config.cap.get()),
+            Self::DeviceCap { .. } => config.device_cap_level(0),
+            Self::Axis { .. } | Self::Paper { .. } if config.sets_device_only() => 0,
+            Self::Axis { .. } | Self::Paper { .. } => config.knob.level_count().saturating_sub(1),
+        }
+    }
+
+    /// The measured power of a setting, in watts.
+    pub(super) fn power_at(&self, position: GridPosition) -> Option<f64> {
+        match self {
+            Self::Axis { search, axis } => search.candidates()[axis.index_of(position)].power(),
+            Self::Joint(search) => search.power_at(position),
+            Self::DeviceCap { .. } | Self::Paper { .. } => None,
+        }
+    }
+}

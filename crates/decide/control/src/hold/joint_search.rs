@@ -1,0 +1,310 @@
+//! A search over batch size and a device knob together: the largest useful batch, at the device level that the cap
+//! then allows.
+//!
+//! The search explores a grid of settings from the best one known: a larger batch at its level, a higher level, a
+//! larger batch at a lower level, and a lower level where the objective is energy. Each setting is tried once
+//! under one load and one cap.
+
+mod prediction;
+mod trials;
+
+use super::axis_search::{AxisSearch, SearchDecision};
+use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
+use super::config::{DeviceKnob, HoldConfig, HoldGoal};
+use super::learning::{WindowResult, learn_from_window, record_result};
+use super::window::WindowMeasurement;
+use trials::TrialBudget;
+
+/// A setting must be better by this factor to replace the present one.
+const MIN_IMPROVEMENT: f64 = 1.003;
+
+/// A setting of the grid: the indices of its batch size and of its device level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GridPosition {
+    pub batch: usize,
+    pub level: usize,
+}
+
+/// A search over a grid of batch sizes and device levels.
+#[derive(Clone, Debug)]
+pub struct JointSearch {
+    /// One search over the batch sizes for each device level.
+    rows: Vec<AxisSearch>,
+    levels: DeviceLevels,
+    goal: HoldGoal,
+    idle_power: Option<f64>,
+    delays: RetryDelays,
+    /// The only level in use, once the device has rejected a change.
+    fixed_level: Option<usize>,
+    /// The highest level in use: the device's own cap never exceeds the cap to hold.
+    highest_level: usize,
+    trials: TrialBudget,
+    /// A good setting that exceeded the cap: its next lower level may be good.
+    lost: Option<GridPosition>,
+}
+
+/// The levels of the device knob, in ascending order.
+#[derive(Clone, Debug)]
+enum DeviceLevels {
+    /// Core clocks in megahertz.
+    Clocks(Vec<f64>),
+    /// Power caps in watts.
+    PowerCaps(Vec<f64>),
+}
+
+impl DeviceLevels {
+    fn new(knob: &DeviceKnob) -> Self {
+        match knob {
+            DeviceKnob::None => Self::Clocks(Vec::new()),
+            DeviceKnob::CoreClock(levels) => {
+                Self::Clocks(levels.iter().map(|level| level.get()).collect())
+            }
+            DeviceKnob::PowerCap(levels) => {
+                Self::PowerCaps(levels.iter().map(|level| level.get()).collect())
+            }
+        }
+    }
+
+    fn values(&self) -> &[f64] {
+        match self {
+            Self::Clocks(values) | Self::PowerCaps(values) => values,
+        }
+    }
+
+    fn are_power_caps(&self) -> bool {
+        matches!(self, Self::PowerCaps(_))
+    }
+}
+
+impl JointSearch {
+    pub fn new(config: &HoldConfig) -> Self {
+        let levels = DeviceLevels::new(&config.knob);
+        let rows = levels.values().iter();
+        Self {
+            rows: rows.map(|_| AxisSearch::over_batches(config)).collect(),
+            levels,
+            goal: config.goal,
+            idle_power: config.idle_power.map(|idle| idle.get()),
+            delays: RetryDelays {
+                probe: config.probe.get(),
+                // A grid has more settings that wait for a retry.
+                expiry: 2.0 * config.expiry.get(),
+            },
+            fixed_level: None,
+            highest_level: usize::MAX,
+            trials: TrialBudget::default(),
+            lost: None,
+        }
+    }
+
+    /// The device level to start with.
+    pub fn first_level(&mut self, cap: f64) -> usize {
+        self.update_highest_level(cap);
+        self.highest_level
+    }
+
+    fn update_highest_level(&mut self, cap: f64) {
+        let allowed = match &self.levels {
+            DeviceLevels::PowerCaps(caps) => caps.partition_point(|level| *level <= cap),
+            DeviceLevels::Clocks(clocks) => clocks.len(),
+        };
+        self.highest_level = allowed.saturating_sub(1);
+    }
+
+    /// Excludes the batch sizes from this one on, because they do not fit into memory.
+    pub fn exclude_from(&mut self, batch: usize) {
+        for row in &mut self.rows {
+            row.exclude_from(batch);
+        }
+    }
+
+    /// Keeps the device at this level.
+    pub fn fix_level(&mut self, level: usize) {
+        self.fixed_level = Some(level);
+    }
+
+    pub fn set_backlog(&mut self, has_backlog: bool) {
+        for row in &mut self.rows {
+            row.set_backlog(has_backlog);
+        }
+    }
+
+    /// Decides after a complete window at a setting.
+    pub fn after_window(
+        &mut self,
+        at: GridPosition,
+        window: &WindowMeasurement,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision<GridPosition> {
+        let window = self.rows[at.level].without_backlog(window);
+        if window.power > limits.cap {
+            self.note_loss(at);
+        }
+        self.rows[at.level].set_full_batches(window.is_full());
+        let (result, load_changed) = learn_from_window(
+            &mut self.rows,
+            (at.level, at.batch),
+            &window,
+            limits,
+            now,
+            &self.delays,
+        );
+        if load_changed {
+            self.trials.reset();
+        }
+        match result {
+            WindowResult::Inconclusive => SearchDecision::Use(at),
+            WindowResult::WithinLimits | WindowResult::OverLimits => self.choose(at, limits, now),
+        }
+    }
+
+    /// Remembers a good setting that exceeded the cap.
+    fn note_loss(&mut self, at: GridPosition) {
+        let candidate = self.candidate(at);
+        if candidate.is_measured() && !candidate.is_barred() {
+            self.lost = Some(at);
+            self.trials.extend_after_loss();
+        }
+    }
+
+    /// Decides after the cap was exceeded before a window was complete.
+    pub fn after_excess(
+        &mut self,
+        at: GridPosition,
+        power: f64,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision<GridPosition> {
+        self.note_loss(at);
+        let growth = self.rows[at.level].as_mut()[at.batch].record_excess(power, limits);
+        let violation = Some(Violation::of_power(power, limits));
+        let position = (at.level, at.batch);
+        record_result(&mut self.rows, position, violation, now, &self.delays);
+        // The power of the other settings may have grown by the same factor.
+        self.choose(at, &limits.with_power_growth(growth), now)
+    }
+
+    /// Decides after a change of the limits.
+    pub fn after_limit_change(
+        &mut self,
+        at: GridPosition,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision<GridPosition> {
+        for row in &mut self.rows {
+            row.apply_limits(limits, now);
+        }
+        self.trials.reset();
+        self.update_highest_level(limits.cap);
+        let at = GridPosition {
+            level: at.level.min(self.highest_level),
+            ..at
+        };
+        self.choose(at, limits, now)
+    }
+
+    /// The measured power of a setting.
+    pub fn power_at(&self, at: GridPosition) -> Option<f64> {
+        self.candidate(at).power()
+    }
+
+    fn candidate(&self, at: GridPosition) -> &Candidate {
+        &self.rows[at.level].candidates()[at.batch]
+    }
+
+    fn score(&self, at: GridPosition) -> f64 {
+        self.candidate(at).score(self.goal)
+    }
+
+    fn is_allowed(&self, level: usize) -> bool {
+        match self.fixed_level {
+            Some(only) => level == only,
+            None => level <= self.highest_level,
+        }
+    }
+
+    fn good_positions(&self, limits: &OperatingLimits) -> impl Iterator<Item = GridPosition> + '_ {
+        let limits = *limits;
+        let rows = self.rows.iter().enumerate();
+        let rows = rows.filter(|(level, _)| self.is_allowed(*level));
+        rows.flat_map(move |(level, row)| {
+            row.good_candidates(limits)
+                .map(move |batch| GridPosition { batch, level })
+        })
+    }
+
+    fn choose(
+        &mut self,
+        at: GridPosition,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision<GridPosition> {
+        let scored = self.good_positions(limits).map(|position| {
+            // Among equally good settings the search stays where it is.
+            let preference = if position == at { MIN_IMPROVEMENT } else { 1.0 };
+            (position, preference * self.score(position))
+        });
+        let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return self.step_down(at, limits, now);
+        };
+        match self.next_trial(best, limits, now) {
+            Some(next) => {
+                self.trials.spend(now + self.delays.expiry);
+                SearchDecision::Use(next)
+            }
+            None => SearchDecision::Use(best),
+        }
+    }
+
+    /// Moves to lower levels first and then to smaller batches, where no setting is known to meet the limits.
+    fn step_down(
+        &mut self,
+        at: GridPosition,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> SearchDecision<GridPosition> {
+        let at = GridPosition {
+            batch: at.batch.min(self.rows[at.level].fitting() - 1),
+            ..at
+        };
+        let here = self.candidate(at);
+        let meets_cap = here.power().is_some_and(|power| power <= limits.cap);
+        let is_too_slow = meets_cap && here.p99().is_some_and(|p99| p99 > limits.latency);
+        let smaller_batch = |row: &AxisSearch| {
+            let half = (row.fitting() - 1).min(at.batch / 2);
+            let is_untried = |batch: &usize| !row.candidates()[*batch].is_tried();
+            (0..=half).rev().find(is_untried)
+        };
+        if is_too_slow {
+            return match smaller_batch(&self.rows[at.level]) {
+                Some(batch) => SearchDecision::Use(GridPosition { batch, ..at }),
+                None => SearchDecision::LatencyInfeasible(GridPosition { batch: 0, ..at }),
+            };
+        }
+        let below = (0..at.level).rev().filter(|level| self.is_allowed(*level));
+        let below = below.map(|level| GridPosition { level, ..at });
+        let below: Vec<GridPosition> = below
+            .filter(|position| self.candidate(*position).may_be_tried(now))
+            .collect();
+        let fitting = below.iter().find(|next| self.fits(**next, limits, 1.0));
+        if let Some(next) = fitting.or(below.last()) {
+            return SearchDecision::Use(*next);
+        }
+        let lowest = self.fixed_level.unwrap_or(0);
+        if let Some(batch) = smaller_batch(&self.rows[lowest]) {
+            return SearchDecision::Use(GridPosition {
+                batch,
+                level: lowest,
+            });
+        }
+        let fitting = self.rows[lowest].fitting();
+        let powers = self.rows[lowest].candidates()[..fitting].iter().enumerate();
+        let powers = powers.filter_map(|(batch, tried)| Some((batch, tried.power()?)));
+        let least = powers.min_by(|a, b| a.1.total_cmp(&b.1));
+        SearchDecision::CapInfeasible(GridPosition {
+            batch: least.map_or(0, |(batch, _)| batch),
+            level: lowest,
+        })
+    }
+}

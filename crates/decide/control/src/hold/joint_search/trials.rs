@@ -1,0 +1,174 @@
+//! The settings that are worth a trial, and how many trials are allowed.
+
+use super::{GridPosition, JointSearch, MIN_IMPROVEMENT};
+use crate::hold::candidate::OperatingLimits;
+use crate::hold::config::HoldGoal;
+
+/// The trials under one load and one cap before the search keeps the best setting.
+const TRIALS: u32 = 9;
+/// The further trials each time that retries are due.
+const RETRY_TRIALS: u32 = 2;
+/// The fewest trials after a good setting exceeded the cap.
+const TRIALS_AFTER_LOSS: u32 = 3;
+/// A larger batch is given up once it has failed at more levels than this.
+const MAX_FAILED_LEVELS: usize = 2;
+/// A level is tried up to this multiple of the cap, because predictions may be wrong.
+const PREDICTION_MARGIN: f64 = 1.02;
+/// A higher level is tried from settings with at least this share of the best score.
+const MIN_SCORE_SHARE: f64 = 0.85;
+/// The factors by which a batch grows when it trades clock for size: the larger one first.
+const TRADE_FACTORS: [f64; 2] = [8.0, 2.0];
+/// A search for the least energy lowers the level by this fraction of all levels.
+const LEVEL_STEPS: usize = 12;
+
+/// The number of trials that are left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrialBudget {
+    left: u32,
+    /// The time at which further trials are allowed.
+    refill_at: f64,
+}
+
+impl Default for TrialBudget {
+    fn default() -> Self {
+        Self {
+            left: TRIALS,
+            refill_at: f64::INFINITY,
+        }
+    }
+}
+
+impl TrialBudget {
+    /// Allows all trials again, because the load or the limits changed.
+    pub(super) fn reset(&mut self) {
+        self.left = TRIALS;
+    }
+
+    pub(super) fn extend_after_loss(&mut self) {
+        self.left = self.left.max(TRIALS_AFTER_LOSS);
+    }
+
+    pub(super) fn spend(&mut self, refill_at: f64) {
+        self.left -= 1;
+        self.refill_at = refill_at;
+    }
+
+    fn is_available(&mut self, now: f64) -> bool {
+        if self.left == 0 && now >= self.refill_at {
+            self.left = RETRY_TRIALS;
+        }
+        self.left > 0
+    }
+}
+
+impl JointSearch {
+    /// A setting that may be better than the best one.
+    pub(super) fn next_trial(
+        &mut self,
+        best: GridPosition,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> Option<GridPosition> {
+        if !self.trials.is_available(now) {
+            return None;
+        }
+        if let Some(next) = self.below_lost(best, limits) {
+            return Some(next);
+        }
+        let larger = self.rows[best.level].next_above(best.batch, limits, now);
+        if let Some(batch) = larger {
+            return Some(GridPosition { batch, ..best });
+        }
+        self.higher_level(best, limits, now)
+            .or_else(|| self.larger_batch_at_lower_level(best, limits, now))
+            .or_else(|| self.lower_level(best, limits))
+    }
+
+    /// The next lower level of a good setting that exceeded the cap.
+    fn below_lost(&mut self, best: GridPosition, limits: &OperatingLimits) -> Option<GridPosition> {
+        let fitting = self.rows[best.level].fitting();
+        let lost = self.lost.take().filter(|lost| lost.batch < fitting)?;
+        let mut below = (0..lost.level)
+            .rev()
+            .filter(|level| self.is_allowed(*level))
+            .map(|level| GridPosition { level, ..lost });
+        let next = below.find(|next| self.fits(*next, limits, 1.0));
+        next.filter(|next| !self.candidate(*next).is_tried())
+    }
+
+    /// A higher level of a good setting that may beat the best one.
+    fn higher_level(
+        &self,
+        best: GridPosition,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> Option<GridPosition> {
+        if self.goal == HoldGoal::EnergyPerItem {
+            return None;
+        }
+        let levels = self.levels.values();
+        let best_score = self.score(best);
+        let may_be_tried = |next: &GridPosition| {
+            let candidate = self.candidate(*next);
+            candidate.may_be_tried(now)
+                && (candidate.is_tried() || self.fits(*next, limits, PREDICTION_MARGIN))
+        };
+        let trials = self.good_positions(limits).filter_map(|from| {
+            let score = self.score(from);
+            if score < MIN_SCORE_SHARE * best_score {
+                return None;
+            }
+            let mut higher = (from.level + 1..levels.len())
+                .rev()
+                .map(|level| GridPosition { level, ..from })
+                .filter(|next| self.is_allowed(next.level));
+            let next = higher.find(may_be_tried)?;
+            let expected = score * levels[next.level] / levels[from.level];
+            (expected > best_score * MIN_IMPROVEMENT).then_some((next, expected))
+        });
+        let most_promising = trials.max_by(|a, b| a.1.total_cmp(&b.1));
+        most_promising.map(|(next, _)| next)
+    }
+
+    /// A larger batch at the lower level that the cap allows for it.
+    fn larger_batch_at_lower_level(
+        &self,
+        best: GridPosition,
+        limits: &OperatingLimits,
+        now: f64,
+    ) -> Option<GridPosition> {
+        let row = &self.rows[best.level];
+        if self.levels.are_power_caps() || row.is_saturated(best.batch, limits) {
+            return None;
+        }
+        TRADE_FACTORS.into_iter().find_map(|factor| {
+            let batch = row.larger_candidate(best.batch, factor)?;
+            let rows = self.rows.iter();
+            let failed = rows.filter(|row| row.candidates()[batch].is_barred());
+            if failed.count() > MAX_FAILED_LEVELS {
+                return None;
+            }
+            let mut lower = (0..best.level)
+                .rev()
+                .filter(|level| self.is_allowed(*level))
+                .map(|level| GridPosition { batch, level });
+            let next = lower.find(|next| self.fits(*next, limits, 1.0))?;
+            self.candidate(next).may_be_tried(now).then_some(next)
+        })
+    }
+
+    /// A lower level of the best setting, where the objective is energy.
+    fn lower_level(&self, best: GridPosition, limits: &OperatingLimits) -> Option<GridPosition> {
+        if self.goal == HoldGoal::Throughput {
+            return None;
+        }
+        let levels = self.levels.values();
+        let stride = (levels.len() / LEVEL_STEPS).max(1);
+        let level = best.level.checked_sub(stride)?;
+        let next = GridPosition { level, ..best };
+        let p99 = self.candidate(best).p99()?;
+        let slower_p99 = p99 * levels[best.level] / levels[level].max(1e-9);
+        let is_open = !self.candidate(next).is_tried() && self.is_allowed(level);
+        (is_open && slower_p99 <= limits.latency).then_some(next)
+    }
+}

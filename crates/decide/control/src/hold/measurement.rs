@@ -1,0 +1,129 @@
+//! The measured values of a candidate setting over its windows.
+
+use super::window::WindowMeasurement;
+
+/// The smallest relative change of power or throughput that counts as a change of the load.
+const LOAD_CHANGE: f64 = 0.03;
+/// The same threshold, as a multiple of the scatter of windows, where windows scatter much.
+const LOAD_CHANGE_SCATTERS: f64 = 4.0;
+
+/// The measured values of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measurement {
+    /// The highest mean power over the averaging time, in watts.
+    pub power: f64,
+    /// The mean power of the window, in watts.
+    pub mean_power: f64,
+    /// Items for each second of work.
+    pub rate: f64,
+    /// The 99th percentile of the latency, in seconds.
+    pub p99: f64,
+    /// The number of consecutive windows within the limits.
+    pub good_windows: u32,
+    /// Whether the last window agrees with those before.
+    pub consistency: Consistency,
+    /// The mean relative deviation of windows from the running mean.
+    scatter: f64,
+    /// Whether its power was measured after that of the other candidates, perhaps under another load.
+    pub is_newer: bool,
+}
+
+/// How the last window of a candidate relates to those before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Consistency {
+    /// The batches were not full: full ones are served faster and draw more.
+    PartialBatches,
+    /// The last window agrees with those before.
+    Consistent,
+    /// The last window differs much from those before, by a change of the load or by chance.
+    Deviating(LoadRatio),
+}
+
+/// The power and the throughput of a window relative to an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadRatio {
+    pub power: f64,
+    pub rate: f64,
+}
+
+impl Measurement {
+    /// The values of the first complete window.
+    pub fn first(window: &WindowMeasurement) -> Self {
+        Self {
+            power: window.power,
+            mean_power: window.mean_power,
+            rate: window.rate,
+            p99: window.p99,
+            good_windows: 0,
+            consistency: Consistency::Consistent,
+            scatter: 0.0,
+            is_newer: false,
+        }
+    }
+
+    fn ratio_of(&self, window: &WindowMeasurement) -> LoadRatio {
+        LoadRatio {
+            power: ratio(window.mean_power, self.mean_power),
+            rate: ratio(window.rate, self.rate),
+        }
+    }
+
+    /// The ratios of a window to what is known, where they differ by more than the scatter explains.
+    pub fn deviation(&self, window: &WindowMeasurement) -> Option<LoadRatio> {
+        let ratio = self.ratio_of(window);
+        let threshold = LOAD_CHANGE.max(LOAD_CHANGE_SCATTERS * self.scatter);
+        let differs = |ratio: f64| (ratio - 1.0).abs() > threshold;
+        (differs(ratio.power) || differs(ratio.rate)).then_some(ratio)
+    }
+
+    /// Whether a power is so much higher that the load must have grown.
+    pub fn is_exceeded_by(&self, power: f64) -> bool {
+        power > self.power * (1.0 + LOAD_CHANGE)
+    }
+
+    /// Moves throughput and mean power towards a window: throughput must be known to half a percent, so it is a
+    /// running mean.
+    pub fn blend(&mut self, window: &WindowMeasurement, weight: f64) {
+        self.rate += weight * (window.rate - self.rate);
+        self.mean_power += weight * (window.mean_power - self.mean_power);
+        self.p99 = window.p99;
+        self.consistency = Consistency::Consistent;
+    }
+
+    /// Updates the scatter with a window that agrees with those before.
+    pub fn update_scatter(&mut self, window: &WindowMeasurement) {
+        // A deviation that was not confirmed was chance.
+        let seen = match self.consistency {
+            Consistency::Deviating(ratio) => ratio,
+            Consistency::Consistent | Consistency::PartialBatches => self.ratio_of(window),
+        };
+        let deviation = (seen.power - 1.0).abs().max((seen.rate - 1.0).abs());
+        self.scatter += 0.2 * (deviation - self.scatter);
+    }
+
+    /// Scales all values to a changed load.
+    pub fn scale(&mut self, ratio: LoadRatio) {
+        self.power *= ratio.power;
+        self.mean_power *= ratio.power;
+        self.rate *= ratio.rate;
+        self.p99 /= ratio.rate;
+    }
+}
+
+impl LoadRatio {
+    /// Whether two windows differ from what was known in the same way.
+    pub fn is_similar(self, other: Self) -> bool {
+        let near = |one: f64, other: f64| {
+            (one / other - 1.0).abs() <= 0.5 * (one - 1.0).abs().max(LOAD_CHANGE)
+        };
+        near(self.power, other.power) && near(self.rate, other.rate)
+    }
+}
+
+/// The ratio of two positive values within a factor of 5, and 1 where one of them is unknown.
+pub fn ratio(new: f64, old: f64) -> f64 {
+    match old > 0.0 && new > 0.0 {
+        true => (new / old).clamp(0.2, 5.0),
+        false => 1.0,
+    }
+}

@@ -1,0 +1,222 @@
+//! Mean powers over the averaging time that contain no time before the last change of a setting.
+
+use sweetspot_quantity::{Seconds, Watts};
+
+use super::event::PowerReading;
+
+/// The number of samples that are stored: 1 s of a driver's buffer, with room for uneven spacing.
+const STORED_SAMPLES: usize = 256;
+/// A reading that covers this share of the averaging time is already a mean over it.
+const WHOLE_READING: f64 = 0.9;
+/// Samples must cover this share of the averaging time; their spacing is uneven.
+const REQUIRED_COVERAGE: f64 = 0.98;
+/// A longer time without samples, as a share of the averaging time, is a gap.
+const MAX_GAP: f64 = 0.3;
+/// Times that differ by less count as equal.
+const TIME_TOLERANCE: f64 = 1e-6;
+
+/// A mean power over the averaging time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerMean {
+    /// The mean power, in watts.
+    pub power: f64,
+    /// The mean power without the highest sample, which one wrong sample does not move.
+    pub trimmed: f64,
+    /// The end of the averaging time.
+    pub to: f64,
+}
+
+/// Turns readings of any span into mean powers over the averaging time.
+#[derive(Clone, Debug)]
+pub struct PowerAverager {
+    averaging_time: f64,
+    /// Time before this belongs to an earlier setting and is ignored.
+    valid_from: f64,
+    samples: [Sample; STORED_SAMPLES],
+    first: usize,
+    count: usize,
+    /// The time and the energy of the stored samples.
+    covered: f64,
+    energy: f64,
+    last_to: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    from: f64,
+    to: f64,
+    power: f64,
+}
+
+impl PowerAverager {
+    pub fn new(averaging_time: Seconds) -> Self {
+        Self {
+            averaging_time: averaging_time.get(),
+            valid_from: f64::NEG_INFINITY,
+            samples: [Sample::default(); STORED_SAMPLES],
+            first: 0,
+            count: 0,
+            covered: 0.0,
+            energy: 0.0,
+            last_to: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Ignores all time before this one.
+    pub fn ignore_before(&mut self, time: f64) {
+        self.valid_from = time;
+        while self.count > 0 && self.samples[self.first].from < time - TIME_TOLERANCE {
+            self.drop_first();
+        }
+    }
+
+    /// The mean power of the stored samples, and the time that they cover.
+    pub fn partial_mean(&self) -> Option<(Watts, Seconds)> {
+        (self.covered > TIME_TOLERANCE).then(|| {
+            let mean = self.energy / self.covered;
+            (Watts::new(mean), Seconds::new(self.covered))
+        })
+    }
+
+    /// Adds a reading and returns a mean power where enough valid time is covered. Readings that are out of order,
+    /// have no duration or are not finite are ignored.
+    pub fn push(&mut self, reading: &PowerReading) -> Option<PowerMean> {
+        let (from, to) = (reading.from.get(), reading.to.get());
+        let power = reading.power.get();
+        if !(power.is_finite() && from.is_finite() && to > from && to > self.last_to) {
+            return None;
+        }
+        // The power within a gap is unknown.
+        if from - self.last_to > MAX_GAP * self.averaging_time {
+            while self.count > 0 {
+                self.drop_first();
+            }
+        }
+        self.last_to = to;
+        if to - from >= WHOLE_READING * self.averaging_time {
+            let is_valid = from >= self.valid_from - TIME_TOLERANCE;
+            return is_valid.then_some(PowerMean {
+                power,
+                trimmed: power,
+                to,
+            });
+        }
+        if from < self.valid_from - TIME_TOLERANCE {
+            return None;
+        }
+        if self.count == STORED_SAMPLES {
+            self.drop_first();
+        }
+        let next = (self.first + self.count) % STORED_SAMPLES;
+        self.samples[next] = Sample { from, to, power };
+        self.count += 1;
+        self.covered += to - from;
+        self.energy += power * (to - from);
+        // The oldest sample is dropped once the others cover the averaging time without it.
+        while self.count > 1 {
+            let second = self.samples[(self.first + 1) % STORED_SAMPLES];
+            if to - second.from < self.averaging_time - TIME_TOLERANCE {
+                break;
+            }
+            self.drop_first();
+        }
+        let is_whole =
+            to - self.samples[self.first].from >= REQUIRED_COVERAGE * self.averaging_time;
+        is_whole.then(|| self.mean(to))
+    }
+
+    fn mean(&self, to: f64) -> PowerMean {
+        let mut highest = self.samples[self.first];
+        for offset in 1..self.count {
+            let sample = self.samples[(self.first + offset) % STORED_SAMPLES];
+            if sample.power > highest.power {
+                highest = sample;
+            }
+        }
+        let mean = self.energy / self.covered;
+        let others = self.covered - (highest.to - highest.from);
+        let trimmed = match others > TIME_TOLERANCE {
+            true => (self.energy - highest.power * (highest.to - highest.from)) / others,
+            false => mean,
+        };
+        PowerMean {
+            power: mean,
+            trimmed,
+            to,
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let sample = self.samples[self.first];
+        self.covered -= sample.to - sample.from;
+        self.energy -= sample.power * (sample.to - sample.from);
+        self.first = (self.first + 1) % STORED_SAMPLES;
+        self.count -= 1;
+        if self.count == 0 {
+            (self.covered, self.energy) = (0.0, 0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(from: f64, to: f64, power: f64) -> PowerReading {
+        PowerReading {
+            from: Seconds::new(from),
+            to: Seconds::new(to),
+            power: Watts::new(power),
+        }
+    }
+
+    #[test]
+    fn samples_give_a_mean_once_they_cover_the_averaging_time() {
+        let mut averager = PowerAverager::new(Seconds::new(1.0));
+        let mut means = Vec::new();
+        for index in 0..100 {
+            let from = f64::from(index) * 0.02;
+            let power = if index < 50 { 100.0 } else { 200.0 };
+            means.extend(averager.push(&reading(from, from + 0.02, power)));
+        }
+        let first = means.first().expect("a second was covered");
+        assert!(first.to >= 0.9 && (first.power - 100.0).abs() < 1e-9);
+        let last = means.last().expect("two seconds were covered");
+        assert!((last.power - 200.0).abs() < 1e-6, "{last:?}");
+    }
+
+    #[test]
+    fn after_a_gap_a_mean_waits_for_the_whole_averaging_time() {
+        let mut averager = PowerAverager::new(Seconds::new(1.0));
+        let mut push = |from: f64, power| averager.push(&reading(from, from + 0.02, power));
+        let before = (0..100).filter_map(|index| push(f64::from(index) * 0.02, 150.0));
+        assert!(before.last().is_some());
+        let after: Vec<PowerMean> = (0..60)
+            .filter_map(|index| push(30.0 + f64::from(index) * 0.02, 240.0 - f64::from(index)))
+            .collect();
+        let first = after.first().expect("a second was covered again");
+        assert!(first.to >= 30.97, "{first:?}");
+    }
+
+    #[test]
+    fn readings_with_time_before_a_change_are_ignored() {
+        let mut averager = PowerAverager::new(Seconds::new(1.0));
+        averager.ignore_before(10.0);
+        assert_eq!(averager.push(&reading(9.5, 10.5, 300.0)), None);
+        assert!(averager.push(&reading(10.0, 11.0, 120.0)).is_some());
+    }
+
+    #[test]
+    fn one_wrong_sample_does_not_move_the_trimmed_mean() {
+        let mut averager = PowerAverager::new(Seconds::new(1.0));
+        let mut last = None;
+        for index in 0..60 {
+            let from = f64::from(index) * 0.02;
+            let power = if index == 40 { 5000.0 } else { 100.0 };
+            last = averager.push(&reading(from, from + 0.02, power)).or(last);
+        }
+        let last = last.expect("a second was covered");
+        assert!(last.power > 190.0);
+        assert!((last.trimmed - 100.0).abs() < 1e-6, "{last:?}");
+    }
+}

@@ -1,0 +1,351 @@
+//! Statistics of a run that holds a power cap.
+
+use std::collections::VecDeque;
+
+use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
+
+use super::event::{CompletedBatch, PowerReading};
+use super::power_mean::PowerAverager;
+
+/// The setting has settled after this many windows without a change.
+const SETTLED_WINDOWS: u64 = 3;
+/// After this many windows mean powers count even if the setting still changes.
+const SETTLING_DEADLINE: u64 = 15;
+/// The number of histogram bins of samples, each 1 W wide.
+const BINS: usize = 4096;
+
+/// Collects the events of a run and computes its [`HoldSummary`].
+///
+/// Mean powers are compared with the cap after the setting has settled. Settling starts with the run and with each
+/// change of the cap, and ends with the last change of the setting that three windows without a change follow.
+/// After fifteen windows mean powers count in any case. Each one counts for the time since the one before it.
+#[derive(Clone, Debug)]
+pub struct HoldStatistics {
+    averaging_time: Seconds,
+    cap: Watts,
+    averager: PowerAverager,
+    started_at: Option<f64>,
+    now: f64,
+    items: u64,
+    batches: u64,
+    energy: f64,
+    last_reading_end: Option<f64>,
+    last_mean_end: Option<f64>,
+    changes: u64,
+    windows: u64,
+    settling: Settling,
+    /// The time that mean powers were compared with the cap.
+    compared_time: f64,
+    /// The part of it with a mean power above the cap.
+    excess_time: f64,
+    /// The mean powers that count once the setting has settled.
+    pending: VecDeque<CountedMean>,
+    highest_mean: Option<f64>,
+    sample_histogram: Vec<u32>,
+    sample_count: u64,
+    samples_over_cap: u64,
+}
+
+/// Whether the setting has settled.
+#[derive(Clone, Copy, Debug)]
+enum Settling {
+    /// The run has not started.
+    NotStarted,
+    /// The setting still changes, and mean powers wait.
+    InProgress(SettlingPeriod),
+    /// The setting still changes after the deadline, and mean powers count.
+    Overdue(SettlingPeriod),
+    /// The setting has settled after this time and this many windows.
+    Settled { time: f64, windows: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SettlingPeriod {
+    started_at: f64,
+    start_window: u64,
+    last_change: f64,
+    last_change_window: u64,
+}
+
+/// A mean power and the time that it counts for.
+#[derive(Clone, Copy, Debug)]
+struct CountedMean {
+    time: f64,
+    power: f64,
+    is_over_cap: bool,
+}
+
+/// The summary of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HoldSummary {
+    /// The time from the first event to the last.
+    pub time: Seconds,
+    /// The number of items.
+    pub items: u64,
+    /// Items in a second, over the whole time.
+    pub items_per_s: f64,
+    /// The energy that the readings cover.
+    pub energy: Joules,
+    /// The energy for each item.
+    pub energy_per_item: Option<Joules>,
+    /// The share of the time after settling with a mean power above the cap.
+    pub violation_share: Option<Ratio>,
+    /// The share of single samples above the cap, where they are finer than the mean.
+    pub fine_share: Option<Ratio>,
+    /// The 99th percentile of these samples.
+    pub fine_p99: Option<Watts>,
+    /// The highest mean power after settling.
+    pub largest_mean: Option<Watts>,
+    /// The number of changes of the setting.
+    pub changes: u64,
+    /// The time from the start, or from the last change of the cap, until the setting settled; absent where it
+    /// still changed at the end.
+    pub settle_time: Option<Seconds>,
+    /// The number of windows until the setting settled.
+    pub settle_windows: Option<u64>,
+    /// The mean number of items in a batch.
+    pub average_batch: Option<f64>,
+}
+
+impl HoldStatistics {
+    /// Statistics for a cap and the time over which power is averaged.
+    pub fn new(cap: Watts, averaging_time: Seconds) -> Self {
+        Self {
+            averaging_time,
+            cap,
+            averager: PowerAverager::new(averaging_time),
+            started_at: None,
+            now: 0.0,
+            items: 0,
+            batches: 0,
+            energy: 0.0,
+            last_reading_end: None,
+            last_mean_end: None,
+            changes: 0,
+            windows: 0,
+            settling: Settling::NotStarted,
+            compared_time: 0.0,
+            excess_time: 0.0,
+            pending: VecDeque::new(),
+            highest_mean: None,
+            sample_histogram: vec![0; BINS],
+            sample_count: 0,
+            samples_over_cap: 0,
+        }
+    }
+
+    /// Starts the run.
+    pub fn start(&mut self, now: Seconds) {
+        self.started_at = Some(now.get());
+        self.advance_to(now.get());
+        self.restart_settling(now);
+    }
+
+    /// Records a completed batch.
+    pub fn record_batch(&mut self, now: Seconds, batch: &CompletedBatch) {
+        self.advance_to(now.get());
+        self.items = self.items.saturating_add(batch.items);
+        self.batches += 1;
+    }
+
+    /// Records a change of the cap.
+    pub fn record_cap(&mut self, now: Seconds, cap: Watts) {
+        self.count_pending();
+        self.cap = cap;
+        self.restart_settling(now);
+    }
+
+    /// Starts settling again, because the cap or the load changed.
+    pub fn restart_settling(&mut self, now: Seconds) {
+        self.count_pending();
+        let now = now.get();
+        self.advance_to(now);
+        self.settling = Settling::InProgress(SettlingPeriod {
+            started_at: now,
+            start_window: self.windows,
+            last_change: now,
+            last_change_window: self.windows,
+        });
+    }
+
+    /// Records a change of the setting.
+    pub fn record_change(&mut self, now: Seconds) {
+        let now = now.get();
+        self.advance_to(now);
+        self.changes += 1;
+        if let Settling::InProgress(period) | Settling::Overdue(period) = &mut self.settling {
+            period.last_change = now;
+            period.last_change_window = self.windows;
+            self.pending.clear();
+        }
+    }
+
+    /// Sets the number of windows that the holder has seen.
+    pub fn set_window_count(&mut self, windows: u64) {
+        self.windows = windows;
+        let (Settling::InProgress(period) | Settling::Overdue(period)) = self.settling else {
+            return;
+        };
+        if windows.saturating_sub(period.last_change_window) >= SETTLED_WINDOWS {
+            self.settling = Settling::Settled {
+                time: period.last_change - period.started_at,
+                windows: period.last_change_window - period.start_window,
+            };
+            self.count_pending();
+        } else if windows.saturating_sub(period.start_window) >= SETTLING_DEADLINE {
+            self.settling = Settling::Overdue(period);
+            self.count_pending();
+        }
+    }
+
+    /// Records a power reading.
+    pub fn record_power(&mut self, reading: &PowerReading) {
+        let (from, to, power) = (reading.from.get(), reading.to.get(), reading.power.get());
+        let is_newer = self.last_reading_end.is_none_or(|last| to > last);
+        if !(power.is_finite() && to > from && is_newer) {
+            return;
+        }
+        let since = self.last_reading_end.map_or(from, |last| last.max(from));
+        self.energy += power * (to - since);
+        self.last_reading_end = Some(to);
+        if reading.to - reading.from < self.averaging_time * 0.5 {
+            let bin = (power.max(0.0) as usize).min(BINS - 1);
+            self.sample_histogram[bin] = self.sample_histogram[bin].saturating_add(1);
+            self.sample_count += 1;
+            self.samples_over_cap += u64::from(power > self.cap.get());
+        }
+        if let Some(mean) = self.averager.push(reading) {
+            // After a gap in the readings a mean counts for its own span and not for the gap.
+            let since_last = self.last_mean_end.map_or(0.0, |last| mean.to - last);
+            self.last_mean_end = Some(mean.to);
+            let counted = CountedMean {
+                time: since_last.min(self.averaging_time.get()),
+                power: mean.power,
+                is_over_cap: mean.power > self.cap.get(),
+            };
+            match self.settling {
+                Settling::InProgress(period) => {
+                    if mean.to - self.averaging_time.get() >= period.last_change {
+                        self.pending.push_back(counted);
+                    }
+                }
+                _ => self.count(counted),
+            }
+        }
+    }
+
+    fn count(&mut self, mean: CountedMean) {
+        self.compared_time += mean.time;
+        if mean.is_over_cap {
+            self.excess_time += mean.time;
+        }
+        let highest = self.highest_mean;
+        self.highest_mean = Some(highest.map_or(mean.power, |highest| highest.max(mean.power)));
+    }
+
+    fn count_pending(&mut self) {
+        while let Some(mean) = self.pending.pop_front() {
+            self.count(mean);
+        }
+    }
+
+    fn advance_to(&mut self, now: f64) {
+        self.started_at.get_or_insert(now);
+        self.now = self.now.max(now);
+    }
+
+    /// The summary of the run up to now.
+    pub fn summary(&self) -> HoldSummary {
+        let mut complete = self.clone();
+        complete.count_pending();
+        complete.summarise()
+    }
+
+    fn summarise(&self) -> HoldSummary {
+        let time = self.now - self.started_at.unwrap_or(self.now);
+        let items = self.items as f64;
+        let share = |part: f64, of: f64| (of > 0.0).then(|| Ratio::new(part / of));
+        let settled = match self.settling {
+            Settling::Settled { time, windows } => Some((time, windows)),
+            Settling::NotStarted | Settling::InProgress(_) | Settling::Overdue(_) => None,
+        };
+        HoldSummary {
+            time: Seconds::new(time),
+            items: self.items,
+            items_per_s: if time > 0.0 { items / time } else { 0.0 },
+            energy: Joules::new(self.energy),
+            energy_per_item: (self.items > 0).then(|| Joules::new(self.energy / items)),
+            violation_share: share(self.excess_time, self.compared_time),
+            fine_share: share(self.samples_over_cap as f64, self.sample_count as f64),
+            fine_p99: self.fine_p99(),
+            largest_mean: self.highest_mean.map(Watts::new),
+            changes: self.changes,
+            settle_time: settled.map(|(time, _)| Seconds::new(time)),
+            settle_windows: settled.map(|(_, windows)| windows),
+            average_batch: (self.batches > 0).then(|| items / self.batches as f64),
+        }
+    }
+
+    fn fine_p99(&self) -> Option<Watts> {
+        let wanted = (self.sample_count * 99).div_ceil(100);
+        let mut counted = 0;
+        let bin = self.sample_histogram.iter().position(|count| {
+            counted += u64::from(*count);
+            counted >= wanted
+        })?;
+        (self.sample_count > 0).then(|| Watts::new(bin as f64 + 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled_statistics() -> HoldStatistics {
+        let mut statistics = HoldStatistics::new(Watts::new(200.0), Seconds::new(1.0));
+        statistics.start(Seconds::ZERO);
+        statistics.set_window_count(SETTLED_WINDOWS);
+        statistics
+    }
+
+    fn read(statistics: &mut HoldStatistics, from: f64, to: f64, power: f64) {
+        let (from, to) = (Seconds::new(from), Seconds::new(to));
+        statistics.record_power(&PowerReading {
+            from,
+            to,
+            power: Watts::new(power),
+        });
+    }
+
+    #[test]
+    fn a_mean_after_a_gap_does_not_count_for_the_gap() {
+        let mut statistics = settled_statistics();
+        let fine = |statistics: &mut HoldStatistics, from: f64, count: u32, power: f64| {
+            for index in 0..count {
+                let from = from + f64::from(index) * 0.02;
+                read(statistics, from, from + 0.02, power);
+            }
+        };
+        fine(&mut statistics, 0.0, 3000, 150.0);
+        // After 30 s without samples come two high samples and then the same power as before.
+        fine(&mut statistics, 90.0, 2, 400.0);
+        fine(&mut statistics, 90.04, 3000, 150.0);
+        let share = statistics.summary().violation_share.unwrap();
+        assert!(share < Ratio::new(0.02), "{share:?}");
+    }
+
+    #[test]
+    fn the_average_batch_counts_items_and_not_batch_sizes() {
+        let mut statistics = settled_statistics();
+        for items in [2, 4] {
+            let done = CompletedBatch {
+                size: 4096,
+                items,
+                duration: Seconds::new(0.01),
+                latency: None,
+            };
+            statistics.record_batch(Seconds::new(1.0), &done);
+        }
+        assert_eq!(statistics.summary().average_batch, Some(3.0));
+    }
+}

@@ -1,0 +1,203 @@
+//! The gain of a setting, whether it meets the limits, and the setting to hold.
+
+use sweetspot_decide::search::SearchSpace;
+use sweetspot_decide::{Basis, Objective, Outcome};
+
+use super::super::TuneConfig;
+use super::super::drift::Drift;
+use super::super::window::TuneWindow;
+use super::LoadSearch;
+
+/// Settings within this share of the range count as neighbours.
+const NEIGHBOUR_DISTANCE: f64 = 0.08;
+/// The smallest relative difference between two settings.
+const MIN_DIFFERENCE: f64 = 0.01;
+/// The smallest gain that counts.
+const MIN_GAIN: f64 = 0.003;
+/// A gain counts if it exceeds this multiple of the noise: a small gain that is missed costs as much as a wrong one.
+const MIN_GAIN_NOISE: f64 = 0.3;
+
+impl LoadSearch {
+    /// The mean outcome of the reference over all its windows.
+    fn reference_outcome(&self, config: &TuneConfig, drift: &Drift) -> Option<Outcome> {
+        let reference = config.space.reference();
+        let windows = self.tried.iter().filter(|window| window.point == reference);
+        let outcomes: Vec<Outcome> = windows
+            .map(|window| self.warm_outcome(config, window, drift))
+            .collect();
+        Outcome::mean(&outcomes)
+    }
+
+    /// The relative improvement of a window's objective over the reference.
+    pub(in crate::tune) fn gain(&self, config: &TuneConfig, window: &TuneWindow) -> Option<f64> {
+        let drift = self.drift();
+        let reference = self.reference_outcome(config, &drift)?;
+        let own = self.warm_outcome(config, window, &drift);
+        let basis = Basis {
+            reference: Some(&reference),
+            tariff: &config.question.tariff,
+        };
+        let objective = config.question.objective;
+        let value = |outcome: &Outcome| objective.value(outcome, basis).ok();
+        let (own, reference) = (value(&own)?, value(&reference)?);
+        Some(match objective {
+            Objective::GainMinusLoss => own - reference,
+            _ if objective.is_maximised() => own / reference - 1.0,
+            _ => 1.0 - own / reference,
+        })
+    }
+
+    /// The smallest gain at a point that noise does not explain.
+    pub(in crate::tune) fn min_gain(&self, config: &TuneConfig, point: usize) -> f64 {
+        let reference = config.space.reference();
+        let windows = self.tried.iter();
+        let of_reference = windows.filter(|window| window.point == reference);
+        let of_reference = of_reference.count().max(1) as f64;
+        let own = self.windows_near(config, point).count().max(1) as f64;
+        let noise = self.reference.as_ref().map(|window| window.noise);
+        let noise = noise.map_or(0.0, |noise| noise.time + noise.energy);
+        MIN_GAIN.max(MIN_GAIN_NOISE * noise * (1.0 / of_reference + 1.0 / own).sqrt())
+    }
+
+    /// The windows at a point and at its neighbours.
+    fn windows_near<'a>(
+        &'a self,
+        config: &'a TuneConfig,
+        point: usize,
+    ) -> impl Iterator<Item = &'a TuneWindow> {
+        let windows = self.tried.iter().chain(&self.held);
+        windows.filter(move |window| {
+            window.point == point
+                || window.point != config.space.reference()
+                    && is_near(&config.space, window.point, point)
+        })
+    }
+
+    /// The mean gain of the windows at a point.
+    pub(in crate::tune) fn gain_at(&self, config: &TuneConfig, point: usize) -> Option<f64> {
+        let windows = self.tried.iter().chain(&self.held);
+        let gains: Vec<f64> = windows
+            .filter(|window| window.point == point)
+            .filter_map(|window| self.gain(config, window))
+            .collect();
+        (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
+    }
+
+    /// The mean gain at a point and its neighbours, because a single window is noisy.
+    pub(in crate::tune) fn gain_near(&self, config: &TuneConfig, point: usize) -> Option<f64> {
+        let gains: Vec<f64> = self
+            .windows_near(config, point)
+            .filter_map(|window| self.gain(config, window))
+            .collect();
+        (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
+    }
+
+    /// Whether the mean outcome at a point meets the limits; unknown outcomes do.
+    pub(in crate::tune) fn meets_limits(&self, config: &TuneConfig, point: usize) -> bool {
+        let drift = self.drift();
+        let Some(reference) = self.reference_outcome(config, &drift) else {
+            return true;
+        };
+        let windows = self.tried.iter().chain(&self.held);
+        let outcomes: Vec<Outcome> = windows
+            .filter(|window| window.point == point)
+            .map(|window| self.warm_outcome(config, window, &drift))
+            .collect();
+        let mean = match point == config.space.reference() {
+            true => Some(reference.clone()),
+            false => Outcome::mean(&outcomes),
+        };
+        let Some(mean) = mean else {
+            return true;
+        };
+        let basis = Basis {
+            reference: Some(&reference),
+            tariff: &config.question.tariff,
+        };
+        let limits = config.question.limits.iter();
+        limits
+            .into_iter()
+            .all(|limit| limit.check(&mean, basis).is_ok())
+    }
+
+    /// The tried point with the highest gain among those that meet the limits.
+    fn best_within_limits(&self, config: &TuneConfig) -> Option<usize> {
+        let points = self.tried.iter().map(|window| window.point);
+        let allowed = points.filter(|point| self.meets_limits(config, *point));
+        let gain = |point: &usize| self.gain_at(config, *point).unwrap_or(f64::NEG_INFINITY);
+        allowed.max_by(|a, b| gain(a).total_cmp(&gain(b)))
+    }
+
+    /// The point to hold: the answer of the strategy if it meets the limits and is better than the reference by more
+    /// than noise, and otherwise the reference. Absent where no tried point meets the limits.
+    pub(in crate::tune) fn choose_point(
+        &self,
+        config: &TuneConfig,
+        answer: Option<usize>,
+    ) -> Option<usize> {
+        let reference = config.space.reference();
+        let is_allowed = |point: &usize| self.meets_limits(config, *point);
+        let answer = answer
+            .filter(is_allowed)
+            .or_else(|| self.best_within_limits(config));
+        if !is_allowed(&reference) {
+            return answer;
+        }
+        let is_better = |point: &usize| {
+            let gain = self.gain_near(config, *point);
+            gain.is_none_or(|gain| gain > self.min_gain(config, *point))
+                && self.differs_from_reference(config, *point)
+        };
+        answer.filter(is_better).or(Some(reference))
+    }
+
+    /// Whether a point differs from the reference in power or time by more than noise, as far as it was measured.
+    /// Where it does not, setting it has no effect and its gain is noise.
+    pub(in crate::tune) fn differs_from_reference(
+        &self,
+        config: &TuneConfig,
+        point: usize,
+    ) -> bool {
+        let reference = config.space.reference();
+        let at = |point: usize| {
+            let windows = self.tried.iter().chain(&self.held);
+            windows.filter(move |window| window.point == point)
+        };
+        let (own, other) = (at(point).count() as f64, at(reference).count() as f64);
+        if own == 0.0 || other == 0.0 {
+            return true;
+        }
+        let differs = |of: &dyn Fn(&TuneWindow) -> Option<f64>,
+                       noise: &dyn Fn(&TuneWindow) -> f64| {
+            let mean = |point: usize, count: f64| {
+                let values: Option<Vec<f64>> = at(point).map(of).collect();
+                Some(values?.iter().sum::<f64>() / count)
+            };
+            let noise = at(point).chain(at(reference)).map(noise).sum::<f64>() / (own + other);
+            let threshold = 3.0 * noise * (1.0 / own + 1.0 / other).sqrt();
+            let ratio = mean(point, own).zip(mean(reference, other));
+            ratio.is_some_and(|(own, other)| {
+                (own / other).ln().abs() > threshold.max(MIN_DIFFERENCE)
+            })
+        };
+        let power_noise = |window: &TuneWindow| {
+            // The noise of energy consists of those of power and time.
+            let (energy, time) = (window.noise.energy, window.noise.time);
+            (energy * energy - time * time).max(0.0).sqrt()
+        };
+        differs(&|window| Some(window.power.get()), &power_noise)
+            || differs(&|window| window.items_per_second, &|window| {
+                window.noise.time
+            })
+    }
+}
+
+fn is_near(space: &SearchSpace, a: usize, b: usize) -> bool {
+    let points = space.points();
+    (0..points[a].len()).all(|knob| {
+        let values = || points.iter().map(|point| point[knob]);
+        let lowest = values().fold(f64::INFINITY, f64::min);
+        let highest = values().fold(f64::NEG_INFINITY, f64::max);
+        (points[a][knob] - points[b][knob]).abs() <= NEIGHBOUR_DISTANCE * (highest - lowest)
+    })
+}

@@ -1,0 +1,185 @@
+//! The energy and the progress of a job over time, and the windows measured from them.
+
+use sweetspot_decide::search::Noise;
+use sweetspot_quantity::{Seconds, Watts};
+
+use super::load::Consumption;
+use super::noise::NoiseEstimate;
+use super::series::{CumulativeSeries, Growth};
+use super::window::{TuneWindow, WindowPurpose};
+
+/// Collects energy and progress and measures windows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LoadMonitor {
+    energy: CumulativeSeries,
+    items: CumulativeSeries,
+    power_noise: NoiseEstimate,
+    rate_noise: NoiseEstimate,
+}
+
+/// The halves of a steady span differ by at most this share, or by what noise explains.
+const STEADY_TOLERANCE: f64 = 0.02;
+/// The shortest steady span, in seconds and in reports of progress.
+const STEADY_TIME: f64 = 4.0;
+const STEADY_REPORTS: f64 = 6.0;
+
+impl LoadMonitor {
+    pub(super) fn record_energy(&mut self, at: f64, total: f64) {
+        self.energy.push(at, total);
+    }
+
+    /// Records a total of items; the same total again is no progress.
+    pub(super) fn record_progress(&mut self, at: f64, total: f64) {
+        if self.items.last().is_none_or(|(_, last)| total > last) {
+            self.items.push(at, total);
+        }
+    }
+
+    pub(super) fn last_report(&self) -> Option<f64> {
+        self.items.last().map(|(at, _)| at)
+    }
+
+    /// The mean time between the latest reports of progress.
+    pub(super) fn report_spacing(&self) -> f64 {
+        let last = self.last_report().unwrap_or_default();
+        self.items.spacing(last - 30.0).unwrap_or_default()
+    }
+
+    pub(super) fn forget_before(&mut self, at: f64) {
+        self.energy.forget_before(at);
+        self.items.forget_before(at);
+    }
+
+    /// The consumption up to a time, since any origin.
+    pub(super) fn consumption_at(&self, time: f64) -> Option<Consumption> {
+        Some(Consumption {
+            time,
+            energy: self.energy.total_at(time)?,
+            items: self.items.total_at(time).unwrap_or_default(),
+        })
+    }
+
+    /// The time up to which energy, and progress if needed, are known.
+    fn known_until(&self, with_progress: bool) -> Option<f64> {
+        let energy = self.energy.last()?.0;
+        match with_progress {
+            true => Some(energy.min(self.items.last()?.0)),
+            false => Some(energy),
+        }
+    }
+
+    /// The start of the latest steady span, not before a time.
+    pub(super) fn steady_since(&self, since: f64, with_progress: bool) -> Option<f64> {
+        let known = self.known_until(with_progress)?;
+        let length = match with_progress {
+            true => STEADY_TIME.max(STEADY_REPORTS * self.report_spacing()),
+            false => STEADY_TIME,
+        };
+        let from = known - length;
+        if from < since {
+            return None;
+        }
+        let energy = match with_progress {
+            true => self.energy.sampled_like(&self.items, from, known),
+            false => self.energy.clone(),
+        };
+        let halves_agree = |series: &CumulativeSeries, noise: &NoiseEstimate| {
+            let middle = from + length / 2.0;
+            let (a, b) = (series.growth(from, middle)?, series.growth(middle, known)?);
+            let mean = (a.rate + b.rate) / 2.0;
+            let mut noise = noise.clone();
+            noise.add(&a);
+            noise.add(&b);
+            let allowed = STEADY_TOLERANCE.max(3.0 * noise.deviation_over(length / 4.0));
+            Some(mean > 0.0 && (a.rate - b.rate).abs() <= allowed * mean)
+        };
+        let is_steady = halves_agree(&energy, &self.power_noise)?
+            && (!with_progress || halves_agree(&self.items, &self.rate_noise)?);
+        is_steady.then_some(from)
+    }
+
+    /// Measures a window from a time on, if it is long enough: at least `least`, and up to `longest` where it is
+    /// noisy.
+    pub(super) fn window(
+        &self,
+        purpose: WindowPurpose,
+        point: usize,
+        (from, least, longest): (f64, f64, f64),
+        with_progress: bool,
+    ) -> Option<(TuneWindow, Growth, Option<Growth>)> {
+        let known = self.known_until(with_progress)?;
+        let rate = self.items.growth(from, known);
+        let rate = rate.filter(|rate| rate.rate > 0.0);
+        if with_progress && rate.is_none() {
+            return None;
+        }
+        let rate = rate.filter(|rate| with_progress || rate.parts.len() > 2);
+        let power = match rate {
+            Some(_) => self
+                .energy
+                .sampled_like(&self.items, from, known)
+                .growth(from, known)?,
+            None => self.energy.growth(from, known)?,
+        };
+        let length = power.to - power.from;
+        // Rare reports leave gaps at both ends of a window.
+        let least = least - self.report_spacing().min(least / 2.0);
+        if length < least || power.rate <= 0.0 {
+            return None;
+        }
+        let noise = self.noise(&power, rate.as_ref());
+        let worst = noise.time.max(noise.energy);
+        let is_enough = worst <= TARGET_NOISE
+            || length >= longest && (worst <= MAX_NOISE || purpose == WindowPurpose::Hold)
+            || length >= MAX_EXTENSION * longest;
+        is_enough.then(|| {
+            let window = TuneWindow {
+                purpose,
+                point,
+                begin: Seconds::new(from),
+                end: Seconds::new(known),
+                power: Watts::new(power.rate),
+                items_per_second: rate.as_ref().map(|rate| rate.rate),
+                noise,
+            };
+            (window, power, rate)
+        })
+    }
+
+    fn noise(&self, power: &Growth, rate: Option<&Growth>) -> Noise {
+        let (mut power_noise, mut rate_noise) = (self.power_noise.clone(), self.rate_noise.clone());
+        power_noise.add(power);
+        let power_noise = SLOPE_FACTOR * power_noise.deviation_over(power.to - power.from);
+        let rate_noise = rate.map_or(0.0, |rate| {
+            rate_noise.add(rate);
+            let step_error = rate.step_error.unwrap_or(0.0) / rate.rate;
+            (SLOPE_FACTOR * rate_noise.deviation_over(rate.to - rate.from)).hypot(step_error)
+        });
+        Noise {
+            time: rate_noise,
+            energy: power_noise.hypot(rate_noise),
+        }
+    }
+
+    /// Forgets the noise, because another load has another noise.
+    pub(super) fn forget_noise(&mut self) {
+        (self.power_noise, self.rate_noise) = Default::default();
+    }
+
+    /// Updates the noise of the load with a window.
+    pub(super) fn learn_noise(&mut self, power: &Growth, rate: Option<&Growth>) {
+        self.power_noise.add(power);
+        if let Some(rate) = rate {
+            self.rate_noise.add(rate);
+        }
+    }
+}
+
+/// A least-squares line through a random walk has a larger error than its end points: by the root of 6/5.
+const SLOPE_FACTOR: f64 = 1.095;
+/// The noise at which a window ends early, which is enough to compare settings.
+const TARGET_NOISE: f64 = 0.005;
+/// The noise above which a window is extended.
+const MAX_NOISE: f64 = 0.03;
+/// A window is extended up to this multiple of its length.
+const MAX_EXTENSION: f64 = 5.0;

@@ -1,0 +1,338 @@
+//! The stages from a steady load to a choice.
+
+use sweetspot_decide::search::Proposal;
+use sweetspot_quantity::{Ratio, Seconds};
+
+use super::super::load::LateReference;
+use super::super::notice::{EarlyStop, GiveUpReason, TuneNotice};
+use super::super::window::{TuneWindow, WindowPurpose};
+use super::super::{JobLength, RememberedChoice, TuneAction, TuningState, progress_requirement};
+use super::{MAX_MOVES, RECOVERY, Stage, Task, Tuner, UNSTEADY_TIMEOUT};
+
+/// The shortest and the longest window of the reference, in seconds.
+const REFERENCE_WINDOW: (f64, f64) = (5.0, 7.0);
+/// A reference window that is longer by this factor extends the time for exploring.
+const LONG_WINDOW_FACTOR: f64 = 1.5;
+/// The shortest and the longest window of the reference on a warm chip, in seconds.
+pub(super) const WARM_REFERENCE_WINDOW: (f64, f64) = (4.0, 6.0);
+/// The shortest and the longest window of a tried setting, in seconds.
+const TRIAL_WINDOW: (f64, f64) = (3.0, 4.0);
+/// The time for exploring after the load became steady or changed, in seconds.
+const EXPLORING_TIME: f64 = 57.0;
+/// The shortest time for exploring after the load became steady, in seconds.
+const MIN_EXPLORING_TIME: f64 = 35.0;
+/// The largest energy of exploring beyond the best setting, as a share of the job's energy.
+const MAX_EXCESS_OVER_BEST: f64 = 0.021;
+/// The time for the first report of progress, in seconds.
+const FIRST_PROGRESS_TIMEOUT: f64 = 60.0;
+/// Settings cannot be compared at more noise than this.
+const MAX_NOISE: f64 = 0.05;
+/// The usual cost of exploring, in seconds: about 20 s at settings that are some 15 % slower.
+const USUAL_COST: f64 = 3.0;
+/// The assumed time of a job of unknown length, in seconds.
+pub(super) const USUAL_JOB_TIME: f64 = 600.0;
+/// A remembered gain is confirmed if the measured one is at most this much lower.
+const REMEMBERED_TOLERANCE: f64 = 0.02;
+
+impl Tuner {
+    pub(super) fn wait_for_steady_load(&mut self, now: f64, since: f64) {
+        let is_silent = self.needs_progress && self.monitor.last_report().is_none();
+        if is_silent {
+            if now > FIRST_PROGRESS_TIMEOUT && !self.warned_no_progress {
+                self.warned_no_progress = true;
+                self.notify(
+                    now,
+                    TuneNotice::NoProgress {
+                        waited: Seconds::new(now),
+                        needed_for: progress_requirement(&self.config.question).unwrap_or_default(),
+                    },
+                );
+            }
+            return;
+        }
+        let from = match self.monitor.steady_since(since, self.needs_progress) {
+            Some(from) => from,
+            None if now - since > UNSTEADY_TIMEOUT => {
+                self.notify(now, TuneNotice::Unsteady(Seconds::new(now - since)));
+                now
+            }
+            None => return,
+        };
+        self.actions
+            .push(TuneAction::ReportState(TuningState::Exploring));
+        self.load.steady_since.get_or_insert(from);
+        let start = self.load_changed_at.take().unwrap_or(from);
+        self.load.deadline = (start + EXPLORING_TIME).max(from + MIN_EXPLORING_TIME);
+        self.account_until(from);
+        self.stage = Stage::Measuring {
+            point: self.reference(),
+            task: Task::Reference,
+            from,
+        };
+        self.advance(now);
+    }
+
+    pub(super) fn measure(&mut self, now: f64, point: usize, task: Task, from: f64) {
+        let is_reference = point == self.reference();
+        let (least, longest) = match task {
+            Task::Reference => REFERENCE_WINDOW,
+            Task::Recheck => WARM_REFERENCE_WINDOW,
+            _ => TRIAL_WINDOW,
+        };
+        let purpose = task.purpose(is_reference);
+        let Some(window) = self.take_window(purpose, point, (from, least, longest)) else {
+            return;
+        };
+        self.account_until(now);
+        match task {
+            Task::Reference => {
+                self.load.reference = Some(window.clone());
+                self.longest_window = 0.0;
+                // A noisy load needs longer windows and so more time for exploring.
+                let factor = window.time().get() / REFERENCE_WINDOW.1;
+                if factor > LONG_WINDOW_FACTOR {
+                    self.load.deadline += EXPLORING_TIME * (factor - 1.0);
+                }
+            }
+            Task::Check if is_reference => {
+                self.load.late_reference = LateReference::WhileExploring(window.clone());
+            }
+            Task::Recheck => {
+                self.load.record_warm_reference(window);
+                return self.after_recheck(now, point);
+            }
+            _ => {}
+        }
+        self.load.record_trial(&self.config, &window);
+        if task == Task::Reference {
+            if let Some(reason) = self.reason_to_give_up(now, &window) {
+                return self.give_up(now, reason);
+            }
+            if let Some(point) = self.place_to_probe(&window) {
+                return self.set(now, point, Task::Probe);
+            }
+        }
+        if task == Task::Probe
+            && !self.load.differs_from_reference(&self.config, point)
+            && let Some((reference, lowest)) =
+                self.load.reference.as_ref().zip(self.config.lowest_cap)
+        {
+            let power = reference.power;
+            return self.give_up(now, GiveUpReason::CapDoesNotBind { power, lowest });
+        }
+        if let Some(remembered) = self.load.remembered
+            && task == Task::Try
+        {
+            self.load.remembered = None;
+            if self.confirms_remembered(now, remembered, &window) {
+                let regret = remembered.expected_regret.map(Ratio::get);
+                self.load.set_choice(point, regret);
+                // The strategy has too few windows to know a better setting.
+                self.load.moves = MAX_MOVES;
+                return self.set(now, point, Task::Hold);
+            }
+        }
+        self.try_next(now);
+    }
+
+    /// Measures a window, if there are enough readings.
+    pub(super) fn take_window(
+        &mut self,
+        purpose: WindowPurpose,
+        point: usize,
+        ends: (f64, f64, f64),
+    ) -> Option<TuneWindow> {
+        let (window, power, rate) =
+            self.monitor
+                .window(purpose, point, ends, self.needs_progress)?;
+        if purpose != WindowPurpose::Hold {
+            // A held load may change within a window, which is not noise.
+            self.monitor.learn_noise(&power, rate.as_ref());
+        }
+        self.monitor
+            .forget_before(window.end.get() - UNSTEADY_TIMEOUT);
+        if purpose == WindowPurpose::Explore {
+            let took = window.time().get() + self.config.settle.get();
+            self.longest_window = self.longest_window.max(took);
+        }
+        self.windows.push(window.clone());
+        Some(window)
+    }
+
+    /// The reason why exploring is not worthwhile, once the reference is known.
+    fn reason_to_give_up(&self, now: f64, reference: &TuneWindow) -> Option<GiveUpReason> {
+        let noise = reference.noise.time.max(reference.noise.energy);
+        if noise > MAX_NOISE {
+            return Some(GiveUpReason::TooNoisy(Ratio::new(noise)));
+        }
+        let job = self.job_time(now)?;
+        let left = job.get() - now;
+        let is_short =
+            USUAL_COST > self.config.budget.get() * job.get() || left < MIN_EXPLORING_TIME / 2.0;
+        is_short.then_some(GiveUpReason::TooShort { time: job })
+    }
+
+    /// The point of the lowest cap, where the mean power is below it: only a window shows whether the cap binds.
+    fn place_to_probe(&self, reference: &TuneWindow) -> Option<usize> {
+        let is_below = reference.power <= self.config.lowest_cap?;
+        self.lowest_point().filter(|_| is_below)
+    }
+
+    /// The point with the lowest value of every knob, where it is not the reference.
+    fn lowest_point(&self) -> Option<usize> {
+        let points = self.config.space.points();
+        let sum = |point: usize| points[point].iter().sum::<f64>();
+        let lowest = (0..points.len()).min_by(|a, b| sum(*a).total_cmp(&sum(*b)));
+        lowest.filter(|point| *point != self.reference())
+    }
+
+    /// The time of the job at the reference, where known.
+    pub(super) fn job_time(&self, now: f64) -> Option<Seconds> {
+        match self.config.job {
+            JobLength::Unknown => None,
+            JobLength::Time(time) => Some(time.max(Seconds::new(now))),
+            JobLength::Items(items) => {
+                let rate = self.load.reference.as_ref()?.items_per_second?;
+                let done = self.monitor.consumption_at(now)?.items;
+                Some(Seconds::new(now + (items - done).max(0.0) / rate))
+            }
+        }
+    }
+
+    fn confirms_remembered(
+        &mut self,
+        now: f64,
+        remembered: RememberedChoice,
+        window: &TuneWindow,
+    ) -> bool {
+        let label = self.label(remembered.point);
+        let gain = self.load.gain(&self.config, window);
+        let noise = 2.0 * (window.noise.time + window.noise.energy);
+        let is_confirmed = gain.is_some_and(|gain| {
+            gain > self.load.min_gain(&self.config, remembered.point)
+                && gain >= remembered.gain.get() - REMEMBERED_TOLERANCE.max(noise)
+        }) && self.load.meets_limits(&self.config, remembered.point);
+        self.notify(
+            now,
+            match is_confirmed {
+                true => TuneNotice::RememberedConfirmed(label),
+                false => TuneNotice::RememberedNotConfirmed(label),
+            },
+        );
+        is_confirmed
+    }
+
+    /// Whether exploring must stop because of its cost.
+    fn cost_stop(&self, now: f64) -> Option<EarlyStop> {
+        let job = self
+            .job_time(now)
+            .map_or(USUAL_JOB_TIME, Seconds::get)
+            .max(now);
+        let excess = self.load.excess_over_best(&self.config, job).unwrap_or(0.0);
+        if excess > MAX_EXCESS_OVER_BEST {
+            return Some(EarlyStop::Energy);
+        }
+        let share = self.load.cost_share(Seconds::new(job))?;
+        (share > self.config.budget).then_some(EarlyStop::Budget)
+    }
+
+    /// Whether there is time for this many further windows.
+    fn has_time_for(&self, now: f64, windows: f64) -> bool {
+        let usual = self.config.settle.get() + TRIAL_WINDOW.1;
+        now + windows * self.longest_window.max(usual) <= self.load.deadline
+    }
+
+    /// Tries the next point, or ends exploring.
+    pub(super) fn try_next(&mut self, now: f64) {
+        self.account_until(now);
+        if let Some(remembered) = self.load.remembered {
+            if remembered.point != self.reference() && remembered.point < self.config.labels.len() {
+                return self.set(now, remembered.point, Task::Try);
+            }
+            self.load.remembered = None;
+        }
+        if let Some(stop) = self.cost_stop(now) {
+            self.notify(now, TuneNotice::StoppedEarly(stop));
+            return self.conclude(now);
+        }
+        let asked = match self.load.strategy().ask() {
+            Proposal::Evaluate(point) if point < self.config.space.points().len() => Some(point),
+            _ => None,
+        };
+        let neighbour = match asked {
+            None => self.load.next_neighbour(&self.config),
+            _ => None,
+        };
+        let checks_reference = self.load.needs_reference_check(&self.config);
+        let wanted = asked.or(neighbour);
+        // The last window belongs to the reference, where it needs another one.
+        let (recovery, windows) = match checks_reference {
+            true => (RECOVERY, 2.0),
+            false => (0.0, 1.0),
+        };
+        if let Some(point) = wanted
+            && self.has_time_for(now + recovery, windows)
+        {
+            let task = if asked.is_some() {
+                Task::Try
+            } else {
+                Task::Check
+            };
+            return self.set(now, point, task);
+        }
+        if checks_reference && self.has_time_for(now + RECOVERY, 1.0) {
+            return self.set(now, self.reference(), Task::Check);
+        }
+        if wanted.is_some() {
+            self.notify(now, TuneNotice::StoppedEarly(EarlyStop::Time));
+        }
+        self.conclude(now);
+    }
+
+    /// Adopts the strategy's answer, if it meets the limits and is better than the reference.
+    pub(super) fn conclude(&mut self, now: f64) {
+        let answer = self.load.strategy().recommend();
+        let answer = answer.filter(|answer| answer.point < self.config.labels.len());
+        let chosen = self
+            .load
+            .choose_point(&self.config, answer.map(|answer| answer.point));
+        if chosen.is_none()
+            && let Some(lowest) = self.lowest_point()
+            && !self.load.is_tried(lowest)
+        {
+            return self.set(now, lowest, Task::Check);
+        }
+        self.adopt(
+            now,
+            chosen,
+            answer.and_then(|answer| answer.expected_regret),
+        );
+    }
+
+    /// Holds the chosen point, or the reference where no point meets the limits.
+    pub(super) fn adopt(&mut self, now: f64, chosen: Option<usize>, regret: Option<f64>) {
+        if chosen.is_none() && !self.load.outside_limits {
+            self.notify(now, TuneNotice::OutsideLimits);
+        }
+        self.load.outside_limits = chosen.is_none();
+        let point = chosen.unwrap_or(self.reference());
+        self.load
+            .set_choice(point, regret.filter(|_| chosen.is_some()));
+        self.set(now, point, Task::Hold);
+    }
+
+    /// Continues with the choice, unless it is no better than the reference on a warm chip.
+    fn after_recheck(&mut self, now: f64, reference: usize) {
+        let choice = self.load.choice.unwrap_or(reference);
+        let gain = self.load.gain_at(&self.config, choice);
+        let least = self.load.min_gain(&self.config, choice);
+        let is_better = gain.is_none_or(|gain| gain > least)
+            && (choice == reference || self.load.differs_from_reference(&self.config, choice));
+        if is_better || !self.load.meets_limits(&self.config, reference) {
+            return self.set(now, choice, Task::Hold);
+        }
+        self.load.is_announced = false;
+        self.load.moves = MAX_MOVES;
+        self.adopt(now, Some(reference), self.load.expected_regret());
+    }
+}
