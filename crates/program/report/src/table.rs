@@ -5,7 +5,7 @@ use comfy_table::{
     presets,
 };
 
-use crate::words::COLUMNS;
+use crate::wording::COLUMNS;
 
 /// A line under the header, and nothing else that takes room.
 const PLAIN: TableStyle =

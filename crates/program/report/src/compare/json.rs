@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use sweetspot_stats::Summary;
 
-use super::csv_text::{column, measures};
+use super::csv::{column, measures};
 use super::{Common, Compared, Contrast};
-use crate::json::{settings, summary};
+use crate::study::{settings, summary};
 
 /// SI units, fractions, absent means unknown; `study` is an index into `studies`.
 pub fn compare_json(compared: &Compared<'_>) -> Value {

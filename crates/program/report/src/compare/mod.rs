@@ -1,11 +1,13 @@
 //! Studies side by side: what they have in common, and how far they differ (multi_gpu_2018, table 10 and
 //! figures 5 to 8).
 
-mod csv_text;
+mod csv;
+mod html;
 mod json;
 mod text;
 
-pub use csv_text::compare_csv;
+pub use self::csv::compare_csv;
+pub use html::compare_html;
 pub use json::compare_json;
 pub use text::{best, by_phase, compare_markdown, compare_text, differences, name};
 
@@ -15,8 +17,8 @@ use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_stats::{Difference, Summary};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
 
-use crate::choices::TABLE;
-use crate::view::View;
+use crate::analysis::choices::TABLE;
+use crate::analysis::view::View;
 
 /// One of the studies.
 pub struct Side<'a> {

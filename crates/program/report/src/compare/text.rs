@@ -3,17 +3,17 @@
 use sweetspot_decide::{Objective, Outcome};
 
 use super::{Common, Compared, Contrast, Measure};
-use crate::choices::label;
+use crate::analysis::choices::label;
+use crate::analysis::view::View;
 use crate::table::Rows;
-use crate::view::View;
-use crate::words::{amount, percent, wrapped};
+use crate::wording::{amount, percent, wrapped};
 
 /// Settings that a terminal shows at most.
 const MOST_ROWS: usize = 36;
 
 /// For a terminal of 100 columns.
 pub fn compare_text(compared: &Compared<'_>) -> String {
-    let summary = crate::html::summary(compared).join("\n");
+    let summary = super::html::summary(compared).join("\n");
     let mut parts = vec![
         wrapped(&names(compared), 4),
         wrapped(&summary, 2),
@@ -44,7 +44,7 @@ fn value(view: &View<'_>, objective: Objective, outcome: &Outcome) -> Option<f64
 
 /// For a document.
 pub fn compare_markdown(compared: &Compared<'_>) -> String {
-    let summary = crate::html::summary(compared).join("\n\n");
+    let summary = super::html::summary(compared).join("\n\n");
     let mut parts = vec![
         names(compared).replace('\n', "\n\n"),
         summary,

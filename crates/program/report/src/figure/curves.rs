@@ -4,8 +4,8 @@ use sweetspot_decide::{Estimate, Objective};
 use sweetspot_study::{Axis, Configuration};
 
 use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Rule, Ruler};
-use crate::choices::{axis_name, setting, value_text};
-use crate::view::View;
+use crate::analysis::choices::{axis_name, setting, value_text};
+use crate::analysis::view::View;
 
 const DRAWN: [(&str, Objective, Hue); 6] = [
     ("time", Objective::Time, Hue(1)),

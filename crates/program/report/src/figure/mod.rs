@@ -27,7 +27,7 @@ pub use svg::{Size, inline, shortened};
 pub use timeline::{Timeline, runs_to_show};
 pub use tuning::tuning_figure;
 
-use crate::view::View;
+use crate::analysis::view::View;
 
 /// Every figure that the study has values for, the most telling first.
 pub fn figures(view: &View<'_>, timelines: &[Timeline]) -> Vec<Figure> {

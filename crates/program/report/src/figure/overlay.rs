@@ -4,9 +4,9 @@ use sweetspot_decide::Objective;
 use sweetspot_study::Axis;
 
 use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
-use crate::choices::axis_name;
+use crate::analysis::choices::axis_name;
 use crate::compare::Compared;
-use crate::words::amount;
+use crate::wording::amount;
 
 const MOST_LINES: usize = 8;
 

@@ -3,15 +3,15 @@
 use sweetspot_study::Point;
 
 use super::chart::{Bar, Chart, Figure, Ruler};
-use crate::choices::choices;
-use crate::view::View;
-use crate::words::amount;
+use crate::analysis::choices::choices;
+use crate::analysis::view::View;
+use crate::wording::amount;
 
 /// For the rows of the table.
 pub fn phases(view: &View<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
     for row in choices(view.study, view.question) {
-        let setting = crate::choices::setting(&view.varied, row.point);
+        let setting = crate::analysis::choices::setting(&view.varied, row.point);
         if !points.iter().any(|(known, _)| *known == setting) && !row.point.phases().is_empty() {
             points.push((setting, row.point));
         }

@@ -3,8 +3,8 @@
 use sweetspot_decide::Aim;
 
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::view::View;
-use crate::words::percent;
+use crate::analysis::view::View;
+use crate::wording::percent;
 
 /// Every configuration by its time and energy against the reference, with the lines on which the metrics
 /// are as good as there.

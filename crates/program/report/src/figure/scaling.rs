@@ -5,9 +5,9 @@ use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH, Configuration};
 
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::choices::axis_name;
-use crate::view::View;
-use crate::words::amount;
+use crate::analysis::choices::axis_name;
+use crate::analysis::view::View;
+use crate::wording::amount;
 
 /// A figure for each of the two axes that the study has.
 pub fn scaling(view: &View<'_>) -> Vec<Figure> {

@@ -3,8 +3,8 @@
 use sweetspot_study::{Point, Quantity, RunEnd, Series};
 
 use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::choices::setting;
-use crate::view::View;
+use crate::analysis::choices::setting;
+use crate::analysis::view::View;
 
 /// The readings of a run.
 pub struct Timeline {

@@ -1,18 +1,15 @@
 //! Pages that open from a file: no network, no other files, and no text of a study that could do harm.
 
-mod compare;
 mod page;
-mod study;
 
-pub use compare::{compare_html, summary};
-pub use study::{Made, study_html};
+pub(crate) use page::{change_cell, contents, figures, page};
 
 use maud::{Markup, html};
 
 use crate::table::Rows;
 
 /// A table as it stands.
-fn table(rows: &Rows) -> Markup {
+pub(crate) fn table(rows: &Rows) -> Markup {
     html! {
         table {
             thead { tr { @for (place, head) in rows.header().iter().enumerate() {

@@ -161,7 +161,7 @@ pub fn change_cell(change: Option<f64>) -> Markup {
         Some(change) if change >= 0.0005 => "bad",
         _ => "",
     };
-    let text = change.map_or_else(|| "-".to_owned(), crate::words::percent);
+    let text = change.map_or_else(|| "-".to_owned(), crate::wording::percent);
     let text = text.replacen('-', if change.is_some() { "\u{2212}" } else { "-" }, 1);
     html! { td class=[(!class.is_empty()).then_some(class)] { (text) } }
 }

@@ -6,15 +6,15 @@ use sweetspot_quantity::Ratio;
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Outline, Point, Study};
 
-use super::page::{change_cell, contents, figures, page};
-use crate::answer::Answer;
-use crate::choices::{choices, heading};
+use crate::analysis::answer::Answer;
+use crate::analysis::choices::{choices, heading};
+use crate::analysis::groups::Grouped;
+use crate::analysis::ranges::{Better, better};
+use crate::analysis::view::View;
 use crate::figure::{Timeline, number};
-use crate::groups::Grouped;
-use crate::ranges::{Better, better};
-use crate::terminal::{failures, shortfalls, title};
-use crate::view::View;
-use crate::words::percent;
+use crate::html::{change_cell, contents, figures, page, table};
+use crate::study::{failures, shortfalls, title};
+use crate::wording::percent;
 
 /// What goes with a study where it is kept.
 #[derive(Default)]
@@ -138,7 +138,7 @@ fn results(view: &View<'_>) -> Markup {
                         @let energy = row.outcome.energy.map(|energy| energy.get());
                         tr {
                             td { (row.label) }
-                            @for axis in &view.varied { td { (crate::choices::cell(axis, row.point)) } }
+                            @for axis in &view.varied { td { (crate::analysis::choices::cell(axis, row.point)) } }
                             td { (known(energy.map(|energy| energy / row.outcome.time.get()), 1.0, 1)) }
                             td { (known(energy, 1e-3, 3)) }
                             (change_cell(row.energy.filter(|_| index > 0).map(Ratio::get)))
@@ -157,7 +157,7 @@ fn ranges(view: &View<'_>) -> Markup {
     html! {
         @for axis in view.varied.iter().filter(|axis| all.iter().any(|one| one.axis == **axis)) {
             h3.range {
-                "Better than " (view.reference_setting()) ", by " (crate::choices::axis_name(axis))
+                "Better than " (view.reference_setting()) ", by " (crate::analysis::choices::axis_name(axis))
             }
             div.scroll { table {
                 tbody {
@@ -177,10 +177,10 @@ fn ranges(view: &View<'_>) -> Markup {
 fn groups(view: &View<'_>, grouped: &Grouped) -> Markup {
     let rows = grouped.rows(view, usize::MAX);
     html! {
-        h2 #groups { "By " (crate::choices::axis_name(&grouped.by)) }
+        h2 #groups { "By " (crate::analysis::choices::axis_name(&grouped.by)) }
         div.card {
             p { (grouped.sentence(view)) }
-            div.scroll { (super::table(&rows)) }
+            div.scroll { (table(&rows)) }
         }
     }
 }
@@ -301,7 +301,7 @@ fn row(view: &View<'_>, index: usize, items: bool, values: &[String]) -> Markup 
     let means = point.values();
     html! {
         tr class=[(!class.is_empty()).then_some(class)] {
-            @for axis in &view.varied { td { (crate::choices::cell(axis, point)) } }
+            @for axis in &view.varied { td { (crate::analysis::choices::cell(axis, point)) } }
             td { (point.results().count()) }
             td { (with_interval(point.time().filter(|_| failed.is_none()), 1.0)) }
             (change_cell(relative.map(|(time, _)| time - 1.0)))

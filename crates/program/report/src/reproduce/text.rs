@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sweetspot_session::{Counted, JobResult, Label, ReproducedRow, Reproduction};
 
 use crate::table::Rows;
-use crate::words::wrapped;
+use crate::wording::wrapped;
 
 /// Every row, then the tolerances and the conclusions.
 pub fn reproduction_text(study: &Reproduction) -> String {

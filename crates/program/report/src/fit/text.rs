@@ -5,10 +5,10 @@ use sweetspot_quantity::Ratio;
 use sweetspot_session::{Errors, FitErrors, FittedPoint, FittedStudy};
 use sweetspot_study::{Axis, Configuration};
 
-use crate::json::settings;
-use crate::studies::configuration_text;
+use crate::study::configuration_text;
+use crate::study::settings;
 use crate::table::Rows;
-use crate::words::{percent, wrapped};
+use crate::wording::{percent, wrapped};
 
 /// A line for each configuration, measured and fitted, then the errors, the best settings and what to know.
 /// `axes` are those that the study varied.

@@ -6,7 +6,7 @@ use sweetspot_session::{Replay, ReplayedCurve};
 
 use crate::figure::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
 use crate::table::Rows;
-use crate::words::ended;
+use crate::wording::ended;
 
 /// Curves that are shown one by one.
 const SHOWN: usize = 40;

@@ -3,8 +3,8 @@
 use sweetspot_decide::{Evidence, Objective, Range};
 use sweetspot_study::Axis;
 
-use crate::choices::{TABLE, label};
-use crate::view::View;
+use crate::analysis::choices::{TABLE, label};
+use crate::analysis::view::View;
 
 /// Where along an axis an objective is better than at the reference.
 pub struct Better {

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 use sweetspot_decide::{Margin, Question, Standing};
 use sweetspot_study::Study;
 
-use crate::answer::Answer;
-use crate::groups::Grouped;
-use crate::json::study_json;
-use crate::ranges::better;
-use crate::view::View;
+use crate::analysis::answer::Answer;
+use crate::analysis::groups::Grouped;
+use crate::analysis::ranges::better;
+use crate::analysis::view::View;
+use crate::study::study_json;
 
 /// Schema `sweetspot.study/1` with `answer`, `ranges` and `groups`.
 pub fn report_json(study: &Study, question: &Question, grouped: Option<&Grouped>) -> Value {

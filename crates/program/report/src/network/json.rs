@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sweetspot_network::{Bound, Cost, Counts, LayerCost, Shape};
 use sweetspot_session::{InStudy, OnGpu};
 
-use crate::network::{NetworkRows, NetworkView, limit};
+use super::text::{NetworkRows, NetworkView, limit};
 
 /// The whole of it.
 pub fn network_json(view: &NetworkView<'_>) -> Value {

@@ -3,9 +3,9 @@
 use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
 
-use crate::choices::{caveats, to_keep, to_set};
-use crate::view::View;
-use crate::words::{amount, listed, percent};
+use crate::analysis::choices::{caveats, to_keep, to_set};
+use crate::analysis::view::View;
+use crate::wording::{amount, listed, percent};
 
 /// What to do, and why.
 pub struct Answer {

@@ -3,7 +3,7 @@
 use sweetspot_decide::{Choice, Comparison, Estimate, NoChoice, Objective, Outcome, Question};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
 
-use crate::choices::{axis_name, setting};
+use crate::analysis::choices::{axis_name, setting};
 use crate::figure::{Kind, Ruler};
 
 /// A study, seen with a question.

@@ -5,8 +5,8 @@ use sweetspot_control::hold::{Goal, Setting};
 use sweetspot_guard::Ended;
 use sweetspot_session::hold::HoldResult;
 
-use crate::hold::energy_per_item;
-use crate::measure_json::machine_json;
+use super::text::energy_per_item;
+use crate::measure::machine_json;
 
 /// What is not known is absent.
 pub fn held_json(held: &HoldResult) -> Value {

@@ -3,10 +3,10 @@
 use sweetspot_decide::{Cell, Groups, Mean, group};
 use sweetspot_study::Axis;
 
-use crate::choices::{axis_name, value_text};
+use crate::analysis::choices::{axis_name, value_text};
+use crate::analysis::view::{View, axis_label};
 use crate::table::Rows;
-use crate::view::{View, axis_label};
-use crate::words::{amount, listed, percent};
+use crate::wording::{amount, listed, percent};
 
 /// How a study is to be averaged.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use sweetspot_decide::Question;
 use sweetspot_study::Study;
 
-use crate::answer::Answer;
-use crate::choices::{axis_name, choices, setting};
-use crate::groups::Grouped;
-use crate::ranges::{Better, better};
+use crate::analysis::answer::Answer;
+use crate::analysis::choices::{axis_name, choices, setting};
+use crate::analysis::groups::Grouped;
+use crate::analysis::ranges::{Better, better};
+use crate::analysis::view::View;
+use crate::study::{RESULTS, results, rows, shortfalls, title};
 use crate::table::Rows;
-use crate::terminal::{RESULTS, results, rows, shortfalls, title};
-use crate::view::View;
-use crate::words::{COLUMNS, wrapped};
+use crate::wording::{COLUMNS, wrapped};
 
 /// Rows that a terminal shows of a long table.
 const MOST_ROWS: usize = 24;

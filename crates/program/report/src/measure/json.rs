@@ -7,7 +7,7 @@ use sweetspot_session::measure::{
     DeviceRun, Machine, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
 };
 
-use crate::measure::over_runs;
+use super::text::over_runs;
 
 /// One run as an object; several as such objects under `runs`, with a summary.
 pub fn measurement_json(measurement: &Measurement) -> Value {
@@ -204,7 +204,7 @@ fn summary(runs: &[RunMeasurement]) -> Value {
     let known = values.into_iter().filter_map(|(name, summary)| {
         Some((
             name.to_owned(),
-            Value::Object(crate::json::summary(&summary?)),
+            Value::Object(crate::study::summary(&summary?)),
         ))
     });
     Value::Object(known.collect())

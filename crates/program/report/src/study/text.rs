@@ -5,7 +5,7 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
 
-use crate::choices::{Row, axis_name, cell, choices, heading, recommendation, setting};
+use crate::analysis::choices::{Row, axis_name, cell, choices, heading, recommendation, setting};
 use crate::table::Rows;
 
 /// For a terminal.

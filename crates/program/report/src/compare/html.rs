@@ -2,10 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::page::{contents, figures, page};
-use super::table;
-use crate::compare::{Compared, best, by_phase, differences};
+use super::{Compared, best, by_phase, differences};
 use crate::figure::overlays;
+use crate::html::{contents, figures, page, table};
 
 /// The whole page.
 pub fn compare_html(compared: &Compared<'_>) -> String {
@@ -67,7 +66,7 @@ pub fn summary(compared: &Compared<'_>) -> Vec<String> {
                 let size = 100.0 * relative.abs();
                 Some(format!(
                     "{size:.1} % {more} {}{doubt}",
-                    crate::compare::name(measure)
+                    super::name(measure)
                 ))
             });
             let words: Vec<String> = words.collect();

@@ -6,7 +6,7 @@ use sweetspot_device::{Domain, KnobDescriptor};
 use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Configuration, Point, Study};
 
-use crate::words::ended;
+use crate::wording::ended;
 
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,

@@ -3,10 +3,10 @@
 use sweetspot_network::{Bound, Convention, Cost, Counts, Limit, Network};
 use sweetspot_session::{InStudy, OnGpu};
 
-use crate::network_units::{Unit, Units};
-use crate::studies::configuration_text;
+use super::units::{Unit, Units};
+use crate::study::configuration_text;
 use crate::table::Rows;
-use crate::words::wrapped;
+use crate::wording::wrapped;
 
 /// What the rows of the table are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

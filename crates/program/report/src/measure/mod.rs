@@ -1,0 +1,9 @@
+//! `sweetspot measure`: time, energy and power of one command.
+
+mod json;
+mod text;
+
+pub(crate) use json::machine_json;
+pub use json::{measurement_csv, measurement_json};
+pub(crate) use text::one_line;
+pub use text::{measurement_markdown, measurement_text};

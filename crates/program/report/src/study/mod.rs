@@ -1,0 +1,15 @@
+//! Studies: their tables, documents and pages, the plan of one, the list of all.
+
+mod csv;
+mod html;
+mod json;
+mod list;
+mod text;
+
+pub use self::csv::study_csv;
+pub use html::{Made, study_html};
+pub use json::study_json;
+pub(crate) use json::{settings, summary};
+pub use list::{configuration_text, duration_text, plan_text, studies_text, study_runs_text};
+pub(crate) use text::{RESULTS, failures, results, rows, shortfalls, title};
+pub use text::{study_markdown, study_text};

@@ -1,0 +1,7 @@
+//! `sweetspot tune`: a training run that is tuned while it runs.
+
+mod json;
+mod text;
+
+pub use json::tuning_json;
+pub use text::{tuning_markdown, tuning_text};
