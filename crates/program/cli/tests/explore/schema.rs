@@ -1,4 +1,4 @@
-//! The JSON of a study against its schema, docs/study.schema.json.
+//! The JSON of a study against its schema, docs/schemas/study.schema.json.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn problems(documents: &[Value]) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut python = Command::new(root.join(".venv/bin/python"))
         .args(["-c", VALIDATE])
-        .arg(root.join("docs/study.schema.json"))
+        .arg(root.join("docs/schemas/study.schema.json"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
