@@ -43,7 +43,7 @@ pub struct FittedPoint {
     /// The value of each knob.
     pub settings: Settings,
     /// The number of items in a run.
-    pub items: f64,
+    pub items: u64,
     /// The measured time and energy of a run.
     pub measured: TimeAndEnergy,
     /// The time and energy of a run by the fitted profile.

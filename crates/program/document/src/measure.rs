@@ -215,5 +215,5 @@ pub struct Phase {
     /// The average power in watts.
     pub power_w: f64,
     /// The number of occurrences.
-    pub count: u64,
+    pub count: usize,
 }

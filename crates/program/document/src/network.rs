@@ -149,7 +149,7 @@ pub struct LayerKind {
     /// The kind.
     pub kind: String,
     /// The number of layers.
-    pub layers: usize,
+    pub layers: u64,
     /// The number of parameters.
     pub parameters: u64,
     /// Operations and bytes.

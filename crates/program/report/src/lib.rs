@@ -10,6 +10,7 @@
 mod analysis;
 mod compare;
 mod devices;
+mod doctor;
 mod figure;
 mod fit;
 mod hold;
@@ -32,7 +33,8 @@ pub use compare::{
     Compared, Contrast, Measure, compare_csv, compare_html, compare_json, compare_markdown,
     compare_text,
 };
-pub use devices::{devices_json, devices_text, doctor_json, doctor_text};
+pub use devices::{devices_json, devices_text};
+pub use doctor::{doctor_json, doctor_text};
 pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show, tuning_figure};
 #[cfg(feature = "png")]
 pub use figure::{PngError, figure_png};

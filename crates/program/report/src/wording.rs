@@ -1,7 +1,5 @@
 //! Numbers and sentences as people read them.
 
-use sweetspot_decide::search::Done;
-
 use crate::figure::number;
 
 /// Columns of a terminal that everything fits in.
@@ -86,16 +84,6 @@ pub fn listed(names: &[String]) -> String {
             format!("{} of them, from {first} to {last}", names.len())
         }
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-/// Why a search is over.
-pub const fn ended(done: Done) -> &'static str {
-    match done {
-        Done::Complete => "complete",
-        Done::Sure => "sure",
-        Done::Spent => "spent",
-        Done::ReferenceFailed => "reference-failed",
     }
 }
 

@@ -1,5 +1,7 @@
-//! `sweetspot devices` and `sweetspot doctor`: devices, their sensors, and what the system lacks.
+//! `sweetspot devices`: devices with their sensors and knobs.
 
+mod json;
 mod text;
 
-pub use text::{devices_json, devices_text, doctor_json, doctor_text};
+pub use json::devices_json;
+pub use text::devices_text;

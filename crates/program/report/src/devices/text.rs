@@ -1,8 +1,7 @@
-//! Devices and their sensors; a doctor's findings.
+//! Devices, their settings and their sensors, for a terminal.
 
-use serde_json::{Map, Value, json};
 use sweetspot_device::{Amount, Domain, Knob, KnobDescriptor};
-use sweetspot_session::{Check, DeviceReport, SensorReport};
+use sweetspot_session::{DeviceReport, SensorReport};
 
 use crate::table::Rows;
 
@@ -114,104 +113,4 @@ fn clocks(report: &DeviceReport, knob: Knob) -> String {
         }
         _ => "cannot be set".to_owned(),
     }
-}
-
-/// Schema `sweetspot.devices/1`.
-pub fn devices_json(driver: &str, reports: &[DeviceReport]) -> Value {
-    let devices: Vec<Value> = reports.iter().map(device).collect();
-    json!({"schema": "sweetspot.devices/1", "driver": driver, "devices": devices})
-}
-
-fn device(report: &DeviceReport) -> Value {
-    let descriptor = &report.descriptor;
-    let mut object = Map::new();
-    let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    put("index", json!(report.index));
-    put("uuid", json!(descriptor.id.as_str()));
-    put("name", json!(descriptor.name));
-    put("architecture", json!(report.architecture));
-    if let Some(parent) = &descriptor.parent {
-        put("parent", json!(parent.as_str()));
-    }
-    if let Some(memory) = descriptor.memory {
-        put("memory_bytes", json!(memory.get() as u64));
-    }
-    let mut cap = Map::new();
-    if let Ok(limits) = &report.limits {
-        cap.insert("requested".into(), json!(limits.requested.get()));
-        cap.insert("enforced".into(), json!(limits.enforced.get()));
-        cap.insert("default".into(), json!(limits.default.get()));
-    }
-    if let Some(KnobDescriptor::PowerCap(range)) = descriptor.knob(Knob::PowerCap)
-        && let Domain::Range { min, max } = &range.domain
-    {
-        cap.insert("min".into(), json!(min.get()));
-        cap.insert("max".into(), json!(max.get()));
-    }
-    put("power_cap_w", Value::Object(cap));
-    for (name, knob) in [
-        ("core_clocks_mhz", Knob::CoreClock),
-        ("memory_clocks_mhz", Knob::MemoryClock),
-    ] {
-        if let Some(KnobDescriptor::CoreClock(range) | KnobDescriptor::MemoryClock(range)) =
-            descriptor.knob(knob)
-            && let Domain::Levels(levels) = &range.domain
-        {
-            put(
-                name,
-                json!(levels.iter().map(|level| level.get()).collect::<Vec<_>>()),
-            );
-        }
-    }
-    let sensors: Vec<Value> = report.sensors.iter().map(sensor_json).collect();
-    put("sensors", json!(sensors));
-    Value::Object(object)
-}
-
-fn sensor_json(sensor: &SensorReport) -> Value {
-    let mut object = Map::new();
-    object.insert("kind".into(), json!(sensor.kind));
-    object.insert("source".into(), json!(sensor.source));
-    if let Some(period) = sensor.update_period {
-        object.insert("update_period_s".into(), json!(period.get()));
-    }
-    match &sensor.now {
-        Ok(Amount::Energy(energy)) => object.insert("energy_j".into(), json!(energy.get())),
-        Ok(Amount::Power(power)) => object.insert("power_w".into(), json!(power.get())),
-        Ok(Amount::Temperature(degrees)) => {
-            object.insert("temperature_c".into(), json!(degrees.get()))
-        }
-        Ok(Amount::Frequency(clock)) => object.insert("clock_mhz".into(), json!(clock.get())),
-        Ok(Amount::Share(share)) => object.insert("share".into(), json!(share.get())),
-        Ok(Amount::Throttle(throttle)) => object.insert("throttle".into(), json!(throttle)),
-        Err(problem) => object.insert("problem".into(), json!(problem)),
-    };
-    Value::Object(object)
-}
-
-/// For a terminal.
-pub fn doctor_text(checks: &[Check]) -> String {
-    let width = checks
-        .iter()
-        .map(|check| check.name.len())
-        .max()
-        .unwrap_or(0);
-    let line = |check: &Check| {
-        format!(
-            "{}  {:width$}  {}\n",
-            check.verdict, check.name, check.finding
-        )
-    };
-    checks.iter().map(line).collect()
-}
-
-/// Schema `sweetspot.doctor/1`.
-pub fn doctor_json(checks: &[Check]) -> Value {
-    let checks: Vec<Value> = checks
-        .iter()
-        .map(|check| {
-            json!({"name": check.name, "verdict": check.verdict.to_string(), "finding": check.finding})
-        })
-        .collect();
-    json!({"schema": "sweetspot.doctor/1", "checks": checks})
 }

@@ -1,7 +1,9 @@
 //! `sweetspot fit`: a profile from measurements.
 
+mod json;
 mod text;
 mod workload;
 
-pub use text::{fit_study_json, fit_study_text};
+pub use json::fit_study_json;
+pub use text::fit_study_text;
 pub use workload::fit_text;

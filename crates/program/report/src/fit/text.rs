@@ -1,12 +1,10 @@
-//! What a fit to a study came to: how near each configuration is, for people and as JSON.
+//! A profile that was fitted to a study, for a terminal: how near each configuration is.
 
-use serde_json::{Value, json};
 use sweetspot_quantity::Ratio;
-use sweetspot_session::{Errors, FitErrors, FittedPoint, FittedStudy};
+use sweetspot_session::{Errors, FitErrors, FittedStudy};
 use sweetspot_study::{Axis, Configuration};
 
 use crate::study::configuration_text;
-use crate::study::settings;
 use crate::table::Rows;
 use crate::wording::{percent, wrapped};
 
@@ -127,49 +125,4 @@ fn best(axes: &[Axis], fitted: &FittedStudy) -> Rows {
         ]);
     }
     rows
-}
-
-/// Schema `sweetspot.fit/1`: SI units, fractions, absent means unknown.
-pub fn fit_study_json(study: &str, fitted: &FittedStudy) -> Value {
-    let both = |(time, energy): (sweetspot_quantity::Seconds, sweetspot_quantity::Joules)| json!({"time_s": time.get(), "energy_j": energy.get()});
-    let point = |point: &FittedPoint| {
-        json!({
-            "settings": settings(&point.configuration),
-            "items": point.items,
-            "measured": both(point.measured),
-            "fitted": both(point.fitted),
-            "off": {"time": point.time_off().get(), "energy": point.energy_off().get()},
-        })
-    };
-    let errors = |errors: &FitErrors| {
-        let part =
-            |errors: &Errors| json!({"mean": errors.mean.get(), "worst": errors.worst.get()});
-        json!({"time": part(&errors.time), "energy": part(&errors.energy)})
-    };
-    let best = fitted.choices.iter().map(|choice| {
-        let found = json!({
-            "measured": choice.measured,
-            "fitted": choice.fitted,
-            "regret": choice.regret.get(),
-        });
-        (choice.objective.to_string(), found)
-    });
-    let best: serde_json::Map<String, Value> = best.collect();
-    let mut document = json!({
-        "schema": "sweetspot.fit/1",
-        "study": study,
-        "gpu": fitted.gpu.name,
-        "workload": fitted.workload.network,
-        "parameters": fitted.parameters,
-        "points": fitted.points.iter().map(point).collect::<Vec<_>>(),
-        "errors": errors(&fitted.errors),
-        "best": best,
-        "assumed": fitted.assumed,
-        "tried": fitted.tried,
-        "notes": fitted.notes,
-    });
-    if let (Value::Object(map), Some(left_out)) = (&mut document, &fitted.left_out) {
-        map.insert("left_out".to_owned(), errors(left_out));
-    }
-    document
 }

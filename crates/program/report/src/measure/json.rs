@@ -1,264 +1,164 @@
-//! The JSON of a measurement, schema `sweetspot.run/1`, and its CSV.
+//! The document of measured runs, `sweetspot.run/1`.
 
-use serde_json::{Map, Value, json};
+use sweetspot_document::common::{Machine, SchemaName};
+use sweetspot_document::measure as document;
 use sweetspot_measure::math::{Energy, Measured};
-use sweetspot_quantity::{Joules, Watts};
+use sweetspot_quantity::Joules;
 use sweetspot_session::measure::{
-    DeviceRun, Machine, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
+    DeviceRun, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
 };
 
 use super::text::over_runs;
+use crate::study::summary;
 
-/// One run as an object; several as such objects under `runs`, with a summary.
-pub fn measurement_json(measurement: &Measurement) -> Value {
+/// Makes the document of a measurement: one run as an object; several as such objects under `runs`, with a summary.
+pub fn measurement_json(measurement: &Measurement) -> document::Measurement {
     match measurement.runs.as_slice() {
-        [run] => Value::Object(run_json(measurement, run)),
-        runs => {
-            let each = runs.iter().map(|run| run_json(measurement, run));
-            let mut object = head(measurement);
-            object.insert("runs".into(), each.map(Value::Object).collect());
-            object.insert("summary".into(), summary(runs));
-            Value::Object(object)
-        }
+        [run] => document::Measurement::Run(Box::new(run_json(measurement, run))),
+        runs => document::Measurement::Runs(document::Runs {
+            common: common(measurement),
+            runs: runs.iter().map(|run| run_json(measurement, run)).collect(),
+            summary: runs_summary(runs),
+        }),
     }
 }
 
-/// Where something was measured.
-pub fn machine_json(machine: &Machine) -> Value {
-    let mut about = Map::new();
-    about.insert("kernel".into(), json!(machine.kernel));
-    if let Some(processor) = &machine.processor {
-        about.insert("processor".into(), json!(processor));
+/// The machine that something was measured on.
+pub(crate) fn machine_json(machine: &sweetspot_session::measure::Machine) -> Machine {
+    Machine {
+        kernel: machine.kernel.clone(),
+        processor: machine.processor.clone(),
+        processors: machine.processors,
+        driver: machine.driver.clone(),
+        sweetspot: machine.version.to_owned(),
+        simulated: machine.simulated,
     }
-    about.insert("processors".into(), json!(machine.processors));
-    if let Some(driver) = &machine.driver {
-        about.insert("driver".into(), json!(driver));
-    }
-    about.insert("sweetspot".into(), json!(machine.version));
-    about.insert("simulated".into(), json!(machine.simulated));
-    Value::Object(about)
 }
 
-fn head(measurement: &Measurement) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("schema".into(), json!("sweetspot.run/1"));
-    object.insert("command".into(), json!(measurement.command));
-    object.insert("machine".into(), machine_json(&measurement.machine));
-    object.insert("window".into(), json!(measurement.window.to_string()));
-    object.insert("method".into(), json!(measurement.method));
-    match &measurement.stopped {
-        None => {}
-        Some(Stopped::Signal(signal)) => {
-            object.insert("stopped".into(), json!(format!("by signal {signal}")));
-        }
-        Some(Stopped::Problem(problem)) => {
-            object.insert("stopped".into(), json!(problem));
-        }
+fn common(measurement: &Measurement) -> document::MeasurementInfo {
+    document::MeasurementInfo {
+        schema: SchemaName::RUN,
+        command: measurement.command.clone(),
+        machine: machine_json(&measurement.machine),
+        window: measurement.window.to_string(),
+        method: measurement.method.clone(),
+        stopped: measurement.stopped.as_ref().map(|stopped| match stopped {
+            Stopped::Signal(signal) => format!("by signal {signal}"),
+            Stopped::Problem(problem) => problem.clone(),
+        }),
+        idle: measurement.idle.as_ref().map(|idle| document::Idle {
+            energy: total(&idle.energy),
+            time_s: idle.time.get(),
+        }),
     }
-    if let Some(idle) = &measurement.idle {
-        let mut rest = total(&idle.energy);
-        rest.insert("time_s".into(), json!(idle.time.get()));
-        object.insert("idle".into(), Value::Object(rest));
-    }
-    object
 }
 
-fn run_json(measurement: &Measurement, run: &RunMeasurement) -> Map<String, Value> {
-    let mut object = head(measurement);
-    object.insert("exit_code".into(), json!(run.exit_code));
-    if let Some(signal) = run.signal {
-        object.insert("signal".into(), json!(signal));
-    }
-    object.insert("time_s".into(), json!(run.time.get()));
-    object.insert("run_time_s".into(), json!(run.run_time.get()));
-    if let Some(problem) = &run.window_problem {
-        object.insert("window_problem".into(), json!(problem));
-    }
-    if let Some(energy) = &run.energy {
-        object.extend(total(energy));
-        let power = energy.value / run.time;
-        object.insert("average_power_w".into(), json!(power.get()));
-    }
-    if let Some(above) = &run.above_idle {
-        object.insert("above_idle".into(), Value::Object(total(above)));
-    }
-    let devices = run.devices.iter().map(|one| device(one, run));
-    object.insert("devices".into(), devices.collect());
-    match &run.phases {
-        None => {}
-        Some(Ok(phases)) => {
-            let phases = phases
-                .iter()
-                .map(|phase| (phase.name.clone(), phase_json(phase)));
-            object.insert("phases".into(), Value::Object(phases.collect()));
-        }
-        Some(Err(problem)) => {
-            object.insert("phases_refused".into(), json!(problem));
-        }
-    }
-    if let Some(items) = run.items {
-        object.insert("items".into(), json!(items));
-        object.insert("items_per_s".into(), json!(items / run.time.get()));
-        if let Some(energy) = run.energy.filter(|_| items > 0.0) {
-            object.insert(
-                "energy_per_item_j".into(),
-                json!(energy.value.get() / items),
-            );
-        }
-    }
-    if !run.values.is_empty() {
-        object.insert("values".into(), json!(run.values));
-    }
-    object.insert("warnings".into(), json!(run.warnings));
-    object
-}
-
-fn total(energy: &TotalEnergy) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("energy_j".into(), json!(energy.value.get()));
-    object.insert("interval95_j".into(), interval(energy.interval95));
-    object
-}
-
-fn interval((low, high): (Joules, Joules)) -> Value {
-    json!([low.get(), high.get()])
-}
-
-fn device(device: &DeviceRun, run: &RunMeasurement) -> Value {
-    let mut object = Map::new();
-    object.insert("uuid".into(), json!(device.device.id.as_str()));
-    object.insert("name".into(), json!(device.device.name));
-    match &device.energy {
-        Ok(measured) => {
-            object.extend(measured_json(measured));
-            if let Some(part) = device.part(run.time) {
-                object.insert("covered_s".into(), json!(part.get()));
-            }
-        }
-        Err(problem) => {
-            object.insert("problem".into(), json!(problem));
-        }
-    }
-    Value::Object(object)
-}
-
-fn measured_json(measured: &Measured) -> Map<String, Value> {
-    let mut object = energy(&measured.energy);
-    let checks = measured.checks.iter().map(|check| {
-        let mut other = energy(&check.energy);
-        other.insert("difference".into(), json!(check.difference.get()));
-        other.insert("agrees".into(), json!(check.agrees));
-        Value::Object(other)
+fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
+    let (phases, phases_refused) = match &run.phases {
+        None => (None, None),
+        Some(Ok(phases)) => (Some(phases), None),
+        Some(Err(problem)) => (None, Some(problem.clone())),
+    };
+    let phases = phases.map(|phases| {
+        let phases = phases.iter();
+        let named = phases.map(|phase| (phase.name.clone(), phase_json(phase)));
+        named.collect()
     });
-    object.insert("checks".into(), checks.collect());
-    let missing = measured.energy.missing.iter().map(|gap| {
-        json!({
-            "sensor": gap.sensor.to_string(),
-            "time_s": gap.span.length().get(),
-            "reason": gap.reason.to_string(),
-        })
+    let energy_per_item = run.items.zip(run.energy).filter(|(items, _)| *items > 0.0);
+    document::Run {
+        common: common(measurement),
+        exit_code: run.exit_code,
+        signal: run.signal,
+        time_s: run.time.get(),
+        run_time_s: run.run_time.get(),
+        window_problem: run.window_problem.clone(),
+        energy: run.energy.as_ref().map(total),
+        average_power_w: run.power().map(|power| power.get()),
+        above_idle: run.above_idle.as_ref().map(total),
+        devices: run.devices.iter().map(|one| device(one, run)).collect(),
+        phases,
+        phases_refused,
+        items: run.items,
+        items_per_s: run.items.map(|items| items / run.time.get()),
+        energy_per_item_j: energy_per_item.map(|(items, energy)| energy.value.get() / items),
+        values: run.values.clone(),
+        warnings: run.warnings.clone(),
+    }
+}
+
+fn total(energy: &TotalEnergy) -> document::TotalEnergy {
+    document::TotalEnergy {
+        energy_j: energy.value.get(),
+        interval95_j: interval(energy.interval95),
+    }
+}
+
+fn interval((low, high): (Joules, Joules)) -> [f64; 2] {
+    [low.get(), high.get()]
+}
+
+fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
+    let measured = device.energy.as_ref();
+    let covered = device.part(run.time).map(|part| part.get());
+    document::DeviceEnergy {
+        uuid: device.device.id.to_string(),
+        name: device.device.name.clone(),
+        measured: measured
+            .ok()
+            .map(|measured| measured_json(measured, covered)),
+        problem: measured.err().map(ToString::to_string),
+    }
+}
+
+fn measured_json(measured: &Measured, covered_s: Option<f64>) -> document::MeasuredEnergy {
+    let checks = measured.checks.iter().map(|check| document::EnergyCheck {
+        energy: energy(&check.energy),
+        difference: check.difference.get(),
+        agrees: check.agrees,
     });
-    let missing: Vec<Value> = missing.collect();
-    if !missing.is_empty() {
-        object.insert("missing".into(), json!(missing));
+    let missing = measured.energy.missing.iter();
+    let missing = missing.map(|gap| document::SensorGap {
+        sensor: gap.sensor.to_string(),
+        time_s: gap.span.length().get(),
+        reason: gap.reason.to_string(),
+    });
+    let notes = measured.energy.notes.iter();
+    document::MeasuredEnergy {
+        energy: energy(&measured.energy),
+        checks: checks.collect(),
+        missing: missing.collect(),
+        notes: notes.map(ToString::to_string).collect(),
+        covered_s,
     }
-    let notes: Vec<String> = measured
-        .energy
-        .notes
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    if !notes.is_empty() {
-        object.insert("notes".into(), json!(notes));
+}
+
+fn energy(energy: &Energy) -> document::EnergyByMethod {
+    document::EnergyByMethod {
+        energy: document::TotalEnergy {
+            energy_j: energy.value.get(),
+            interval95_j: interval(energy.interval95),
+        },
+        average_power_w: energy.power().get(),
+        method: energy.method.to_string(),
     }
-    object
 }
 
-fn energy(energy: &Energy) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("energy_j".into(), json!(energy.value.get()));
-    object.insert("interval95_j".into(), interval(energy.interval95));
-    object.insert("average_power_w".into(), json!(energy.power().get()));
-    object.insert("method".into(), json!(energy.method.to_string()));
-    object
+fn phase_json(phase: &PhaseTable) -> document::Phase {
+    document::Phase {
+        energy: total(&phase.energy),
+        time_s: phase.time.get(),
+        power_w: phase.power.get(),
+        count: phase.count,
+    }
 }
 
-fn phase_json(phase: &PhaseTable) -> Value {
-    let mut object = total(&phase.energy);
-    object.insert("time_s".into(), json!(phase.time.get()));
-    object.insert("power_w".into(), json!(phase.power.get()));
-    object.insert("count".into(), json!(phase.count));
-    Value::Object(object)
-}
-
-fn summary(runs: &[RunMeasurement]) -> Value {
+fn runs_summary(runs: &[RunMeasurement]) -> document::RunsSummary {
     let energy = |run: &RunMeasurement| run.energy.map(|energy| energy.value.get());
-    let values = [
-        ("time_s", over_runs(runs, |run| Some(run.time.get()))),
-        ("energy_j", over_runs(runs, energy)),
-        (
-            "items_per_s",
-            over_runs(runs, |run| run.items.map(|items| items / run.time.get())),
-        ),
-    ];
-    let known = values.into_iter().filter_map(|(name, summary)| {
-        Some((
-            name.to_owned(),
-            Value::Object(crate::study::summary(&summary?)),
-        ))
-    });
-    Value::Object(known.collect())
-}
-
-/// A line for each device of each run, and what all come to.
-pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "run",
-        "device",
-        "time_s",
-        "energy_j",
-        "energy_low_j",
-        "energy_high_j",
-        "average_power_w",
-        "method",
-        "items",
-        "exit_code",
-    ])?;
-    for (number, run) in measurement.runs.iter().enumerate() {
-        let line = |device: &str,
-                    energy: Option<(Joules, (Joules, Joules))>,
-                    power: Option<Watts>,
-                    method: &str| {
-            let text =
-                |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-            [
-                (number + 1).to_string(),
-                device.to_owned(),
-                run.time.get().to_string(),
-                text(energy.map(|e| e.0.get())),
-                text(energy.map(|e| e.1.0.get())),
-                text(energy.map(|e| e.1.1.get())),
-                text(power.map(|power| power.get())),
-                method.to_owned(),
-                text(run.items),
-                run.exit_code.to_string(),
-            ]
-        };
-        for device in &run.devices {
-            let id = device.device.id.as_str();
-            writer.write_record(match &device.energy {
-                Ok(measured) => {
-                    let energy = &measured.energy;
-                    let known = Some((energy.value, energy.interval95));
-                    line(id, known, Some(energy.power()), &energy.method.to_string())
-                }
-                Err(_) => line(id, None, None, ""),
-            })?;
-        }
-        let all = run.energy.map(|energy| (energy.value, energy.interval95));
-        writer.write_record(line("all", all, run.power(), ""))?;
+    let rate = |run: &RunMeasurement| run.items.map(|items| items / run.time.get());
+    let time = over_runs(runs, |run| Some(run.time.get()));
+    document::RunsSummary {
+        time_s: time.as_ref().map(summary),
+        energy_j: over_runs(runs, energy).as_ref().map(summary),
+        items_per_s: over_runs(runs, rate).as_ref().map(summary),
     }
-    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

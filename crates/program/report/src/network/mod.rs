@@ -1,8 +1,10 @@
 //! `sweetspot network`: the operations, bytes and bounds of a network.
 
+mod csv;
 mod json;
 mod text;
 mod units;
 
-pub use json::{network_csv, network_json};
+pub use self::csv::network_csv;
+pub use json::network_json;
 pub use text::{NetworkRows, NetworkView, network_markdown, network_text, networks_text};

@@ -1,7 +1,6 @@
-//! A published study beside its reproduction: for people, as JSON and as CSV.
+//! A published study beside its reproduction, for a terminal and as Markdown.
 
-use serde_json::{Map, Value, json};
-use sweetspot_session::{Counted, JobResult, Label, ReproducedRow, Reproduction};
+use sweetspot_session::{Counted, Label, ReproducedRow, Reproduction};
 
 use crate::table::Rows;
 use crate::wording::wrapped;
@@ -149,7 +148,7 @@ fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
 }
 
 /// Without what the title says already.
-fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
+pub(super) fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
     let own = pieces(row);
     let own = own.into_iter().filter(|piece| !common.contains(piece));
     own.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
@@ -234,145 +233,4 @@ fn counted(counted: &Counted) -> String {
 fn is_fault(row: &ReproducedRow) -> bool {
     let note = row.note.as_deref().unwrap_or_default();
     note.starts_with("fault of")
-}
-
-/// Schema `sweetspot.reproduce/1`: SI units, fractions, absent means unknown.
-pub fn reproduction_json(study: &Reproduction) -> Value {
-    let rows: Vec<Value> = study.rows.iter().map(row_json).collect();
-    let conclusions: Vec<Value> = study
-        .conclusions
-        .iter()
-        .map(|conclusion| {
-            let mut object = Map::new();
-            object.insert("conclusion".into(), json!(conclusion.what));
-            put(&mut object, "holds", conclusion.holds);
-            object.insert("here".into(), json!(conclusion.here));
-            Value::Object(object)
-        })
-        .collect();
-    let counted: Vec<Value> = study
-        .counted
-        .iter()
-        .map(|counted| {
-            json!({
-                "what": counted.what,
-                "met": counted.met,
-                "of": counted.of,
-                "needed": counted.needed,
-                "within": counted.is_met(),
-            })
-        })
-        .collect();
-    let (met, judged) = study.met();
-    let mut object = Map::new();
-    object.insert("schema".into(), json!("sweetspot.reproduce/1"));
-    object.insert("paper".into(), json!(study.paper));
-    object.insert("source".into(), json!(study.source));
-    object.insert("seed".into(), json!(study.runs.seed));
-    object.insert("runs".into(), json!(study.runs.runs));
-    object.insert("rows".into(), json!(rows));
-    object.insert("judged".into(), json!(judged));
-    object.insert("met".into(), json!(met));
-    object.insert("counted".into(), json!(counted));
-    object.insert("within".into(), json!(study.is_within()));
-    object.insert("conclusions".into(), json!(conclusions));
-    if !study.waits.is_empty() {
-        object.insert("waits".into(), json!(study.waits));
-    }
-    if !study.jobs.is_empty() {
-        let jobs: Vec<Value> = study.jobs.iter().map(job_json).collect();
-        object.insert("jobs".into(), json!(jobs));
-    }
-    Value::Object(object)
-}
-
-fn put<T: Into<Value>>(object: &mut Map<String, Value>, name: &str, value: Option<T>) {
-    object.extend(value.map(|value| (name.to_owned(), value.into())));
-}
-
-fn row_json(row: &ReproducedRow) -> Value {
-    let mut of: Map<String, Value> = Map::new();
-    for (name, label) in &row.row {
-        let value = match label {
-            Label::Text(text) => json!(text),
-            Label::Number(number) if number.fract() == 0.0 => json!(*number as i64),
-            Label::Number(number) => json!(number),
-        };
-        of.insert((*name).to_owned(), value);
-    }
-    of.insert("value".into(), json!(row.kind.key));
-    let mut object = Map::new();
-    object.insert("table".into(), json!(row.table));
-    object.insert("row".into(), Value::Object(of));
-    put(&mut object, "published", row.published);
-    put(&mut object, "reproduced", row.reproduced);
-    put(&mut object, "deviation", row.deviation());
-    put(&mut object, "tolerance", row.tolerance());
-    put(&mut object, "within", row.within());
-    put(&mut object, "note", row.note.clone());
-    Value::Object(object)
-}
-
-fn job_json(job: &JobResult) -> Value {
-    let modes = job.modes.iter().map(|result| {
-        let of = &result.summary;
-        let mut object = Map::new();
-        object.insert("items_per_s".into(), json!(of.items_per_s));
-        let share = of.violation_share.map(|share| share.get());
-        put(&mut object, "violation_share", share);
-        put(&mut object, "average_batch", of.average_batch);
-        // Absent where it goes on changing.
-        put(&mut object, "settle_windows", of.settle_windows);
-        let energy = of.energy_per_item.map(|energy| energy.get());
-        put(&mut object, "energy_per_item_j", energy);
-        let largest = of.largest_mean.map(|power| power.get());
-        put(&mut object, "largest_mean_w", largest);
-        object.insert("changes".into(), json!(of.changes));
-        object.insert("last_batch".into(), json!(result.last.batch));
-        let clock = result.last.core_clock.map(|clock| clock.get());
-        put(&mut object, "last_core_clock_mhz", clock);
-        (result.mode.name().to_owned(), Value::Object(object))
-    });
-    json!({
-        "job": job.job,
-        "network": job.network,
-        "dataset": job.dataset,
-        "cap_w": job.cap_w,
-        "modes": Value::Object(modes.collect()),
-    })
-}
-
-/// A line for each row; the labels of a row in one column.
-pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "table",
-        "row",
-        "value",
-        "published",
-        "reproduced",
-        "deviation",
-        "tolerance",
-        "within",
-        "note",
-    ])?;
-    let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for row in &study.rows {
-        let within = row.within().map(|within| within.to_string());
-        writer.write_record([
-            row.table.clone(),
-            label(row, &[]),
-            row.kind.key.to_owned(),
-            text(row.published),
-            text(row.reproduced),
-            text(row.deviation()),
-            text(row.tolerance()),
-            within.unwrap_or_default(),
-            row.note.clone().unwrap_or_default(),
-        ])?;
-    }
-    let bytes = writer
-        .into_inner()
-        .map_err(|error| csv::Error::from(error.into_error()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,13 +1,17 @@
-//! The JSON of a study, schema `sweetspot.study/1`: SI units, fractions, absent means unknown.
+//! The document of a study, `sweetspot.study/1`.
 
-use serde_json::{Map, Value, json};
+use sweetspot_decide::search::Done;
 use sweetspot_decide::{Aim, Comparison, Objective, Outcome, Question};
-use sweetspot_device::{Domain, KnobDescriptor};
-use sweetspot_stats::Summary;
+use sweetspot_device::{Domain, KnobDescriptor, Shortfall};
+use sweetspot_document::common::{
+    EnergyOf, Named, Number, NumberOrText, PowerCap, RelativeChange, SchemaName, SearchEnd,
+    Settings, Status, Summary,
+};
+use sweetspot_document::study as document;
+use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Configuration, Point, Study};
 
-use crate::wording::ended;
-
+/// The objectives whose values every point has.
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,
     Objective::Time,
@@ -20,83 +24,101 @@ const OBJECTIVES: [Objective; 9] = [
     Objective::EnergyPerItem,
 ];
 
-/// The whole study; `question` is what the user asked.
-pub fn study_json(study: &Study, question: &Question) -> Value {
+/// Makes the document of a study; `question` is what the user asked.
+pub fn study_json(study: &Study, question: &Question) -> document::Study {
     let objectives = objectives(question.objective);
     let comparison = study.comparison(&question.tariff);
-    let best: Map<String, Value> = objectives
-        .iter()
-        .filter_map(|objective| {
-            let question = Question {
-                objective: *objective,
-                ..question.clone()
-            };
-            let choice = study.choose(&comparison, &question).ok()?;
-            let mut chosen = Map::new();
-            chosen.insert("point".into(), json!(choice.candidate));
-            if !choice.tied_with.is_empty() {
-                chosen.insert("tied_with".into(), json!(choice.tied_with));
-            }
-            Some((objective.to_string(), Value::Object(chosen)))
-        })
-        .collect();
-    let limits: Vec<String> = question.limits.iter().map(ToString::to_string).collect();
-    let points = study.points.iter().enumerate();
-    let points: Vec<Value> = points
-        .map(|(index, point)| {
-            let same_work = comparison.mean(index);
-            point_json(point, same_work, &comparison, &objectives)
-        })
-        .collect();
-    let of_reference = comparison.reference();
-    let reference = point_json(&study.reference, of_reference, &comparison, &objectives);
-    let mut object = json!({
-        "schema": "sweetspot.study/1",
-        "study": study.name(),
-        "energy_of": study.energy_of().to_string(),
-        "device": device(study),
-        "workload": workload(study),
-        "seed": study.plan.seed,
-        "repeat": study.plan.repeat,
-        "axes": study.plan.axes.iter().map(Axis::column).collect::<Vec<_>>(),
-        "objective": question.objective.to_string(),
-        "limits": limits,
-        "reference": reference,
-        "points": points,
-        "best": best,
-        "pareto": comparison.pareto(&Aim::TIME_AND_ENERGY),
+    let best = objectives.iter().filter_map(|objective| {
+        let question = Question {
+            objective: *objective,
+            ..question.clone()
+        };
+        let choice = study.choose(&comparison, &question).ok()?;
+        let best = document::BestPoint {
+            point: choice.candidate,
+            tied_with: choice.tied_with,
+        };
+        Some((objective.to_string(), best))
     });
-    if let Some(search) = search(study) {
-        object["search"] = search;
+    let best = best.collect();
+    let points = study.points.iter().enumerate();
+    let points = points.map(|(index, point)| {
+        let same_work = comparison.mean(index);
+        point_json(point, same_work, &comparison, &objectives)
+    });
+    let of_reference = comparison.reference();
+    document::Study {
+        schema: SchemaName::STUDY,
+        study: study.name(),
+        energy_of: energy_of(study.energy_of()),
+        device: device(study),
+        workload: workload(study),
+        seed: study.plan.seed,
+        repeat: study.plan.repeat.into(),
+        axes: columns(&study.plan.axes),
+        objective: question.objective.to_string(),
+        limits: question.limits.iter().map(ToString::to_string).collect(),
+        reference: point_json(&study.reference, of_reference, &comparison, &objectives),
+        points: points.collect(),
+        best,
+        pareto: comparison.pareto(&Aim::TIME_AND_ENERGY),
+        search: search(study),
     }
-    object
 }
 
-/// What a strategy came to, where one decided what was run: for its own objective and limits.
-fn search(study: &Study) -> Option<Value> {
+/// The axes by the names that documents use.
+pub(crate) fn columns(axes: &[Axis]) -> Vec<String> {
+    axes.iter().map(|axis| axis.column().to_owned()).collect()
+}
+
+fn search(study: &Study) -> Option<document::Search> {
     let search = study.plan.search.as_ref()?;
     let searched = study.searched()?;
-    let mut object = Map::new();
-    let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-    put("strategy", json!(search.strategy));
-    put("objective", json!(search.objective));
-    put("limits", json!(search.limits));
-    put("evaluations", json!(searched.evaluations));
-    let learns = search.earlier.iter().map(|earlier| json!(earlier.name));
-    put("learns_from", learns.collect());
-    if let Some(done) = searched.done {
-        put("ended", json!(ended(done)));
+    let answer = searched.answer.as_ref();
+    let place = answer.map(|answer| answer.place);
+    let chosen = place.and_then(|place| Some((place, study.points.get(place)?)));
+    let earlier = search.earlier.iter();
+    Some(document::Search {
+        strategy: search.strategy.clone(),
+        objective: search.objective.clone(),
+        limits: search.limits.clone(),
+        evaluations: searched.evaluations,
+        learns_from: earlier.map(|study| study.name.clone()).collect(),
+        ended: searched.done.map(search_end),
+        point: chosen.map(|(place, _)| place),
+        choice: chosen.map(|(_, point)| settings(&point.configuration)),
+        expected_regret: answer.and_then(|answer| answer.expected_regret),
+    })
+}
+
+/// Why a search ended.
+pub(crate) const fn search_end(done: Done) -> SearchEnd {
+    match done {
+        Done::Complete => SearchEnd::Complete,
+        Done::Sure => SearchEnd::Sure,
+        Done::Spent => SearchEnd::Spent,
+        Done::ReferenceFailed => SearchEnd::ReferenceFailed,
     }
-    if let Some(answer) = searched.answer {
-        if let Some(point) = study.points.get(answer.place) {
-            put("point", json!(answer.place));
-            put("choice", settings(&point.configuration));
-        }
-        if let Some(regret) = answer.expected_regret {
-            put("expected_regret", json!(regret));
-        }
+}
+
+/// Whose energy counts.
+pub(crate) const fn energy_of(energy_of: sweetspot_study::EnergyOf) -> EnergyOf {
+    match energy_of {
+        sweetspot_study::EnergyOf::JobGpus => EnergyOf::JobGpus,
+        sweetspot_study::EnergyOf::AllGpus => EnergyOf::AllGpus,
+        sweetspot_study::EnergyOf::Node => EnergyOf::Node,
     }
-    Some(Value::Object(object))
+}
+
+/// The state of a configuration.
+pub(crate) const fn status(status: sweetspot_study::Status) -> Status {
+    match status {
+        sweetspot_study::Status::Ok => Status::Ok,
+        sweetspot_study::Status::Failed => Status::Failed,
+        sweetspot_study::Status::Timeout => Status::Timeout,
+        sweetspot_study::Status::OutOfMemory => Status::OutOfMemory,
+        sweetspot_study::Status::NotRun => Status::NotRun,
+    }
 }
 
 fn objectives(own: Objective) -> Vec<Objective> {
@@ -107,192 +129,179 @@ fn objectives(own: Objective) -> Vec<Objective> {
     all
 }
 
-fn workload(study: &Study) -> Value {
-    let workload = &study.subject.workload;
-    let mut object = Map::new();
-    object.insert("name".into(), json!(workload.name));
-    for (name, text) in [
-        ("network", &workload.network),
-        ("mode", &workload.mode),
-        ("conv_algorithm", &workload.conv_algorithm),
-        ("dataset", &workload.dataset),
-        ("scaled_from", &workload.scaled_from),
-    ] {
-        object.extend(text.as_ref().map(|text| (name.to_owned(), json!(text))));
+fn workload(study: &Study) -> document::Workload {
+    let workload = study.subject.workload.clone();
+    document::Workload {
+        name: workload.name,
+        network: workload.network,
+        mode: workload.mode,
+        conv_algorithm: workload.conv_algorithm,
+        dataset: workload.dataset,
+        scaled_from: workload.scaled_from,
+        batch: workload.batch,
+        items: workload.items,
+        command: workload.command,
     }
-    for (name, number) in [("batch", workload.batch), ("items", workload.items)] {
-        object.extend(number.map(|number| (name.to_owned(), json!(number))));
-    }
-    let command = workload.command.as_ref();
-    object.extend(command.map(|command| ("command".to_owned(), json!(command))));
-    Value::Object(object)
 }
 
-fn device(study: &Study) -> Value {
+fn device(study: &Study) -> document::Device {
     let device = study.device();
-    let mut object = Map::new();
-    object.insert("uuid".into(), json!(device.id.as_str()));
-    object.insert("name".into(), json!(device.name));
-    object.insert("profile".into(), json!(study.subject.device_name));
-    object.insert("backend".into(), json!(device.backend));
+    let caps = device.knobs.iter().find_map(|knob| match knob {
+        KnobDescriptor::PowerCap(range) => match &range.domain {
+            Domain::Range { min, max } => Some(document::PowerCapRange {
+                min: min.get(),
+                max: max.get(),
+                default: range.default.get(),
+            }),
+            Domain::Levels(_) => None,
+        },
+        _ => None,
+    });
     let devices = study.subject.devices.iter();
-    let uuids: Vec<&str> = devices.map(|device| device.id.as_str()).collect();
-    object.insert("uuids".into(), json!(uuids));
-    for knob in &device.knobs {
-        if let KnobDescriptor::PowerCap(range) = knob
-            && let Domain::Range { min, max } = &range.domain
-        {
-            let cap = json!({"min": min.get(), "max": max.get(), "default": range.default.get()});
-            object.insert("power_cap_w".into(), cap);
-        }
+    document::Device {
+        uuid: device.id.to_string(),
+        name: device.name.clone(),
+        profile: study.subject.device_name.clone(),
+        backend: device.backend.clone(),
+        uuids: devices.map(|device| device.id.to_string()).collect(),
+        power_cap_w: caps,
     }
-    Value::Object(object)
 }
 
-/// What is compared with the reference is compared for the same work.
+/// `same_work` is the outcome for the work that all points are compared for.
 fn point_json(
     point: &Point,
     same_work: Option<&Outcome>,
     comparison: &Comparison,
     objectives: &[Objective],
-) -> Value {
-    let mut object = Map::new();
-    object.insert("settings".into(), settings(&point.configuration));
-    object.insert("status".into(), json!(point.status().to_string()));
-    if let Some(failure) = point.failure() {
-        object.insert("reason".into(), json!(failure.reason));
-    }
-    object.insert("runs".into(), json!(point.results().count()));
-    let enforced = point.enforced();
-    if !enforced.is_empty() {
-        let enforced = enforced.iter().map(|one| {
-            json!({
-                "uuid": one.device.as_str(),
-                "requested_w": one.requested.get(),
-                "enforced_w": one.enforced.get(),
-                "reason": one.reason,
-            })
-        });
-        object.insert("enforced".into(), enforced.collect());
-    }
-    let (Some(outcome), Some(time)) = (point.outcome(), point.time()) else {
-        return Value::Object(object);
-    };
-    object.insert("time_s".into(), Value::Object(summary(&time)));
-    if let Some(energy) = point.energy() {
-        let mut energy = summary(&energy);
-        let method = point.method();
-        energy.extend(method.map(|method| ("method".to_owned(), json!(method))));
-        object.insert("energy_j".into(), Value::Object(energy));
-    }
-    let by_device = point.by_device().into_iter();
-    let by_device = by_device.map(|(uuid, energy)| (uuid, json!(energy.get())));
-    object.insert(
-        "energy_by_device_j".into(),
-        Value::Object(by_device.collect()),
-    );
-    let mut put = |name: &str, value: Option<f64>| {
-        let value = value.filter(|value| value.is_finite());
-        object.extend(value.map(|value| (name.to_owned(), json!(value))));
-    };
-    let joules = outcome.energy.map(|energy| energy.get());
-    put(
-        "average_power_w",
-        point.average_power().map(|power| power.get()),
-    );
-    put("items", outcome.items);
-    put(
-        "items_per_s",
-        outcome.items.map(|items| items / outcome.time.get()),
-    );
-    put(
-        "energy_per_item_j",
-        joules
-            .zip(outcome.items)
-            .map(|(joules, items)| joules / items),
-    );
-    let values = point.values().into_iter();
-    let values = values.map(|(name, value)| (name, json!(value.mean)));
-    object.insert("values".into(), Value::Object(values.collect()));
-    object.insert("phases".into(), phases(point));
-    let Some(outcome) = same_work else {
-        return Value::Object(object);
-    };
-    if let Some(reference) = comparison.reference() {
-        let mut against = Map::new();
-        let mut put = |name: &str, ratio: Option<f64>| {
-            let ratio = ratio.filter(|ratio| ratio.is_finite());
-            against.extend(ratio.map(|ratio| (name.to_owned(), json!(ratio - 1.0))));
-        };
-        put("time", Some((outcome.time / reference.time).get()));
-        let energies = outcome.energy.zip(reference.energy);
-        put("energy", energies.map(|(here, there)| (here / there).get()));
-        object.insert("vs_reference".into(), Value::Object(against));
-    }
-    let values: Map<String, Value> = objectives
-        .iter()
-        .filter_map(|objective| {
-            let value = objective.value(outcome, comparison.basis()).ok()?;
-            Some((objective.to_string(), json!(value)))
-        })
-        .collect();
-    object.insert("objectives".into(), Value::Object(values));
-    Value::Object(object)
-}
-
-pub(crate) fn settings(configuration: &Configuration) -> Value {
-    let mut object = Map::new();
-    let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
-    let parameters = configuration.parameters.keys().cloned();
-    let parameters = parameters.map(Axis::Parameter);
-    for axis in knobs.into_iter().chain(parameters).chain([Axis::Gpus]) {
-        let value = match axis.number(configuration) {
-            Some(number) => number_json(number),
-            None => match axis.text(configuration) {
-                Some(_) if axis == Axis::PowerCap => {
-                    let caps = configuration.power_caps.iter();
-                    caps.map(|cap| number_json(cap.get())).collect()
-                }
-                Some(text) => json!(text),
-                None => continue,
-            },
-        };
-        object.insert(axis.column().to_owned(), value);
-    }
-    Value::Object(object)
-}
-
-/// Whole numbers without a fraction.
-fn number_json(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        json!(value as i64)
-    } else {
-        json!(value)
-    }
-}
-
-pub(crate) fn summary(summary: &Summary) -> Map<String, Value> {
-    let mut object = Map::new();
-    object.insert("mean".into(), json!(summary.mean));
-    if let Some(deviation) = summary.deviation {
-        object.insert("sd".into(), json!(deviation));
-    }
-    if let Some(interval) = summary.interval95 {
-        object.insert("ci95".into(), json!([interval.low, interval.high]));
-    }
-    object
-}
-
-fn phases(point: &Point) -> Value {
-    let phases = point.phases().into_iter().map(|phase| {
-        let mut object = Map::new();
-        object.insert("time_s".into(), json!(phase.time.get()));
-        object.insert("energy_j".into(), json!(phase.energy.get()));
-        let power = (phase.energy / phase.time).get();
-        if power.is_finite() {
-            object.insert("power_w".into(), json!(power));
-        }
-        (phase.name, Value::Object(object))
+) -> document::Point {
+    let enforced = point.enforced().into_iter();
+    let enforced = enforced.map(|one| document::EnforcedCap {
+        uuid: one.device.to_string(),
+        requested_w: one.requested.get(),
+        enforced_w: one.enforced.get(),
+        reason: match one.reason {
+            Shortfall::Thermal => document::Shortfall::Thermal,
+            Shortfall::BoardLimit => document::Shortfall::BoardLimit,
+            Shortfall::Unknown => document::Shortfall::Unknown,
+        },
     });
-    Value::Object(phases.collect())
+    document::Point {
+        settings: settings(&point.configuration),
+        status: status(point.status()),
+        reason: point.failure().map(|failure| failure.reason.clone()),
+        runs: point.results().count(),
+        enforced: enforced.collect(),
+        results: results(point, same_work, comparison, objectives),
+    }
+}
+
+fn results(
+    point: &Point,
+    same_work: Option<&Outcome>,
+    comparison: &Comparison,
+    objectives: &[Objective],
+) -> Option<document::PointResults> {
+    let (outcome, time) = (point.outcome()?, point.time()?);
+    let energy = point.energy().map(|energy| Summary {
+        method: point.method(),
+        ..summary(&energy)
+    });
+    let by_device = point.by_device().into_iter();
+    let values = point.values().into_iter();
+    let joules = outcome.energy.map(|energy| energy.get());
+    let per_item = joules
+        .zip(outcome.items)
+        .map(|(joules, items)| joules / items);
+    let reference = comparison.reference();
+    Some(document::PointResults {
+        time_s: summary(&time),
+        energy_j: energy,
+        energy_by_device_j: by_device
+            .map(|(uuid, energy)| (uuid, energy.get()))
+            .collect(),
+        average_power_w: finite(point.average_power().map(|power| power.get())),
+        items: finite(outcome.items),
+        items_per_s: finite(outcome.items.map(|items| items / outcome.time.get())),
+        energy_per_item_j: finite(per_item),
+        values: values.map(|(name, value)| (name, value.mean)).collect(),
+        phases: phases(point),
+        vs_reference: same_work
+            .zip(reference)
+            .map(|(outcome, reference)| relative_change(outcome, reference)),
+        objectives: same_work.map(|outcome| {
+            let values = objectives.iter().filter_map(|objective| {
+                let value = objective.value(outcome, comparison.basis()).ok()?;
+                Some((objective.to_string(), value))
+            });
+            values.collect()
+        }),
+    })
+}
+
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+fn relative_change(outcome: &Outcome, reference: &Outcome) -> RelativeChange {
+    let change = |ratio: Option<Ratio>| {
+        let ratio = finite(ratio.map(Ratio::get));
+        ratio.map(|ratio| ratio - 1.0)
+    };
+    let energies = outcome.energy.zip(reference.energy);
+    RelativeChange {
+        time: change(Some(outcome.time / reference.time)),
+        energy: change(energies.map(|(here, there)| here / there)),
+    }
+}
+
+/// The value of each knob in a configuration.
+pub(crate) fn settings(configuration: &Configuration) -> Settings {
+    let number = |axis: Axis| axis.number(configuration).map(Number::from);
+    let power_cap = match number(Axis::PowerCap) {
+        Some(cap) => Some(PowerCap::All(cap)),
+        None => Axis::PowerCap.text(configuration).map(|_| {
+            let caps = configuration.power_caps.iter();
+            PowerCap::Each(caps.map(|cap| cap.get().into()).collect())
+        }),
+    };
+    let parameters = configuration.parameters.keys().filter_map(|name| {
+        let axis = Axis::Parameter(name.clone());
+        let value = match axis.number(configuration) {
+            Some(number) => NumberOrText::Number(number.into()),
+            None => NumberOrText::Text(axis.text(configuration)?),
+        };
+        Some((name.clone(), value))
+    });
+    Settings {
+        power_cap_w: power_cap,
+        core_clock_mhz: number(Axis::CoreClock),
+        memory_clock_mhz: number(Axis::MemoryClock),
+        parameters: parameters.collect(),
+        gpus: configuration.gpus as u64,
+    }
+}
+
+/// The mean of several runs and its uncertainty.
+pub(crate) fn summary(summary: &sweetspot_stats::Summary) -> Summary {
+    Summary {
+        mean: summary.mean,
+        sd: summary.deviation,
+        ci95: summary
+            .interval95
+            .map(|interval| [interval.low, interval.high]),
+        method: None,
+    }
+}
+
+fn phases(point: &Point) -> Named<document::Phase> {
+    let phases = point.phases().into_iter().map(|phase| {
+        let document = document::Phase {
+            time_s: phase.time.get(),
+            energy_j: phase.energy.get(),
+            power_w: finite(Some((phase.energy / phase.time).get())),
+        };
+        (phase.name, document)
+    });
+    phases.collect()
 }
