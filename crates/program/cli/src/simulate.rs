@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
+use sweetspot_report::{deviations_summary, deviations_text, fit_workload_text, profiles_text};
 use sweetspot_session::{
     FitRequest, HostParts, Profiles, RowChoice, SessionError, SimulatedHost, StudyDeviations,
     deviations, deviations_of, fit_workload, measured_rows, studies, workload_text,
@@ -115,7 +115,7 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let text = workload_text(&fitted);
     // A name that no profile may have is told now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
-    say(fit_text(&fitted).trim_end());
+    say(fit_workload_text(&fitted).trim_end());
     let written = documents.write(Content::default().toml(|| Ok(text)));
     Ok(Outcome {
         written,

@@ -26,20 +26,20 @@ mod table;
 mod tune;
 mod wording;
 
-pub use analysis::choices::{Row, choices, recommendation};
-pub use analysis::groups::{Grouped, Grouping, GroupingError, grouped};
-pub use analysis::view::View;
+pub use analysis::choices::{ChoiceRow, choices, recommendation};
+pub use analysis::groups::{GroupedMeans, Grouping, GroupingError, group_study};
+pub use analysis::view::StudyView;
 pub use compare::{
-    Compared, Contrast, Measure, compare_csv, compare_html, compare_json, compare_markdown,
-    compare_text,
+    ComparedQuantity, RelativeDifference, StudyComparison, compare_csv, compare_html, compare_json,
+    compare_markdown, compare_text,
 };
 pub use devices::{devices_json, devices_text};
 pub use doctor::{doctor_json, doctor_text};
 pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show, tuning_figure};
 #[cfg(feature = "png")]
 pub use figure::{PngError, figure_png};
-pub use fit::{fit_study_json, fit_study_text, fit_text};
-pub use hold::{held_figure, held_json, held_text, latency_text, setting_text};
+pub use fit::{fit_json, fit_text, fit_workload_text};
+pub use hold::{hold_figure, hold_json, hold_text, latency_text, setting_text};
 pub use measure::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
 pub use network::{
     NetworkRows, NetworkView, network_csv, network_json, network_markdown, network_text,
@@ -53,7 +53,7 @@ pub use reproduce::{
 };
 pub use simulate::{deviations_summary, deviations_text, profiles_text};
 pub use study::{
-    Made, configuration_text, duration_text, plan_text, studies_text, study_csv, study_html,
-    study_json, study_markdown, study_runs_text, study_text,
+    ReportExtras, configuration_text, duration_text, plan_text, studies_text, study_csv,
+    study_html, study_json, study_markdown, study_runs_text, study_text,
 };
 pub use tune::{tuning_json, tuning_markdown, tuning_text};

@@ -3,10 +3,10 @@
 use crate::figure::number;
 
 /// Columns of a terminal that everything fits in.
-pub const COLUMNS: usize = 100;
+pub const TERMINAL_COLUMNS: usize = 100;
 
 /// `15.93 MJ s`: four digits that count, with a prefix where the unit takes one.
-pub fn amount(value: f64, unit: &str) -> String {
+pub fn format_amount(value: f64, unit: &str) -> String {
     let takes_prefix = unit.starts_with('J') || unit == "W" || unit == "Wh";
     let (scaled, prefix) = match value.abs() {
         _ if !takes_prefix => (value, ""),
@@ -28,13 +28,13 @@ pub fn amount(value: f64, unit: &str) -> String {
 }
 
 /// `+5.0 %`, from a ratio less one.
-pub fn percent(change: f64) -> String {
+pub fn format_percent(change: f64) -> String {
     let text = format!("{:+.1} %", 100.0 * change);
     text.replace("-0.0 %", "0.0 %").replace("+0.0 %", "0.0 %")
 }
 
 /// Lines of at most [`COLUMNS`] columns; what follows the first is indented. Words that are longer are cut.
-pub fn wrapped(text: &str, indent: usize) -> String {
+pub fn wrap(text: &str, indent: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in text.split('\n') {
         let mut line = String::new();
@@ -44,7 +44,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
             let mut word = word.to_owned();
             loop {
                 let long = word.chars().count();
-                let room = COLUMNS.saturating_sub(width + usize::from(!first));
+                let room = TERMINAL_COLUMNS.saturating_sub(width + usize::from(!first));
                 if long <= room {
                     if !first {
                         line.push(' ');
@@ -55,7 +55,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
                     first = false;
                     break;
                 }
-                if long + indent > COLUMNS && room > 8 {
+                if long + indent > TERMINAL_COLUMNS && room > 8 {
                     let cut: String = word.chars().take(room).collect();
                     word = word.chars().skip(room).collect();
                     if !first {
@@ -76,7 +76,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
 }
 
 /// `a, b and c`; many are counted.
-pub fn listed(names: &[String]) -> String {
+pub fn join_words(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn lines_fit() {
         let long = format!("one {} two three", "x".repeat(250));
-        let exact = format!("{} b c", "a".repeat(COLUMNS));
+        let exact = format!("{} b c", "a".repeat(TERMINAL_COLUMNS));
         for text in [
             exact.as_str(),
             long.as_str(),
@@ -103,9 +103,9 @@ mod tests {
             "short",
             &"word ".repeat(90),
         ] {
-            let lines = wrapped(text, 4);
+            let lines = wrap(text, 4);
             for line in lines.lines() {
-                assert!(line.chars().count() <= COLUMNS, "{line}");
+                assert!(line.chars().count() <= TERMINAL_COLUMNS, "{line}");
             }
             let letters = |text: &str| text.replace([' ', '\n'], "");
             assert_eq!(letters(&lines), letters(text));
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn amounts_have_prefixes() {
-        assert_eq!(amount(15_934_000.0, "J s"), "15.93 MJ s");
-        assert_eq!(amount(0.92, ""), "0.92");
-        assert_eq!(amount(264.1, "s"), "264.1 s");
-        assert_eq!(amount(0.0012, "J/item"), "1.2 mJ/item");
-        assert_eq!(amount(0.003_993_4, "EUR"), "0.003993 EUR");
-        assert_eq!(amount(0.0, "EUR"), "0 EUR");
+        assert_eq!(format_amount(15_934_000.0, "J s"), "15.93 MJ s");
+        assert_eq!(format_amount(0.92, ""), "0.92");
+        assert_eq!(format_amount(264.1, "s"), "264.1 s");
+        assert_eq!(format_amount(0.0012, "J/item"), "1.2 mJ/item");
+        assert_eq!(format_amount(0.003_993_4, "EUR"), "0.003993 EUR");
+        assert_eq!(format_amount(0.0, "EUR"), "0 EUR");
     }
 }

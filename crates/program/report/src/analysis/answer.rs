@@ -3,9 +3,9 @@
 use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
 
-use crate::analysis::choices::{caveats, to_keep, to_set};
-use crate::analysis::view::View;
-use crate::wording::{amount, listed, percent};
+use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
+use crate::analysis::view::StudyView;
+use crate::wording::{format_amount, format_percent, join_words};
 
 /// What to do, and why.
 pub struct Answer {
@@ -27,7 +27,7 @@ pub struct Answer {
 
 impl Answer {
     /// To the view's question.
-    pub fn of(view: &View<'_>) -> Self {
+    pub fn of(view: &StudyView<'_>) -> Self {
         let question = view.question;
         let limits: Vec<String> = question
             .limits
@@ -36,7 +36,7 @@ impl Answer {
             .collect();
         let within = match limits.is_empty() {
             true => String::new(),
-            false => format!(" within {}", listed(&limits)),
+            false => format!(" within {}", join_words(&limits)),
         };
         let choice = match &view.choice {
             Ok(choice) => choice,
@@ -72,7 +72,7 @@ impl Answer {
                 .iter()
                 .map(|tie| view.setting(*tie))
                 .collect();
-            let text = format!("no significant difference to {}", listed(&ties));
+            let text = format!("no significant difference to {}", join_words(&ties));
             facts.push(("tied with".to_owned(), text));
         }
         facts.extend(left_out(view).map(|text| ("left out".to_owned(), text)));
@@ -96,16 +96,16 @@ impl Answer {
 }
 
 /// Where energy is not known.
-fn time_alone(view: &View<'_>, keep: bool) -> Option<Ratio> {
+fn time_alone(view: &StudyView<'_>, keep: bool) -> Option<Ratio> {
     let chosen = view.chosen().filter(|_| !keep)?;
     let ratio = view.mean(chosen)?.time / view.comparison.reference()?.time;
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
 
-fn headline(view: &View<'_>, chosen: usize, keep: bool) -> String {
+fn headline(view: &StudyView<'_>, chosen: usize, keep: bool) -> String {
     let text = match keep {
-        true => to_keep(&view.varied, &view.study.reference),
-        false => to_set(&view.varied, &view.study.points[chosen]),
+        true => keep_instruction(&view.varied, &view.study.reference),
+        false => set_instruction(&view.varied, &view.study.points[chosen]),
     };
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -114,7 +114,7 @@ fn headline(view: &View<'_>, chosen: usize, keep: bool) -> String {
 }
 
 /// Of the best that was tried, which is named where the reference is to stay all the same.
-fn value(view: &View<'_>, objective: Objective, keep: bool) -> String {
+fn value(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
     let Ok(choice) = &view.choice else {
         return String::new();
     };
@@ -126,7 +126,10 @@ fn value(view: &View<'_>, objective: Objective, keep: bool) -> String {
     let interval = choice.value.interval95.map_or_else(
         || format!(" ({runs})"),
         |interval| {
-            let (low, high) = (amount(interval.low, unit), amount(interval.high, unit));
+            let (low, high) = (
+                format_amount(interval.low, unit),
+                format_amount(interval.high, unit),
+            );
             format!(" (95 % interval {low} to {high}, {runs})")
         },
     );
@@ -134,10 +137,10 @@ fn value(view: &View<'_>, objective: Objective, keep: bool) -> String {
         true => format!(" at {}, the best tried", view.setting(choice.candidate)),
         false => String::new(),
     };
-    amount(choice.value.value, unit) + &of + &interval
+    format_amount(choice.value.value, unit) + &of + &interval
 }
 
-fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
+fn against_reference(view: &StudyView<'_>, keep: bool) -> Option<(String, String)> {
     let choice = view.choice.as_ref().ok()?;
     let name = "reference".to_owned();
     if Some(choice.candidate) == view.reference_index() {
@@ -156,7 +159,7 @@ fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
     let text = ahead(&margin, view, view.question.objective);
     let mut text = format!("{}: {subject} is {text}", view.reference_setting());
     if let Some((time, energy)) = view.relative(choice.candidate) {
-        let (energy, time) = (percent(energy - 1.0), percent(time - 1.0));
+        let (energy, time) = (format_percent(energy - 1.0), format_percent(time - 1.0));
         text += &format!("; energy {energy}, time {time}");
     }
     if keep {
@@ -168,23 +171,23 @@ fn against_reference(view: &View<'_>, keep: bool) -> Option<(String, String)> {
         .map(ToString::to_string)
         .collect();
     if !broken.is_empty() {
-        text += &format!("; the reference itself {}", listed(&broken));
+        text += &format!("; the reference itself {}", join_words(&broken));
     }
     Some((name, text))
 }
 
-fn size(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
+fn size(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
     match margin.relative {
         Some(share) if share.get().abs() < 0.0005 => "less than 0.1 %".to_owned(),
         Some(share) => format!("{:.1} %", 100.0 * share.get().abs()),
         None if objective == Objective::GainMinusLoss => {
             format!("{:.1} points", 100.0 * margin.by.abs())
         }
-        None => amount(margin.by.abs(), objective.unit(&view.question.tariff)),
+        None => format_amount(margin.by.abs(), objective.unit(&view.question.tariff)),
     }
 }
 
-fn ahead(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
+fn ahead(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
     let size = size(margin, view, objective);
     match margin.standing {
         Standing::Better => format!("{size} better, significantly"),
@@ -197,7 +200,7 @@ fn ahead(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
     }
 }
 
-fn behind(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
+fn behind(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
     let size = size(margin, view, objective);
     // A search may hold another one for the best than the one whose runs came out best.
     let side = match margin.by < 0.0 {
@@ -212,7 +215,7 @@ fn behind(margin: &Margin, view: &View<'_>, objective: Objective) -> String {
 }
 
 /// How many were not to be chosen, and why.
-pub fn left_out(view: &View<'_>) -> Option<String> {
+pub fn left_out(view: &StudyView<'_>) -> Option<String> {
     let choice = view.choice.as_ref().ok()?;
     let total = view.study.points.len();
     let mut reasons: Vec<(String, usize)> = Vec::new();
@@ -226,7 +229,7 @@ pub fn left_out(view: &View<'_>) -> Option<String> {
                     .iter()
                     .map(|one| format!("`{}`", one.limit))
                     .collect();
-                format!("over {}", listed(&limits))
+                format!("over {}", join_words(&limits))
             }
         };
         match reasons.iter_mut().find(|(known, _)| *known == why) {
@@ -243,7 +246,7 @@ pub fn left_out(view: &View<'_>) -> Option<String> {
 }
 
 /// What limits the whole study.
-fn warnings(view: &View<'_>) -> Vec<String> {
+fn warnings(view: &StudyView<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let ran = (0..view.study.points.len()).any(|index| view.mean(index).is_some());
     if view.comparison.reference().is_none() && ran {

@@ -5,7 +5,7 @@ use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
 /// A setting and what it was chosen for.
-pub struct Row<'a> {
+pub struct ChoiceRow<'a> {
     /// `default`, `min E`, `max throughput`.
     pub label: String,
     /// What was chosen.
@@ -19,7 +19,7 @@ pub struct Row<'a> {
 }
 
 /// The objectives of tables 2 and 3 of power_capping_2022, in their order.
-pub const TABLE: [Objective; 4] = [
+pub const TABLE_OBJECTIVES: [Objective; 4] = [
     Objective::Energy,
     Objective::Edp,
     Objective::Eds(2.0),
@@ -27,26 +27,28 @@ pub const TABLE: [Objective; 4] = [
 ];
 
 /// The reference, then the best point for each objective of the table, and for the user's own.
-pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
+pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<ChoiceRow<'a>> {
     let comparison = study.comparison(&question.tariff);
     // For the same work, as everything is compared.
     let against = comparison.reference();
-    let row = |label: String, point: &'a Point, outcome: Option<&Outcome>| -> Option<Row<'a>> {
-        let outcome = outcome?.clone();
-        Some(Row {
-            label,
-            point,
-            energy: against.and_then(|against| less_one(outcome.energy? / against.energy?)),
-            time: against.and_then(|against| less_one(outcome.time / against.time)),
-            outcome,
-        })
-    };
+    let row =
+        |label: String, point: &'a Point, outcome: Option<&Outcome>| -> Option<ChoiceRow<'a>> {
+            let outcome = outcome?.clone();
+            Some(ChoiceRow {
+                label,
+                point,
+                energy: against
+                    .and_then(|against| relative_change(outcome.energy? / against.energy?)),
+                time: against.and_then(|against| relative_change(outcome.time / against.time)),
+                outcome,
+            })
+        };
     let mut rows: Vec<_> = row("default".to_owned(), &study.reference, against)
         .into_iter()
         .collect();
     let own = question.objective;
-    let own = (!TABLE.contains(&own)).then_some(own);
-    for objective in TABLE.into_iter().chain(own) {
+    let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
+    for objective in TABLE_OBJECTIVES.into_iter().chain(own) {
         let choice = comparison.choose(objective, &question.limits).ok();
         rows.extend(choice.and_then(|choice| {
             let chosen = choice.candidate;
@@ -61,7 +63,7 @@ pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<Row<'a>> {
 }
 
 /// By how much it is more than one, where it is anything.
-fn less_one(ratio: Ratio) -> Option<Ratio> {
+fn relative_change(ratio: Ratio) -> Option<Ratio> {
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
 
@@ -101,7 +103,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     if is_reference || choice.reference_is_as_good() == Some(true) {
         return format!(
             "Recommendation: {}: no other tried is significantly better in {objective}.",
-            to_keep(&varied, &study.reference)
+            keep_instruction(&varied, &study.reference)
         );
     }
     let limits: String = question
@@ -117,8 +119,8 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
         .collect();
     let mut text = format!(
         "Recommendation: {} (best {objective}{limits}){gain}.{}",
-        to_set(&varied, point),
-        as_good(&ties),
+        set_instruction(&varied, point),
+        ties_sentence(&ties),
     );
     if let Some(regret) = searched.and_then(|answer| answer.expected_regret) {
         text += &format!(
@@ -148,7 +150,7 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
 }
 
 /// What to do to come to a point.
-pub fn to_set(varied: &[Axis], point: &Point) -> String {
+pub fn set_instruction(varied: &[Axis], point: &Point) -> String {
     let each = varied.iter().map(|axis| {
         let value = value_text(axis, point);
         match axis {
@@ -160,7 +162,7 @@ pub fn to_set(varied: &[Axis], point: &Point) -> String {
 }
 
 /// What to do to stay at the reference.
-pub fn to_keep(varied: &[Axis], reference: &Point) -> String {
+pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
     let default = setting(varied, reference);
     match varied {
         // Its value says already what it is.
@@ -210,7 +212,7 @@ pub fn value_text(axis: &Axis, point: &Point) -> String {
 }
 
 /// What the measurements cannot tell from the choice.
-fn as_good(names: &[String]) -> String {
+fn ties_sentence(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => format!(" No significant difference to {one}."),

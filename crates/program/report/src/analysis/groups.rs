@@ -4,9 +4,9 @@ use sweetspot_decide::{Cell, Groups, Mean, group};
 use sweetspot_study::Axis;
 
 use crate::analysis::choices::{axis_name, value_text};
-use crate::analysis::view::{View, axis_label};
-use crate::table::Rows;
-use crate::wording::{amount, listed, percent};
+use crate::analysis::view::{StudyView, axis_label};
+use crate::table::Table;
+use crate::wording::{format_amount, format_percent, join_words};
 
 /// How a study is to be averaged.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Grouping {
 }
 
 /// The means and what they are of.
-pub struct Grouped {
+pub struct GroupedMeans {
     /// Along which axis.
     pub by: Axis,
     /// Over which others.
@@ -57,7 +57,7 @@ pub enum GroupingError {
 }
 
 /// Averages a study.
-pub fn grouped(view: &View<'_>, how: &Grouping) -> Result<Grouped, GroupingError> {
+pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans, GroupingError> {
     let known = || {
         view.varied
             .iter()
@@ -68,7 +68,7 @@ pub fn grouped(view: &View<'_>, how: &Grouping) -> Result<Grouped, GroupingError
         if !view.varied.contains(axis) {
             return Err(GroupingError::NotVaried {
                 name: axis.name().to_owned(),
-                known: listed(&known()),
+                known: join_words(&known()),
             });
         }
     }
@@ -105,7 +105,7 @@ pub fn grouped(view: &View<'_>, how: &Grouping) -> Result<Grouped, GroupingError
     }
     let default = place(how.by.text(reference)).ok_or(sweetspot_decide::GroupError::NoDefault)?;
     let groups = group(&cells, default, how.mean, objective.direction())?;
-    Ok(Grouped {
+    Ok(GroupedMeans {
         by: how.by.clone(),
         over,
         held,
@@ -116,9 +116,9 @@ pub fn grouped(view: &View<'_>, how: &Grouping) -> Result<Grouped, GroupingError
     })
 }
 
-impl Grouped {
+impl GroupedMeans {
     /// The best value and what it saves.
-    pub fn sentence(&self, view: &View<'_>) -> String {
+    pub fn sentence(&self, view: &StudyView<'_>) -> String {
         let best = &self.groups.groups[self.groups.best];
         let point = |text: &str| {
             let points = view.study.points.iter();
@@ -136,7 +136,7 @@ impl Grouped {
             false => format!(
                 " over {} combinations of {}",
                 self.groups.combinations,
-                listed(&others)
+                join_words(&others)
             ),
         };
         let mut text = format!(
@@ -156,17 +156,17 @@ impl Grouped {
         }
         if !self.held.is_empty() {
             let held: Vec<String> = self.held.iter().map(axis_name).collect();
-            text += &format!(" As at the reference: {}.", listed(&held));
+            text += &format!(" As at the reference: {}.", join_words(&held));
         }
         text
     }
 
     /// A row for each value; of very many, some, with the best and the default.
-    pub fn rows(&self, view: &View<'_>, most: usize) -> Rows {
+    pub fn rows(&self, view: &StudyView<'_>, most: usize) -> Table {
         let objective = view.question.objective;
         let unit = objective.unit(&view.question.tariff);
         let mean = format!("{objective}\n{} mean", self.mean);
-        let mut rows = Rows::new(&[&axis_label(&self.by), &mean, "vs default\n[%]", ""]);
+        let mut rows = Table::new(&[&axis_label(&self.by), &mean, "vs default\n[%]", ""]);
         let every = self.groups.groups.len().div_ceil(most.max(1)).max(1);
         for (index, one) in self.groups.groups.iter().enumerate() {
             let mark = match (index == self.groups.best, one.by == self.default) {
@@ -178,8 +178,8 @@ impl Grouped {
             };
             rows.push(vec![
                 self.values[one.by].clone(),
-                amount(one.mean, unit),
-                percent(one.relative.get() - 1.0).replace(" %", ""),
+                format_amount(one.mean, unit),
+                format_percent(one.relative.get() - 1.0).replace(" %", ""),
                 mark.to_owned(),
             ]);
         }

@@ -3,11 +3,11 @@
 use sweetspot_decide::{Evidence, Objective, Range};
 use sweetspot_study::Axis;
 
-use crate::analysis::choices::{TABLE, label};
-use crate::analysis::view::View;
+use crate::analysis::choices::{TABLE_OBJECTIVES, label};
+use crate::analysis::view::StudyView;
 
 /// Where along an axis an objective is better than at the reference.
-pub struct Better {
+pub struct BetterRanges {
     /// Along which.
     pub axis: Axis,
     /// By which.
@@ -19,9 +19,9 @@ pub struct Better {
 }
 
 /// For every axis of numbers and every objective of the table; other axes are as at the reference.
-pub fn better(view: &View<'_>) -> Vec<Better> {
+pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
     let own = view.question.objective;
-    let own = (!TABLE.contains(&own)).then_some(own);
+    let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
     let reference = &view.study.reference.configuration;
     let mut found = Vec::new();
     for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
@@ -34,12 +34,12 @@ pub fn better(view: &View<'_>) -> Vec<Better> {
         if slice.len() < 2 {
             continue;
         }
-        for objective in TABLE.into_iter().chain(own) {
+        for objective in TABLE_OBJECTIVES.into_iter().chain(own) {
             let ranges = |evidence| {
                 view.comparison
                     .better_than_reference(&slice, objective, evidence)
             };
-            found.push(Better {
+            found.push(BetterRanges {
                 axis: axis.clone(),
                 objective,
                 ranges: ranges(Evidence::Means).map_err(|reason| reason.to_string()),
@@ -50,7 +50,7 @@ pub fn better(view: &View<'_>) -> Vec<Better> {
     found
 }
 
-impl Better {
+impl BetterRanges {
     /// Whether it is said, and nowhere.
     pub fn is_nowhere(&self) -> bool {
         matches!(&self.ranges, Ok(ranges) if ranges.is_empty())

@@ -4,10 +4,10 @@ use sweetspot_decide::{Choice, Comparison, Estimate, NoChoice, Objective, Outcom
 use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
 
 use crate::analysis::choices::{axis_name, setting};
-use crate::figure::{Kind, Ruler};
+use crate::figure::{AxisKind, ChartAxis};
 
 /// A study, seen with a question.
-pub struct View<'a> {
+pub struct StudyView<'a> {
     /// The study.
     pub study: &'a Study,
     /// The question.
@@ -21,7 +21,7 @@ pub struct View<'a> {
     reference_index: Option<usize>,
 }
 
-impl<'a> View<'a> {
+impl<'a> StudyView<'a> {
     /// Works everything out.
     pub fn new(study: &'a Study, question: &'a Question) -> Self {
         let comparison = study.comparison(&question.tariff);
@@ -165,7 +165,7 @@ impl<'a> View<'a> {
     }
 
     /// An axis to draw along.
-    pub fn ruler(&self, axis: &Axis) -> Ruler {
+    pub fn ruler(&self, axis: &Axis) -> ChartAxis {
         let values = self.values(axis);
         let numbers: Option<Vec<f64>> = values.iter().map(|text| finite(text)).collect();
         let doubles = |numbers: &[f64]| match (numbers.first(), numbers.last()) {
@@ -174,21 +174,21 @@ impl<'a> View<'a> {
         };
         let sized = matches!(axis, Axis::Gpus) || *axis == Axis::Parameter(BATCH.to_owned());
         let kind = match numbers {
-            Some(numbers) if sized && doubles(&numbers) => Kind::Doubling(numbers),
-            Some(_) => Kind::Linear,
-            None => Kind::Names(values),
+            Some(numbers) if sized && doubles(&numbers) => AxisKind::Logarithmic(numbers),
+            Some(_) => AxisKind::Linear,
+            None => AxisKind::Categories(values),
         };
-        Ruler {
+        ChartAxis {
             label: axis_label(axis),
             kind,
-            ..Ruler::default()
+            ..ChartAxis::default()
         }
     }
 
     /// A point's place along such an axis.
-    pub fn place(&self, ruler: &Ruler, axis: &Axis, point: &Point) -> Option<f64> {
+    pub fn place(&self, ruler: &ChartAxis, axis: &Axis, point: &Point) -> Option<f64> {
         match &ruler.kind {
-            Kind::Names(names) => {
+            AxisKind::Categories(names) => {
                 let text = axis.text(&point.configuration)?;
                 names
                     .iter()

@@ -2,23 +2,23 @@
 
 use sweetspot_study::Axis;
 
-use super::{Compared, Measure};
+use super::{ComparedQuantity, StudyComparison};
 
 /// The column that a measure goes by, in SI units.
-pub fn column(measure: &Measure) -> String {
+pub fn column(measure: &ComparedQuantity) -> String {
     match measure {
-        Measure::Time => "time_s".to_owned(),
-        Measure::Energy => "energy_j".to_owned(),
-        Measure::Power => "average_power_w".to_owned(),
-        Measure::TimePerItem => "time_per_item_s".to_owned(),
-        Measure::EnergyPerItem => "energy_per_item_j".to_owned(),
-        Measure::PhaseTime(name) => format!("phase:{name}:time_s"),
-        Measure::PhaseEnergy(name) => format!("phase:{name}:energy_j"),
+        ComparedQuantity::Time => "time_s".to_owned(),
+        ComparedQuantity::Energy => "energy_j".to_owned(),
+        ComparedQuantity::Power => "average_power_w".to_owned(),
+        ComparedQuantity::TimePerItem => "time_per_item_s".to_owned(),
+        ComparedQuantity::EnergyPerItem => "energy_per_item_j".to_owned(),
+        ComparedQuantity::PhaseTime(name) => format!("phase:{name}:time_s"),
+        ComparedQuantity::PhaseEnergy(name) => format!("phase:{name}:energy_j"),
     }
 }
 
 /// Everything that is compared, the first study's own values not repeated.
-pub fn compare_csv(compared: &Compared<'_>) -> Result<String, csv::Error> {
+pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let names = compared.axes.iter().map(Axis::column);
     let rest = [
@@ -38,7 +38,7 @@ pub fn compare_csv(compared: &Compared<'_>) -> Result<String, csv::Error> {
     for common in &compared.common {
         for (index, side) in compared.sides.iter().enumerate().skip(1) {
             for measure in measures(compared) {
-                let Some(contrast) = compared.contrast(common, index, &measure) else {
+                let Some(difference) = compared.difference(common, index, &measure) else {
                     continue;
                 };
                 let point = common.points[index].as_ref();
@@ -51,12 +51,12 @@ pub fn compare_csv(compared: &Compared<'_>) -> Result<String, csv::Error> {
                     compared.sides[0].name.clone(),
                     side.name.clone(),
                     column(&measure),
-                    contrast.first.to_string(),
-                    contrast.here.to_string(),
-                    text(contrast.relative),
-                    text(contrast.interval95.map(|interval| interval.0)),
-                    text(contrast.interval95.map(|interval| interval.1)),
-                    contrast
+                    difference.first.to_string(),
+                    difference.here.to_string(),
+                    text(difference.relative),
+                    text(difference.interval95.map(|interval| interval.0)),
+                    text(difference.interval95.map(|interval| interval.1)),
+                    difference
                         .significant
                         .map(|is| is.to_string())
                         .unwrap_or_default(),
@@ -70,11 +70,11 @@ pub fn compare_csv(compared: &Compared<'_>) -> Result<String, csv::Error> {
 }
 
 /// Those of tables, and those of phases.
-pub fn measures(compared: &Compared<'_>) -> Vec<Measure> {
+pub fn measures(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     let phases = compared.phases.iter().flat_map(|name| {
         [
-            Measure::PhaseTime(name.clone()),
-            Measure::PhaseEnergy(name.clone()),
+            ComparedQuantity::PhaseTime(name.clone()),
+            ComparedQuantity::PhaseEnergy(name.clone()),
         ]
     });
     compared.measures.iter().cloned().chain(phases).collect()

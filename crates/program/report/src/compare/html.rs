@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::{Compared, best, by_phase, differences};
+use super::{StudyComparison, best, by_phase, differences};
 use crate::figure::overlays;
 use crate::html::{contents, figures, page, table};
 
 /// The whole page.
-pub fn compare_html(compared: &Compared<'_>) -> String {
+pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     let drawn = overlays(compared);
     let names: Vec<&str> = compared
         .sides
@@ -46,7 +46,7 @@ pub fn compare_html(compared: &Compared<'_>) -> String {
 }
 
 /// How each stands at its reference and at its best, in a sentence.
-pub fn summary(compared: &Compared<'_>) -> Vec<String> {
+pub fn summary(compared: &StudyComparison<'_>) -> Vec<String> {
     let Some(reference) = compared.common.first() else {
         return Vec::new();
     };
@@ -54,11 +54,11 @@ pub fn summary(compared: &Compared<'_>) -> Vec<String> {
     (1..compared.sides.len())
         .map(|side| {
             let words = compared.measures.iter().take(3).filter_map(|measure| {
-                let contrast = compared.contrast(reference, side, measure)?;
-                let relative = contrast.relative?;
+                let difference = compared.difference(reference, side, measure)?;
+                let relative = difference.relative?;
                 let more = if relative < 0.0 { "less" } else { "more" };
 
-                let doubt = match contrast.significant {
+                let doubt = match difference.significant {
                     Some(true) => "",
                     Some(false) => " (not significant)",
                     None => " (single runs)",
@@ -82,7 +82,7 @@ pub fn summary(compared: &Compared<'_>) -> Vec<String> {
         .collect()
 }
 
-fn against(compared: &Compared<'_>, side: usize) -> Markup {
+fn against(compared: &StudyComparison<'_>, side: usize) -> Markup {
     let (rows, _) = differences(compared, side, usize::MAX);
     html! {
         div.card style="margin-bottom:22px" {

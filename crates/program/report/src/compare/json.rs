@@ -6,11 +6,11 @@ use sweetspot_document::compare as document;
 use sweetspot_stats::Summary;
 
 use super::csv::{column, measures};
-use super::{Common, Compared, Contrast};
+use super::{CommonSetting, RelativeDifference, StudyComparison};
 use crate::study::{energy_of, settings, status, summary};
 
 /// Makes the document of studies side by side.
-pub fn compare_json(compared: &Compared<'_>) -> document::Compare {
+pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
     let question = compared.sides.first().map(|side| side.view.question);
     let studies = compared.sides.iter().map(|side| {
         let study = side.view.study;
@@ -39,7 +39,7 @@ pub fn compare_json(compared: &Compared<'_>) -> document::Compare {
     }
 }
 
-fn setting(compared: &Compared<'_>, common: &Common) -> document::CommonSetting {
+fn setting(compared: &StudyComparison<'_>, common: &CommonSetting) -> document::CommonSetting {
     let mut values = Vec::new();
     let mut against_first = Vec::new();
     let measures = measures(compared);
@@ -59,8 +59,8 @@ fn setting(compared: &Compared<'_>, common: &Common) -> document::CommonSetting 
         });
         if index > 0 {
             let differences = measures.iter().filter_map(|measure| {
-                let contrast = compared.contrast(common, index, measure)?;
-                Some((column(measure), difference(&contrast)))
+                let difference = compared.difference(common, index, measure)?;
+                Some((column(measure), difference_json(&difference)))
             });
             against_first.push(document::StudyDifferences {
                 study: index,
@@ -76,15 +76,15 @@ fn setting(compared: &Compared<'_>, common: &Common) -> document::CommonSetting 
     }
 }
 
-fn difference(contrast: &Contrast) -> document::Difference {
+fn difference_json(difference: &RelativeDifference) -> document::Difference {
     document::Difference {
-        relative: contrast.relative,
-        ci95: contrast.interval95.map(|(low, high)| [low, high]),
-        significant: contrast.significant,
+        relative: difference.relative,
+        ci95: difference.interval95.map(|(low, high)| [low, high]),
+        significant: difference.significant,
     }
 }
 
-fn best(compared: &Compared<'_>, objective: Objective) -> Vec<document::BestOfStudy> {
+fn best(compared: &StudyComparison<'_>, objective: Objective) -> Vec<document::BestOfStudy> {
     let mut first = None;
     let mut all = Vec::new();
     for (index, side) in compared.sides.iter().enumerate() {

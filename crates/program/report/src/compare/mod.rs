@@ -17,20 +17,20 @@ use sweetspot_decide::{Objective, Outcome, Question};
 use sweetspot_stats::{Difference, Summary};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
 
-use crate::analysis::choices::TABLE;
-use crate::analysis::view::View;
+use crate::analysis::choices::TABLE_OBJECTIVES;
+use crate::analysis::view::StudyView;
 
 /// One of the studies.
-pub struct Side<'a> {
+pub struct ComparedStudy<'a> {
     /// What it is called here.
     pub name: String,
     /// The study and the answer of it.
-    pub view: View<'a>,
+    pub view: StudyView<'a>,
 }
 
 /// What is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum ComparedQuantity {
     /// Of a run.
     Time,
     /// Of a run.
@@ -47,9 +47,9 @@ pub enum Measure {
     PhaseEnergy(String),
 }
 
-impl Measure {
+impl ComparedQuantity {
     /// In SI units, of one run.
-    fn of(&self, run: &RunResult, side: &View<'_>) -> Option<f64> {
+    fn of(&self, run: &RunResult, side: &StudyView<'_>) -> Option<f64> {
         let energy = || Some(run.energy_of(side.study.energy_of())?.value.get());
         let time = run.time.get();
         let items = run.items.filter(|items| *items > 0.0);
@@ -67,7 +67,7 @@ impl Measure {
     }
 
     /// Of every run of a point; nothing where one of them failed or does not know it.
-    pub fn values(&self, point: &Point, side: &View<'_>) -> Option<Vec<f64>> {
+    pub fn values(&self, point: &Point, side: &StudyView<'_>) -> Option<Vec<f64>> {
         if point.failure().is_some() {
             return None;
         }
@@ -78,7 +78,7 @@ impl Measure {
 
 /// How far a value lies from that of the first study.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Contrast {
+pub struct RelativeDifference {
     /// The first study's mean.
     pub first: f64,
     /// This one's.
@@ -91,7 +91,7 @@ pub struct Contrast {
     pub significant: Option<bool>,
 }
 
-impl Contrast {
+impl RelativeDifference {
     /// From the values of the first's runs and of this one's.
     pub fn of(first: &[f64], here: &[f64]) -> Option<Self> {
         let (of_first, of_here) = (Summary::of(first)?.mean, Summary::of(here)?.mean);
@@ -110,7 +110,7 @@ impl Contrast {
 }
 
 /// A setting that the first study and at least one other have.
-pub struct Common {
+pub struct CommonSetting {
     /// In words; empty where there is nothing to tell apart.
     pub setting: String,
     /// Whether it is each study's own reference, whatever that is.
@@ -120,29 +120,29 @@ pub struct Common {
 }
 
 /// Studies side by side.
-pub struct Compared<'a> {
+pub struct StudyComparison<'a> {
     /// The studies; all are compared with the first.
-    pub sides: Vec<Side<'a>>,
+    pub sides: Vec<ComparedStudy<'a>>,
     /// The axes that a setting is told by.
     pub axes: Vec<Axis>,
     /// What is compared at each setting.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<ComparedQuantity>,
     /// The phases that all studies have.
     pub phases: Vec<String>,
     /// The references, then the settings in common.
-    pub common: Vec<Common>,
+    pub common: Vec<CommonSetting>,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
 
-impl<'a> Compared<'a> {
+impl<'a> StudyComparison<'a> {
     /// Of two or more studies, each under its name.
     pub fn new(studies: &'a [(String, Study)], question: &'a Question) -> Self {
-        let sides: Vec<Side<'a>> = studies
+        let sides: Vec<ComparedStudy<'a>> = studies
             .iter()
-            .map(|(name, study)| Side {
+            .map(|(name, study)| ComparedStudy {
                 name: name.clone(),
-                view: View::new(study, question),
+                view: StudyView::new(study, question),
             })
             .collect();
         let axes = axes(studies);
@@ -155,13 +155,17 @@ impl<'a> Compared<'a> {
         let per_item = sides.iter().all(|side| side.view.has_items());
         let measures = match per_item {
             true => vec![
-                Measure::TimePerItem,
-                Measure::EnergyPerItem,
-                Measure::Power,
-                Measure::Time,
-                Measure::Energy,
+                ComparedQuantity::TimePerItem,
+                ComparedQuantity::EnergyPerItem,
+                ComparedQuantity::Power,
+                ComparedQuantity::Time,
+                ComparedQuantity::Energy,
             ],
-            false => vec![Measure::Time, Measure::Energy, Measure::Power],
+            false => vec![
+                ComparedQuantity::Time,
+                ComparedQuantity::Energy,
+                ComparedQuantity::Power,
+            ],
         };
         let common = common(&sides, &axes);
         if common.len() < 2 {
@@ -178,10 +182,15 @@ impl<'a> Compared<'a> {
     }
 
     /// A study's point against the first study's at a setting.
-    pub fn contrast(&self, common: &Common, side: usize, measure: &Measure) -> Option<Contrast> {
+    pub fn difference(
+        &self,
+        common: &CommonSetting,
+        side: usize,
+        measure: &ComparedQuantity,
+    ) -> Option<RelativeDifference> {
         let first = common.points.first()?.as_ref()?;
         let here = common.points.get(side)?.as_ref()?;
-        Contrast::of(
+        RelativeDifference::of(
             &measure.values(first, &self.sides[0].view)?,
             &measure.values(here, &self.sides[side].view)?,
         )
@@ -189,7 +198,7 @@ impl<'a> Compared<'a> {
 
     /// Whether all studies know what they did, so that they are compared for an item.
     pub fn is_per_item(&self) -> bool {
-        self.measures.contains(&Measure::TimePerItem)
+        self.measures.contains(&ComparedQuantity::TimePerItem)
     }
 
     /// The outcome for one item where items are known in all studies, else as it is.
@@ -211,7 +220,7 @@ impl<'a> Compared<'a> {
         let own = self.sides.first().map(|side| side.view.question.objective);
         let mut all: Vec<Objective> = own.into_iter().collect();
         all.extend(
-            TABLE
+            TABLE_OBJECTIVES
                 .into_iter()
                 .filter(|objective| !all.contains(objective))
                 .take(2)
@@ -279,8 +288,8 @@ fn notes(studies: &[(String, Study)]) -> Vec<String> {
     notes
 }
 
-fn common(sides: &[Side<'_>], axes: &[Axis]) -> Vec<Common> {
-    let mut all = vec![Common {
+fn common(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSetting> {
+    let mut all = vec![CommonSetting {
         setting: "reference".to_owned(),
         is_reference: true,
         points: sides
@@ -309,7 +318,7 @@ fn common(sides: &[Side<'_>], axes: &[Axis]) -> Vec<Common> {
         if axes.is_empty() || found.iter().all(Option::is_none) {
             continue;
         }
-        all.push(Common {
+        all.push(CommonSetting {
             setting: crate::configuration_text(axes, &point.configuration),
             is_reference: false,
             points: [Some(point.clone())].into_iter().chain(found).collect(),

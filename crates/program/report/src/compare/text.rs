@@ -2,59 +2,59 @@
 
 use sweetspot_decide::{Objective, Outcome};
 
-use super::{Common, Compared, Contrast, Measure};
+use super::{CommonSetting, ComparedQuantity, RelativeDifference, StudyComparison};
 use crate::analysis::choices::label;
-use crate::analysis::view::View;
-use crate::table::Rows;
-use crate::wording::{amount, percent, wrapped};
+use crate::analysis::view::StudyView;
+use crate::table::Table;
+use crate::wording::{format_amount, format_percent, wrap};
 
 /// Settings that a terminal shows at most.
-const MOST_ROWS: usize = 36;
+const MAX_ROWS: usize = 36;
 
 /// For a terminal of 100 columns.
-pub fn compare_text(compared: &Compared<'_>) -> String {
+pub fn compare_text(compared: &StudyComparison<'_>) -> String {
     let summary = super::html::summary(compared).join("\n");
     let mut parts = vec![
-        wrapped(&names(compared), 4),
-        wrapped(&summary, 2),
-        best(compared).terminal(),
+        wrap(&names(compared), 4),
+        wrap(&summary, 2),
+        best(compared).to_terminal(),
     ];
     for side in 1..compared.sides.len() {
-        let (rows, more) = differences(compared, side, MOST_ROWS);
+        let (rows, more) = differences(compared, side, MAX_ROWS);
         let mut text = format!(
             "{}\n\n{}",
-            wrapped(&heading(compared, side), 2),
-            rows.terminal()
+            wrap(&heading(compared, side), 2),
+            rows.to_terminal()
         );
         if more > 0 {
             text += &format!("\n ({more} more settings: --export-csv has all)");
         }
         parts.push(text);
-        parts.extend(by_phase(compared, side, MOST_ROWS).map(|rows| rows.terminal()));
+        parts.extend(by_phase(compared, side, MAX_ROWS).map(|rows| rows.to_terminal()));
     }
-    parts.push(wrapped(LEGEND, 0));
-    parts.extend(compared.notes.iter().map(|note| wrapped(note, 2)));
+    parts.push(wrap(LEGEND, 0));
+    parts.extend(compared.notes.iter().map(|note| wrap(note, 2)));
     parts.join("\n\n") + "\n"
 }
 
 /// An objective's value for the same work.
-fn value(view: &View<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
+fn value(view: &StudyView<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
     objective.value(outcome, view.comparison.basis()).ok()
 }
 
 /// For a document.
-pub fn compare_markdown(compared: &Compared<'_>) -> String {
+pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
     let summary = super::html::summary(compared).join("\n\n");
     let mut parts = vec![
         names(compared).replace('\n', "\n\n"),
         summary,
-        best(compared).markdown(),
+        best(compared).to_markdown(),
     ];
     for side in 1..compared.sides.len() {
         let (rows, _) = differences(compared, side, usize::MAX);
         parts.push(heading(compared, side));
-        parts.push(rows.markdown());
-        parts.extend(by_phase(compared, side, usize::MAX).map(|rows| rows.markdown()));
+        parts.push(rows.to_markdown());
+        parts.extend(by_phase(compared, side, usize::MAX).map(|rows| rows.to_markdown()));
     }
     parts.push(LEGEND.to_owned());
     parts.extend(compared.notes.iter().cloned());
@@ -63,7 +63,7 @@ pub fn compare_markdown(compared: &Compared<'_>) -> String {
 
 const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, not to be told.";
 
-fn names(compared: &Compared<'_>) -> String {
+fn names(compared: &StudyComparison<'_>) -> String {
     let names = compared.sides.iter().map(|side| {
         let study = side.view.study;
         format!(
@@ -81,7 +81,7 @@ fn names(compared: &Compared<'_>) -> String {
     names.collect::<Vec<_>>().join("\n")
 }
 
-fn heading(compared: &Compared<'_>, side: usize) -> String {
+fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     format!(
         "{} against {}:",
         compared.sides[side].name, compared.sides[0].name
@@ -89,12 +89,12 @@ fn heading(compared: &Compared<'_>, side: usize) -> String {
 }
 
 /// The best of each study by each objective, against its own reference and against the first's best.
-pub fn best(compared: &Compared<'_>) -> Rows {
+pub fn best(compared: &StudyComparison<'_>) -> Table {
     let (time, energy) = match compared.is_per_item() {
         true => ("Time\n[ms/item]", "Energy\n[J/item]"),
         false => ("Time\n[s]", "Energy\n[kJ]"),
     };
-    let mut rows = Rows::new(&[
+    let mut rows = Table::new(&[
         "Best by",
         "Study",
         "Setting",
@@ -104,7 +104,7 @@ pub fn best(compared: &Compared<'_>) -> Rows {
         "vs default\n[%]",
         "vs first\n[%]",
     ])
-    .with_texts(3);
+    .with_text_columns(3);
     for objective in compared.objectives() {
         let mut first = None;
         for (index, side) in compared.sides.iter().enumerate() {
@@ -128,7 +128,7 @@ pub fn best(compared: &Compared<'_>) -> Rows {
                 first = own;
             }
             let relative = view.relative(choice.candidate);
-            let plain = |change: f64| percent(change).replace(" %", "");
+            let plain = |change: f64| format_percent(change).replace(" %", "");
             let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             let against = first
                 .filter(|_| index > 0 && !objective.needs_reference())
@@ -140,14 +140,14 @@ pub fn best(compared: &Compared<'_>) -> Rows {
                 side.name.clone(),
                 view.setting(choice.candidate),
                 known(mean.as_ref().map(|mean| match per_item {
-                    true => amount(1e3 * mean.time.get(), ""),
+                    true => format_amount(1e3 * mean.time.get(), ""),
                     false => format!("{:.1}", mean.time.get()),
                 })),
                 known(relative.map(|(time, _)| plain(time - 1.0))),
                 known(mean.as_ref().and_then(|mean| {
                     let energy = mean.energy?.get();
                     Some(match per_item {
-                        true => amount(energy, ""),
+                        true => format_amount(energy, ""),
                         false => format!("{:.3}", energy / 1e3),
                     })
                 })),
@@ -159,35 +159,37 @@ pub fn best(compared: &Compared<'_>) -> Rows {
     rows
 }
 
-fn shown(measure: &Measure) -> (&'static str, &'static str, f64) {
+fn name_unit_scale(measure: &ComparedQuantity) -> (&'static str, &'static str, f64) {
     match measure {
-        Measure::Time => ("Time", "s", 1.0),
-        Measure::Energy => ("Energy", "kJ", 1e-3),
-        Measure::Power => ("Power", "W", 1.0),
-        Measure::TimePerItem | Measure::PhaseTime(_) => ("Time", "ms/item", 1e3),
-        Measure::EnergyPerItem | Measure::PhaseEnergy(_) => ("Energy", "J/item", 1.0),
+        ComparedQuantity::Time => ("Time", "s", 1.0),
+        ComparedQuantity::Energy => ("Energy", "kJ", 1e-3),
+        ComparedQuantity::Power => ("Power", "W", 1.0),
+        ComparedQuantity::TimePerItem | ComparedQuantity::PhaseTime(_) => ("Time", "ms/item", 1e3),
+        ComparedQuantity::EnergyPerItem | ComparedQuantity::PhaseEnergy(_) => {
+            ("Energy", "J/item", 1.0)
+        }
     }
 }
 
 /// The measures that tables show: for an item where items are known.
-pub fn tabled(compared: &Compared<'_>) -> Vec<Measure> {
+pub fn table_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     compared.measures.iter().take(3).cloned().collect()
 }
 
 /// Every setting in common, at most so many, and how many are left.
-pub fn differences(compared: &Compared<'_>, side: usize, most: usize) -> (Rows, usize) {
-    let measures = tabled(compared);
+pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> (Table, usize) {
+    let measures = table_quantities(compared);
     let mut head = vec!["Setting".to_owned()];
     for measure in &measures {
-        let (name, unit, _) = shown(measure);
+        let (name, unit, _) = name_unit_scale(measure);
         head.extend([
             format!("{name}\n[{unit}]"),
             short(&compared.sides[side].name),
             "\n[%]".to_owned(),
         ]);
     }
-    let mut rows = Rows::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
-    let found: Vec<&Common> = compared
+    let mut rows = Table::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    let found: Vec<&CommonSetting> = compared
         .common
         .iter()
         .filter(|common| common.points.get(side).is_some_and(Option::is_some))
@@ -199,20 +201,20 @@ pub fn differences(compared: &Compared<'_>, side: usize, most: usize) -> (Rows, 
 }
 
 fn row(
-    compared: &Compared<'_>,
-    common: &Common,
+    compared: &StudyComparison<'_>,
+    common: &CommonSetting,
     side: usize,
-    measures: &[Measure],
+    measures: &[ComparedQuantity],
     name: &str,
 ) -> Vec<String> {
     let mut row = vec![name.to_owned()];
     for measure in measures {
-        let (_, _, scale) = shown(measure);
-        match compared.contrast(common, side, measure) {
-            Some(contrast) => row.extend([
-                amount(contrast.first * scale, ""),
-                amount(contrast.here * scale, ""),
-                marked(&contrast),
+        let (_, _, scale) = name_unit_scale(measure);
+        match compared.difference(common, side, measure) {
+            Some(difference) => row.extend([
+                format_amount(difference.first * scale, ""),
+                format_amount(difference.here * scale, ""),
+                with_significance(&difference),
             ]),
             None => row.extend(["-".to_owned(), "-".to_owned(), "-".to_owned()]),
         }
@@ -221,12 +223,12 @@ fn row(
 }
 
 /// As the legend says.
-pub fn marked(contrast: &Contrast) -> String {
-    let Some(relative) = contrast.relative else {
+pub fn with_significance(difference: &RelativeDifference) -> String {
+    let Some(relative) = difference.relative else {
         return "-".to_owned();
     };
-    let text = percent(relative).replace(" %", "");
-    match contrast.significant {
+    let text = format_percent(relative).replace(" %", "");
+    match difference.significant {
         Some(true) => text,
         Some(false) => format!("({text})"),
         None => format!("{text}?"),
@@ -234,30 +236,30 @@ pub fn marked(contrast: &Contrast) -> String {
 }
 
 /// Table 10 of multi_gpu_2018: time and energy of each phase, where all have phases.
-pub fn by_phase(compared: &Compared<'_>, side: usize, most: usize) -> Option<Rows> {
+pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Option<Table> {
     if compared.phases.is_empty() {
         return None;
     }
     let unit = match compared.measures.first() {
-        Some(Measure::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
+        Some(ComparedQuantity::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
         _ => ("Time\n[ms]", "Energy\n[J]"),
     };
     let other = short(&compared.sides[side].name);
-    let mut rows = Rows::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
+    let mut rows = Table::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
     let found = compared.common.iter();
     let found = found.filter(|common| common.points.get(side).is_some_and(Option::is_some));
     for common in found.take((most / compared.phases.len()).max(1)) {
         for phase in &compared.phases {
             let measures = [
-                Measure::PhaseTime(phase.clone()),
-                Measure::PhaseEnergy(phase.clone()),
+                ComparedQuantity::PhaseTime(phase.clone()),
+                ComparedQuantity::PhaseEnergy(phase.clone()),
             ];
             let told = measures
                 .iter()
-                .filter_map(|measure| compared.contrast(common, side, measure));
+                .filter_map(|measure| compared.difference(common, side, measure));
             if told
                 .into_iter()
-                .all(|contrast| contrast.first == 0.0 && contrast.here == 0.0)
+                .all(|difference| difference.first == 0.0 && difference.here == 0.0)
             {
                 continue;
             }
@@ -273,14 +275,14 @@ fn short(name: &str) -> String {
 }
 
 /// A measure in words.
-pub fn name(measure: &Measure) -> String {
+pub fn name(measure: &ComparedQuantity) -> String {
     match measure {
-        Measure::Time => "time".to_owned(),
-        Measure::Energy => "energy".to_owned(),
-        Measure::Power => "power".to_owned(),
-        Measure::TimePerItem => "time for an item".to_owned(),
-        Measure::EnergyPerItem => "energy for an item".to_owned(),
-        Measure::PhaseTime(name) => format!("time in {name}"),
-        Measure::PhaseEnergy(name) => format!("energy in {name}"),
+        ComparedQuantity::Time => "time".to_owned(),
+        ComparedQuantity::Energy => "energy".to_owned(),
+        ComparedQuantity::Power => "power".to_owned(),
+        ComparedQuantity::TimePerItem => "time for an item".to_owned(),
+        ComparedQuantity::EnergyPerItem => "energy for an item".to_owned(),
+        ComparedQuantity::PhaseTime(name) => format!("time in {name}"),
+        ComparedQuantity::PhaseEnergy(name) => format!("energy in {name}"),
     }
 }

@@ -3,7 +3,7 @@
 use sweetspot_device::{Amount, Domain, Knob, KnobDescriptor};
 use sweetspot_session::{DeviceReport, SensorReport};
 
-use crate::table::Rows;
+use crate::table::Table;
 
 const UNKNOWN: &str = "-";
 
@@ -65,7 +65,7 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
         ] {
             lines.push(format!("  {name}: {}", clocks(report, knob)));
         }
-        let mut rows = Rows::new(&["Sensor", "Now", "Updates every", "Source"]);
+        let mut rows = Table::new(&["Sensor", "Now", "Updates every", "Source"]);
         for sensor in &report.sensors {
             let period = sensor
                 .update_period
@@ -77,7 +77,7 @@ pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
                 sensor.source.clone(),
             ]);
         }
-        parts.push(format!("{}\n\n{}", lines.join("\n"), rows.terminal()));
+        parts.push(format!("{}\n\n{}", lines.join("\n"), rows.to_terminal()));
     }
     parts.join("\n\n") + "\n"
 }

@@ -18,33 +18,33 @@ pub struct Chart {
     /// What is up: `Energy`.
     pub title: String,
     /// To the right.
-    pub x: Ruler,
+    pub x: ChartAxis,
     /// Upwards.
-    pub y: Ruler,
+    pub y: ChartAxis,
     /// In the order in which they are drawn.
     pub lines: Vec<Line>,
     /// Stacked from left to right, a row each.
     pub bars: Vec<Bar>,
     /// Settings and levels to be pointed out.
-    pub rules: Vec<Rule>,
+    pub reference_lines: Vec<ReferenceLine>,
     /// Whether it takes the whole width of the page.
     pub wide: bool,
 }
 
 /// An axis of a chart.
 #[derive(Default)]
-pub struct Ruler {
+pub struct ChartAxis {
     /// With the unit: `Energy [kJ]`.
     pub label: String,
     /// How values become distances.
-    pub kind: Kind,
+    pub kind: AxisKind,
     /// Whether it begins at zero.
     pub from_zero: bool,
     /// The ends, where they are not those of the values.
     pub ends: Option<(f64, f64)>,
 }
 
-impl Ruler {
+impl ChartAxis {
     /// In proportion, from zero on.
     pub fn from_zero(label: impl Into<String>) -> Self {
         Self {
@@ -57,21 +57,21 @@ impl Ruler {
 
 /// How values become distances.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Kind {
+pub enum AxisKind {
     /// In proportion.
     #[default]
     Linear,
     /// A doubling is always as far; these are the values to name.
-    Doubling(Vec<f64>),
+    Logarithmic(Vec<f64>),
     /// The values 0, 1, 2... have names.
-    Names(Vec<String>),
+    Categories(Vec<String>),
 }
 
 /// A colour, by its place in the palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hue(pub u8);
+pub struct Colour(pub u8);
 
-impl Hue {
+impl Colour {
     /// Of what stands back.
     pub const GREY: Self = Self(8);
     /// Of what was chosen.
@@ -88,28 +88,28 @@ pub struct Line {
     /// At its end, where there is room.
     pub label: String,
     /// Its colour.
-    pub hue: Hue,
+    pub colour: Colour,
     /// From left to right.
     pub dots: Vec<Dot>,
     /// How it is drawn.
-    pub look: Look,
+    pub style: LineStyle,
 }
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum LineStyle {
     /// Dots with a line through them.
-    Dotted,
+    PointsAndLine,
     /// A line alone.
-    Plain,
+    Line,
     /// A thin broken line that dots are held against.
     Guide,
     /// A line with a band from the lows to the highs.
     Band,
     /// Dots alone.
-    Cloud,
+    Points,
     /// Large dots with a ring.
-    Marks,
+    Markers,
 }
 
 /// A value at its place.
@@ -134,15 +134,15 @@ pub struct Bar {
 }
 
 /// A line across the chart.
-pub struct Rule {
+pub struct ReferenceLine {
     /// Whether it is at a value of x; else of y.
-    pub upright: bool,
+    pub is_vertical: bool,
     /// Where.
     pub at: f64,
     /// Beside it.
     pub label: String,
     /// Its colour.
-    pub hue: Hue,
+    pub colour: Colour,
 }
 
 /// Whether a number has a place on paper; arithmetic on larger ones ends in infinity.
@@ -168,7 +168,11 @@ impl Chart {
                 *ends = Some((low.min(value), high.max(value)));
             }
         };
-        for line in self.lines.iter().filter(|line| line.look != Look::Guide) {
+        for line in self
+            .lines
+            .iter()
+            .filter(|line| line.style != LineStyle::Guide)
+        {
             for dot in &line.dots {
                 grow(&mut x, dot.x);
                 grow(&mut y, dot.y);
@@ -178,8 +182,8 @@ impl Chart {
                 }
             }
         }
-        for rule in &self.rules {
-            match rule.upright {
+        for rule in &self.reference_lines {
+            match rule.is_vertical {
                 true => grow(&mut x, rule.at),
                 false => grow(&mut y, rule.at),
             }

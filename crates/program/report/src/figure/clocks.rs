@@ -4,16 +4,16 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH, Configuration};
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look};
+use super::chart::{Chart, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::choices::axis_name;
-use crate::analysis::view::View;
-use crate::wording::amount;
+use crate::analysis::view::StudyView;
+use crate::wording::format_amount;
 
 /// Lines beyond this are told apart by nobody.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 
 /// A figure for each clock, cap or number that has another axis beside it, or is a clock.
-pub fn by_parameter(view: &View<'_>) -> Vec<Figure> {
+pub fn by_parameter(view: &StudyView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
         let is_clock = matches!(axis, Axis::CoreClock | Axis::MemoryClock);
@@ -35,7 +35,7 @@ pub fn by_parameter(view: &View<'_>) -> Vec<Figure> {
 }
 
 /// What the lines are for: parameters first.
-fn companions(view: &View<'_>, axis: &Axis) -> Vec<Axis> {
+fn companions(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
     let mut others: Vec<Axis> = view
         .varied
         .iter()
@@ -56,7 +56,7 @@ fn companions(view: &View<'_>, axis: &Axis) -> Vec<Axis> {
 
 /// `value` of every configuration along `axis`, others as in `held`.
 fn line(
-    view: &View<'_>,
+    view: &StudyView<'_>,
     axis: &Axis,
     held: &Configuration,
     objective: Objective,
@@ -73,7 +73,7 @@ fn line(
             let text = format!(
                 "{}\n{}",
                 view.setting(index),
-                amount(estimate.value, unit.0)
+                format_amount(estimate.value, unit.0)
             );
             Some(super::dot(x, &estimate, unit.1, text))
         })
@@ -84,7 +84,7 @@ fn line(
 #[derive(Clone, Copy)]
 struct Unit(&'static str, f64);
 
-fn figure(view: &View<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
+fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
     let chosen = view
         .chosen()
         .map(|index| &view.study.points[index].configuration);
@@ -131,9 +131,9 @@ fn figure(view: &View<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
                     label: by.map_or_else(String::new, |by| {
                         crate::configuration_text(std::slice::from_ref(by), &held)
                     }),
-                    hue: Hue::of(index),
+                    colour: Colour::of(index),
                     dots,
-                    look: Look::Dotted,
+                    style: LineStyle::PointsAndLine,
                 });
             }
         }
@@ -141,10 +141,10 @@ fn figure(view: &View<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
             charts.push(Chart {
                 title: title.to_owned(),
                 x: view.ruler(axis),
-                y: super::Ruler {
+                y: super::ChartAxis {
                     label: title.to_owned(),
                     from_zero: true,
-                    ..super::Ruler::default()
+                    ..super::ChartAxis::default()
                 },
                 lines,
                 ..Chart::default()
@@ -184,7 +184,7 @@ fn figure(view: &View<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
 
 /// The configuration with another value of an axis, from a point that has it.
 pub fn with(
-    view: &View<'_>,
+    view: &StudyView<'_>,
     held: &Configuration,
     axis: &Axis,
     value: &str,
@@ -209,11 +209,11 @@ pub fn with(
 /// Of many values, some from end to end.
 pub fn spread(values: Vec<String>) -> Vec<String> {
     let count = values.len();
-    if count <= MOST_LINES {
+    if count <= MAX_LINES {
         return values;
     }
-    let mut places: Vec<usize> = (0..MOST_LINES)
-        .map(|place| place * (count - 1) / (MOST_LINES - 1))
+    let mut places: Vec<usize> = (0..MAX_LINES)
+        .map(|place| place * (count - 1) / (MAX_LINES - 1))
         .collect();
     places.dedup();
     places

@@ -3,28 +3,30 @@
 use sweetspot_decide::{Estimate, Objective};
 use sweetspot_study::{Axis, Configuration};
 
-use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Rule, Ruler};
+use super::chart::{
+    AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine,
+};
 use crate::analysis::choices::{axis_name, setting, value_text};
-use crate::analysis::view::View;
+use crate::analysis::view::StudyView;
 
-const DRAWN: [(&str, Objective, Hue); 6] = [
-    ("time", Objective::Time, Hue(1)),
-    ("EDS(k=1.5)", Objective::Eds(1.5), Hue(3)),
-    ("EDS(k=2.0)", Objective::Eds(2.0), Hue(5)),
-    ("EDP", Objective::Edp, Hue(2)),
-    ("energy", Objective::Energy, Hue(0)),
-    ("power", Objective::Power, Hue(4)),
+const DRAWN: [(&str, Objective, Colour); 6] = [
+    ("time", Objective::Time, Colour(1)),
+    ("EDS(k=1.5)", Objective::Eds(1.5), Colour(3)),
+    ("EDS(k=2.0)", Objective::Eds(2.0), Colour(5)),
+    ("EDP", Objective::Edp, Colour(2)),
+    ("energy", Objective::Energy, Colour(0)),
+    ("power", Objective::Power, Colour(4)),
 ];
 
 /// A figure for each knob.
-pub fn curves(view: &View<'_>) -> Vec<Figure> {
+pub fn curves(view: &StudyView<'_>) -> Vec<Figure> {
     view.varied
         .iter()
         .filter_map(|axis| curve(view, axis))
         .collect()
 }
 
-fn curve(view: &View<'_>, axis: &Axis) -> Option<Figure> {
+fn curve(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     view.comparison.reference()?;
     let reference = &view.study.reference;
     let mut held: Vec<(&str, &Configuration)> = vec![("reference", &reference.configuration)];
@@ -60,7 +62,7 @@ fn curve(view: &View<'_>, axis: &Axis) -> Option<Figure> {
     })
 }
 
-fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
+fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
     let ruler = view.ruler(axis);
     let slice: Vec<(f64, usize)> = view
         .slice(axis, held)
@@ -75,7 +77,7 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
         return None;
     }
     let mut lines = Vec::new();
-    for (label, objective, hue) in DRAWN {
+    for (label, objective, colour) in DRAWN {
         let Some(scale) = reference_scale(view, objective) else {
             continue;
         };
@@ -95,9 +97,9 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
         if dots.len() > 1 {
             lines.push(Line {
                 label: label.to_owned(),
-                hue,
+                colour,
                 dots,
-                look: Look::Dotted,
+                style: LineStyle::PointsAndLine,
             });
         }
     }
@@ -121,43 +123,43 @@ fn chart(view: &View<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
             format!("{}; reference = 1", others.collect::<Vec<_>>().join(", "))
         }
     };
-    let mut rules = vec![Rule {
-        upright: false,
+    let mut reference_lines = vec![ReferenceLine {
+        is_vertical: false,
         at: 1.0,
         label: String::new(),
-        hue: Hue::GREY,
+        colour: Colour::GREY,
     }];
     let in_slice = |index: &usize| slice.iter().any(|(_, at)| at == index);
     if let Some(chosen) = view.chosen().filter(in_slice)
         && let Some(at) = view.place(&ruler, axis, &view.study.points[chosen])
     {
-        rules.push(Rule {
-            upright: true,
+        reference_lines.push(ReferenceLine {
+            is_vertical: true,
             at,
             label: format!(
                 "{}: {}",
                 view.chosen_name(),
                 value_text(axis, &view.study.points[chosen])
             ),
-            hue: Hue::CHOICE,
+            colour: Colour::CHOICE,
         });
     }
     Some(Chart {
         title,
         x: ruler,
-        y: Ruler {
+        y: ChartAxis {
             kind: up(&lines),
-            ..Ruler::default()
+            ..ChartAxis::default()
         },
         wide: view.varied.len() == 1,
         lines,
-        rules,
+        reference_lines,
         ..Chart::default()
     })
 }
 
 /// Ratios that lie far apart are seen best when a doubling is always as far.
-fn up(lines: &[Line]) -> Kind {
+fn up(lines: &[Line]) -> AxisKind {
     let values = || lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y);
     let (low, high) = (
         values().fold(f64::INFINITY, f64::min),
@@ -166,17 +168,17 @@ fn up(lines: &[Line]) -> Kind {
     match low > 0.0 && high / low > 6.0 && high > 2.5 {
         true => {
             let all = (-10..12).map(|power| 2f64.powi(power));
-            Kind::Doubling(
+            AxisKind::Logarithmic(
                 all.filter(|value| (low / 1.3..=high * 1.3).contains(value))
                     .collect(),
             )
         }
-        false => Kind::Linear,
+        false => AxisKind::Linear,
     }
 }
 
 /// What makes the reference's value 1; nothing where it has none.
-fn reference_scale(view: &View<'_>, objective: Objective) -> Option<f64> {
+fn reference_scale(view: &StudyView<'_>, objective: Objective) -> Option<f64> {
     if objective.needs_reference() {
         return Some(1.0);
     }

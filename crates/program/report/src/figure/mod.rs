@@ -17,7 +17,7 @@ mod svg;
 mod timeline;
 mod tuning;
 
-pub use chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
+pub use chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 pub use overlay::overlays;
 pub use palette::{DARK, LIGHT, variables};
 #[cfg(feature = "png")]
@@ -27,10 +27,10 @@ pub use svg::{Size, inline, shortened};
 pub use timeline::{Timeline, runs_to_show};
 pub use tuning::tuning_figure;
 
-use crate::analysis::view::View;
+use crate::analysis::view::StudyView;
 
 /// Every figure that the study has values for, the most telling first.
-pub fn figures(view: &View<'_>, timelines: &[Timeline]) -> Vec<Figure> {
+pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(plane::plane(view));
     figures.extend(curves::curves(view));
@@ -38,11 +38,11 @@ pub fn figures(view: &View<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     figures.extend(scaling::scaling(view));
     figures.extend(timeline::timeline(timelines));
     figures.extend(phases::phases(view));
-    named_apart(figures)
+    with_unique_ids(figures)
 }
 
 /// Names that are safe in files and links, each once: an axis may be called anything.
-fn named_apart(mut figures: Vec<Figure>) -> Vec<Figure> {
+fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
     let mut known: Vec<String> = Vec::new();
     for figure in &mut figures {
         let safe = |letter: char| match letter {
@@ -64,7 +64,7 @@ fn named_apart(mut figures: Vec<Figure>) -> Vec<Figure> {
 
 /// A figure as an SVG file.
 pub fn figure_svg(figure: &Figure) -> String {
-    svg::alone(figure)
+    svg::standalone(figure)
 }
 
 /// A measured value with its interval, ready to be drawn.

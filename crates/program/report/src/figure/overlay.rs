@@ -3,20 +3,20 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::Axis;
 
-use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
+use super::chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::choices::axis_name;
-use crate::compare::Compared;
-use crate::wording::amount;
+use crate::compare::StudyComparison;
+use crate::wording::format_amount;
 
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// A figure for each axis of numbers that a study varies; and the energy-time plane of all.
-pub fn overlays(compared: &Compared<'_>) -> Vec<Figure> {
+pub fn overlays(compared: &StudyComparison<'_>) -> Vec<Figure> {
     let axes = compared.axes.iter();
-    super::named_apart(axes.filter_map(|axis| overlay(compared, axis)).collect())
+    super::with_unique_ids(axes.filter_map(|axis| overlay(compared, axis)).collect())
 }
 
-fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
+fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
     let items = compared.sides.iter().all(|side| side.view.has_items());
     let drawn = match items {
         true => [
@@ -30,7 +30,7 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
             ("Power [W]", Objective::Power, "W"),
         ],
     };
-    let numeric = |side: &&crate::compare::Side<'_>| side.view.is_numeric(axis);
+    let numeric = |side: &&crate::compare::ComparedStudy<'_>| side.view.is_numeric(axis);
     let x = ruler(compared, axis)?;
     let other = second_axis(compared, axis);
     let mut charts = Vec::new();
@@ -69,18 +69,21 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
                             dot.y = 1e3 / dot.y;
                             unit = "ms/item";
                         }
-                        dot.text =
-                            format!("{name}, {}\n{}", view.setting(point), amount(dot.y, unit));
+                        dot.text = format!(
+                            "{name}, {}\n{}",
+                            view.setting(point),
+                            format_amount(dot.y, unit)
+                        );
                         dot.y.is_finite().then_some(dot)
                     })
                     .collect();
-                if dots.len() > 1 && lines.len() < MOST_LINES {
-                    let hue = if other.is_some() { lines.len() } else { index };
+                if dots.len() > 1 && lines.len() < MAX_LINES {
+                    let colour = if other.is_some() { lines.len() } else { index };
                     lines.push(Line {
                         label: name,
-                        hue: Hue::of(hue),
+                        colour: Colour::of(colour),
                         dots,
-                        look: Look::Dotted,
+                        style: LineStyle::PointsAndLine,
                     });
                 }
             }
@@ -88,12 +91,12 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
         if !lines.is_empty() {
             charts.push(Chart {
                 title: title.to_owned(),
-                x: Ruler {
+                x: ChartAxis {
                     label: x.label.clone(),
                     kind: x.kind.clone(),
-                    ..Ruler::default()
+                    ..ChartAxis::default()
                 },
-                y: Ruler::from_zero(title.to_owned()),
+                y: ChartAxis::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
             });
@@ -109,7 +112,7 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
 }
 
 /// The number of GPUs or the batch, where it varies beside.
-fn second_axis(compared: &Compared<'_>, axis: &Axis) -> Option<Axis> {
+fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     let others = compared.axes.iter().filter(|other| *other != axis);
     let mut few = others.filter(|other| {
         let counts = compared
@@ -122,29 +125,29 @@ fn second_axis(compared: &Compared<'_>, axis: &Axis) -> Option<Axis> {
 }
 
 /// One that all studies fit on.
-fn ruler(compared: &Compared<'_>, axis: &Axis) -> Option<Ruler> {
+fn ruler(compared: &StudyComparison<'_>, axis: &Axis) -> Option<ChartAxis> {
     let sides = compared
         .sides
         .iter()
         .filter(|side| side.view.is_numeric(axis));
-    let rulers: Vec<Ruler> = sides.map(|side| side.view.ruler(axis)).collect();
+    let rulers: Vec<ChartAxis> = sides.map(|side| side.view.ruler(axis)).collect();
     let mut marks: Vec<f64> = Vec::new();
     let mut doubling = true;
     for ruler in &rulers {
         match &ruler.kind {
-            Kind::Doubling(values) => marks.extend(values),
+            AxisKind::Logarithmic(values) => marks.extend(values),
             _ => doubling = false,
         }
     }
     marks.sort_by(f64::total_cmp);
     marks.dedup();
-    rulers.into_iter().next().map(|ruler| Ruler {
+    rulers.into_iter().next().map(|ruler| ChartAxis {
         label: ruler.label,
         kind: if doubling {
-            Kind::Doubling(marks)
+            AxisKind::Logarithmic(marks)
         } else {
-            Kind::Linear
+            AxisKind::Linear
         },
-        ..Ruler::default()
+        ..ChartAxis::default()
     })
 }

@@ -12,7 +12,7 @@ pub const DARK: [&str; 10] = [
 ];
 
 /// The style of a picture that stands alone: light, in the font that goes with the program.
-pub fn alone_style() -> String {
+pub fn standalone_style() -> String {
     let mut style = String::from(
         "text{font:12px Inter,system-ui,sans-serif;fill:#3b4652}.head{font-size:17px;font-weight:600;fill:#111827}\
          .ct{font-weight:600;fill:#111827}.tk,.al{font-size:11px;fill:#5c6670}.lb{font-size:11.5px;font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\

@@ -2,13 +2,13 @@
 
 use sweetspot_study::Point;
 
-use super::chart::{Bar, Chart, Figure, Ruler};
+use super::chart::{Bar, Chart, ChartAxis, Figure};
 use crate::analysis::choices::choices;
-use crate::analysis::view::View;
-use crate::wording::amount;
+use crate::analysis::view::StudyView;
+use crate::wording::format_amount;
 
 /// For the rows of the table.
-pub fn phases(view: &View<'_>) -> Option<Figure> {
+pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
     for row in choices(view.study, view.question) {
         let setting = crate::analysis::choices::setting(&view.varied, row.point);
@@ -40,14 +40,15 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
                         } else {
                             0.0
                         };
-                        let shown = format!("{label}\n{} {}", phase.name, amount(value, unit));
+                        let shown =
+                            format!("{label}\n{} {}", phase.name, format_amount(value, unit));
                         (phase.name.clone(), value * scale, shown)
                     })
                     .collect(),
             });
             Chart {
                 title: title.to_owned(),
-                x: Ruler::from_zero(title.to_owned()),
+                x: ChartAxis::from_zero(title.to_owned()),
                 bars: bars.collect(),
                 ..Chart::default()
             }

@@ -2,13 +2,13 @@
 
 use sweetspot_decide::Aim;
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::analysis::view::View;
-use crate::wording::percent;
+use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use crate::analysis::view::StudyView;
+use crate::wording::format_percent;
 
 /// Every configuration by its time and energy against the reference, with the lines on which the metrics
 /// are as good as there.
-pub fn plane(view: &View<'_>) -> Option<Figure> {
+pub fn plane(view: &StudyView<'_>) -> Option<Figure> {
     let count = view.study.points.len();
     let known: Vec<(usize, f64, f64)> = (0..count)
         .filter_map(|index| {
@@ -26,8 +26,8 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         text: format!(
             "{}\ntime {}, energy {}",
             view.setting(index),
-            percent(time - 1.0),
-            percent(energy - 1.0)
+            format_percent(time - 1.0),
+            format_percent(energy - 1.0)
         ),
     };
     let of = |index: usize| {
@@ -53,9 +53,9 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         .map(|(index, time, energy)| dot(*index, *time, *energy));
     lines.push(Line {
         label: String::new(),
-        hue: Hue::GREY,
+        colour: Colour::GREY,
         dots: all.collect(),
-        look: Look::Cloud,
+        style: LineStyle::Points,
     });
     let beyond = match known.len() - near.len() {
         0 => String::new(),
@@ -65,20 +65,20 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
 
     lines.push(Line {
         label: String::new(),
-        hue: Hue(0),
+        colour: Colour(0),
         dots: front,
-        look: Look::Dotted,
+        style: LineStyle::PointsAndLine,
     });
-    let mark = |label: &str, hue: Hue, dot: Dot| Line {
+    let mark = |label: &str, colour: Colour, dot: Dot| Line {
         label: label.to_owned(),
-        hue,
+        colour,
         dots: vec![dot],
-        look: Look::Marks,
+        style: LineStyle::Markers,
     };
     let mut reference = dot(0, 1.0, 1.0);
     reference.text = format!("reference: {}", view.reference_setting());
     let name = format!("reference: {}", view.reference_setting());
-    lines.push(mark(&super::shortened(&name, 40), Hue::GREY, reference));
+    lines.push(mark(&super::shortened(&name, 40), Colour::GREY, reference));
     let chosen = view
         .chosen()
         .filter(|chosen| Some(*chosen) != view.reference_index());
@@ -86,17 +86,17 @@ pub fn plane(view: &View<'_>) -> Option<Figure> {
         let name = dot.text.lines().next().unwrap_or_default();
         let name = super::shortened(&format!("{}: {name}", view.chosen_name()), 40);
         dot.text = format!("{}: {}", view.chosen_name(), dot.text);
-        mark(&name, Hue(1), dot)
+        mark(&name, Colour(1), dot)
     }));
     let chart = Chart {
         title: "Energy [reference = 1]".to_owned(),
-        x: Ruler {
+        x: ChartAxis {
             label: "Time [reference = 1]".to_owned(),
-            ..Ruler::default()
+            ..ChartAxis::default()
         },
-        y: Ruler {
+        y: ChartAxis {
             label: "Energy [reference = 1]".to_owned(),
-            ..Ruler::default()
+            ..ChartAxis::default()
         },
         lines,
         wide: true,
@@ -129,19 +129,19 @@ fn metric_lines(left: f64, right: f64) -> Vec<Line> {
     };
     // EDS(k) = 1 where (k-1) E + t = k.
     let sum = |k: f64| move |time: f64| (k - time) / (k - 1.0);
-    let lines: [(&str, Hue, Vec<Dot>); 4] = [
-        ("E", Hue(7), along(&|_| 1.0)),
-        ("EDP", Hue(2), along(&|time| 1.0 / time)),
-        ("EDS(k=2.0)", Hue(3), along(&sum(2.0))),
-        ("EDS(k=1.5)", Hue(4), along(&sum(1.5))),
+    let lines: [(&str, Colour, Vec<Dot>); 4] = [
+        ("E", Colour(7), along(&|_| 1.0)),
+        ("EDP", Colour(2), along(&|time| 1.0 / time)),
+        ("EDS(k=2.0)", Colour(3), along(&sum(2.0))),
+        ("EDS(k=1.5)", Colour(4), along(&sum(1.5))),
     ];
     lines
         .into_iter()
-        .map(|(label, hue, dots)| Line {
+        .map(|(label, colour, dots)| Line {
             label: label.to_owned(),
-            hue,
+            colour,
             dots,
-            look: Look::Guide,
+            style: LineStyle::Guide,
         })
         .collect()
 }

@@ -1,9 +1,9 @@
 //! From values to places, and the values to name on an axis.
 
-use super::chart::{Kind, Ruler};
+use super::chart::{AxisKind, ChartAxis};
 
 /// Doublings are counted from no less than this.
-const LEAST: f64 = 1e-100;
+const SMALLEST_LOGARITHMIC: f64 = 1e-100;
 
 /// An axis on paper.
 pub struct Scale {
@@ -16,11 +16,11 @@ pub struct Scale {
 
 impl Scale {
     /// For values between `ends`, drawn between two places.
-    pub fn new(ruler: &Ruler, ends: (f64, f64), from: f64, to: f64) -> Self {
+    pub fn new(ruler: &ChartAxis, ends: (f64, f64), from: f64, to: f64) -> Self {
         let (mut low, mut high) = ruler.ends.unwrap_or(ends);
         match &ruler.kind {
-            Kind::Names(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
-            Kind::Doubling(_) if low > LEAST => {}
+            AxisKind::Categories(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
+            AxisKind::Logarithmic(_) if low > SMALLEST_LOGARITHMIC => {}
             _ if ruler.ends.is_some() => {}
             _ => {
                 if ruler.from_zero {
@@ -35,7 +35,8 @@ impl Scale {
                 high += room;
             }
         }
-        let logarithmic = matches!(ruler.kind, Kind::Doubling(_)) && low > LEAST;
+        let logarithmic =
+            matches!(ruler.kind, AxisKind::Logarithmic(_)) && low > SMALLEST_LOGARITHMIC;
         if logarithmic {
             let room = (high / low).max(1.0).powf(0.05).max(1.02);
             (low, high) = (low / room, high * room);
@@ -68,18 +69,18 @@ impl Scale {
     }
 
     /// The values to name, at most about so many.
-    pub fn ticks(&self, kind: &Kind, most: usize) -> Vec<(f64, String)> {
+    pub fn ticks(&self, kind: &AxisKind, most: usize) -> Vec<(f64, String)> {
         match kind {
-            Kind::Names(names) => {
+            AxisKind::Categories(names) => {
                 let names = names.iter().enumerate();
                 names.map(|(at, name)| (at as f64, name.clone())).collect()
             }
-            Kind::Doubling(values) => {
+            AxisKind::Logarithmic(values) => {
                 let every = values.len().div_ceil(most.max(1)).max(1);
                 let values = values.iter().step_by(every);
                 values.map(|value| (*value, number(*value))).collect()
             }
-            Kind::Linear => round_values(self.low, self.high, most),
+            AxisKind::Linear => round_values(self.low, self.high, most),
         }
     }
 }
@@ -107,7 +108,7 @@ fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
             let value = count as f64 * step;
             let text = match value.abs() >= 1e6 {
                 true => number(value),
-                false => grouped(&format!("{value:.digits$}")),
+                false => group_thousands(&format!("{value:.digits$}")),
             };
             (value, text)
         })
@@ -136,11 +137,11 @@ pub fn number(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     };
-    grouped(&text)
+    group_thousands(&text)
 }
 
 /// Thin spaces between thousands, from five digits on.
-fn grouped(text: &str) -> String {
+fn group_thousands(text: &str) -> String {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("\u{2212}", rest),
         None => ("", text),
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        let ruler = Ruler::default();
+        let ruler = ChartAxis::default();
         for (low, high) in [
             (0.0, 1.0),
             (150.0, 300.0),
@@ -185,7 +186,7 @@ mod tests {
             (1e5, 9e6),
         ] {
             let scale = Scale::new(&ruler, (low, high), 0.0, 100.0);
-            let ticks = scale.ticks(&Kind::Linear, 6);
+            let ticks = scale.ticks(&AxisKind::Linear, 6);
             assert!((2..=8).contains(&ticks.len()), "{low} {high}: {ticks:?}");
             for (value, _) in ticks {
                 assert!((-1e-6..=100.000001).contains(&scale.at(value)));
@@ -197,13 +198,13 @@ mod tests {
     fn nothing_breaks_a_scale() {
         for ends in [(0.0, 0.0), (5.0, 5.0), (f64::MAX, f64::MAX), (-1.0, -1.0)] {
             for kind in [
-                Kind::Linear,
-                Kind::Doubling(vec![1.0]),
-                Kind::Names(Vec::new()),
+                AxisKind::Linear,
+                AxisKind::Logarithmic(vec![1.0]),
+                AxisKind::Categories(Vec::new()),
             ] {
-                let ruler = Ruler {
+                let ruler = ChartAxis {
                     kind: kind.clone(),
-                    ..Ruler::default()
+                    ..ChartAxis::default()
                 };
                 let scale = Scale::new(&ruler, ends, 0.0, 100.0);
                 assert!(

@@ -4,13 +4,13 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH, Configuration};
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
+use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::choices::axis_name;
-use crate::analysis::view::View;
-use crate::wording::amount;
+use crate::analysis::view::StudyView;
+use crate::wording::format_amount;
 
 /// A figure for each of the two axes that the study has.
-pub fn scaling(view: &View<'_>) -> Vec<Figure> {
+pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
     let axes = [Axis::Gpus, Axis::Parameter(BATCH.to_owned())];
     let axes = axes
         .iter()
@@ -18,7 +18,7 @@ pub fn scaling(view: &View<'_>) -> Vec<Figure> {
     axes.filter_map(|axis| figure(view, axis)).collect()
 }
 
-fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
+fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     let others = view.others(axis);
     let reference = &view.study.reference.configuration;
     let mut held: Vec<(String, Configuration)> =
@@ -57,17 +57,20 @@ fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
             if dots.len() > 1 {
                 lines.push(Line {
                     label: name.clone(),
-                    hue: Hue::of(index),
+                    colour: Colour::of(index),
                     dots,
-                    look: Look::Dotted,
+                    style: LineStyle::PointsAndLine,
                 });
             }
         }
-        if lines.iter().any(|line| line.look == Look::Dotted) {
+        if lines
+            .iter()
+            .any(|line| line.style == LineStyle::PointsAndLine)
+        {
             charts.push(Chart {
                 title: title.to_owned(),
                 x: view.ruler(axis),
-                y: Ruler::from_zero(title.to_owned()),
+                y: ChartAxis::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
             });
@@ -96,7 +99,7 @@ fn named(others: &[Axis], held: &Configuration) -> String {
 }
 
 fn dots(
-    view: &View<'_>,
+    view: &StudyView<'_>,
     axis: &Axis,
     held: &Configuration,
     objective: Objective,
@@ -108,7 +111,11 @@ fn dots(
         .filter_map(|index| {
             let x = axis.number(&view.study.points[index].configuration)?;
             let estimate = view.estimate(index, objective)?;
-            let text = format!("{}\n{}", view.setting(index), amount(estimate.value, unit));
+            let text = format!(
+                "{}\n{}",
+                view.setting(index),
+                format_amount(estimate.value, unit)
+            );
             Some(super::dot(x, &estimate, scale, text))
         })
         .collect()
@@ -124,8 +131,8 @@ fn ideal(dots: &[Dot]) -> Option<Line> {
     });
     (dots.len() > 1).then(|| Line {
         label: "ideal".to_owned(),
-        hue: Hue::GREY,
+        colour: Colour::GREY,
         dots: ideal.collect(),
-        look: Look::Guide,
+        style: LineStyle::Guide,
     })
 }

@@ -49,7 +49,7 @@ pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
 }
 
 /// A figure as a file of its own.
-pub fn alone(figure: &Figure) -> String {
+pub fn standalone(figure: &Figure) -> String {
     const GAP: u32 = 16;
     const HEAD: u32 = 44;
     let sizes: Vec<Size> = figure
@@ -83,7 +83,7 @@ pub fn alone(figure: &Figure) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" viewBox=\"0 0 {width} {top}\"><title>{title}</title><desc>{}</desc><style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{top}\"/><text class=\"head\" x=\"{GAP}\" y=\"28\">{title}</text>{body}</svg>\n",
         escape(&figure.caption),
-        super::palette::alone_style(),
+        super::palette::standalone_style(),
         title = escape(&figure.title),
     )
 }
@@ -96,11 +96,11 @@ fn sized(chart: &Chart, size: Size) -> Size {
 }
 
 /// About what a letter takes at the size of labels.
-pub const LETTER: f64 = 6.3;
+pub const LETTER_WIDTH: f64 = 6.3;
 
 /// About what a text takes.
 pub fn text_width(text: &str) -> f64 {
-    LETTER * text.chars().count() as f64
+    LETTER_WIDTH * text.chars().count() as f64
 }
 
 /// A text at its place.
@@ -122,7 +122,9 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chart::{Bar, Dot, Hue, Kind, Line, Look, Rule, Ruler};
+    use super::super::chart::{
+        AxisKind, Bar, ChartAxis, Colour, Dot, Line, LineStyle, ReferenceLine,
+    };
     use super::*;
 
     #[test]
@@ -147,22 +149,22 @@ mod tests {
             f64::INFINITY,
         ];
         let looks = [
-            Look::Dotted,
-            Look::Plain,
-            Look::Guide,
-            Look::Band,
-            Look::Cloud,
-            Look::Marks,
+            LineStyle::PointsAndLine,
+            LineStyle::Line,
+            LineStyle::Guide,
+            LineStyle::Band,
+            LineStyle::Points,
+            LineStyle::Markers,
         ];
         let kinds = [
-            Kind::Linear,
-            Kind::Doubling(vec![1.0, 2.0]),
-            Kind::Names(vec!["a".into()]),
+            AxisKind::Linear,
+            AxisKind::Logarithmic(vec![1.0, 2.0]),
+            AxisKind::Categories(vec!["a".into()]),
         ];
         for (first, second) in odd.iter().flat_map(|a| odd.map(|b| (*a, b))) {
-            for (look, kind) in looks
+            for (style, kind) in looks
                 .iter()
-                .flat_map(|look| kinds.clone().map(|kind| (*look, kind)))
+                .flat_map(|style| kinds.clone().map(|kind| (*style, kind)))
             {
                 let dot = |x: f64, y: f64| Dot {
                     x,
@@ -172,27 +174,27 @@ mod tests {
                 };
                 let chart = Chart {
                     title: "T".to_owned(),
-                    x: Ruler {
+                    x: ChartAxis {
                         kind: kind.clone(),
-                        ..Ruler::default()
+                        ..ChartAxis::default()
                     },
-                    y: Ruler {
+                    y: ChartAxis {
                         kind,
                         from_zero: first > second,
-                        ..Ruler::default()
+                        ..ChartAxis::default()
                     },
                     lines: vec![Line {
                         label: "line".to_owned(),
-                        hue: Hue(1),
+                        colour: Colour(1),
                         dots: vec![dot(first, second), dot(second, first), dot(1.0, 2.0)],
-                        look,
+                        style,
                     }],
                     ..Chart::default()
                 };
                 let drawn = inline(&chart, Size::SMALL, "");
                 assert!(
                     !drawn.contains("NaN") && !drawn.contains("inf"),
-                    "{first} {second} {look:?}: {drawn}"
+                    "{first} {second} {style:?}: {drawn}"
                 );
                 assert!(!drawn.contains("<b>"));
             }
@@ -208,16 +210,16 @@ mod tests {
             }],
             ..Chart::default()
         };
-        let rules = Chart {
-            rules: vec![Rule {
-                upright: true,
+        let reference_lines = Chart {
+            reference_lines: vec![ReferenceLine {
+                is_vertical: true,
                 at: 3.0,
                 label: "here".to_owned(),
-                hue: Hue::GREY,
+                colour: Colour::GREY,
             }],
             ..Chart::default()
         };
-        for chart in [Chart::default(), bars, rules] {
+        for chart in [Chart::default(), bars, reference_lines] {
             let drawn = inline(&chart, Size::SMALL, "");
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }

@@ -3,8 +3,8 @@
 use sweetspot_control::tune::{Purpose, Window};
 use sweetspot_session::TunedJob;
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Rule, Ruler};
-use super::timeline::thinned;
+use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine};
+use super::timeline::downsample;
 
 const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: held";
 
@@ -17,17 +17,17 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     }
     let mut lines = vec![Line {
         label: String::new(),
-        hue: Hue::GREY,
-        dots: thinned(&of_seconds(&power), 1.0, "Power [W]"),
-        look: Look::Band,
+        colour: Colour::GREY,
+        dots: downsample(&means_of_seconds(&power), 1.0, "Power [W]"),
+        style: LineStyle::Band,
     }];
     lines.extend(windows(job));
     let found = job.tuned.loads.iter().filter_map(|load| {
-        Some(Rule {
-            upright: true,
+        Some(ReferenceLine {
+            is_vertical: true,
             at: load.found_at?.get(),
             label: job.labels[load.choice?].clone(),
-            hue: Hue::CHOICE,
+            colour: Colour::CHOICE,
         })
     });
     Some(Figure {
@@ -39,10 +39,10 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
         ),
         charts: vec![Chart {
             title: TITLE.to_owned(),
-            x: Ruler::from_zero("Time [s]"),
-            y: Ruler::from_zero(TITLE),
+            x: ChartAxis::from_zero("Time [s]"),
+            y: ChartAxis::from_zero(TITLE),
             lines,
-            rules: found.collect(),
+            reference_lines: found.collect(),
             wide: true,
             ..Chart::default()
         }],
@@ -50,7 +50,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
 }
 
 /// Means of a second: within an iteration power goes up and down by more than settings differ.
-fn of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn means_of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let seconds = power.chunk_by(|a, b| a.0.floor() == b.0.floor());
     seconds
         .map(|second| {
@@ -76,13 +76,13 @@ fn windows(job: &TunedJob) -> Vec<Line> {
         held = (window.purpose == Purpose::Hold).then_some(window.place);
         lines.push(Line {
             label: String::new(),
-            hue: match window.purpose {
-                Purpose::Reference => Hue::of(0),
-                Purpose::Explore => Hue::of(1),
-                Purpose::Hold => Hue::CHOICE,
+            colour: match window.purpose {
+                Purpose::Reference => Colour::of(0),
+                Purpose::Explore => Colour::of(1),
+                Purpose::Hold => Colour::CHOICE,
             },
             dots: dots.to_vec(),
-            look: Look::Plain,
+            style: LineStyle::Line,
         });
     }
     lines

@@ -8,7 +8,7 @@ use sweetspot_session::{Errors, FitErrors, FittedPoint, FittedStudy};
 use crate::study::settings;
 
 /// Makes the document of a fit; `study` is the name of the study.
-pub fn fit_study_json(study: &str, fitted: &FittedStudy) -> document::Fit {
+pub fn fit_json(study: &str, fitted: &FittedStudy) -> document::Fit {
     let best = fitted.choices.iter().map(|choice| {
         let best = document::FittedBest {
             measured: choice.measured,

@@ -4,6 +4,6 @@ mod json;
 mod text;
 mod workload;
 
-pub use json::fit_study_json;
-pub use text::fit_study_text;
-pub use workload::fit_text;
+pub use json::fit_json;
+pub use text::fit_text;
+pub use workload::fit_workload_text;

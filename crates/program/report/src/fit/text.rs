@@ -5,12 +5,12 @@ use sweetspot_session::{Errors, FitErrors, FittedStudy};
 use sweetspot_study::{Axis, Configuration};
 
 use crate::study::configuration_text;
-use crate::table::Rows;
-use crate::wording::{percent, wrapped};
+use crate::table::Table;
+use crate::wording::{format_percent, wrap};
 
 /// A line for each configuration, measured and fitted, then the errors, the best settings and what to know.
 /// `axes` are those that the study varied.
-pub fn fit_study_text(axes: &[Axis], fitted: &FittedStudy) -> String {
+pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     let gpu = &fitted.gpu;
     let cap = &gpu.cap;
     let caps = match cap.min == cap.max {
@@ -26,11 +26,11 @@ pub fn fit_study_text(axes: &[Axis], fitted: &FittedStudy) -> String {
         2 * fitted.points.len()
     );
     let mut parts = vec![
-        wrapped(&title, 0),
-        table(axes, fitted).terminal(),
+        wrap(&title, 0),
+        table(axes, fitted).to_terminal(),
         errors(fitted),
     ];
-    parts.push(best(axes, fitted).terminal());
+    parts.push(best(axes, fitted).to_terminal());
     let tried = format!(
         "Tried in the study: {}. Beyond that the profile is physics alone.",
         fitted.tried
@@ -39,7 +39,7 @@ pub fn fit_study_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     let last: Vec<String> = std::iter::once(tried).chain(notes).collect();
     parts.push(
         last.iter()
-            .map(|line| wrapped(line, 2))
+            .map(|line| wrap(line, 2))
             .collect::<Vec<_>>()
             .join("\n"),
     );
@@ -53,8 +53,8 @@ fn label(axes: &[Axis], configuration: &Configuration) -> String {
     }
 }
 
-fn table(axes: &[Axis], fitted: &FittedStudy) -> Rows {
-    let mut rows = Rows::new(&[
+fn table(axes: &[Axis], fitted: &FittedStudy) -> Table {
+    let mut rows = Table::new(&[
         "Configuration",
         "Time\nmeasured [s]",
         "fitted\n[s]",
@@ -68,7 +68,7 @@ fn table(axes: &[Axis], fitted: &FittedStudy) -> Rows {
         size if size >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.3}"),
     };
-    let off = |ratio: Ratio| percent(ratio.get()).replace(" %", "");
+    let off = |ratio: Ratio| format_percent(ratio.get()).replace(" %", "");
     for point in &fitted.points {
         rows.push(vec![
             label(axes, &point.configuration),
@@ -104,7 +104,7 @@ fn errors(fitted: &FittedStudy) -> String {
     }
     if !fitted.errors.is_near_enough() {
         text += "\n";
-        text += &wrapped(
+        text += &wrap(
             "The profile is NOT near the study: more than 5 % off on average. Do not rely on what is tried with it; is there an odd run, a workload that changes over time, or a GPU that something else uses too?",
             0,
         );
@@ -112,9 +112,9 @@ fn errors(fitted: &FittedStudy) -> String {
     text
 }
 
-fn best(axes: &[Axis], fitted: &FittedStudy) -> Rows {
-    let mut rows =
-        Rows::new(&["Best", "measured", "fitted", "what following it costs [%]"]).with_texts(3);
+fn best(axes: &[Axis], fitted: &FittedStudy) -> Table {
+    let mut rows = Table::new(&["Best", "measured", "fitted", "what following it costs [%]"])
+        .with_text_columns(3);
     for choice in &fitted.choices {
         let at = |index: usize| label(axes, &fitted.points[index].configuration);
         rows.push(vec![

@@ -3,7 +3,7 @@
 use sweetspot_session::{FittedRow, FittedWorkload};
 
 /// How many parameters and values there were, and the largest deviations.
-pub fn fit_text(fitted: &FittedWorkload) -> String {
+pub fn fit_workload_text(fitted: &FittedWorkload) -> String {
     let largest = |of: fn(&FittedRow) -> f64| {
         let rows = fitted.rows.iter().map(|row| (row.measured.batch, of(row)));
         let largest = rows.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
@@ -18,11 +18,11 @@ pub fn fit_text(fitted: &FittedWorkload) -> String {
         100.0 * throughput,
         100.0 * power,
     );
-    if throughput.abs().max(power.abs()) > FAR {
+    if throughput.abs().max(power.abs()) > LARGE_DEVIATION {
         text += "warning: the profile is far from some of the rows: are they of this GPU, and is an odd one among them?\n";
     }
     text
 }
 
 /// No batch size is allowed to be farther off.
-const FAR: f64 = 0.35;
+const LARGE_DEVIATION: f64 = 0.35;

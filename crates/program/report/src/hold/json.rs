@@ -10,7 +10,7 @@ use super::text::energy_per_item;
 use crate::measure::machine_json;
 
 /// Makes the document of a hold.
-pub fn held_json(held: &HoldResult) -> document::Hold {
+pub fn hold_json(held: &HoldResult) -> document::Hold {
     let summary = &held.summary;
     let (exit_code, signal) = match held.ended {
         Ended::Code(code) => (Some(code), None),

@@ -3,5 +3,5 @@
 mod json;
 mod text;
 
-pub use json::held_json;
-pub use text::{held_figure, held_text, latency_text, setting_text};
+pub use json::hold_json;
+pub use text::{hold_figure, hold_text, latency_text, setting_text};

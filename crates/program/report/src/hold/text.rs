@@ -5,9 +5,9 @@ use sweetspot_guard::Ended;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::HoldResult;
 
-use crate::figure::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
+use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::measure::one_line;
-use crate::table::Rows;
+use crate::table::Table;
 
 /// A setting in a few words: `batch 16, 1200 MHz`.
 pub fn setting_text(setting: &Setting) -> String {
@@ -23,7 +23,7 @@ pub fn latency_text(time: Seconds) -> String {
 }
 
 /// For a terminal.
-pub fn held_text(held: &HoldResult) -> String {
+pub fn hold_text(held: &HoldResult) -> String {
     let ended = match held.ended {
         Ended::Code(code) => format!("exit code {code}"),
         Ended::Signal(signal) => format!("ended by signal {signal}"),
@@ -38,13 +38,13 @@ pub fn held_text(held: &HoldResult) -> String {
             "no batch of a size that was asked for was reported: there is nothing to tell of power and throughput".to_owned(),
         );
     } else {
-        parts.push(rows(held).terminal());
+        parts.push(rows(held).to_terminal());
     }
     parts.push(held.kept.to_string());
     parts.join("\n\n") + "\n"
 }
 
-fn rows(held: &HoldResult) -> Rows {
+fn rows(held: &HoldResult) -> Table {
     let summary = &held.summary;
     let caps: Vec<String> = held
         .caps
@@ -56,7 +56,7 @@ fn rows(held: &HoldResult) -> Rows {
         all if all.len() <= 4 => all.join(", then "),
         all => format!("{} caps, {} at the end", all.len(), all[all.len() - 1]),
     };
-    let mut rows = Rows::new(&[&format!("{}, held below {caps}", held.device.name), ""]);
+    let mut rows = Table::new(&[&format!("{}, held below {caps}", held.device.name), ""]);
     let mut add = |what: &str, value: Option<String>| {
         let value = value.unwrap_or_else(|| "unknown".to_owned());
         rows.push(vec![what.to_owned(), value]);
@@ -121,12 +121,12 @@ pub fn energy_per_item(held: &HoldResult) -> Option<f64> {
 }
 
 /// Power and batch size over time (batch_sizer_2021, figures 7 and 8).
-pub fn held_figure(held: &HoldResult) -> Figure {
-    let line = |label: &str, hue, look, dots| Line {
+pub fn hold_figure(held: &HoldResult) -> Figure {
+    let line = |label: &str, colour, style, dots| Line {
         label: label.to_owned(),
-        hue,
+        colour,
         dots,
-        look,
+        style,
     };
     let slices = &held.over_time;
     let width = slices.first().map_or(0.25, |first| first.at.get());
@@ -158,14 +158,14 @@ pub fn held_figure(held: &HoldResult) -> Figure {
     };
     let power = Chart {
         title: "Power".to_owned(),
-        x: Ruler::from_zero("Time [s]"),
-        y: Ruler::from_zero("Power [W]"),
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis::from_zero("Power [W]"),
         lines: vec![
-            line("power", Hue::of(0), Look::Band, power.collect()),
+            line("power", Colour::of(0), LineStyle::Band, power.collect()),
             line(
                 "cap",
-                Hue::CHOICE,
-                Look::Plain,
+                Colour::CHOICE,
+                LineStyle::Line,
                 steps(&|at| slices[at].cap.get(), " W"),
             ),
         ],
@@ -174,28 +174,28 @@ pub fn held_figure(held: &HoldResult) -> Figure {
     let sizes = held.batches.iter().map(|size| *size as f64).collect();
     let batch = Chart {
         title: "Batch size".to_owned(),
-        x: Ruler::from_zero("Time [s]"),
-        y: Ruler {
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis {
             label: "Batch size".to_owned(),
-            kind: Kind::Doubling(sizes),
-            ..Ruler::default()
+            kind: AxisKind::Logarithmic(sizes),
+            ..ChartAxis::default()
         },
         lines: vec![line(
             "",
-            Hue::of(1),
-            Look::Plain,
+            Colour::of(1),
+            LineStyle::Line,
             steps(&|at| slices[at].setting.batch as f64, ""),
         )],
         ..Chart::default()
     };
     let rate = Chart {
         title: "Throughput".to_owned(),
-        x: Ruler::from_zero("Time [s]"),
-        y: Ruler::from_zero("Items a second"),
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis::from_zero("Items a second"),
         lines: vec![line(
             "",
-            Hue::of(2),
-            Look::Plain,
+            Colour::of(2),
+            LineStyle::Line,
             // The last part of the time is not a whole one.
             slices[..slices.len().saturating_sub(1)]
                 .iter()

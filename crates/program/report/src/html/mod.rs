@@ -6,20 +6,20 @@ pub(crate) use page::{change_cell, contents, figures, page};
 
 use maud::{Markup, html};
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// A table as it stands.
-pub(crate) fn table(rows: &Rows) -> Markup {
+pub(crate) fn table(rows: &Table) -> Markup {
     html! {
         table {
             thead { tr { @for (place, head) in rows.header().iter().enumerate() {
-                th scope="col" class=[(place < rows.texts()).then_some("x")] { (head.replace('\n', " ")) }
+                th scope="col" class=[(place < rows.text_columns()).then_some("x")] { (head.replace('\n', " ")) }
             } } }
             tbody {
                 @for row in rows.rows() {
                     tr {
                         @for (place, cell) in row.iter().enumerate() {
-                            td class=[(place < rows.texts()).then_some("x")] { (cell) }
+                            td class=[(place < rows.text_columns()).then_some("x")] { (cell) }
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::figure::{DARK, Figure, LIGHT, Line, Look, Size, inline, number, variables};
+use crate::figure::{DARK, Figure, LIGHT, Line, LineStyle, Size, inline, number, variables};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -88,17 +88,17 @@ fn across(figure: &Figure) -> &'static str {
 }
 
 /// Values that a table beside a figure has at most.
-const MOST_VALUES: usize = 600;
+const MAX_TABLE_VALUES: usize = 600;
 
 fn values(figure: &Figure) -> Markup {
-    let drawn = |line: &&Line| line.look == Look::Dotted && !line.label.is_empty();
+    let drawn = |line: &&Line| line.style == LineStyle::PointsAndLine && !line.label.is_empty();
     let lines = figure
         .charts
         .iter()
         .flat_map(|chart| &chart.lines)
         .filter(drawn);
     let count: usize = lines.map(|line| line.dots.len()).sum();
-    if !(1..=MOST_VALUES).contains(&count) {
+    if !(1..=MAX_TABLE_VALUES).contains(&count) {
         return html! {};
     }
     html! {
@@ -149,7 +149,9 @@ fn places(lines: &[&Line]) -> Vec<f64> {
 
 fn place(chart: &crate::figure::Chart, x: f64) -> String {
     match &chart.x.kind {
-        crate::figure::Kind::Names(names) => names.get(x as usize).cloned().unwrap_or_default(),
+        crate::figure::AxisKind::Categories(names) => {
+            names.get(x as usize).cloned().unwrap_or_default()
+        }
         _ => number(x),
     }
 }
@@ -161,7 +163,7 @@ pub fn change_cell(change: Option<f64>) -> Markup {
         Some(change) if change >= 0.0005 => "bad",
         _ => "",
     };
-    let text = change.map_or_else(|| "-".to_owned(), crate::wording::percent);
+    let text = change.map_or_else(|| "-".to_owned(), crate::wording::format_percent);
     let text = text.replacen('-', if change.is_some() { "\u{2212}" } else { "-" }, 1);
     html! { td class=[(!class.is_empty()).then_some(class)] { (text) } }
 }

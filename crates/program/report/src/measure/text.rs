@@ -4,19 +4,19 @@ use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{Measurement, PhaseTable, RunMeasurement, TotalEnergy};
 use sweetspot_stats::Summary;
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// For a terminal.
 pub fn measurement_text(measurement: &Measurement) -> String {
-    text(measurement, Rows::terminal)
+    text(measurement, Table::to_terminal)
 }
 
 /// For a document.
 pub fn measurement_markdown(measurement: &Measurement) -> String {
-    text(measurement, Rows::markdown)
+    text(measurement, Table::to_markdown)
 }
 
-fn text(measurement: &Measurement, draw: fn(&Rows) -> String) -> String {
+fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
     let mut parts = Vec::new();
     match measurement.runs.as_slice() {
         [] => parts.push("nothing was measured".to_owned()),
@@ -63,7 +63,7 @@ fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
 }
 
 /// Longer commands are cut.
-const LONGEST_COMMAND: usize = 120;
+const MAX_COMMAND_LETTERS: usize = 120;
 
 /// A command on one line, its words quoted where a shell would else read them otherwise.
 pub fn one_line(command: &[String]) -> String {
@@ -78,7 +78,7 @@ pub fn one_line(command: &[String]) -> String {
     });
     let line = words.collect::<Vec<_>>().join(" ");
     let line = line.replace(char::is_control, "?");
-    match line.char_indices().nth(LONGEST_COMMAND) {
+    match line.char_indices().nth(MAX_COMMAND_LETTERS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }
@@ -106,8 +106,8 @@ fn watts(power: Watts) -> String {
     format!("{:.1}", power.get())
 }
 
-fn devices(run: &RunMeasurement) -> Rows {
-    let mut rows = Rows::new(&[
+fn devices(run: &RunMeasurement) -> Table {
+    let mut rows = Table::new(&[
         "Device",
         "Energy\n[J]",
         "95 % interval\n[J]",
@@ -175,15 +175,15 @@ fn idle(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
     ))
 }
 
-fn phases(run: &RunMeasurement, draw: fn(&Rows) -> String) -> Option<String> {
+fn phases(run: &RunMeasurement, draw: fn(&Table) -> String) -> Option<String> {
     match run.phases.as_ref()? {
         Err(problem) => Some(format!("No energy by phase: {problem}")),
         Ok(phases) => Some(draw(&phase_rows(phases))),
     }
 }
 
-fn phase_rows(phases: &[PhaseTable]) -> Rows {
-    let mut rows = Rows::new(&[
+fn phase_rows(phases: &[PhaseTable]) -> Table {
+    let mut rows = Table::new(&[
         "Phase",
         "Times",
         "Each\n[ms]",
@@ -222,8 +222,8 @@ fn power_interval(phase: &PhaseTable, low: Joules, high: Joules) -> String {
     format!("{} - {}", part(low), part(high))
 }
 
-fn each(runs: &[RunMeasurement]) -> Rows {
-    let mut rows = Rows::new(&[
+fn each(runs: &[RunMeasurement]) -> Table {
+    let mut rows = Table::new(&[
         "Run",
         "Time\n[s]",
         "Energy\n[J]",
@@ -255,8 +255,8 @@ pub(crate) fn over_runs(
     Summary::of(&runs.filter_map(value).collect::<Vec<f64>>())
 }
 
-fn summary(runs: &[RunMeasurement]) -> Rows {
-    let mut rows = Rows::new(&[
+fn summary(runs: &[RunMeasurement]) -> Table {
+    let mut rows = Table::new(&[
         match runs.iter().all(RunMeasurement::went_well) {
             true => "Over all runs",
             false => "Over runs that went well",

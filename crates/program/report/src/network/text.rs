@@ -5,8 +5,8 @@ use sweetspot_session::{InStudy, OnGpu};
 
 use super::units::{Unit, Units};
 use crate::study::configuration_text;
-use crate::table::Rows;
-use crate::wording::wrapped;
+use crate::table::Table;
+use crate::wording::wrap;
 
 /// What the rows of the table are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,19 +36,19 @@ pub struct NetworkView<'a> {
 /// For a terminal.
 pub fn network_text(view: &NetworkView<'_>) -> String {
     let narrow = view.gpu.is_some() || view.rows == NetworkRows::Layers;
-    let text = document(view, narrow, Rows::terminal);
+    let text = document(view, narrow, Table::to_terminal);
     // Tables fit already; sentences are wrapped.
-    let lines = text.lines().map(|line| wrapped(line, 0));
+    let lines = text.lines().map(|line| wrap(line, 0));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// For a document.
 pub fn network_markdown(view: &NetworkView<'_>) -> String {
-    document(view, false, Rows::markdown)
+    document(view, false, Table::to_markdown)
 }
 
 /// `narrow` leaves out of the table what a terminal has no room for.
-fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Rows) -> String) -> String {
+fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> String) -> String {
     let mut parts = vec![title(view), draw(&table(view, narrow))];
     if view.cost.convention == Convention::Table1 {
         parts.push(draw(&readings(view)));
@@ -107,7 +107,7 @@ fn millions(count: u128) -> String {
     format!("{:.3}", count as f64 / 1e6)
 }
 
-fn table(view: &NetworkView<'_>, narrow: bool) -> Rows {
+fn table(view: &NetworkView<'_>, narrow: bool) -> Table {
     let cost = view.cost;
     let units = Units::of(cost, view.gpu);
     let by_layer = view.rows == NetworkRows::Layers;
@@ -136,7 +136,7 @@ fn table(view: &NetworkView<'_>, narrow: bool) -> Rows {
     ];
     let headings: Vec<String> = headings.into_iter().flatten().collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let mut rows = Rows::new(&headings).with_texts(if by_layer { 2 } else { 1 });
+    let mut rows = Table::new(&headings).with_text_columns(if by_layer { 2 } else { 1 });
     let figures = |own: u64, counts: &Counts| {
         let row = [
             parameters.then(|| millions(u128::from(own))),
@@ -231,8 +231,8 @@ fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str, units: &Units) -> [St
 }
 
 /// Table 1's columns for the text as it stands and for other readings of it.
-fn readings(view: &NetworkView<'_>) -> Rows {
-    let mut rows = Rows::new(&[
+fn readings(view: &NetworkView<'_>) -> Table {
+    let mut rows = Table::new(&[
         "Reading",
         "Layers",
         "Operations\n[M]",
@@ -291,8 +291,8 @@ fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
     ))
 }
 
-fn in_study(study: &InStudy) -> Rows {
-    let mut rows = Rows::new(&[
+fn in_study(study: &InStudy) -> Table {
+    let mut rows = Table::new(&[
         "Configuration",
         "Energy of an item\n[J]",
         "GFLOPS/W",
@@ -333,7 +333,7 @@ fn study_note(study: &InStudy) -> String {
 
 /// The built-in networks.
 pub fn networks_text(networks: &[Network]) -> String {
-    let mut rows = Rows::new(&["Network", "Input", "Layers", "Parameters\n[M]", "MACs\n[M]"]);
+    let mut rows = Table::new(&["Network", "Input", "Layers", "Parameters\n[M]", "MACs\n[M]"]);
     for network in networks {
         let input = network.inputs.first();
         let cost = Cost::of(
@@ -353,7 +353,7 @@ pub fn networks_text(networks: &[Network]) -> String {
             millions(cost.total().operations.macs),
         ]);
     }
-    rows.terminal() + "\n"
+    rows.to_terminal() + "\n"
 }
 
 fn not_counted(network: &Network) -> Option<String> {

@@ -2,14 +2,14 @@
 
 use sweetspot_session::Replay;
 
-use crate::figure::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
+use crate::figure::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 
 /// The mean regret after each evaluation, a line for each strategy.
 pub fn replay_figures(replays: &[Replay], objective: &str) -> Vec<Figure> {
     let curves = replays.first().map_or(0, |replay| replay.curves.len());
     let line = |(index, replay): (usize, &Replay)| Line {
         label: replay.strategy.to_string(),
-        hue: Hue::of(index),
+        colour: Colour::of(index),
         dots: replay
             .regret_by_evaluations()
             .into_iter()
@@ -27,7 +27,7 @@ pub fn replay_figures(replays: &[Replay], objective: &str) -> Vec<Figure> {
                 ),
             })
             .collect(),
-        look: Look::Dotted,
+        style: LineStyle::PointsAndLine,
     };
     vec![Figure {
         id: "regret-by-evaluations".to_owned(),
@@ -37,11 +37,11 @@ pub fn replay_figures(replays: &[Replay], objective: &str) -> Vec<Figure> {
         ),
         charts: vec![Chart {
             title: "Mean regret".to_owned(),
-            x: Ruler {
+            x: ChartAxis {
                 label: "Evaluations".to_owned(),
-                ..Ruler::default()
+                ..ChartAxis::default()
             },
-            y: Ruler::from_zero("Mean regret [%]"),
+            y: ChartAxis::from_zero("Mean regret [%]"),
             lines: replays.iter().enumerate().map(line).collect(),
             wide: true,
             ..Chart::default()

@@ -2,22 +2,22 @@
 
 use sweetspot_session::{Replay, ReplayedCurve};
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// Curves that are shown one by one.
-const SHOWN: usize = 40;
+const MAX_CURVES: usize = 40;
 
 /// The strategies, then the regret after each evaluation, then the curves of a single strategy.
 pub fn replay_text(replays: &[Replay]) -> String {
-    parts(replays, Rows::terminal).join("\n\n") + "\n"
+    parts(replays, Table::to_terminal).join("\n\n") + "\n"
 }
 
 /// For a document.
 pub fn replay_markdown(replays: &[Replay]) -> String {
-    parts(replays, Rows::markdown).join("\n\n") + "\n"
+    parts(replays, Table::to_markdown).join("\n\n") + "\n"
 }
 
-fn parts(replays: &[Replay], draw: fn(&Rows) -> String) -> Vec<String> {
+fn parts(replays: &[Replay], draw: fn(&Table) -> String) -> Vec<String> {
     let mut parts = vec![draw(&strategies(replays))];
     let notes = notes(replays);
     if !notes.is_empty() {
@@ -26,15 +26,15 @@ fn parts(replays: &[Replay], draw: fn(&Rows) -> String) -> Vec<String> {
     parts.push("Mean regret after each evaluation, had it not stopped:".to_owned());
     parts.push(draw(&by_evaluations(replays)));
     if let [replay] = replays
-        && replay.curves.len() <= SHOWN
+        && replay.curves.len() <= MAX_CURVES
     {
         parts.push(draw(&curves(replay)));
     }
     parts
 }
 
-fn strategies(replays: &[Replay]) -> Rows {
-    let mut rows = Rows::new(&[
+fn strategies(replays: &[Replay]) -> Table {
+    let mut rows = Table::new(&[
         "Strategy",
         "Evaluations (median)",
         "Most",
@@ -102,14 +102,14 @@ pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
     notes.into_iter().flatten().collect()
 }
 
-fn by_evaluations(replays: &[Replay]) -> Rows {
+fn by_evaluations(replays: &[Replay]) -> Table {
     let names: Vec<String> = replays
         .iter()
         .map(|replay| replay.strategy.to_string())
         .collect();
     let mut header = vec!["Evaluations"];
     header.extend(names.iter().map(String::as_str));
-    let mut rows = Rows::new(&header);
+    let mut rows = Table::new(&header);
     let regrets: Vec<Vec<f64>> = replays.iter().map(Replay::regret_by_evaluations).collect();
     let most = regrets.iter().map(Vec::len).max().unwrap_or(0).min(16);
     for number in 0..most {
@@ -121,8 +121,8 @@ fn by_evaluations(replays: &[Replay]) -> Rows {
     rows
 }
 
-fn curves(replay: &Replay) -> Rows {
-    let mut rows = Rows::new(&[
+fn curves(replay: &Replay) -> Table {
+    let mut rows = Table::new(&[
         "Curve",
         "Choice",
         "Optimum",
@@ -131,7 +131,7 @@ fn curves(replay: &Replay) -> Rows {
         "Regret",
         "Share of gain",
     ])
-    .with_texts(1);
+    .with_text_columns(1);
     for curve in &replay.curves {
         let setting = |setting: &Option<Vec<(String, f64)>>| {
             setting.as_ref().map_or("none".to_owned(), |values| {

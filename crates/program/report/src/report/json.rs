@@ -6,18 +6,18 @@ use sweetspot_document::report as document;
 use sweetspot_study::Study;
 
 use crate::analysis::answer::Answer;
-use crate::analysis::groups::Grouped;
-use crate::analysis::ranges::better;
-use crate::analysis::view::View;
+use crate::analysis::groups::GroupedMeans;
+use crate::analysis::ranges::better_ranges;
+use crate::analysis::view::StudyView;
 use crate::study::{columns, study_json};
 
 /// Makes the document of a report.
 pub fn report_json(
     study: &Study,
     question: &Question,
-    grouped: Option<&Grouped>,
+    grouped: Option<&GroupedMeans>,
 ) -> document::Report {
-    let view = View::new(study, question);
+    let view = StudyView::new(study, question);
     document::Report {
         study: study_json(study, question),
         answer: answer(&view),
@@ -26,7 +26,7 @@ pub fn report_json(
     }
 }
 
-fn answer(view: &View<'_>) -> document::Answer {
+fn answer(view: &StudyView<'_>) -> document::Answer {
     let answer = Answer::of(view);
     document::Answer {
         text: answer.headline,
@@ -36,7 +36,7 @@ fn answer(view: &View<'_>) -> document::Answer {
     }
 }
 
-fn choice(view: &View<'_>) -> Option<document::Choice> {
+fn choice(view: &StudyView<'_>) -> Option<document::Choice> {
     let choice = view.choice.as_ref().ok()?;
     let runner_up = choice.runner_up.as_ref();
     let excluded = choice.excluded.iter();
@@ -76,21 +76,23 @@ fn margin_json(margin: &Margin) -> document::Margin {
     }
 }
 
-fn ranges(view: &View<'_>) -> Vec<document::BetterRanges> {
+fn ranges(view: &StudyView<'_>) -> Vec<document::BetterRanges> {
     let ends = |ranges: &[Range<f64>]| -> Vec<[f64; 2]> {
         ranges.iter().map(|range| [range.low, range.high]).collect()
     };
-    let all = better(view).into_iter().map(|one| document::BetterRanges {
-        axis: one.axis.column().to_owned(),
-        objective: one.objective.to_string(),
-        better: one.ranges.as_ref().ok().map(|ranges| ends(ranges)),
-        reason: one.ranges.as_ref().err().cloned(),
-        significantly_better: ends(&one.significant),
-    });
+    let all = better_ranges(view)
+        .into_iter()
+        .map(|one| document::BetterRanges {
+            axis: one.axis.column().to_owned(),
+            objective: one.objective.to_string(),
+            better: one.ranges.as_ref().ok().map(|ranges| ends(ranges)),
+            reason: one.ranges.as_ref().err().cloned(),
+            significantly_better: ends(&one.significant),
+        });
     all.collect()
 }
 
-fn groups(grouped: &Grouped) -> document::Groups {
+fn groups(grouped: &GroupedMeans) -> document::Groups {
     let groups = &grouped.groups;
     let values = groups.groups.iter().map(|group| {
         let text = &grouped.values[group.by];

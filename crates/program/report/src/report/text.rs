@@ -7,34 +7,38 @@ use sweetspot_study::Study;
 
 use crate::analysis::answer::Answer;
 use crate::analysis::choices::{axis_name, choices, setting};
-use crate::analysis::groups::Grouped;
-use crate::analysis::ranges::{Better, better};
-use crate::analysis::view::View;
+use crate::analysis::groups::GroupedMeans;
+use crate::analysis::ranges::{BetterRanges, better_ranges};
+use crate::analysis::view::StudyView;
 use crate::study::{RESULTS, results, rows, shortfalls, title};
-use crate::table::Rows;
-use crate::wording::{COLUMNS, wrapped};
+use crate::table::Table;
+use crate::wording::{TERMINAL_COLUMNS, wrap};
 
 /// Rows that a terminal shows of a long table.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 /// Faults that are told one by one.
-const MOST_FAULTS: usize = 5;
+const MAX_PROBLEMS: usize = 5;
 
 /// For a terminal.
-pub fn report_text(study: &Study, question: &Question, grouped: Option<&Grouped>) -> String {
-    let view = View::new(study, question);
-    let mut parts = vec![wrapped(&title(study), 2), answer(&view), table(&view)];
+pub fn report_text(study: &Study, question: &Question, grouped: Option<&GroupedMeans>) -> String {
+    let view = StudyView::new(study, question);
+    let mut parts = vec![wrap(&title(study), 2), answer(&view), table(&view)];
     if let Some(grouped) = grouped {
-        parts.push(wrapped(&grouped.sentence(&view), 2));
-        parts.push(grouped.rows(&view, MOST_ROWS).terminal());
+        parts.push(wrap(&grouped.sentence(&view), 2));
+        parts.push(grouped.rows(&view, MAX_ROWS).to_terminal());
     }
     parts.extend(ranges(&view).map(|lines| lines.join("\n")));
-    parts.extend(faults(&view));
+    parts.extend(problems(&view));
     parts.join("\n\n") + "\n"
 }
 
 /// For a document.
-pub fn report_markdown(study: &Study, question: &Question, grouped: Option<&Grouped>) -> String {
-    let view = View::new(study, question);
+pub fn report_markdown(
+    study: &Study,
+    question: &Question,
+    grouped: Option<&GroupedMeans>,
+) -> String {
+    let view = StudyView::new(study, question);
     let told = Answer::of(&view);
     let mut parts = vec![format!("# {}", study.name()), title(study)];
     parts.push(format!("**{}**: {}", told.headline, told.reason));
@@ -47,12 +51,12 @@ pub fn report_markdown(study: &Study, question: &Question, grouped: Option<&Grou
         parts.push(facts.join("\n"));
     }
     parts.extend(told.notes);
-    parts.push(rows(study, question).markdown());
+    parts.push(rows(study, question).to_markdown());
     if let Some(grouped) = grouped {
         parts.push(grouped.sentence(&view));
-        parts.push(grouped.rows(&view, usize::MAX).markdown());
+        parts.push(grouped.rows(&view, usize::MAX).to_markdown());
     }
-    let ranges = better(&view).into_iter().map(|one| {
+    let ranges = better_ranges(&view).into_iter().map(|one| {
         format!(
             "- {} by {}: {}",
             one.name(),
@@ -65,15 +69,15 @@ pub fn report_markdown(study: &Study, question: &Question, grouped: Option<&Grou
         parts.push(format!("Better than {}:", view.reference_setting()));
         parts.push(ranges.join("\n"));
     }
-    parts.extend(faults(&view));
+    parts.extend(problems(&view));
     parts.join("\n\n") + "\n"
 }
 
-fn answer(view: &View<'_>) -> String {
+fn answer(view: &StudyView<'_>) -> String {
     let told = Answer::of(view);
     let separator = if view.choice.is_ok() { ", " } else { ": " };
     let end = if told.reason.ends_with('.') { "" } else { "." };
-    let mut lines = vec![wrapped(
+    let mut lines = vec![wrap(
         &format!("{}{separator}{}{end}", told.headline, told.reason),
         2,
     )];
@@ -86,35 +90,38 @@ fn answer(view: &View<'_>) -> String {
         .min(32);
     for (name, text) in &told.facts {
         match name.chars().count() > width {
-            true => lines.push(wrapped(&format!("  {name}: {text}"), 4)),
-            false => lines.push(wrapped(&format!("  {name:<width$}  {text}"), width + 4)),
+            true => lines.push(wrap(&format!("  {name}: {text}"), 4)),
+            false => lines.push(wrap(&format!("  {name:<width$}  {text}"), width + 4)),
         }
     }
-    lines.extend(told.notes.iter().map(|note| wrapped(note, 2)));
+    lines.extend(told.notes.iter().map(|note| wrap(note, 2)));
     lines.join("\n")
 }
 
 /// The table of `sweep`; its settings in one column where it would be too wide.
-fn table(view: &View<'_>) -> String {
-    let usual = rows(view.study, view.question).terminal_as_is();
-    if usual.lines().all(|line| line.chars().count() <= COLUMNS) {
+fn table(view: &StudyView<'_>) -> String {
+    let usual = rows(view.study, view.question).to_terminal_unwrapped();
+    if usual
+        .lines()
+        .all(|line| line.chars().count() <= TERMINAL_COLUMNS)
+    {
         return usual;
     }
     let headings: Vec<&str> = ["Target metric", "Setting"]
         .into_iter()
         .chain(RESULTS)
         .collect();
-    let mut rows = Rows::new(&headings).with_texts(2);
+    let mut rows = Table::new(&headings).with_text_columns(2);
     for (index, row) in choices(view.study, view.question).into_iter().enumerate() {
         let mut cells = vec![row.label.clone(), setting(&view.varied, row.point)];
         cells.extend(results(&row, index == 0));
         rows.push(cells);
     }
-    rows.terminal()
+    rows.to_terminal()
 }
 
-fn ranges(view: &View<'_>) -> Option<Vec<String>> {
-    let all = better(view);
+fn ranges(view: &StudyView<'_>) -> Option<Vec<String>> {
+    let all = better_ranges(view);
     let width = all.iter().map(|one| one.name().chars().count()).max()?;
     let mut lines = Vec::new();
     for axis in &view.varied {
@@ -122,7 +129,7 @@ fn ranges(view: &View<'_>) -> Option<Vec<String>> {
         if all
             .iter()
             .filter(|one| one.axis == *axis)
-            .all(Better::is_nowhere)
+            .all(BetterRanges::is_nowhere)
         {
             if of_axis.peek().is_some() {
                 let text = format!(
@@ -130,7 +137,7 @@ fn ranges(view: &View<'_>) -> Option<Vec<String>> {
                     view.reference_setting(),
                     axis_name(axis)
                 );
-                lines.push(wrapped(&text, 2));
+                lines.push(wrap(&text, 2));
             }
             continue;
         }
@@ -140,10 +147,10 @@ fn ranges(view: &View<'_>) -> Option<Vec<String>> {
                 view.reference_setting(),
                 axis_name(axis)
             );
-            lines.push(wrapped(&text, 2));
+            lines.push(wrap(&text, 2));
         }
         lines.extend(of_axis.map(|one| {
-            wrapped(
+            wrap(
                 &format!("  {:<width$}  {}", one.name(), one.text()),
                 width + 4,
             )
@@ -153,7 +160,7 @@ fn ranges(view: &View<'_>) -> Option<Vec<String>> {
 }
 
 /// What failed, by its reason, and what was enforced only in part.
-fn faults(view: &View<'_>) -> Option<String> {
+fn problems(view: &StudyView<'_>) -> Option<String> {
     let study = view.study;
     let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for point in study.points.iter().chain([&study.reference]) {
@@ -168,29 +175,29 @@ fn faults(view: &View<'_>) -> Option<String> {
     }
     let mut lines: Vec<String> = failed
         .iter()
-        .take(MOST_FAULTS)
+        .take(MAX_PROBLEMS)
         .map(|(reason, settings)| match settings.as_slice() {
-            [only] => wrapped(&format!("{only} {reason}"), 2),
-            [first, ..] => wrapped(
+            [only] => wrap(&format!("{only} {reason}"), 2),
+            [first, ..] => wrap(
                 &format!("{} configurations, first {first}, {reason}", settings.len()),
                 2,
             ),
             [] => String::new(),
         })
         .collect();
-    if failed.len() > MOST_FAULTS {
+    if failed.len() > MAX_PROBLEMS {
         lines.push(format!(
             "{} more reasons: `sweetspot study show` has all",
-            failed.len() - MOST_FAULTS
+            failed.len() - MAX_PROBLEMS
         ));
     }
     if let Some(short) = shortfalls(study) {
         let all: Vec<&str> = short.lines().collect();
-        lines.extend(all.iter().take(MOST_FAULTS).map(|line| wrapped(line, 2)));
-        if all.len() > MOST_FAULTS {
+        lines.extend(all.iter().take(MAX_PROBLEMS).map(|line| wrap(line, 2)));
+        if all.len() > MAX_PROBLEMS {
             lines.push(format!(
                 "{} more caps were enforced only in part",
-                all.len() - MOST_FAULTS
+                all.len() - MAX_PROBLEMS
             ));
         }
     }

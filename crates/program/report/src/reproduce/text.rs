@@ -2,32 +2,32 @@
 
 use sweetspot_session::{Counted, Label, ReproducedRow, Reproduction};
 
-use crate::table::Rows;
-use crate::wording::wrapped;
+use crate::table::Table;
+use crate::wording::wrap;
 
 /// Every row, then the tolerances and the conclusions.
 pub fn reproduction_text(study: &Reproduction) -> String {
     let mut parts = vec![heading(study)];
-    parts.extend(tables(study, Rows::terminal));
+    parts.extend(tables(study, Table::to_terminal));
     parts.push(summary(study));
-    fitting(&parts.join("\n\n"))
+    wrap_lines(&parts.join("\n\n"))
 }
 
 /// The tolerances and the conclusions alone, and each row that is farther off than it may be.
 pub fn reproduction_summary(study: &Reproduction) -> String {
-    fitting(&[heading(study), summary(study)].join("\n\n"))
+    wrap_lines(&[heading(study), summary(study)].join("\n\n"))
 }
 
 /// Tables fit a terminal already; sentences are wrapped.
-fn fitting(text: &str) -> String {
-    let lines = text.lines().map(|line| wrapped(line, 4));
+fn wrap_lines(text: &str) -> String {
+    let lines = text.lines().map(|line| wrap(line, 4));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// For a document.
 pub fn reproduction_markdown(study: &Reproduction) -> String {
     let mut parts = vec![format!("# {}", study.paper), heading(study)];
-    parts.extend(tables(study, Rows::markdown));
+    parts.extend(tables(study, Table::to_markdown));
     parts.push(summary(study));
     parts.join("\n\n") + "\n"
 }
@@ -40,7 +40,7 @@ fn heading(study: &Reproduction) -> String {
     )
 }
 
-fn tables(study: &Reproduction, draw: fn(&Rows) -> String) -> Vec<String> {
+fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
     let mut names: Vec<&str> = Vec::new();
     for row in &study.rows {
         if !names.contains(&row.table.as_str()) {
@@ -55,8 +55,8 @@ fn tables(study: &Reproduction, draw: fn(&Rows) -> String) -> Vec<String> {
     names.iter().map(of).collect()
 }
 
-fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Rows) -> String) -> String {
-    let mut drawn = Rows::new(&["Row", "Value", "Published", "Here", "Off", "Within", ""]);
+fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> String {
+    let mut drawn = Table::new(&["Row", "Value", "Published", "Here", "Off", "Within", ""]);
     let mut notes: Vec<&str> = Vec::new();
     let mut before = String::new();
     let common = common(rows);

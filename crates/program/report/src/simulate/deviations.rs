@@ -1,8 +1,8 @@
 //! How far the simulator is from the papers and from measurements, value by value.
 
-use sweetspot_session::{Column, Off, StudyDeviations, Table};
+use sweetspot_session::{Column, Off, StudyDeviations};
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// Each study's tables below a line that sums them up; `markdown` for documents.
 pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
@@ -12,9 +12,9 @@ pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
         for table in &study.tables {
             let rows = rows(table);
             let drawn = if markdown {
-                rows.markdown()
+                rows.to_markdown()
             } else {
-                rows.terminal()
+                rows.to_terminal()
             };
             parts.push(format!("{}\n\n{drawn}\n", table.title));
         }
@@ -35,7 +35,7 @@ fn summary(study: &StudyDeviations) -> String {
     )
 }
 
-fn rows(table: &Table) -> Rows {
+fn rows(table: &sweetspot_session::Table) -> Table {
     let mut headings = vec!["".to_owned()];
     for column in &table.columns {
         headings.push(format!("Theirs\n[{}]", column.unit));
@@ -45,7 +45,7 @@ fn rows(table: &Table) -> Rows {
             Off::Difference => "off".to_owned(),
         });
     }
-    let mut rows = Rows::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     for (label, values) in &table.rows {
         let mut row = vec![label.clone()];
         for (value, column) in values.iter().zip(&table.columns) {

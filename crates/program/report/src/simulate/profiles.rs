@@ -2,7 +2,7 @@
 
 use sweetspot_sim::{GpuProfile, NodeProfile, Workload};
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// A table of GPUs, one of nodes and one of workloads.
 pub fn profiles_text(
@@ -11,7 +11,7 @@ pub fn profiles_text(
     workloads: &[Workload],
     markdown: bool,
 ) -> String {
-    let mut gpu_rows = Rows::new(&[
+    let mut gpu_rows = Table::new(&[
         "GPU",
         "Also",
         "Cap [W]",
@@ -31,7 +31,7 @@ pub fn profiles_text(
             or_dash(gpu.study.clone().unwrap_or_default()),
         ]);
     }
-    let mut node_rows = Rows::new(&["Node", "GPUs", "Host [W]", "Supply [W]"]);
+    let mut node_rows = Table::new(&["Node", "GPUs", "Host [W]", "Supply [W]"]);
     for (name, node) in nodes {
         node_rows.push(vec![
             name.clone(),
@@ -40,7 +40,7 @@ pub fn profiles_text(
             node.supply.capacity.get().to_string(),
         ]);
     }
-    let mut workload_rows = Rows::new(&["Workload", "Mode", "Batch", "Forms", "Known on"]);
+    let mut workload_rows = Table::new(&["Workload", "Mode", "Batch", "Forms", "Known on"]);
     for workload in workloads {
         let known: Vec<_> = workload
             .profile
@@ -56,11 +56,11 @@ pub fn profiles_text(
             known.join(if markdown { ", " } else { "\n" }),
         ]);
     }
-    let draw = |rows: &Rows| {
+    let draw = |rows: &Table| {
         if markdown {
-            rows.markdown()
+            rows.to_markdown()
         } else {
-            rows.terminal()
+            rows.to_terminal()
         }
     };
     let tables = [&gpu_rows, &node_rows, &workload_rows].map(draw);

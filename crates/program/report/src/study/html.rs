@@ -8,30 +8,30 @@ use sweetspot_study::{Axis, Outline, Point, Study};
 
 use crate::analysis::answer::Answer;
 use crate::analysis::choices::{choices, heading};
-use crate::analysis::groups::Grouped;
-use crate::analysis::ranges::{Better, better};
-use crate::analysis::view::View;
+use crate::analysis::groups::GroupedMeans;
+use crate::analysis::ranges::{BetterRanges, better_ranges};
+use crate::analysis::view::StudyView;
 use crate::figure::{Timeline, number};
 use crate::html::{change_cell, contents, figures, page, table};
 use crate::study::{failures, shortfalls, title};
-use crate::wording::percent;
+use crate::wording::format_percent;
 
 /// What goes with a study where it is kept.
 #[derive(Default)]
-pub struct Made<'a> {
+pub struct ReportExtras<'a> {
     /// How it was defined and made.
     pub outline: Option<&'a Outline>,
     /// Runs to be drawn over time.
     pub timelines: &'a [Timeline],
     /// Means along an axis, where they were asked for.
-    pub grouped: Option<&'a Grouped>,
+    pub grouped: Option<&'a GroupedMeans>,
 }
 
 /// The whole page.
-pub fn study_html(study: &Study, question: &Question, made: &Made<'_>) -> String {
-    let view = View::new(study, question);
+pub fn study_html(study: &Study, question: &Question, extras: &ReportExtras<'_>) -> String {
+    let view = StudyView::new(study, question);
     let answer = Answer::of(&view);
-    let drawn = crate::figure::figures(&view, made.timelines);
+    let drawn = crate::figure::figures(&view, extras.timelines);
     let mut parts = vec![("results".to_owned(), "Results".to_owned())];
     parts.extend(
         drawn
@@ -51,7 +51,7 @@ pub fn study_html(study: &Study, question: &Question, made: &Made<'_>) -> String
             (results(&view))
             (ranges(&view))
         }
-        @if let Some(grouped) = made.grouped { (groups(&view, grouped)) }
+        @if let Some(grouped) = extras.grouped { (groups(&view, grouped)) }
         @if !drawn.is_empty() { h2 { "Figures" } }
         (figures(&drawn))
         (problems(study))
@@ -62,7 +62,7 @@ pub fn study_html(study: &Study, question: &Question, made: &Made<'_>) -> String
         &study.name(),
         &subtitle,
         &body,
-        &foot(study, question, made),
+        &foot(study, question, extras),
     )
 }
 
@@ -102,7 +102,7 @@ fn tile(name: &str, change: Option<Ratio>) -> Markup {
     };
     html! {
         div class=(class) {
-            b { (percent(change).replace('-', "\u{2212}").replace(' ', "\u{202f}")) }
+            b { (format_percent(change).replace('-', "\u{2212}").replace(' ', "\u{202f}")) }
             span { (name) }
         }
     }
@@ -117,7 +117,7 @@ fn known(value: Option<f64>, scale: f64, digits: usize) -> String {
 }
 
 /// As tables 2 and 3 of power_capping_2022.
-fn results(view: &View<'_>) -> Markup {
+fn results(view: &StudyView<'_>) -> Markup {
     let flat = |axis: &Axis| heading(axis).replace('\n', " ");
     let rows = choices(view.study, view.question);
     if rows.is_empty() {
@@ -152,8 +152,8 @@ fn results(view: &View<'_>) -> Markup {
     }
 }
 
-fn ranges(view: &View<'_>) -> Markup {
-    let all = better(view);
+fn ranges(view: &StudyView<'_>) -> Markup {
+    let all = better_ranges(view);
     html! {
         @for axis in view.varied.iter().filter(|axis| all.iter().any(|one| one.axis == **axis)) {
             h3.range {
@@ -161,7 +161,7 @@ fn ranges(view: &View<'_>) -> Markup {
             }
             div.scroll { table {
                 tbody {
-                    @if all.iter().filter(|one| one.axis == *axis).all(Better::is_nowhere) {
+                    @if all.iter().filter(|one| one.axis == *axis).all(BetterRanges::is_nowhere) {
                         tr { td { "Nowhere, by any of the metrics" } }
                     } @else {
                         @for one in all.iter().filter(|one| one.axis == *axis) {
@@ -174,7 +174,7 @@ fn ranges(view: &View<'_>) -> Markup {
     }
 }
 
-fn groups(view: &View<'_>, grouped: &Grouped) -> Markup {
+fn groups(view: &StudyView<'_>, grouped: &GroupedMeans) -> Markup {
     let rows = grouped.rows(view, usize::MAX);
     html! {
         h2 #groups { "By " (crate::analysis::choices::axis_name(&grouped.by)) }
@@ -223,7 +223,7 @@ fn digits(value: f64) -> String {
 }
 
 /// Every configuration, with whatever its workload reported.
-fn all(view: &View<'_>) -> Markup {
+fn all(view: &StudyView<'_>) -> Markup {
     let study = view.study;
     let items = view.has_items();
     let values: std::collections::BTreeSet<String> = study
@@ -272,7 +272,7 @@ fn all(view: &View<'_>) -> Markup {
     }
 }
 
-fn row(view: &View<'_>, index: usize, items: bool, values: &[String]) -> Markup {
+fn row(view: &StudyView<'_>, index: usize, items: bool, values: &[String]) -> Markup {
     let point: &Point = &view.study.points[index];
     let class = match (
         Some(index) == view.chosen(),
@@ -321,7 +321,7 @@ fn row(view: &View<'_>, index: usize, items: bool, values: &[String]) -> Markup 
     }
 }
 
-fn foot(study: &Study, question: &Question, made: &Made<'_>) -> Markup {
+fn foot(study: &Study, question: &Question, extras: &ReportExtras<'_>) -> Markup {
     let plan = &study.plan;
     html! {
         dl {
@@ -338,7 +338,7 @@ fn foot(study: &Study, question: &Question, made: &Made<'_>) -> Markup {
             dd { (plan.configurations.len()) " configurations, " (match &plan.search { Some(search) => format!("{} runs by a {} search", study.runs(), search.strategy), None => format!("{} runs each", plan.repeat) }) ", " (plan.order.to_string()) ", seed " (plan.seed) }
             dt { "Objective" }
             dd { (question.objective.to_string()) @for limit in &question.limits { ", " (limit.to_string()) } }
-            @if let Some(outline) = made.outline {
+            @if let Some(outline) = extras.outline {
                 dt { "Made by" } dd { (outline.program) " on " (outline.machine) }
             }
             dt { "Metrics" }

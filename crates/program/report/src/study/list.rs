@@ -6,7 +6,7 @@ use sweetspot_quantity::Joules;
 use sweetspot_session::Estimate;
 use sweetspot_study::{Axis, Configuration, Info, Outline, RunEnd, Study};
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// `power cap 150 W, batch 64`: what is particular about a configuration.
 pub fn configuration_text(axes: &[Axis], configuration: &Configuration) -> String {
@@ -124,7 +124,7 @@ pub fn studies_text(studies: &[Listed]) -> String {
     if studies.is_empty() {
         return "no studies here: `sweetspot sweep` makes one\n".to_owned();
     }
-    let mut rows = Rows::new(&["Study", "Workload", "Device", "Runs", "Failed", "Made"]);
+    let mut rows = Table::new(&["Study", "Workload", "Device", "Runs", "Failed", "Made"]);
     let mut problems = Vec::new();
     for (folder, study) in studies {
         match study {
@@ -144,7 +144,7 @@ pub fn studies_text(studies: &[Listed]) -> String {
             Err(problem) => problems.push(problem.clone()),
         }
     }
-    let mut text = rows.terminal() + "\n";
+    let mut text = rows.to_terminal() + "\n";
     for problem in problems {
         text += &format!("{problem}\n");
     }
@@ -168,7 +168,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
         info.failed,
         study.energy_of(),
     );
-    let mut rows = Rows::new(&[
+    let mut rows = Table::new(&[
         "Run",
         "Configuration",
         "Status",
@@ -209,7 +209,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
             rows.push(row);
         }
     }
-    text += &rows.terminal();
+    text += &rows.to_terminal();
     text += "\n";
     for (id, failure) in failures {
         text += &format!("\nrun {id}: {}\n", failure.reason);

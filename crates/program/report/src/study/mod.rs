@@ -7,7 +7,7 @@ mod list;
 mod text;
 
 pub use self::csv::study_csv;
-pub use html::{Made, study_html};
+pub use html::{ReportExtras, study_html};
 pub use json::study_json;
 pub(crate) use json::{columns, energy_of, search_end, settings, status, summary};
 pub use list::{configuration_text, duration_text, plan_text, studies_text, study_runs_text};

@@ -5,17 +5,19 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
 
-use crate::analysis::choices::{Row, axis_name, cell, choices, heading, recommendation, setting};
-use crate::table::Rows;
+use crate::analysis::choices::{
+    ChoiceRow, axis_name, cell, choices, heading, recommendation, setting,
+};
+use crate::table::Table;
 
 /// For a terminal.
 pub fn study_text(study: &Study, question: &Question) -> String {
-    with_table(study, question, rows(study, question).terminal())
+    with_table(study, question, rows(study, question).to_terminal())
 }
 
 /// For a document.
 pub fn study_markdown(study: &Study, question: &Question) -> String {
-    with_table(study, question, rows(study, question).markdown())
+    with_table(study, question, rows(study, question).to_markdown())
 }
 
 fn with_table(study: &Study, question: &Question, table: String) -> String {
@@ -76,12 +78,12 @@ fn devices(study: &Study) -> &str {
     }
 }
 
-pub(crate) fn rows(study: &Study, question: &Question) -> Rows {
+pub(crate) fn rows(study: &Study, question: &Question) -> Table {
     let varied = study.varied();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
     headings.extend(RESULTS.map(str::to_owned));
-    let mut rows = Rows::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
     for (index, row) in choices(study, question).into_iter().enumerate() {
         let mut cells = vec![row.label.clone()];
         cells.extend(varied.iter().map(|axis| cell(axis, row.point)));
@@ -101,7 +103,7 @@ pub(crate) const RESULTS: [&str; 5] = [
 ];
 
 /// What a setting came to; the reference is not compared with itself.
-pub(crate) fn results(row: &Row<'_>, is_reference: bool) -> [String; 5] {
+pub(crate) fn results(row: &ChoiceRow<'_>, is_reference: bool) -> [String; 5] {
     let percent = |ratio: Option<Ratio>| match ratio {
         Some(ratio) if !is_reference => format!("{:+.1}", 100.0 * ratio.get()),
         _ => "-".to_owned(),

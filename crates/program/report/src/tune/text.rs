@@ -5,19 +5,19 @@ use sweetspot_control::tune::{
 };
 use sweetspot_session::TunedJob;
 
-use crate::table::Rows;
+use crate::table::Table;
 
 /// For a terminal.
 pub fn tuning_text(job: &TunedJob) -> String {
-    text(job, Rows::terminal)
+    text(job, Table::to_terminal)
 }
 
 /// For a document.
 pub fn tuning_markdown(job: &TunedJob) -> String {
-    text(job, Rows::markdown)
+    text(job, Table::to_markdown)
 }
 
-fn text(job: &TunedJob, draw: fn(&Rows) -> String) -> String {
+fn text(job: &TunedJob, draw: fn(&Table) -> String) -> String {
     let mut parts = vec![title(job)];
     let rows = rows(job);
     if !rows.rows().is_empty() {
@@ -57,8 +57,8 @@ fn title(job: &TunedJob) -> String {
 }
 
 /// Those windows that say something new: not every one in which a choice was held.
-fn rows(job: &TunedJob) -> Rows {
-    let mut rows = Rows::new(&[
+fn rows(job: &TunedJob) -> Table {
+    let mut rows = Table::new(&[
         "Window",
         "Setting",
         "From\n[s]",
@@ -69,7 +69,7 @@ fn rows(job: &TunedJob) -> Rows {
         "Δ time\n[%]",
         "Δ energy\n[%]",
     ])
-    .with_texts(2);
+    .with_text_columns(2);
     let mut reference: Option<&Window> = None;
     let mut held = None;
     for window in &job.tuned.windows {
