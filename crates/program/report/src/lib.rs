@@ -1,6 +1,8 @@
-//! Studies for people and for programs: terminal tables, sentences, figures, pages, JSON, CSV, Markdown.
+//! Results for people and for programs: terminal tables, figures, pages, JSON documents, CSV and Markdown.
 //!
-//! Pure text from typed results; where it goes is the program's business.
+//! One folder for each verb, with the same file names (`text.rs`, `json.rs`, `csv.rs`, `html.rs`). This crate makes texts
+//! from typed results; the program decides where they go. Shared parts: `analysis` (what a study answers to a
+//! question), `figure`, `html`, `table` and `wording`.
 
 #![cfg_attr(
     not(test),

@@ -1,4 +1,4 @@
-//! One table, drawn for a terminal or for Markdown.
+//! A table, drawn for a terminal or as Markdown.
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table as DrawnTable,
@@ -7,11 +7,11 @@ use comfy_table::{
 
 use crate::wording::TERMINAL_COLUMNS;
 
-/// A line under the header, and nothing else that takes room.
+/// A line under the header and nothing else.
 const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Letters of a label's word that stay together where there is little room.
+/// The number of letters of a label's word that stay together where there is little room.
 const MIN_LABEL_WIDTH: usize = 13;
 
 fn fits(drawn: &str) -> bool {
@@ -20,7 +20,7 @@ fn fits(drawn: &str) -> bool {
         .all(|line| line.chars().count() <= TERMINAL_COLUMNS)
 }
 
-/// Rows of text; the first column is a label, the others are numbers.
+/// A table of text: columns of text, then columns of numbers.
 pub struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -36,7 +36,7 @@ impl Table {
         }
     }
 
-    /// With so many columns of text before the numbers.
+    /// Sets how many columns of text come before the numbers; one by default.
     pub fn with_text_columns(mut self, text_columns: usize) -> Self {
         self.text_columns = text_columns;
         self
@@ -46,28 +46,28 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The headings.
+    /// Returns the headings.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// How many columns of text come before the numbers.
+    /// Returns how many columns of text come before the numbers.
     pub const fn text_columns(&self) -> usize {
         self.text_columns
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
-    /// However wide it is.
+    /// Draws the table however wide it is.
     pub fn to_terminal_unwrapped(&self) -> String {
         self.draw(PLAIN, self.header.clone(), None)
     }
 
-    /// Cells are wrapped where the table would be wider than a terminal: between words as long as that is
-    /// enough, then within long words of labels, and within a number last of all.
+    /// Draws the table for a terminal. Where it would be too wide, cells are wrapped between words, then within
+    /// long words of labels, and within numbers last.
     pub fn to_terminal(&self) -> String {
         let natural = self.to_terminal_unwrapped();
         if fits(&natural) {
@@ -102,7 +102,7 @@ impl Table {
             .unwrap_or(unconstrained)
     }
 
-    /// Of each column the longest word of its cells, of labels at most so long, with its heading or without.
+    /// Returns the longest word of each column; of labels at most `label` letters; headings count where asked.
     fn longest_words(&self, label: usize, headings: bool) -> Vec<usize> {
         let columns = 0..self.header.len();
         let widths = columns.map(|column| {

@@ -1,11 +1,11 @@
-//! Numbers and sentences as people read them.
+//! Numbers and sentences in readable form.
 
 use crate::figure::number;
 
-/// Columns of a terminal that everything fits in.
+/// The width of a terminal that all texts fit in.
 pub const TERMINAL_COLUMNS: usize = 100;
 
-/// `15.93 MJ s`: four digits that count, with a prefix where the unit takes one.
+/// Formats a value with its unit and four significant digits: `15.93 MJ s`.
 pub fn format_amount(value: f64, unit: &str) -> String {
     let takes_prefix = unit.starts_with('J') || unit == "W" || unit == "Wh";
     let (scaled, prefix) = match value.abs() {
@@ -18,7 +18,7 @@ pub fn format_amount(value: f64, unit: &str) -> String {
     };
     match unit {
         "" => number(scaled),
-        // A small sum of money or time has its four digits too.
+        // Small amounts of money or time keep four significant digits.
         unit if !takes_prefix && scaled != 0.0 && scaled.abs() < 0.1 => {
             let digits = 3 - scaled.abs().log10().floor() as i32;
             format!("{scaled:.0$} {unit}", digits.clamp(4, 12) as usize)
@@ -27,13 +27,13 @@ pub fn format_amount(value: f64, unit: &str) -> String {
     }
 }
 
-/// `+5.0 %`, from a ratio less one.
+/// Formats a relative change: `+5.0 %`.
 pub fn format_percent(change: f64) -> String {
     let text = format!("{:+.1} %", 100.0 * change);
     text.replace("-0.0 %", "0.0 %").replace("+0.0 %", "0.0 %")
 }
 
-/// Lines of at most [`COLUMNS`] columns; what follows the first is indented. Words that are longer are cut.
+/// Wraps text into lines of at most [`TERMINAL_COLUMNS`] columns. Following lines are indented; longer words are cut.
 pub fn wrap(text: &str, indent: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in text.split('\n') {
@@ -75,7 +75,7 @@ pub fn wrap(text: &str, indent: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// `a, b and c`; many are counted.
+/// Joins names: `a, b and c`; of many it gives the number.
 pub fn join_words(names: &[String]) -> String {
     match names {
         [] => String::new(),

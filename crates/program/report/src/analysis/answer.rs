@@ -1,4 +1,4 @@
-//! The answer to a question, in parts: what to do, how sure that is, and what was left out.
+//! The answer to a question about a study: what to do, how sure that is, and what was left out.
 
 use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
@@ -7,26 +7,26 @@ use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
 use crate::analysis::view::StudyView;
 use crate::wording::{format_amount, format_percent, join_words};
 
-/// What to do, and why.
+/// A recommendation and its reasons.
 pub struct Answer {
-    /// `Set the power cap to 175 W`.
+    /// The recommendation, such as `Set the power cap to 175 W`.
     pub headline: String,
-    /// `best edp, with time<=+5%`, or why nothing can be said.
+    /// Why it is recommended, such as `best edp within time<=+5%`, or why nothing is.
     pub reason: String,
-    /// Energy against the reference, less one.
+    /// The relative change of energy against the reference.
     pub energy: Option<Ratio>,
-    /// Time against the reference, less one.
+    /// The relative change of time against the reference.
     pub time: Option<Ratio>,
-    /// Average power against the reference, less one.
+    /// The relative change of average power against the reference.
     pub power: Option<Ratio>,
-    /// A name and a sentence each.
+    /// Further facts, each a name and a sentence.
     pub facts: Vec<(String, String)>,
-    /// What the reader must know besides.
+    /// Warnings about the answer.
     pub notes: Vec<String>,
 }
 
 impl Answer {
-    /// To the view's question.
+    /// Answers the question of a view.
     pub fn of(view: &StudyView<'_>) -> Self {
         let question = view.question;
         let limits: Vec<String> = question
@@ -95,7 +95,7 @@ impl Answer {
     }
 }
 
-/// Where energy is not known.
+/// Returns the change of time where energy is unknown.
 fn time_alone(view: &StudyView<'_>, keep: bool) -> Option<Ratio> {
     let chosen = view.chosen().filter(|_| !keep)?;
     let ratio = view.mean(chosen)?.time / view.comparison.reference()?.time;
@@ -113,7 +113,7 @@ fn headline(view: &StudyView<'_>, chosen: usize, keep: bool) -> String {
     })
 }
 
-/// Of the best that was tried, which is named where the reference is to stay all the same.
+/// Describes the objective's value at the best point, and names the point where the reference is kept.
 fn value(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
     let Ok(choice) = &view.choice else {
         return String::new();
@@ -202,7 +202,7 @@ fn ahead(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String 
 
 fn behind(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
     let size = size(margin, view, objective);
-    // A search may hold another one for the best than the one whose runs came out best.
+    // A search may recommend a point other than the one with the best runs.
     let side = match margin.by < 0.0 {
         true => "ahead",
         false => "behind",
@@ -214,7 +214,7 @@ fn behind(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String
     }
 }
 
-/// How many were not to be chosen, and why.
+/// Counts the points that cannot be chosen, by reason.
 pub fn left_out(view: &StudyView<'_>) -> Option<String> {
     let choice = view.choice.as_ref().ok()?;
     let total = view.study.points.len();
@@ -245,7 +245,7 @@ pub fn left_out(view: &StudyView<'_>) -> Option<String> {
     (all > 0).then(|| format!("{all} of {total}: {}", told.join(", ")))
 }
 
-/// What limits the whole study.
+/// Returns warnings that concern the whole study.
 fn warnings(view: &StudyView<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let ran = (0..view.study.points.len()).any(|index| view.mean(index).is_some());

@@ -1,20 +1,20 @@
-//! The rows of the paper's tables 2 and 3, and the one sentence that a user is after.
+//! The best setting by each objective, as in tables 2 and 3 of power_capping_2022, and the recommendation.
 
 use sweetspot_decide::{Choice, Objective, Outcome, Question};
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
-/// A setting and what it was chosen for.
+/// The setting that is best by an objective.
 pub struct ChoiceRow<'a> {
-    /// `default`, `min E`, `max throughput`.
+    /// The objective, such as `min E`, or `default` for the reference.
     pub label: String,
-    /// What was chosen.
+    /// The chosen point.
     pub point: &'a Point,
-    /// Its means.
+    /// The mean outcome of the point, for the same work as all others.
     pub outcome: Outcome,
-    /// Energy against the reference, less one.
+    /// The relative change of energy against the reference.
     pub energy: Option<Ratio>,
-    /// Time against the reference, less one.
+    /// The relative change of time against the reference.
     pub time: Option<Ratio>,
 }
 
@@ -26,10 +26,10 @@ pub const TABLE_OBJECTIVES: [Objective; 4] = [
     Objective::Eds(1.5),
 ];
 
-/// The reference, then the best point for each objective of the table, and for the user's own.
+/// Returns the reference, then the best point by each objective of the table and by the user's own.
 pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<ChoiceRow<'a>> {
     let comparison = study.comparison(&question.tariff);
-    // For the same work, as everything is compared.
+    // All points are compared for the same work.
     let against = comparison.reference();
     let row =
         |label: String, point: &'a Point, outcome: Option<&Outcome>| -> Option<ChoiceRow<'a>> {
@@ -62,12 +62,12 @@ pub fn choices<'a>(study: &'a Study, question: &Question) -> Vec<ChoiceRow<'a>> 
     rows
 }
 
-/// By how much it is more than one, where it is anything.
+/// Returns the ratio less one, where it is finite.
 fn relative_change(ratio: Ratio) -> Option<Ratio> {
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
 
-/// As the paper writes it.
+/// Names an objective as the paper does.
 pub fn label(objective: Objective) -> String {
     let extreme = if objective.is_maximised() {
         "max"
@@ -84,7 +84,7 @@ pub fn label(objective: Objective) -> String {
     format!("{extreme} {name}")
 }
 
-/// What to do, in one sentence, or why nothing can be said.
+/// Returns the recommendation in one sentence, or why there is none.
 pub fn recommendation(study: &Study, question: &Question) -> String {
     let objective = question.objective;
     let comparison = study.comparison(&question.tariff);
@@ -135,7 +135,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     text
 }
 
-/// What is to be known about a choice.
+/// Returns warnings about a choice.
 pub fn caveats(choice: &Choice) -> Vec<&'static str> {
     let mut told = Vec::new();
     if choice.per_item {
@@ -149,7 +149,7 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
     told
 }
 
-/// What to do to come to a point.
+/// Says how to set a point's knobs.
 pub fn set_instruction(varied: &[Axis], point: &Point) -> String {
     let each = varied.iter().map(|axis| {
         let value = value_text(axis, point);
@@ -161,18 +161,18 @@ pub fn set_instruction(varied: &[Axis], point: &Point) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// What to do to stay at the reference.
+/// Says which defaults to keep.
 pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
     let default = setting(varied, reference);
     match varied {
-        // Its value says already what it is.
+        // The value of these axes names the axis already.
         [Axis::Gpus | Axis::Parameter(_)] => format!("keep the default of {default}"),
         [only] => format!("keep the default {} of {default}", axis_name(only)),
         _ => format!("keep the defaults of {default}"),
     }
 }
 
-/// `26.8 % less energy and 18.8 % more time`.
+/// Describes the change between two outcomes: `26.8 % less energy and 18.8 % more time`.
 fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
     let (here, there) = (here?, there?);
     let time = change(here.time / there.time, "time");
@@ -182,13 +182,13 @@ fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
     })
 }
 
-/// Where the knobs stand, in words.
+/// Describes the setting of a point: `175 W, batch 64`.
 pub fn setting(varied: &[Axis], point: &Point) -> String {
     let values = varied.iter().map(|axis| value_text(axis, point));
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// An axis in words.
+/// Names an axis.
 pub fn axis_name(axis: &Axis) -> String {
     match axis {
         Axis::Gpus => "number of GPUs".to_owned(),
@@ -197,7 +197,7 @@ pub fn axis_name(axis: &Axis) -> String {
     }
 }
 
-/// Its value with the unit.
+/// Returns the value of an axis with its unit.
 pub fn value_text(axis: &Axis, point: &Point) -> String {
     let Some(value) = axis.text(&point.configuration) else {
         return "its default".to_owned();
@@ -211,7 +211,7 @@ pub fn value_text(axis: &Axis, point: &Point) -> String {
     }
 }
 
-/// What the measurements cannot tell from the choice.
+/// Names the settings that are not significantly different from the choice.
 fn ties_sentence(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -235,7 +235,7 @@ fn change(ratio: Ratio, what: &str) -> String {
     format!("{:.1} {word} {what}", by.abs())
 }
 
-/// An axis' column in a table: its heading.
+/// Returns the heading of an axis' column.
 pub fn heading(axis: &Axis) -> String {
     match axis {
         Axis::Gpus => "GPUs".to_owned(),
@@ -246,7 +246,7 @@ pub fn heading(axis: &Axis) -> String {
     }
 }
 
-/// As the tables print it.
+/// Returns the cell of an axis' column.
 pub fn cell(axis: &Axis, point: &Point) -> String {
     axis.text(&point.configuration)
         .unwrap_or_else(|| "-".to_owned())

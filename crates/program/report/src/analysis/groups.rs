@@ -1,4 +1,4 @@
-//! Means along one axis over the others, as dvfs_2019 averages.
+//! Means of an objective along one axis over the others, as in dvfs_2019.
 
 use sweetspot_decide::{Cell, Groups, Mean, group};
 use sweetspot_study::Axis;
@@ -8,55 +8,55 @@ use crate::analysis::view::{StudyView, axis_label};
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, join_words};
 
-/// How a study is to be averaged.
+/// The grouping that the user asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grouping {
-    /// Along which axis.
+    /// The axis along which means are taken.
     pub by: Axis,
-    /// Over which others; all where none is named.
+    /// The axes over which means are taken; all others where it is empty.
     pub over: Vec<Axis>,
-    /// How.
+    /// The kind of mean.
     pub mean: Mean,
 }
 
-/// The means and what they are of.
+/// The means of an objective along one axis.
 pub struct GroupedMeans {
-    /// Along which axis.
+    /// The axis along which means are taken.
     pub by: Axis,
-    /// Over which others.
+    /// The axes over which means are taken.
     pub over: Vec<Axis>,
-    /// The axes that are held as at the reference.
+    /// The axes that stay at the reference's value.
     pub held: Vec<Axis>,
-    /// How.
+    /// The kind of mean.
     pub mean: Mean,
-    /// The values of the axis, by index.
+    /// The values of the axis.
     pub values: Vec<String>,
-    /// Index of the reference's.
+    /// The index of the reference's value.
     pub default: usize,
-    /// The means.
+    /// The mean at each value.
     pub groups: Groups<usize>,
 }
 
 /// A grouping that a study does not allow.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupingError {
-    /// No such axis.
+    /// The study does not vary the axis.
     #[error("the study does not vary `{name}`; it varies {known}")]
     NotVaried {
-        /// As asked for.
+        /// The axis that was asked for.
         name: String,
-        /// What it varies.
+        /// The axes that the study varies.
         known: String,
     },
-    /// An axis over itself.
+    /// An axis is to be averaged over itself.
     #[error("`{0}` cannot be averaged over while it is the axis")]
     Itself(String),
-    /// No means.
+    /// The means cannot be computed.
     #[error(transparent)]
     Means(#[from] sweetspot_decide::GroupError),
 }
 
-/// Averages a study.
+/// Computes the means of a study along an axis.
 pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans, GroupingError> {
     let known = || {
         view.varied
@@ -117,7 +117,7 @@ pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans,
 }
 
 impl GroupedMeans {
-    /// The best value and what it saves.
+    /// Describes the best value and what it saves.
     pub fn sentence(&self, view: &StudyView<'_>) -> String {
         let best = &self.groups.groups[self.groups.best];
         let point = |text: &str| {
@@ -161,7 +161,7 @@ impl GroupedMeans {
         text
     }
 
-    /// A row for each value; of very many, some, with the best and the default.
+    /// Makes a row for each value; of more than `most` values it shows some, among them the best and the default.
     pub fn rows(&self, view: &StudyView<'_>, most: usize) -> Table {
         let objective = view.question.objective;
         let unit = objective.unit(&view.question.tariff);

@@ -1,4 +1,4 @@
-//! The settings that beat the reference, by objective (power_capping_2022, sections 5.3 and 5.4).
+//! The settings that are better than the reference, by objective (power_capping_2022, sections 5.3 and 5.4).
 
 use sweetspot_decide::{Evidence, Objective, Range};
 use sweetspot_study::Axis;
@@ -6,19 +6,19 @@ use sweetspot_study::Axis;
 use crate::analysis::choices::{TABLE_OBJECTIVES, label};
 use crate::analysis::view::StudyView;
 
-/// Where along an axis an objective is better than at the reference.
+/// The ranges along an axis in which an objective is better than at the reference.
 pub struct BetterRanges {
-    /// Along which.
+    /// The axis.
     pub axis: Axis,
-    /// By which.
+    /// The objective.
     pub objective: Objective,
-    /// By the means, as in the paper; or why that cannot be said.
+    /// The ranges in which the mean is better, as in the paper; or why they are unknown.
     pub ranges: Result<Vec<Range<f64>>, String>,
-    /// Where the runs say so.
+    /// The ranges in which the difference is significant.
     pub significant: Vec<Range<f64>>,
 }
 
-/// For every axis of numbers and every objective of the table; other axes are as at the reference.
+/// Finds the ranges for every numeric axis and objective of the table; other axes stay at the reference.
 pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
     let own = view.question.objective;
     let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
@@ -51,12 +51,12 @@ pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
 }
 
 impl BetterRanges {
-    /// Whether it is said, and nowhere.
+    /// Whether the ranges are known and empty.
     pub fn is_nowhere(&self) -> bool {
         matches!(&self.ranges, Ok(ranges) if ranges.is_empty())
     }
 
-    /// `EDP`: the objective as the table names it.
+    /// Names the objective as the table does: `EDP`.
     pub fn name(&self) -> String {
         let label = label(self.objective);
         label
@@ -65,7 +65,7 @@ impl BetterRanges {
             .to_owned()
     }
 
-    /// `150 W to 295 W (significantly 150 W to 270 W)`.
+    /// Describes the ranges: `150 W to 295 W (significantly 150 W to 270 W)`.
     pub fn text(&self) -> String {
         let ranges = match &self.ranges {
             Ok(ranges) => ranges,

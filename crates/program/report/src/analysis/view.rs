@@ -1,4 +1,4 @@
-//! A study and a question about it, with all that answers and figures need worked out once.
+//! A study and a question about it, with the values that texts and figures share.
 
 use sweetspot_decide::{Choice, Comparison, Estimate, NoChoice, Objective, Outcome, Question};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
@@ -6,23 +6,23 @@ use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
 use crate::analysis::choices::{axis_name, setting};
 use crate::figure::{AxisKind, ChartAxis};
 
-/// A study, seen with a question.
+/// A study together with a question about it.
 pub struct StudyView<'a> {
     /// The study.
     pub study: &'a Study,
     /// The question.
     pub question: &'a Question,
-    /// Its points against its reference.
+    /// The comparison of the study's points with its reference.
     pub comparison: Comparison,
     /// The axes with several values.
     pub varied: Vec<Axis>,
-    /// The answer, or why there is none.
+    /// The choice, or why there is none.
     pub choice: Result<Choice, NoChoice>,
     reference_index: Option<usize>,
 }
 
 impl<'a> StudyView<'a> {
-    /// Works everything out.
+    /// Compares the points of a study and chooses the best.
     pub fn new(study: &'a Study, question: &'a Question) -> Self {
         let comparison = study.comparison(&question.tariff);
         let choice = study.choose(&comparison, question);
@@ -40,33 +40,33 @@ impl<'a> StudyView<'a> {
         }
     }
 
-    /// The other axes with several values.
+    /// Returns the other axes with several values.
     pub fn others(&self, axis: &Axis) -> Vec<Axis> {
         let others = self.varied.iter().filter(|other| *other != axis);
         others.cloned().collect()
     }
 
-    /// Where the knobs of a point stand.
+    /// Describes the setting of a point.
     pub fn setting(&self, index: usize) -> String {
         setting(&self.varied, &self.study.points[index])
     }
 
-    /// Where those of the reference stand.
+    /// Describes the setting of the reference.
     pub fn reference_setting(&self) -> String {
         setting(&self.varied, &self.study.reference)
     }
 
-    /// The reference's place among the points, where it is one of them.
+    /// Returns the index of the reference among the points, where it is one of them.
     pub const fn reference_index(&self) -> Option<usize> {
         self.reference_index
     }
 
-    /// The chosen point.
+    /// Returns the index of the chosen point.
     pub fn chosen(&self) -> Option<usize> {
         self.choice.as_ref().ok().map(|choice| choice.candidate)
     }
 
-    /// Whether the reference is to stay: it is the best, or nothing is significantly better.
+    /// Whether the recommendation is to keep the reference: it is the best, or no point is significantly better.
     pub fn keeps_reference(&self) -> bool {
         self.choice.as_ref().is_ok_and(|choice| {
             Some(choice.candidate) == self.reference_index()
@@ -74,7 +74,7 @@ impl<'a> StudyView<'a> {
         })
     }
 
-    /// What the best candidate is called: it is no choice where the reference is to stay.
+    /// Names the best point: `choice`, or `best tried` where the recommendation is to keep the reference.
     pub fn chosen_name(&self) -> &'static str {
         match self.keeps_reference() && self.chosen() != self.reference_index() {
             true => "best tried",
@@ -82,12 +82,12 @@ impl<'a> StudyView<'a> {
         }
     }
 
-    /// The means of a point for the same work.
+    /// Returns the mean outcome of a point for the same work.
     pub fn mean(&self, index: usize) -> Option<&Outcome> {
         self.comparison.mean(index)
     }
 
-    /// Time and energy over those of the reference; nothing where one of them is not known or zero.
+    /// Returns time and energy over those of the reference; nothing where one of them is unknown or zero.
     pub fn relative(&self, index: usize) -> Option<(f64, f64)> {
         let (here, there) = (self.mean(index)?, self.comparison.reference()?);
         let time = (here.time / there.time).get();
@@ -96,12 +96,12 @@ impl<'a> StudyView<'a> {
             .then_some((time, energy))
     }
 
-    /// An objective's value for a point, where it has one.
+    /// Returns the value of an objective at a point, where it has one.
     pub fn estimate(&self, index: usize, objective: Objective) -> Option<Estimate> {
         self.comparison.estimate(index, objective).ok()
     }
 
-    /// Whether anything was measured that tells energy.
+    /// Whether any point has a measured energy.
     pub fn has_energy(&self) -> bool {
         (0..self.study.points.len()).any(|index| {
             let mean = self.mean(index).and_then(|mean| mean.energy);
@@ -109,7 +109,7 @@ impl<'a> StudyView<'a> {
         })
     }
 
-    /// Whether what was done is known for every point that ran well.
+    /// Whether the number of items is known for every successful point.
     pub fn has_items(&self) -> bool {
         let mut means = (0..self.study.points.len())
             .filter_map(|index| self.mean(index))
@@ -117,7 +117,7 @@ impl<'a> StudyView<'a> {
         means.peek().is_some() && means.all(|mean| mean.items.is_some_and(|items| items > 0.0))
     }
 
-    /// The points that differ from a configuration in one axis at most, in the order of its values.
+    /// Returns the points that differ from a configuration in this axis only, ordered by its value.
     pub fn slice(&self, axis: &Axis, others_as: &Configuration) -> Vec<usize> {
         let others: Vec<&Axis> = self.varied.iter().filter(|other| *other != axis).collect();
         let wanted: Vec<_> = others.iter().map(|other| other.text(others_as)).collect();
@@ -138,7 +138,7 @@ impl<'a> StudyView<'a> {
         found
     }
 
-    /// The different values of an axis, by size where they are numbers, else in the order of the study.
+    /// Returns the different values of an axis: by size where they are numbers, otherwise in the order of the study.
     pub fn values(&self, axis: &Axis) -> Vec<String> {
         let mut values: Vec<String> = Vec::new();
         for point in &self.study.points {
@@ -158,13 +158,13 @@ impl<'a> StudyView<'a> {
         values
     }
 
-    /// Whether an axis has several values, all of them numbers.
+    /// Whether an axis has several values and all are numbers.
     pub fn is_numeric(&self, axis: &Axis) -> bool {
         let values = self.values(axis);
         values.len() > 1 && values.iter().all(|text| finite(text).is_some())
     }
 
-    /// An axis to draw along.
+    /// Makes the chart axis for an axis of the study.
     pub fn ruler(&self, axis: &Axis) -> ChartAxis {
         let values = self.values(axis);
         let numbers: Option<Vec<f64>> = values.iter().map(|text| finite(text)).collect();
@@ -185,7 +185,7 @@ impl<'a> StudyView<'a> {
         }
     }
 
-    /// A point's place along such an axis.
+    /// Returns the position of a point on a chart axis.
     pub fn place(&self, ruler: &ChartAxis, axis: &Axis, point: &Point) -> Option<f64> {
         match &ruler.kind {
             AxisKind::Categories(names) => {
@@ -204,7 +204,7 @@ fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// An axis in words, with its unit.
+/// Names an axis with its unit, with a capital letter.
 pub fn axis_label(axis: &Axis) -> String {
     let name = axis_name(axis);
     let mut letters = name.chars();

@@ -1,10 +1,10 @@
-//! Studies side by side as CSV: a line for each setting, study and measure.
+//! Studies side by side as CSV: a line for each setting, study and quantity.
 
 use sweetspot_study::Axis;
 
 use super::{ComparedQuantity, StudyComparison};
 
-/// The column that a measure goes by, in SI units.
+/// Returns the column name of a quantity, with its SI unit.
 pub fn column(measure: &ComparedQuantity) -> String {
     match measure {
         ComparedQuantity::Time => "time_s".to_owned(),
@@ -17,7 +17,7 @@ pub fn column(measure: &ComparedQuantity) -> String {
     }
 }
 
-/// Everything that is compared, the first study's own values not repeated.
+/// Writes every difference to the first study.
 pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let names = compared.axes.iter().map(Axis::column);
@@ -69,7 +69,7 @@ pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error>
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Those of tables, and those of phases.
+/// Returns all quantities that are compared, those of phases included.
 pub fn measures(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     let phases = compared.phases.iter().flat_map(|name| {
         [

@@ -1,4 +1,4 @@
-//! The page of studies side by side.
+//! Studies side by side as a page.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use super::{StudyComparison, best, by_phase, differences};
 use crate::figure::overlays;
 use crate::html::{contents, figures, page, table};
 
-/// The whole page.
+/// Makes the page.
 pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     let drawn = overlays(compared);
     let names: Vec<&str> = compared
@@ -45,7 +45,7 @@ pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     page(&names.join(" and "), &subtitle, &body, &foot)
 }
 
-/// How each stands at its reference and at its best, in a sentence.
+/// Describes how each study differs from the first at the references, a sentence each.
 pub fn summary(compared: &StudyComparison<'_>) -> Vec<String> {
     let Some(reference) = compared.common.first() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Studies side by side: what they have in common, and how far they differ (multi_gpu_2018, table 10 and
+//! `sweetspot compare`: studies side by side, their common settings and differences (multi_gpu_2018, table 10 and
 //! figures 5 to 8).
 
 mod csv;
@@ -20,35 +20,35 @@ use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
 use crate::analysis::choices::TABLE_OBJECTIVES;
 use crate::analysis::view::StudyView;
 
-/// One of the studies.
+/// A study that is compared.
 pub struct ComparedStudy<'a> {
-    /// What it is called here.
+    /// The name of the study in the comparison.
     pub name: String,
-    /// The study and the answer of it.
+    /// The study with the question.
     pub view: StudyView<'a>,
 }
 
-/// What is compared.
+/// A quantity that is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComparedQuantity {
-    /// Of a run.
+    /// The time of a run.
     Time,
-    /// Of a run.
+    /// The energy of a run.
     Energy,
-    /// Energy over time.
+    /// The average power of a run.
     Power,
-    /// Time over items.
+    /// The time of an item.
     TimePerItem,
-    /// Energy over items.
+    /// The energy of an item.
     EnergyPerItem,
-    /// Time in a phase, for an item where items are known.
+    /// The time in a phase, of an item where items are known.
     PhaseTime(String),
-    /// Energy in a phase, for an item where items are known.
+    /// The energy in a phase, of an item where items are known.
     PhaseEnergy(String),
 }
 
 impl ComparedQuantity {
-    /// In SI units, of one run.
+    /// Returns the value of one run in SI units.
     fn of(&self, run: &RunResult, side: &StudyView<'_>) -> Option<f64> {
         let energy = || Some(run.energy_of(side.study.energy_of())?.value.get());
         let time = run.time.get();
@@ -66,7 +66,7 @@ impl ComparedQuantity {
         value.is_finite().then_some(value)
     }
 
-    /// Of every run of a point; nothing where one of them failed or does not know it.
+    /// Returns the value of every run of a point; nothing where a run failed or lacks the value.
     pub fn values(&self, point: &Point, side: &StudyView<'_>) -> Option<Vec<f64>> {
         if point.failure().is_some() {
             return None;
@@ -76,23 +76,23 @@ impl ComparedQuantity {
     }
 }
 
-/// How far a value lies from that of the first study.
+/// The difference of a value to that of the first study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RelativeDifference {
-    /// The first study's mean.
+    /// The mean of the first study.
     pub first: f64,
-    /// This one's.
+    /// The mean of this study.
     pub here: f64,
-    /// The difference as a share of the first's; nothing where that is zero.
+    /// The difference as a fraction of the first study's mean; unknown where that is zero.
     pub relative: Option<f64>,
-    /// 95 % interval of that share (Welch); unknown for single runs.
+    /// The 95 % interval of that fraction (Welch); unknown for single runs.
     pub interval95: Option<(f64, f64)>,
-    /// Whether it means anything; unknown for single runs.
+    /// Whether the difference is significant; unknown for single runs.
     pub significant: Option<bool>,
 }
 
 impl RelativeDifference {
-    /// From the values of the first's runs and of this one's.
+    /// Compares the values of the first study's runs with those of this one's.
     pub fn of(first: &[f64], here: &[f64]) -> Option<Self> {
         let (of_first, of_here) = (Summary::of(first)?.mean, Summary::of(here)?.mean);
         let difference = Difference::of(here, first)?;
@@ -111,32 +111,32 @@ impl RelativeDifference {
 
 /// A setting that the first study and at least one other have.
 pub struct CommonSetting {
-    /// In words; empty where there is nothing to tell apart.
+    /// The setting in words; empty where the studies vary no axis.
     pub setting: String,
-    /// Whether it is each study's own reference, whatever that is.
+    /// Whether it is the reference of each study, whatever its setting.
     pub is_reference: bool,
-    /// Each study's point.
+    /// The point of each study.
     pub points: Vec<Option<Point>>,
 }
 
-/// Studies side by side.
+/// Several studies side by side.
 pub struct StudyComparison<'a> {
     /// The studies; all are compared with the first.
     pub sides: Vec<ComparedStudy<'a>>,
-    /// The axes that a setting is told by.
+    /// The axes that identify a setting.
     pub axes: Vec<Axis>,
-    /// What is compared at each setting.
+    /// The quantities that are compared at each setting.
     pub measures: Vec<ComparedQuantity>,
     /// The phases that all studies have.
     pub phases: Vec<String>,
     /// The references, then the settings in common.
     pub common: Vec<CommonSetting>,
-    /// What the reader must know.
+    /// Differences between the studies that matter for the comparison.
     pub notes: Vec<String>,
 }
 
 impl<'a> StudyComparison<'a> {
-    /// Of two or more studies, each under its name.
+    /// Compares two or more studies, each with its name.
     pub fn new(studies: &'a [(String, Study)], question: &'a Question) -> Self {
         let sides: Vec<ComparedStudy<'a>> = studies
             .iter()
@@ -181,7 +181,7 @@ impl<'a> StudyComparison<'a> {
         }
     }
 
-    /// A study's point against the first study's at a setting.
+    /// Compares a study's point with the first study's at a setting.
     pub fn difference(
         &self,
         common: &CommonSetting,
@@ -196,12 +196,12 @@ impl<'a> StudyComparison<'a> {
         )
     }
 
-    /// Whether all studies know what they did, so that they are compared for an item.
+    /// Whether all studies know their items, so that they are compared item for item.
     pub fn is_per_item(&self) -> bool {
         self.measures.contains(&ComparedQuantity::TimePerItem)
     }
 
-    /// The outcome for one item where items are known in all studies, else as it is.
+    /// Returns the outcome of one item where all studies know their items, otherwise the outcome itself.
     pub fn same_work(&self, outcome: &Outcome) -> Option<Outcome> {
         let items = match self.is_per_item() {
             true => outcome.items.filter(|items| *items > 0.0)?,
@@ -215,7 +215,7 @@ impl<'a> StudyComparison<'a> {
         })
     }
 
-    /// The objectives that the best are told by.
+    /// Returns the objectives by which the best points are shown.
     pub fn objectives(&self) -> Vec<Objective> {
         let own = self.sides.first().map(|side| side.view.question.objective);
         let mut all: Vec<Objective> = own.into_iter().collect();
@@ -230,7 +230,7 @@ impl<'a> StudyComparison<'a> {
     }
 }
 
-/// Those that vary in a study.
+/// Returns the axes that vary in a study.
 fn axes(studies: &[(String, Study)]) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     for (_, study) in studies {
@@ -249,7 +249,7 @@ fn axes(studies: &[(String, Study)]) -> Vec<Axis> {
     axes
 }
 
-/// What is the same work, and what is not.
+/// Lists how the studies' workloads, devices and conditions differ.
 fn notes(studies: &[(String, Study)]) -> Vec<String> {
     let mut notes = Vec::new();
     let differing = |what: &str, text: &dyn Fn(&Study) -> Option<String>| {

@@ -1,4 +1,4 @@
-//! Studies side by side, for a terminal and for a document.
+//! Studies side by side, for a terminal and as Markdown.
 
 use sweetspot_decide::{Objective, Outcome};
 
@@ -8,10 +8,10 @@ use crate::analysis::view::StudyView;
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, wrap};
 
-/// Settings that a terminal shows at most.
+/// The number of settings that a terminal shows.
 const MAX_ROWS: usize = 36;
 
-/// For a terminal of 100 columns.
+/// Makes the text for a terminal.
 pub fn compare_text(compared: &StudyComparison<'_>) -> String {
     let summary = super::html::summary(compared).join("\n");
     let mut parts = vec![
@@ -37,12 +37,12 @@ pub fn compare_text(compared: &StudyComparison<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// An objective's value for the same work.
+/// Returns the value of an objective for the same work.
 fn value(view: &StudyView<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
     objective.value(outcome, view.comparison.basis()).ok()
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
     let summary = super::html::summary(compared).join("\n\n");
     let mut parts = vec![
@@ -88,7 +88,7 @@ fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     )
 }
 
-/// The best of each study by each objective, against its own reference and against the first's best.
+/// Makes the table of the best of each study by each objective, against its own reference and the first study's best.
 pub fn best(compared: &StudyComparison<'_>) -> Table {
     let (time, energy) = match compared.is_per_item() {
         true => ("Time\n[ms/item]", "Energy\n[J/item]"),
@@ -171,12 +171,12 @@ fn name_unit_scale(measure: &ComparedQuantity) -> (&'static str, &'static str, f
     }
 }
 
-/// The measures that tables show: for an item where items are known.
+/// Returns the quantities that tables show: of an item where items are known.
 pub fn table_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     compared.measures.iter().take(3).cloned().collect()
 }
 
-/// Every setting in common, at most so many, and how many are left.
+/// Makes the table of at most `most` settings in common; the number of further settings comes with it.
 pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> (Table, usize) {
     let measures = table_quantities(compared);
     let mut head = vec!["Setting".to_owned()];
@@ -222,7 +222,7 @@ fn row(
     row
 }
 
-/// As the legend says.
+/// Formats a difference as the legend explains.
 pub fn with_significance(difference: &RelativeDifference) -> String {
     let Some(relative) = difference.relative else {
         return "-".to_owned();
@@ -235,7 +235,7 @@ pub fn with_significance(difference: &RelativeDifference) -> String {
     }
 }
 
-/// Table 10 of multi_gpu_2018: time and energy of each phase, where all have phases.
+/// Makes the table of time and energy of each phase, where all studies have phases (multi_gpu_2018, table 10).
 pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Option<Table> {
     if compared.phases.is_empty() {
         return None;
@@ -274,7 +274,7 @@ fn short(name: &str) -> String {
     crate::figure::shortened(name, 12)
 }
 
-/// A measure in words.
+/// Names a quantity.
 pub fn name(measure: &ComparedQuantity) -> String {
     match measure {
         ComparedQuantity::Time => "time".to_owned(),

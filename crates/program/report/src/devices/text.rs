@@ -43,7 +43,7 @@ fn value(sensor: &SensorReport) -> String {
     }
 }
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
     let mut parts = vec![format!("driver {driver}")];
     for report in reports {

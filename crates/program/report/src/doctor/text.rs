@@ -2,7 +2,7 @@
 
 use sweetspot_session::Check;
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn doctor_text(checks: &[Check]) -> String {
     let width = checks
         .iter()

@@ -9,10 +9,10 @@ use crate::analysis::choices::axis_name;
 use crate::analysis::view::StudyView;
 use crate::wording::format_amount;
 
-/// Lines beyond this are told apart by nobody.
+/// The number of lines that can be told apart.
 const MAX_LINES: usize = 6;
 
-/// A figure for each clock, cap or number that has another axis beside it, or is a clock.
+/// Makes a figure for each numeric clock, and for power caps where the study varies another axis.
 pub fn by_parameter(view: &StudyView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
@@ -34,7 +34,7 @@ pub fn by_parameter(view: &StudyView<'_>) -> Vec<Figure> {
     figures
 }
 
-/// What the lines are for: parameters first.
+/// Returns the axes whose values become lines, parameters first.
 fn companions(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
     let mut others: Vec<Axis> = view
         .varied
@@ -54,7 +54,7 @@ fn companions(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
     others
 }
 
-/// `value` of every configuration along `axis`, others as in `held`.
+/// Returns the objective of every configuration along `axis`, with other axes as in `held`.
 fn line(
     view: &StudyView<'_>,
     axis: &Axis,
@@ -80,7 +80,7 @@ fn line(
         .collect()
 }
 
-/// The unit of a value, and what makes it the unit of the axis.
+/// The unit of a value, and its factor to the unit of the chart.
 #[derive(Clone, Copy)]
 struct Unit(&'static str, f64);
 
@@ -151,7 +151,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
             });
         }
     }
-    // One line alone tells nothing of the other axis.
+    // A single line shows nothing about the other axis.
     let least = if by.is_some() { 2 } else { 1 };
     if charts.iter().all(|chart| chart.lines.len() < least) {
         return None;
@@ -182,7 +182,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
     })
 }
 
-/// The configuration with another value of an axis, from a point that has it.
+/// Returns a configuration with another value of an axis, taken from a point that has it.
 pub fn with(
     view: &StudyView<'_>,
     held: &Configuration,
@@ -206,7 +206,7 @@ pub fn with(
     Some(made)
 }
 
-/// Of many values, some from end to end.
+/// Selects at most [`MAX_LINES`] values, evenly spread.
 pub fn spread(values: Vec<String>) -> Vec<String> {
     let count = values.len();
     if count <= MAX_LINES {

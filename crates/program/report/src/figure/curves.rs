@@ -18,7 +18,7 @@ const DRAWN: [(&str, Objective, Colour); 6] = [
     ("power", Objective::Power, Colour(4)),
 ];
 
-/// A figure for each knob.
+/// Makes a figure for each knob.
 pub fn curves(view: &StudyView<'_>) -> Vec<Figure> {
     view.varied
         .iter()
@@ -158,7 +158,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
     })
 }
 
-/// Ratios that lie far apart are seen best when a doubling is always as far.
+/// Chooses a logarithmic axis for ratios that differ widely.
 fn up(lines: &[Line]) -> AxisKind {
     let values = || lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y);
     let (low, high) = (
@@ -177,7 +177,7 @@ fn up(lines: &[Line]) -> AxisKind {
     }
 }
 
-/// What makes the reference's value 1; nothing where it has none.
+/// Returns the factor that makes the reference's value 1; nothing where it has none.
 fn reference_scale(view: &StudyView<'_>, objective: Objective) -> Option<f64> {
     if objective.needs_reference() {
         return Some(1.0);

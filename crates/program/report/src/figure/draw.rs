@@ -1,4 +1,4 @@
-//! A chart as the inside of an SVG element: axes, lines, error bars, bands, bars.
+//! Draws a chart as the content of an SVG element: axes, lines, error bars, bands, bars.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::labels::{has_end_label, starts_further_apart};
 use super::scale::Scale;
 use super::svg::{LETTER_WIDTH, Size, escape, shortened, text, text_width};
 
-/// A chart with its axes laid out.
+/// A chart with its layout.
 pub struct Drawing<'a> {
     pub(super) chart: &'a Chart,
     pub(super) size: Size,
@@ -17,12 +17,12 @@ pub struct Drawing<'a> {
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
-    /// Whether lines are named where they begin, because they lie further apart there.
+    /// Whether lines are labelled at their begin, because they are further apart there.
     pub(super) labels_left: bool,
 }
 
 impl<'a> Drawing<'a> {
-    /// Lays it out.
+    /// Computes the layout.
     pub fn new(chart: &'a Chart, size: Size) -> Self {
         let (width, height) = (f64::from(size.0), f64::from(size.1));
         let labels = chart
@@ -63,7 +63,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Draws it, as the inside of an SVG element.
+    /// Writes the content of the SVG element.
     pub fn draw(&self, out: &mut String) {
         let chart = self.chart;
         text(out, "ct", "start", 0.0, 14.0, &chart.title);
@@ -122,7 +122,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What dots are held against; it ends where the chart ends.
+    /// Draws reference lines and guides, cut at the edges of the chart.
     fn guides(&self, out: &mut String) {
         for rule in &self.chart.reference_lines {
             let colour = rule.colour.0;
@@ -213,7 +213,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Places to point at on a line that shows no dots.
+    /// Adds invisible points that show a text on hover.
     fn hover_targets(&self, out: &mut String, line: &Line) {
         let every = line.dots.len().div_ceil(60).max(1);
         for dot in line
@@ -233,7 +233,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Error bars, one path for all.
+    /// Draws the error bars of a line in one path.
     fn spans(&self, out: &mut String, line: &Line) {
         let mut path = String::new();
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
@@ -338,7 +338,7 @@ impl<'a> Drawing<'a> {
         self.key(out, &names);
     }
 
-    /// The names of parts, in their colours, at the top right.
+    /// Writes the names of a bar's parts in their colours, at the top right.
     fn key(&self, out: &mut String, names: &[&str]) {
         let mut right = f64::from(self.size.0);
         for (place, name) in names.iter().enumerate().rev() {

@@ -1,11 +1,11 @@
-//! The names of lines, where the lines end or begin.
+//! The labels of lines, at their end or begin.
 
 use super::chart::{Chart, Line, LineStyle};
 use super::draw::Drawing;
 use super::svg::{LETTER_WIDTH, shortened, text, text_width};
 
 impl Drawing<'_> {
-    /// At the ends of lines, moved apart where they would meet.
+    /// Writes labels at the ends of lines, moved apart where they would overlap.
     pub(super) fn labels(&self, out: &mut String) {
         const APART: f64 = 14.0;
         let mut ends: Vec<(f64, &Line)> = Vec::new();
@@ -65,7 +65,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The name of a mark, where the chart has room.
+    /// Writes the label of a marker where the chart has room.
     fn beside(&self, out: &mut String, line: &Line) {
         let Some(dot) = line.dots.last().filter(|dot| dot.is_drawable()) else {
             return;
@@ -79,7 +79,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Whether the lines lie further apart where they begin than where they end.
+/// Whether the lines are further apart at their begin than at their end.
 pub fn starts_further_apart(chart: &Chart) -> bool {
     let lines = || {
         let drawn = |line: &&Line| {
@@ -104,7 +104,7 @@ pub fn starts_further_apart(chart: &Chart) -> bool {
     lines().count() > 1 && first > 2.0 * last
 }
 
-/// Whether its name stands at its end.
+/// Whether the line has a label at its end.
 pub fn has_end_label(line: &Line) -> bool {
     !line.label.is_empty() && !matches!(line.style, LineStyle::Points)
 }

@@ -1,4 +1,4 @@
-//! Figures: what the papers drew, from any study that has what they need.
+//! Figures as in the papers, from any study that has the values they need.
 
 mod chart;
 mod clocks;
@@ -29,7 +29,7 @@ pub use tuning::tuning_figure;
 
 use crate::analysis::view::StudyView;
 
-/// Every figure that the study has values for, the most telling first.
+/// Makes every figure that the study has values for, the most important first.
 pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(plane::plane(view));
@@ -41,7 +41,7 @@ pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     with_unique_ids(figures)
 }
 
-/// Names that are safe in files and links, each once: an axis may be called anything.
+/// Makes ids unique and safe for files and links: an axis may have any name.
 fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
     let mut known: Vec<String> = Vec::new();
     for figure in &mut figures {
@@ -62,12 +62,12 @@ fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
     figures
 }
 
-/// A figure as an SVG file.
+/// Draws a figure as an SVG file.
 pub fn figure_svg(figure: &Figure) -> String {
     svg::standalone(figure)
 }
 
-/// A measured value with its interval, ready to be drawn.
+/// Makes a data point from a measured value and its interval.
 fn dot(x: f64, estimate: &sweetspot_decide::Estimate, scale: f64, text: String) -> Dot {
     let span = estimate.interval95;
     Dot {

@@ -10,7 +10,7 @@ use crate::wording::format_amount;
 
 const MAX_LINES: usize = 8;
 
-/// A figure for each axis of numbers that a study varies; and the energy-time plane of all.
+/// Makes a figure for each numeric axis that a study varies.
 pub fn overlays(compared: &StudyComparison<'_>) -> Vec<Figure> {
     let axes = compared.axes.iter();
     super::with_unique_ids(axes.filter_map(|axis| overlay(compared, axis)).collect())
@@ -111,7 +111,7 @@ fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
     })
 }
 
-/// The number of GPUs or the batch, where it varies beside.
+/// Returns another axis with two to four values, such as the number of GPUs.
 fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     let others = compared.axes.iter().filter(|other| *other != axis);
     let mut few = others.filter(|other| {
@@ -124,7 +124,7 @@ fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     few.next().cloned()
 }
 
-/// One that all studies fit on.
+/// Makes a chart axis that fits all studies.
 fn ruler(compared: &StudyComparison<'_>, axis: &Axis) -> Option<ChartAxis> {
     let sides = compared
         .sides

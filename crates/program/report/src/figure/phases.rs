@@ -1,4 +1,4 @@
-//! Where time and energy go: phases, stacked.
+//! Time and energy of each phase, as stacked bars.
 
 use sweetspot_study::Point;
 
@@ -7,7 +7,7 @@ use crate::analysis::choices::choices;
 use crate::analysis::view::StudyView;
 use crate::wording::format_amount;
 
-/// For the rows of the table.
+/// Draws the phases of the table's rows.
 pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
     for row in choices(view.study, view.question) {
@@ -19,7 +19,7 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     if points.is_empty() {
         return None;
     }
-    // A phase that takes nothing anywhere would only have a name.
+    // A phase without time and energy would only add a name.
     let happens = |name: &str| {
         let all = points.iter().flat_map(|(_, point)| point.phases());
         let mut named = all.filter(|phase| phase.name == name);

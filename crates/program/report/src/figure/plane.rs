@@ -6,8 +6,8 @@ use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
 use crate::wording::format_percent;
 
-/// Every configuration by its time and energy against the reference, with the lines on which the metrics
-/// are as good as there.
+/// Draws every configuration by its time and energy against the reference, with lines on which each metric equals
+/// that of the reference.
 pub fn plane(view: &StudyView<'_>) -> Option<Figure> {
     let count = view.study.points.len();
     let known: Vec<(usize, f64, f64)> = (0..count)
@@ -114,7 +114,7 @@ pub fn plane(view: &StudyView<'_>) -> Option<Figure> {
     })
 }
 
-/// The lines on which E, EDP and EDS are as at the reference.
+/// Returns the lines on which E, EDP and EDS equal those of the reference.
 fn metric_lines(left: f64, right: f64) -> Vec<Line> {
     const STEPS: usize = 60;
     let along = |of: &dyn Fn(f64) -> f64| -> Vec<Dot> {
@@ -146,8 +146,8 @@ fn metric_lines(left: f64, right: f64) -> Vec<Line> {
         .collect()
 }
 
-/// How far the chart goes, so that what matters is not squeezed into a corner: somewhat beyond the front,
-/// the reference and the choice.
+/// Returns the largest time and energy to show: somewhat beyond the Pareto front, the reference and the choice,
+/// so that these are not squeezed into a corner.
 fn edges(shown: impl Iterator<Item = Dot>) -> (f64, f64) {
     let ends = (1.0f64, 1.0f64, 1.0f64, 1.0f64);
     let (left, right, low, high) = shown.fold(ends, |(left, right, low, high), dot| {

@@ -1,11 +1,11 @@
-//! From values to places, and the values to name on an axis.
+//! Positions of values, and the labelled values of an axis.
 
 use super::chart::{AxisKind, ChartAxis};
 
-/// Doublings are counted from no less than this.
+/// The smallest value on a logarithmic axis.
 const SMALLEST_LOGARITHMIC: f64 = 1e-100;
 
-/// An axis on paper.
+/// The mapping from values to positions.
 pub struct Scale {
     low: f64,
     high: f64,
@@ -15,7 +15,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For values between `ends`, drawn between two places.
+    /// Maps values between `ends` to positions between `from` and `to`, with some room at both ends.
     pub fn new(ruler: &ChartAxis, ends: (f64, f64), from: f64, to: f64) -> Self {
         let (mut low, mut high) = ruler.ends.unwrap_or(ends);
         match &ruler.kind {
@@ -54,7 +54,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies.
+    /// Returns the position of a value.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.logarithmic {
             true => (value.max(self.low / 1e3) / self.low).ln() / (self.high / self.low).ln(),
@@ -63,12 +63,12 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// The values at its ends.
+    /// Returns the values at both ends.
     pub const fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// The values to name, at most about so many.
+    /// Returns the values to label, about `most` of them.
     pub fn ticks(&self, kind: &AxisKind, most: usize) -> Vec<(f64, String)> {
         match kind {
             AxisKind::Categories(names) => {
@@ -85,7 +85,7 @@ impl Scale {
     }
 }
 
-/// Round values between two ends, and their text.
+/// Returns round values between two ends, with their text.
 fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let rough = (high - low) / most.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
@@ -115,7 +115,7 @@ fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// A number with about four digits that count, as people read it.
+/// Formats a number with about four significant digits.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -140,7 +140,7 @@ pub fn number(value: f64) -> String {
     group_thousands(&text)
 }
 
-/// Thin spaces between thousands, from five digits on.
+/// Separates thousands with thin spaces, from five digits on.
 fn group_thousands(text: &str) -> String {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("\u{2212}", rest),

@@ -1,4 +1,4 @@
-//! Time and energy against the batch and the number of GPUs, for the reference's and the chosen setting
+//! Time and energy against the batch and the number of GPUs, at the reference and at the choice
 //! (node_power_capping_2023, figure 7; multi_gpu_2018, figures 5 to 8).
 
 use sweetspot_decide::Objective;
@@ -9,7 +9,7 @@ use crate::analysis::choices::axis_name;
 use crate::analysis::view::StudyView;
 use crate::wording::format_amount;
 
-/// A figure for each of the two axes that the study has.
+/// Makes a figure for each of the two axes that the study varies.
 pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
     let axes = [Axis::Gpus, Axis::Parameter(BATCH.to_owned())];
     let axes = axes
@@ -30,7 +30,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
             held.push((name, chosen.clone()));
         }
     }
-    // Where the batch and the GPUs both vary, a line for each of the other.
+    // Where batch and GPUs both vary, each value of the other axis has a line.
     if let [other @ (Axis::Gpus | Axis::Parameter(_))] = others.as_slice() {
         let values = super::clocks::spread(view.values(other));
         held = values
@@ -121,7 +121,7 @@ fn dots(
         .collect()
 }
 
-/// Time in proportion to the GPUs, from the fewest on.
+/// Returns the time if every added GPU did a full share, starting from the fewest GPUs.
 fn ideal(dots: &[Dot]) -> Option<Line> {
     let first = dots.first()?;
     let ideal = dots.iter().map(|dot| Dot {

@@ -1,24 +1,24 @@
-//! Charts as SVG. Colours are classes, so that a page decides them; a picture of its own brings its style.
+//! Charts as SVG. Colours are classes, so that a page can set them; a figure in its own file has its own style.
 
 use std::fmt::Write;
 
 use super::chart::{Chart, Figure};
 use super::draw::Drawing;
 
-/// Width and height of a chart, in pixels.
+/// The width and height of a chart in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u32, pub u32);
 
 impl Size {
-    /// One of several side by side, or alone on a phone.
+    /// One of several charts side by side, or one on a phone.
     pub const SMALL: Self = Self(360, 270);
-    /// Alone on a desk.
+    /// A single chart on a large screen.
     pub const WIDE: Self = Self(860, 430);
-    /// Alone on a phone, and important.
+    /// An important single chart on a phone.
     pub const TALL: Self = Self(360, 340);
 }
 
-/// Text that cannot break out of its place.
+/// Escapes text for XML.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // Not allowed in XML, in no form.
+            // XML allows no control characters, not even escaped.
             letter if letter.is_control() && !matches!(letter, '\n' | '\t') => out.push('\u{fffd}'),
             letter => out.push(letter),
         }
@@ -36,7 +36,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A chart as an element that stands in a page.
+/// Draws a chart as an element of a page.
 pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
     let Size(width, height) = sized(chart, size);
     let mut out = format!(
@@ -48,7 +48,7 @@ pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
     out
 }
 
-/// A figure as a file of its own.
+/// Draws a figure as an SVG file.
 pub fn standalone(figure: &Figure) -> String {
     const GAP: u32 = 16;
     const HEAD: u32 = 44;
@@ -95,15 +95,15 @@ fn sized(chart: &Chart, size: Size) -> Size {
     }
 }
 
-/// About what a letter takes at the size of labels.
+/// The approximate width of a letter in a label, in pixels.
 pub const LETTER_WIDTH: f64 = 6.3;
 
-/// About what a text takes.
+/// Returns the approximate width of a text in pixels.
 pub fn text_width(text: &str) -> f64 {
     LETTER_WIDTH * text.chars().count() as f64
 }
 
-/// A text at its place.
+/// Writes a text element.
 pub fn text(out: &mut String, class: &str, anchor: &str, x: f64, y: f64, text: &str) {
     let _ = write!(
         out,
@@ -112,7 +112,7 @@ pub fn text(out: &mut String, class: &str, anchor: &str, x: f64, y: f64, text: &
     );
 }
 
-/// With a dot of omission where it is too long.
+/// Cuts a text that is too long, with an ellipsis.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.chars().count() > most.max(1) {
         true => text.chars().take(most.max(1) - 1).collect::<String>() + "…",
@@ -135,7 +135,7 @@ mod tests {
         );
     }
 
-    /// Every look with every kind of axis and values that arithmetic may come to.
+    /// Draws every line style with every kind of axis and with values that arithmetic can produce.
     #[test]
     fn no_value_breaks_a_drawing() {
         let odd = [

@@ -8,16 +8,16 @@ use crate::analysis::view::StudyView;
 
 /// The readings of a run.
 pub struct Timeline {
-    /// Which run: `reference, 300 W`.
+    /// The run, such as `reference, 300 W`.
     pub label: String,
     /// Its readings.
     pub series: Vec<Series>,
 }
 
-/// Buckets that a run's readings are put in.
+/// The number of points that a run's readings are reduced to.
 const BUCKETS: usize = 240;
 
-/// The runs worth looking at, by number: those asked for, else one of the reference and one of the choice.
+/// Selects the runs to draw: those asked for, otherwise one of the reference and one of the choice.
 pub fn runs_to_show(view: &StudyView<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     let plan = &view.study.plan;
     let points = || view.study.points.iter().chain([&view.study.reference]);
@@ -48,7 +48,7 @@ pub fn runs_to_show(view: &StudyView<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     found
 }
 
-/// Readings of several runs under each other.
+/// Draws the readings of several runs.
 pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
     let drawn = [
         ("Power [W]", Quantity::Power, 1.0),
@@ -119,7 +119,7 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
     })
 }
 
-/// Mean, least and greatest of as many buckets as can be seen.
+/// Reduces readings to the mean, the least and the greatest of each interval.
 pub(super) fn downsample(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
     let (from, to) = values
         .iter()

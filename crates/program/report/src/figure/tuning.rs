@@ -1,4 +1,4 @@
-//! Power of a job over time, with the windows in which it was tuned.
+//! The power of a tuned run over time, with the measured windows.
 
 use sweetspot_control::tune::{Purpose, Window};
 use sweetspot_session::TunedJob;
@@ -8,7 +8,7 @@ use super::timeline::downsample;
 
 const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: held";
 
-/// The power of a tuned job over time, and its windows.
+/// Draws the power of a tuned run over time, with its windows.
 pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     let power = job.power.iter().map(|(at, power)| (at.get(), power.get()));
     let power: Vec<(f64, f64)> = power.collect();
@@ -49,7 +49,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     })
 }
 
-/// Means of a second: within an iteration power goes up and down by more than settings differ.
+/// Returns the mean of each second: within an iteration power varies by more than settings differ.
 fn means_of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let seconds = power.chunk_by(|a, b| a.0.floor() == b.0.floor());
     seconds
@@ -61,7 +61,7 @@ fn means_of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// A line for each window; those that hold a choice follow each other and are one.
+/// Makes a line for each window; consecutive windows that hold a setting share one.
 fn windows(job: &TunedJob) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut held: Option<usize> = None;

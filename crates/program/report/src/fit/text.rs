@@ -1,4 +1,4 @@
-//! A profile that was fitted to a study, for a terminal: how near each configuration is.
+//! A profile that was fitted to a study, for a terminal.
 
 use sweetspot_quantity::Ratio;
 use sweetspot_session::{Errors, FitErrors, FittedStudy};
@@ -8,7 +8,7 @@ use crate::study::configuration_text;
 use crate::table::Table;
 use crate::wording::{format_percent, wrap};
 
-/// A line for each configuration, measured and fitted, then the errors, the best settings and what to know.
+/// Makes the text for a terminal: each configuration measured and fitted, the errors, the best settings and notes.
 /// `axes` are those that the study varied.
 pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     let gpu = &fitted.gpu;

@@ -1,8 +1,8 @@
-//! What a fit came to.
+//! A workload that was fitted to measurements at several batch sizes, for a terminal.
 
 use sweetspot_session::{FittedRow, FittedWorkload};
 
-/// How many parameters and values there were, and the largest deviations.
+/// Describes a fit: the number of parameters and values, and the largest deviations.
 pub fn fit_workload_text(fitted: &FittedWorkload) -> String {
     let largest = |of: fn(&FittedRow) -> f64| {
         let rows = fitted.rows.iter().map(|row| (row.measured.batch, of(row)));
@@ -24,5 +24,5 @@ pub fn fit_workload_text(fitted: &FittedWorkload) -> String {
     text
 }
 
-/// No batch size is allowed to be farther off.
+/// The deviation above which a profile does not match its measurements.
 const LARGE_DEVIATION: f64 = 0.35;

@@ -1,4 +1,4 @@
-//! What `hold` came to, for people and as a picture.
+//! A hold, for a terminal and as a figure.
 
 use sweetspot_control::hold::Setting;
 use sweetspot_guard::Ended;
@@ -9,7 +9,7 @@ use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineS
 use crate::measure::one_line;
 use crate::table::Table;
 
-/// A setting in a few words: `batch 16, 1200 MHz`.
+/// Describes a setting: `batch 16, 1200 MHz`.
 pub fn setting_text(setting: &Setting) -> String {
     let clock = setting.core_clock.map(|clock| format!(", {clock:.0}"));
     let cap = setting.power_cap.map(|cap| format!(", capped at {cap:.0}"));
@@ -17,12 +17,12 @@ pub fn setting_text(setting: &Setting) -> String {
     format!("batch {}{clock}{cap}", setting.batch)
 }
 
-/// Milliseconds, as latencies are told.
+/// Formats a latency in milliseconds.
 pub fn latency_text(time: Seconds) -> String {
     format!("{:.1} ms", 1e3 * time.get())
 }
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn hold_text(held: &HoldResult) -> String {
     let ended = match held.ended {
         Ended::Code(code) => format!("exit code {code}"),
@@ -113,14 +113,14 @@ fn watts(power: Option<Watts>) -> Option<String> {
     power.map(|power| format!("{:.1} W", power.get()))
 }
 
-/// Joules, by the best method that there is.
+/// Returns the energy of an item in joules.
 pub fn energy_per_item(held: &HoldResult) -> Option<f64> {
     let energy = held.energy?;
     let items = held.summary.items as f64;
     (items > 0.0).then(|| energy.value.get() / items)
 }
 
-/// Power and batch size over time (batch_sizer_2021, figures 7 and 8).
+/// Draws power, batch size and throughput over time (batch_sizer_2021, figures 7 and 8).
 pub fn hold_figure(held: &HoldResult) -> Figure {
     let line = |label: &str, colour, style, dots| Line {
         label: label.to_owned(),
@@ -196,7 +196,7 @@ pub fn hold_figure(held: &HoldResult) -> Figure {
             "",
             Colour::of(2),
             LineStyle::Line,
-            // The last part of the time is not a whole one.
+            // The last part of the time is shorter than the others.
             slices[..slices.len().saturating_sub(1)]
                 .iter()
                 .map(|slice| Dot {

@@ -1,4 +1,4 @@
-//! Pages that open from a file: no network, no other files, and no text of a study that could do harm.
+//! Pages that open from a file: they load nothing, and no text of a study can run as code.
 
 mod page;
 
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::table::Table;
 
-/// A table as it stands.
+/// Makes an HTML table.
 pub(crate) fn table(rows: &Table) -> Markup {
     html! {
         table {

@@ -1,4 +1,4 @@
-//! What every page has: style, script, figures, tables.
+//! The parts of every page: style, script, figures, tables.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -7,7 +7,7 @@ use crate::figure::{DARK, Figure, LIGHT, Line, LineStyle, Size, inline, number, 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// A whole page that needs nothing else.
+/// Makes a page that needs no other file.
 pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> String {
     let colours = format!(
         ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}:root[data-theme=dark]{{{dark}}}@media print{{:root,:root[data-theme=dark]{{{light}}}}}",
@@ -45,7 +45,7 @@ pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> Str
     page.into_string()
 }
 
-/// Links to the parts of a page.
+/// Makes links to the parts of a page.
 pub fn contents(parts: &[(String, String)]) -> Markup {
     html! {
         nav aria-label="Contents" {
@@ -56,7 +56,7 @@ pub fn contents(parts: &[(String, String)]) -> Markup {
     }
 }
 
-/// Figures, each with its values as a table where they are few enough to read.
+/// Makes figures, each with a table of its values where they are few enough to read.
 pub fn figures(figures: &[Figure]) -> Markup {
     html! {
         @for figure in figures {
@@ -87,7 +87,7 @@ fn across(figure: &Figure) -> &'static str {
     }
 }
 
-/// Values that a table beside a figure has at most.
+/// The number of values up to which a figure has a table.
 const MAX_TABLE_VALUES: usize = 600;
 
 fn values(figure: &Figure) -> Markup {
@@ -156,7 +156,7 @@ fn place(chart: &crate::figure::Chart, x: f64) -> String {
     }
 }
 
-/// A change against the reference, coloured by whether it is for the better.
+/// Makes a cell of a change against the reference, coloured by whether it is better or worse.
 pub fn change_cell(change: Option<f64>) -> Markup {
     let class = match change {
         Some(change) if change <= -0.0005 => "good",

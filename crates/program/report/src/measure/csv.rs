@@ -3,7 +3,7 @@
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::Measurement;
 
-/// A line for each device of each run, and what all come to.
+/// Writes a line for each device of each run, and one for all devices.
 pub fn measurement_csv(measurement: &Measurement) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([

@@ -1,4 +1,4 @@
-//! What `measure` came to, for people.
+//! Measured runs, for a terminal and as Markdown.
 
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{Measurement, PhaseTable, RunMeasurement, TotalEnergy};
@@ -6,12 +6,12 @@ use sweetspot_stats::Summary;
 
 use crate::table::Table;
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn measurement_text(measurement: &Measurement) -> String {
     text(measurement, Table::to_terminal)
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn measurement_markdown(measurement: &Measurement) -> String {
     text(measurement, Table::to_markdown)
 }
@@ -62,10 +62,10 @@ fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
     )
 }
 
-/// Longer commands are cut.
+/// The length at which a command is cut.
 const MAX_COMMAND_LETTERS: usize = 120;
 
-/// A command on one line, its words quoted where a shell would else read them otherwise.
+/// Returns a command on one line, its words quoted where a shell needs it.
 pub fn one_line(command: &[String]) -> String {
     let plain = |word: char| word.is_alphanumeric() || "_-+=:,./@%^".contains(word);
     let words = command.iter().map(|word| {
@@ -85,7 +85,7 @@ pub fn one_line(command: &[String]) -> String {
 }
 
 fn joules(value: Joules) -> String {
-    // No negative nothing.
+    // Small negative values would be shown as `-0.000`.
     let joules = if value.get().abs() < 5e-4 {
         0.0
     } else {
@@ -213,7 +213,7 @@ fn phase_rows(phases: &[PhaseTable]) -> Table {
     rows
 }
 
-/// In the proportion of the energy's.
+/// Returns the interval of a phase's power, in proportion to that of its energy.
 fn power_interval(phase: &PhaseTable, low: Joules, high: Joules) -> String {
     if phase.energy.value <= Joules::ZERO {
         return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
@@ -246,7 +246,7 @@ fn each(runs: &[RunMeasurement]) -> Table {
     rows
 }
 
-/// A value of every run that went well and has it.
+/// Summarises a value over the successful runs that have it.
 pub(crate) fn over_runs(
     runs: &[RunMeasurement],
     value: impl Fn(&RunMeasurement) -> Option<f64>,

@@ -87,7 +87,7 @@ fn counts(counts: &Counts) -> [String; 11] {
     ]
 }
 
-/// A number as the JSON document has it.
+/// Formats a number as the JSON document does.
 fn number(value: f64) -> String {
     serde_json::Value::from(value).to_string()
 }

@@ -1,4 +1,4 @@
-//! What a network costs, as tables and sentences.
+//! A network's operations and bytes, for a terminal and as Markdown.
 
 use sweetspot_network::{Bound, Convention, Cost, Counts, Limit, Network};
 use sweetspot_session::{InStudy, OnGpu};
@@ -8,46 +8,46 @@ use crate::study::configuration_text;
 use crate::table::Table;
 use crate::wording::wrap;
 
-/// What the rows of the table are.
+/// The rows of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkRows {
-    /// Every layer.
+    /// A row for each layer.
     #[default]
     Layers,
-    /// Layers of a kind together.
+    /// A row for each kind of layer.
     Kinds,
 }
 
-/// A network and all that was asked about it.
+/// A network and what was asked about it.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkView<'a> {
     /// The network.
     pub network: &'a Network,
-    /// What it costs.
+    /// Its operations and bytes.
     pub cost: &'a Cost<'a>,
-    /// At best on a GPU.
+    /// Its least time and energy on a GPU.
     pub gpu: Option<&'a OnGpu>,
-    /// In a study that ran it.
+    /// Its efficiency in a study.
     pub study: Option<&'a InStudy>,
-    /// What the rows of the table are.
+    /// The rows of the table.
     pub rows: NetworkRows,
 }
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn network_text(view: &NetworkView<'_>) -> String {
     let narrow = view.gpu.is_some() || view.rows == NetworkRows::Layers;
     let text = document(view, narrow, Table::to_terminal);
-    // Tables fit already; sentences are wrapped.
+    // Tables fit already; only sentences are wrapped.
     let lines = text.lines().map(|line| wrap(line, 0));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn network_markdown(view: &NetworkView<'_>) -> String {
     document(view, false, Table::to_markdown)
 }
 
-/// `narrow` leaves out of the table what a terminal has no room for.
+/// `narrow` omits columns that a terminal has no room for.
 fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> String) -> String {
     let mut parts = vec![title(view), draw(&table(view, narrow))];
     if view.cost.convention == Convention::Table1 {
@@ -94,7 +94,7 @@ fn title(view: &NetworkView<'_>) -> String {
     )
 }
 
-/// The paper's megabytes are 2^20 bytes.
+/// Formats bytes; the paper's megabytes are 2^20 bytes.
 fn megabytes(cost: &Cost<'_>, bytes: u128) -> String {
     let unit = match cost.convention.is_of_the_paper() {
         true => f64::from(1 << 20),
@@ -111,7 +111,7 @@ fn table(view: &NetworkView<'_>, narrow: bool) -> Table {
     let cost = view.cost;
     let units = Units::of(cost, view.gpu);
     let by_layer = view.rows == NetworkRows::Layers;
-    // What a terminal has no room for: most for a row of each layer with time and energy.
+    // A terminal has least room where each layer has a row with time and energy.
     let [output, parameters, others, with_ctc] = match (narrow, by_layer, view.gpu.is_some()) {
         (false, ..) => [by_layer, true, true, true],
         (true, true, true) => [false, false, false, false],
@@ -200,7 +200,7 @@ fn ctc(counts: &Counts) -> String {
     ctc.unwrap_or_else(|| "-".to_owned())
 }
 
-/// The word for what holds a layer back.
+/// Names what limits a layer.
 pub fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Compute => "compute",
@@ -230,7 +230,7 @@ fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str, units: &Units) -> [St
     [units.time.text(time), units.energy.text(energy), by]
 }
 
-/// Table 1's columns for the text as it stands and for other readings of it.
+/// Makes table 1's columns for the published description and for other readings of it.
 fn readings(view: &NetworkView<'_>) -> Table {
     let mut rows = Table::new(&[
         "Reading",
@@ -331,7 +331,7 @@ fn study_note(study: &InStudy) -> String {
     )
 }
 
-/// The built-in networks.
+/// Lists the built-in networks.
 pub fn networks_text(networks: &[Network]) -> String {
     let mut rows = Table::new(&["Network", "Input", "Layers", "Parameters\n[M]", "MACs\n[M]"]);
     for network in networks {

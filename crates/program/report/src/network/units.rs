@@ -3,7 +3,7 @@
 use sweetspot_network::Cost;
 use sweetspot_session::OnGpu;
 
-/// A size in base units, and what it is called.
+/// A unit: its size in base units and its name.
 #[derive(Clone, Copy)]
 pub struct Unit {
     size: f64,
@@ -22,7 +22,7 @@ impl Unit {
     }
 }
 
-/// Of all columns.
+/// The units of all columns.
 pub struct Units {
     pub macs: Unit,
     pub others: Unit,
@@ -32,7 +32,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// The paper's conventions keep the paper's units: millions, and MB of 2^20 bytes.
+    /// Chooses the units; the paper's conventions use the paper's units: millions, and MB of 2^20 bytes.
     pub fn of(cost: &Cost<'_>, gpu: Option<&OnGpu>) -> Self {
         let total = cost.total();
         let bytes = cost.read_bytes(&total).max(cost.written_bytes(&total)) as f64;

@@ -2,7 +2,7 @@
 
 use sweetspot_session::Replay;
 
-/// A line for each strategy and curve.
+/// Writes a line for each strategy and curve.
 pub fn replay_csv(replays: &[Replay]) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let first = replays.iter().find_map(|replay| replay.curves.first());

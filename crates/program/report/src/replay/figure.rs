@@ -4,7 +4,7 @@ use sweetspot_session::Replay;
 
 use crate::figure::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 
-/// The mean regret after each evaluation, a line for each strategy.
+/// Draws the mean regret after each evaluation, a line for each strategy.
 pub fn replay_figures(replays: &[Replay], objective: &str) -> Vec<Figure> {
     let curves = replays.first().map_or(0, |replay| replay.curves.len());
     let line = |(index, replay): (usize, &Replay)| Line {

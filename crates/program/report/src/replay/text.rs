@@ -4,15 +4,15 @@ use sweetspot_session::{Replay, ReplayedCurve};
 
 use crate::table::Table;
 
-/// Curves that are shown one by one.
+/// The number of curves up to which each has a row.
 const MAX_CURVES: usize = 40;
 
-/// The strategies, then the regret after each evaluation, then the curves of a single strategy.
+/// Makes the text for a terminal: the strategies, the regret after each evaluation, the curves of a single strategy.
 pub fn replay_text(replays: &[Replay]) -> String {
     parts(replays, Table::to_terminal).join("\n\n") + "\n"
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn replay_markdown(replays: &[Replay]) -> String {
     parts(replays, Table::to_markdown).join("\n\n") + "\n"
 }
@@ -57,12 +57,12 @@ fn strategies(replays: &[Replay]) -> Table {
     rows
 }
 
-/// Unknown where no curve can be judged.
+/// Returns the share of curves within a regret; unknown where no curve can be judged.
 pub(super) fn within(replay: &Replay, regret: f64) -> Option<f64> {
     (replay.judged() > 0).then(|| replay.within(regret))
 }
 
-/// What of the record cannot be searched, or not judged; it is the same for every strategy.
+/// Describes curves that cannot be searched or judged; they are the same for every strategy.
 pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
     let Some(replay) = replays.first() else {
         return Vec::new();

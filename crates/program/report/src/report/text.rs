@@ -1,4 +1,4 @@
-//! `sweetspot report` on a terminal of 100 columns: the answer, the table, the ranges, what went wrong.
+//! `sweetspot report` for a terminal and as Markdown: the answer, the table, the ranges and the problems.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::study::{RESULTS, results, rows, shortfalls, title};
 use crate::table::Table;
 use crate::wording::{TERMINAL_COLUMNS, wrap};
 
-/// Rows that a terminal shows of a long table.
+/// The number of rows that a terminal shows of a long table.
 const MAX_ROWS: usize = 24;
-/// Faults that are told one by one.
+/// The number of problems that are listed one by one.
 const MAX_PROBLEMS: usize = 5;
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn report_text(study: &Study, question: &Question, grouped: Option<&GroupedMeans>) -> String {
     let view = StudyView::new(study, question);
     let mut parts = vec![wrap(&title(study), 2), answer(&view), table(&view)];
@@ -32,7 +32,7 @@ pub fn report_text(study: &Study, question: &Question, grouped: Option<&GroupedM
     parts.join("\n\n") + "\n"
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn report_markdown(
     study: &Study,
     question: &Question,
@@ -98,7 +98,7 @@ fn answer(view: &StudyView<'_>) -> String {
     lines.join("\n")
 }
 
-/// The table of `sweep`; its settings in one column where it would be too wide.
+/// Draws the table of `sweep`, with all settings in one column where it would be too wide.
 fn table(view: &StudyView<'_>) -> String {
     let usual = rows(view.study, view.question).to_terminal_unwrapped();
     if usual
@@ -159,7 +159,7 @@ fn ranges(view: &StudyView<'_>) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// What failed, by its reason, and what was enforced only in part.
+/// Lists failures by their reason, and power caps that were enforced only in part.
 fn problems(view: &StudyView<'_>) -> Option<String> {
     let study = view.study;
     let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();

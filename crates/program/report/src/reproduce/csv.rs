@@ -4,7 +4,7 @@ use sweetspot_session::Reproduction;
 
 use super::text::label;
 
-/// A line for each row; the labels of a row in one column.
+/// Writes a line for each row; the labels of a row are in one column.
 pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([

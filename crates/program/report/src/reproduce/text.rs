@@ -5,7 +5,7 @@ use sweetspot_session::{Counted, Label, ReproducedRow, Reproduction};
 use crate::table::Table;
 use crate::wording::wrap;
 
-/// Every row, then the tolerances and the conclusions.
+/// Makes the text for a terminal: every row, then the tolerances and the conclusions.
 pub fn reproduction_text(study: &Reproduction) -> String {
     let mut parts = vec![heading(study)];
     parts.extend(tables(study, Table::to_terminal));
@@ -13,18 +13,18 @@ pub fn reproduction_text(study: &Reproduction) -> String {
     wrap_lines(&parts.join("\n\n"))
 }
 
-/// The tolerances and the conclusions alone, and each row that is farther off than it may be.
+/// Makes the short text: the tolerances, the conclusions, and each row outside its tolerance.
 pub fn reproduction_summary(study: &Reproduction) -> String {
     wrap_lines(&[heading(study), summary(study)].join("\n\n"))
 }
 
-/// Tables fit a terminal already; sentences are wrapped.
+/// Wraps sentences; tables fit a terminal already.
 fn wrap_lines(text: &str) -> String {
     let lines = text.lines().map(|line| wrap(line, 4));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn reproduction_markdown(study: &Reproduction) -> String {
     let mut parts = vec![format!("# {}", study.paper), heading(study)];
     parts.extend(tables(study, Table::to_markdown));
@@ -103,7 +103,7 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> Str
     parts.join("\n\n")
 }
 
-/// A number is a table's; a section, a figure or the text says so itself.
+/// Names a table; the names of sections, figures and the text begin with a small letter.
 fn titled(name: &str) -> String {
     match name.starts_with(|first: char| first.is_ascii_lowercase()) {
         true => name.to_owned(),
@@ -111,7 +111,7 @@ fn titled(name: &str) -> String {
     }
 }
 
-/// What a row is about, piece by piece.
+/// Returns the labels of a row in words.
 fn pieces(row: &ReproducedRow) -> Vec<(&'static str, String)> {
     let text = |name: &str, label: &Label| match (name, label) {
         ("power_cap_w", Label::Number(watts)) => format!("{watts} W"),
@@ -129,7 +129,7 @@ fn pieces(row: &ReproducedRow) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// What all rows of a table are about.
+/// Returns the labels that all rows of a table share.
 fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
     let Some(first) = rows.first() else {
         return Vec::new();
@@ -137,7 +137,7 @@ fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
     let mut common = pieces(first);
     for row in rows {
         let own = pieces(row);
-        // A row of its own keeps its label.
+        // A row with a single label keeps it.
         if own.len() > 1 {
             common.retain(|piece| own.contains(piece));
         } else {
@@ -147,7 +147,7 @@ fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
     common
 }
 
-/// Without what the title says already.
+/// Returns the labels of a row that the title does not have.
 pub(super) fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
     let own = pieces(row);
     let own = own.into_iter().filter(|piece| !common.contains(piece));

@@ -1,10 +1,10 @@
-//! How far the simulator is from the papers and from measurements, value by value.
+//! How far the simulator is from published and measured values.
 
 use sweetspot_session::{Column, Off, StudyDeviations};
 
 use crate::table::Table;
 
-/// Each study's tables below a line that sums them up; `markdown` for documents.
+/// Makes a summary and tables for each study.
 pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
     let mut parts = Vec::new();
     for study in studies {
@@ -22,7 +22,7 @@ pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
     parts.join("\n")
 }
 
-/// A line for each study.
+/// Makes a summary of each study, a line each.
 pub fn deviations_summary(studies: &[StudyDeviations]) -> String {
     studies.iter().map(summary).collect()
 }
@@ -59,7 +59,7 @@ fn rows(table: &sweetspot_session::Table) -> Table {
     rows
 }
 
-/// With a mark where it is too much, and another where the published value is not to be trusted.
+/// Formats a deviation: with `!` above its tolerance, in brackets where the published value is unreliable.
 fn off(value: &sweetspot_session::Value, column: &Column) -> String {
     let digits = column.digits;
     let off = match column.off {

@@ -1,10 +1,10 @@
-//! What can be simulated.
+//! The profiles that can be simulated.
 
 use sweetspot_sim::{GpuProfile, NodeProfile, Workload};
 
 use crate::table::Table;
 
-/// A table of GPUs, one of nodes and one of workloads.
+/// Makes a table of GPUs, one of nodes and one of workloads.
 pub fn profiles_text(
     gpus: &[(String, GpuProfile)],
     nodes: &[(String, NodeProfile)],
@@ -67,7 +67,7 @@ pub fn profiles_text(
     tables.join("\n\n") + "\n"
 }
 
-/// The names of its convolution algorithms or data sets.
+/// Returns the names of a workload's convolution algorithms or data sets.
 fn forms(workload: &Workload) -> Vec<String> {
     let profile = &workload.profile;
     let algorithms = profile.conv_algorithms.iter().map(|form| &form.name);

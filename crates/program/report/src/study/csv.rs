@@ -20,7 +20,7 @@ const RESULTS: [&str; 14] = [
     "node_j",
 ];
 
-/// The points of a study and its reference; what is unknown is an empty field.
+/// Writes the points of a study and its reference; an unknown value is an empty field.
 pub fn study_csv(study: &Study) -> Result<String, csv::Error> {
     let axes = columns(study);
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -37,7 +37,7 @@ pub fn study_csv(study: &Study) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The knobs of devices, the batch, the GPUs, and whatever else the study varies.
+/// Returns the axes that have a column: the knobs of devices, the batch, the GPUs, and all that the study varies.
 fn columns(study: &Study) -> Vec<Axis> {
     let mut axes = vec![
         Axis::PowerCap,

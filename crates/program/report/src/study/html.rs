@@ -1,4 +1,4 @@
-//! The page of a study.
+//! A study as a page.
 
 use maud::{Markup, html};
 use sweetspot_decide::Question;
@@ -16,18 +16,18 @@ use crate::html::{change_cell, contents, figures, page, table};
 use crate::study::{failures, shortfalls, title};
 use crate::wording::format_percent;
 
-/// What goes with a study where it is kept.
+/// Information beside a study's results, where the study is stored.
 #[derive(Default)]
 pub struct ReportExtras<'a> {
-    /// How it was defined and made.
+    /// How the study was defined and run.
     pub outline: Option<&'a Outline>,
-    /// Runs to be drawn over time.
+    /// The runs to draw over time.
     pub timelines: &'a [Timeline],
-    /// Means along an axis, where they were asked for.
+    /// The means along an axis, where they were asked for.
     pub grouped: Option<&'a GroupedMeans>,
 }
 
-/// The whole page.
+/// Makes the page.
 pub fn study_html(study: &Study, question: &Question, extras: &ReportExtras<'_>) -> String {
     let view = StudyView::new(study, question);
     let answer = Answer::of(&view);
@@ -116,7 +116,7 @@ fn known(value: Option<f64>, scale: f64, digits: usize) -> String {
     )
 }
 
-/// As tables 2 and 3 of power_capping_2022.
+/// Makes the table of tables 2 and 3 of power_capping_2022.
 fn results(view: &StudyView<'_>) -> Markup {
     let flat = |axis: &Axis| heading(axis).replace('\n', " ");
     let rows = choices(view.study, view.question);
@@ -198,7 +198,7 @@ fn problems(study: &Study) -> Markup {
     }
 }
 
-/// A mean with half its 95 % interval.
+/// Formats a mean with half of its 95 % interval.
 fn with_interval(summary: Option<Summary>, scale: f64) -> String {
     let Some(summary) = summary.filter(|summary| summary.mean.is_finite()) else {
         return "-".to_owned();
@@ -212,7 +212,7 @@ fn with_interval(summary: Option<Summary>, scale: f64) -> String {
     }
 }
 
-/// Two digits that count.
+/// Formats a number with two significant digits.
 fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 10.0 => format!("{value:.0}"),
@@ -222,7 +222,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// Every configuration, with whatever its workload reported.
+/// Makes the table of all configurations, with the values that the workload reported.
 fn all(view: &StudyView<'_>) -> Markup {
     let study = view.study;
     let items = view.has_items();

@@ -1,4 +1,4 @@
-//! Studies before and beside their results: the plan, the list of them, every run of one.
+//! Studies beside their results: the plan of one, the list of all, every run of one.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sweetspot_study::{Axis, Configuration, Info, Outline, RunEnd, Study};
 
 use crate::table::Table;
 
-/// `power cap 150 W, batch 64`: what is particular about a configuration.
+/// Describes a configuration by these axes: `150 W, batch 64`.
 pub fn configuration_text(axes: &[Axis], configuration: &Configuration) -> String {
     let named = axes.iter().filter_map(|axis| {
         let value = axis.text(configuration)?;
@@ -24,7 +24,7 @@ pub fn configuration_text(axes: &[Axis], configuration: &Configuration) -> Strin
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// `1 h 23 min`, `45 s`: as people say it.
+/// Formats a duration: `1 h 23 min`, `45 s`.
 pub fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds % 3600 / 60);
@@ -36,7 +36,7 @@ pub fn duration_text(time: Duration) -> String {
     }
 }
 
-/// What would be run.
+/// Describes what a study would run.
 pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut lines = vec![format!(
@@ -116,10 +116,10 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A study in a list: its folder, and what it is or why it cannot be read.
+/// A study in a list: its folder, and its outline or why it cannot be read.
 pub type Listed = (String, Result<(Outline, Info), String>);
 
-/// A line for each study, or why it cannot be read.
+/// Lists studies, a line each.
 pub fn studies_text(studies: &[Listed]) -> String {
     if studies.is_empty() {
         return "no studies here: `sweetspot sweep` makes one\n".to_owned();
@@ -151,7 +151,7 @@ pub fn studies_text(studies: &[Listed]) -> String {
     text
 }
 
-/// What a study is and every run of it.
+/// Describes a study and lists every run.
 pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut text = format!("{} on {}\n", subject.workload.name, subject.device_name);
@@ -220,7 +220,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
     text
 }
 
-/// The network or the program, without where it is from.
+/// Returns the network's name without its study, or the program's name without its folder.
 fn workload(outline: &Outline) -> &str {
     let name = &outline.subject.workload.name;
     match &outline.subject.workload.command {
@@ -236,7 +236,7 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// `2026-11-15 09:30` in universal time.
+/// Formats a time as `2026-11-15 09:30` in UTC.
 fn date(unix_s: f64) -> String {
     let seconds = unix_s as i64;
     let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -245,7 +245,7 @@ fn date(unix_s: f64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-/// The date of a day counted from 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns the date of a day counted from 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

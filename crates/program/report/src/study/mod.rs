@@ -1,4 +1,4 @@
-//! Studies: their tables, documents and pages, the plan of one, the list of all.
+//! Studies: tables, documents and pages, the plan of one, the list of all.
 
 mod csv;
 mod html;

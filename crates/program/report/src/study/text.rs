@@ -1,4 +1,4 @@
-//! A study as tables 2 and 3 of power_capping_2022 show it.
+//! A study as in tables 2 and 3 of power_capping_2022, for a terminal and as Markdown.
 
 use sweetspot_decide::Question;
 use sweetspot_device::Shortfall;
@@ -10,12 +10,12 @@ use crate::analysis::choices::{
 };
 use crate::table::Table;
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn study_text(study: &Study, question: &Question) -> String {
     with_table(study, question, rows(study, question).to_terminal())
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn study_markdown(study: &Study, question: &Question) -> String {
     with_table(study, question, rows(study, question).to_markdown())
 }
@@ -69,7 +69,7 @@ pub(crate) fn title(study: &Study) -> String {
     )
 }
 
-/// The device by its product name; several as the user would write them.
+/// Names the device by its product name; several as the user wrote them.
 fn devices(study: &Study) -> &str {
     if study.subject.devices.len() > 1 {
         &study.subject.device_name
@@ -93,7 +93,7 @@ pub(crate) fn rows(study: &Study, question: &Question) -> Table {
     rows
 }
 
-/// The columns of what a setting came to.
+/// The headings of a setting's results.
 pub(crate) const RESULTS: [&str; 5] = [
     "Average power\n[W]",
     "Energy\n[kJ]",
@@ -102,7 +102,7 @@ pub(crate) const RESULTS: [&str; 5] = [
     "vs default\n[%]",
 ];
 
-/// What a setting came to; the reference is not compared with itself.
+/// Formats the results of a setting; the reference is not compared with itself.
 pub(crate) fn results(row: &ChoiceRow<'_>, is_reference: bool) -> [String; 5] {
     let percent = |ratio: Option<Ratio>| match ratio {
         Some(ratio) if !is_reference => format!("{:+.1}", 100.0 * ratio.get()),
@@ -148,7 +148,7 @@ fn no_reference(study: &Study) -> Option<String> {
     ))
 }
 
-/// Caps that a device did not enforce in full, each with its reason.
+/// Lists power caps that a device enforced only in part.
 pub(crate) fn shortfalls(study: &Study) -> Option<String> {
     let all = study.points.iter().flat_map(|point| point.enforced());
     let told = all.map(|one| {

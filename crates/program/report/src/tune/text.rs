@@ -1,4 +1,4 @@
-//! What `tune` came to, for people.
+//! A tuned training run, for a terminal and as Markdown.
 
 use sweetspot_control::tune::{
     Cost, GaveUp, Purpose, Share, TunedLoad, WAYS_TO_TELL_PROGRESS, Window, progress_is_for,
@@ -7,12 +7,12 @@ use sweetspot_session::TunedJob;
 
 use crate::table::Table;
 
-/// For a terminal.
+/// Makes the text for a terminal.
 pub fn tuning_text(job: &TunedJob) -> String {
     text(job, Table::to_terminal)
 }
 
-/// For a document.
+/// Makes the Markdown document.
 pub fn tuning_markdown(job: &TunedJob) -> String {
     text(job, Table::to_markdown)
 }
@@ -56,7 +56,7 @@ fn title(job: &TunedJob) -> String {
     )
 }
 
-/// Those windows that say something new: not every one in which a choice was held.
+/// Makes a row for each window, and only one for consecutive windows that hold the same setting.
 fn rows(job: &TunedJob) -> Table {
     let mut rows = Table::new(&[
         "Window",
@@ -178,7 +178,7 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
     lines
 }
 
-/// Where somebody else ended it.
+/// Says when something other than the tuner ended the choice.
 fn held_until(job: &TunedJob, load: &TunedLoad) -> String {
     let is_last = job
         .tuned
@@ -190,7 +190,7 @@ fn held_until(job: &TunedJob, load: &TunedLoad) -> String {
     }
 }
 
-/// A share as a signed percentage with its interval.
+/// Formats a fraction as a signed percentage with its interval.
 fn share(share: Share, sign: f64) -> String {
     let (a, b) = (sign * share.low.get(), sign * share.high.get());
     format!(
