@@ -124,7 +124,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     );
     if let Some(regret) = searched.and_then(|answer| answer.expected_regret) {
         text += &format!(
-            " By the search's model the best setting is {:.1} % better than it, on average.",
+            " The search expects the best setting to be {:.1} % better, on average.",
             100.0 * regret / (1.0 + regret)
         );
         return text;
@@ -144,7 +144,9 @@ pub fn caveats(choice: &Choice) -> Vec<&'static str> {
         );
     }
     if !choice.untold.is_empty() || choice.value.runs < 2 {
-        told.push("With one run each, differences cannot be told from noise: use --repeat.");
+        told.push(
+            "With one run each, differences cannot be distinguished from noise: use --repeat.",
+        );
     }
     told
 }

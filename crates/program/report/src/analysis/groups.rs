@@ -49,7 +49,7 @@ pub enum GroupingError {
         known: String,
     },
     /// An axis is to be averaged over itself.
-    #[error("`{0}` cannot be averaged over while it is the axis")]
+    #[error("cannot average over `{0}`: it is the axis of --by")]
     Itself(String),
     /// The means cannot be computed.
     #[error(transparent)]

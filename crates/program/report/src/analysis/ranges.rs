@@ -69,7 +69,7 @@ impl BetterRanges {
     pub fn text(&self) -> String {
         let ranges = match &self.ranges {
             Ok(ranges) => ranges,
-            Err(reason) => return format!("not to be told: {reason}"),
+            Err(reason) => return format!("unknown: {reason}"),
         };
         if ranges.is_empty() {
             return "nowhere".to_owned();

@@ -169,7 +169,7 @@ impl<'a> StudyComparison<'a> {
         };
         let common = common(&sides, &axes);
         if common.len() < 2 {
-            notes.push("No setting is in the first study and in another: only the references and the best of each are compared.".to_owned());
+            notes.push("No setting of the first study is in another one: only the references and the best of each are compared.".to_owned());
         }
         Self {
             phases: phases(studies),

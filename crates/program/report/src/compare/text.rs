@@ -61,7 +61,7 @@ pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
-const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, not to be told.";
+const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, significance unknown.";
 
 fn names(compared: &StudyComparison<'_>) -> String {
     let names = compared.sides.iter().map(|side| {

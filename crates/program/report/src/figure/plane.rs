@@ -106,7 +106,7 @@ pub fn plane(view: &StudyView<'_>) -> Option<Figure> {
         id: "energy-time".to_owned(),
         title: "Energy against time".to_owned(),
         caption: format!(
-            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a broken line the metric is better than there. The blue line is the Pareto front: nothing tried is both faster and thriftier. The large orange dot is the {}.{beyond}",
+            "Each dot is a configuration, against the reference ({}) at 1, 1. Below a dashed line that metric is better than at the reference. The blue line is the Pareto front: no configuration is both faster and uses less energy. The large orange dot is the {}.{beyond}",
             view.reference_setting(),
             view.chosen_name()
         ),

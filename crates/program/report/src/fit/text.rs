@@ -32,7 +32,7 @@ pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     ];
     parts.push(best(axes, fitted).to_terminal());
     let tried = format!(
-        "Tried in the study: {}. Beyond that the profile is physics alone.",
+        "Tried in the study: {}. Outside that range the profile extrapolates by its physical model.",
         fitted.tried
     );
     let notes = fitted.notes.iter().map(|note| format!("Note: {note}."));
@@ -98,14 +98,14 @@ fn errors(fitted: &FittedStudy) -> String {
     let mut text = format!("Mean error: {}.", all(&fitted.errors));
     if let Some(left_out) = &fitted.left_out {
         text += &format!(
-            "\nOf configurations that are left out, every other one: {}.",
+            "\nFor configurations left out of the fit, every other one: {}.",
             all(left_out)
         );
     }
     if !fitted.errors.is_near_enough() {
         text += "\n";
         text += &wrap(
-            "The profile is NOT near the study: more than 5 % off on average. Do not rely on what is tried with it; is there an odd run, a workload that changes over time, or a GPU that something else uses too?",
+            "The profile does NOT match the study: its mean error is more than 5 %. Do not rely on it: check for an outlier among the runs, a workload that changes over time, or another program on the GPU.",
             0,
         );
     }

@@ -19,7 +19,7 @@ pub fn fit_workload_text(fitted: &FittedWorkload) -> String {
         100.0 * power,
     );
     if throughput.abs().max(power.abs()) > LARGE_DEVIATION {
-        text += "warning: the profile is far from some of the rows: are they of this GPU, and is an odd one among them?\n";
+        text += "warning: the profile is far from some rows: check that they were measured on this GPU and that none is an outlier\n";
     }
     text
 }

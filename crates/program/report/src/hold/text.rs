@@ -35,7 +35,8 @@ pub fn hold_text(held: &HoldResult) -> String {
     )];
     if held.summary.items == 0 {
         parts.push(
-            "no batch of a size that was asked for was reported: there is nothing to tell of power and throughput".to_owned(),
+            "your program reported no batch of a requested size: power and throughput are unknown"
+                .to_owned(),
         );
     } else {
         parts.push(rows(held).to_terminal());

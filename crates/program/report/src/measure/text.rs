@@ -168,7 +168,7 @@ fn idle(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
     let idle = measurement.idle.as_ref()?;
     let above = run.above_idle?;
     Some(format!(
-        "At rest the devices draw {:.1}; without that: {} J ({})",
+        "The idle devices draw {:.1}; energy above that: {} J ({})",
         idle.energy.value / idle.time,
         joules(above.value),
         interval(above.interval95)

@@ -205,7 +205,7 @@ fn summary(study: &Reproduction) -> String {
         let verdict = match conclusion.holds {
             Some(true) => "holds",
             Some(false) => "does not hold",
-            None => "not told yet",
+            None => "not known yet",
         };
         lines.push(format!(
             "{verdict}: {}\n  here: {}",
@@ -214,7 +214,12 @@ fn summary(study: &Reproduction) -> String {
     }
     if !study.waits.is_empty() {
         lines.push(String::new());
-        lines.extend(study.waits.iter().map(|what| format!("Waits: {what}")));
+        lines.extend(
+            study
+                .waits
+                .iter()
+                .map(|what| format!("Not reproduced yet: {what}")),
+        );
     }
     lines.join("\n")
 }

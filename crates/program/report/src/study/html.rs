@@ -192,7 +192,7 @@ fn problems(study: &Study) -> Markup {
         .collect();
     html! {
         @if !told.is_empty() {
-            h2 #problems { "What did not go as asked" }
+            h2 #problems { "Problems" }
             div.card { @for text in &told { @for line in text.lines() { p { (line) } } } }
         }
     }

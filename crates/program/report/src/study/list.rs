@@ -160,7 +160,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
     }
     let made = outline.created_unix_s.map_or_else(|| "-".to_owned(), date);
     text += &format!(
-        "made {made} by {} on {}; {} of {} runs there, {} failed; energy of {}\n\n",
+        "made {made} by {} on {}; {} of {} runs done, {} failed; energy of {}\n\n",
         outline.program,
         outline.machine,
         info.runs,

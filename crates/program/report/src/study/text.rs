@@ -155,7 +155,7 @@ pub(crate) fn shortfalls(study: &Study) -> Option<String> {
         let why = match one.reason {
             Shortfall::Thermal => "it is too hot",
             Shortfall::BoardLimit => "another limit of the board is lower",
-            Shortfall::Unknown => "it does not say why",
+            Shortfall::Unknown => "it reports no reason",
         };
         format!(
             "{}: asked for {}, the device enforces {}: {why}",

@@ -246,7 +246,7 @@ fn ending(job: &TunedJob) -> String {
         }
         (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
         (None, Some(needed)) => format!(
-            "Not tuned: no progress was heard of, and {needed} needs it: {WAYS_TO_TELL_PROGRESS}.\n{done}"
+            "Not tuned: no progress was reported, and {needed} needs it: {WAYS_TO_TELL_PROGRESS}.\n{done}"
         ),
         (None, None) if job.tuned.ended_early && was_tuned => format!(
             "The job ended before a setting was found for its last load: it needs about a minute of steady work.\n{done}"
