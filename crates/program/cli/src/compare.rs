@@ -30,7 +30,7 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
             .figures(|| overlays(&compared)),
     );
     let unmet = compared
-        .sides
+        .studies
         .iter()
         .any(|side| unmet(&side.view, args.energy_of));
     Ok(Outcome {

@@ -37,7 +37,7 @@ pub use compare::{
 };
 pub use devices::{devices_json, devices_text};
 pub use doctor::{doctor_json, doctor_text};
-pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show, tuning_figure};
+pub use figure::{Figure, Timeline, figure_svg, figures, overlays, runs_to_show};
 #[cfg(feature = "png")]
 pub use figure::{PngError, figure_png};
 pub use fit::{fit_json, fit_text, fit_workload_text};
@@ -58,4 +58,4 @@ pub use study::{
     ReportExtras, configuration_text, duration_text, plan_text, studies_text, study_csv,
     study_html, study_json, study_markdown, study_runs_text, study_text,
 };
-pub use tune::{tuning_json, tuning_markdown, tuning_text};
+pub use tune::{tuning_figure, tuning_json, tuning_markdown, tuning_text};

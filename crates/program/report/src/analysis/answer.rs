@@ -238,11 +238,11 @@ pub fn left_out(view: &StudyView<'_>) -> Option<String> {
         }
     }
     let all: usize = reasons.iter().map(|(_, count)| count).sum();
-    let told: Vec<String> = reasons
+    let counts: Vec<String> = reasons
         .iter()
         .map(|(why, count)| format!("{count} {why}"))
         .collect();
-    (all > 0).then(|| format!("{all} of {total}: {}", told.join(", ")))
+    (all > 0).then(|| format!("{all} of {total}: {}", counts.join(", ")))
 }
 
 /// Returns warnings that concern the whole study.

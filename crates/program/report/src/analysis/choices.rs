@@ -137,18 +137,18 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
 
 /// Returns warnings about a choice.
 pub fn caveats(choice: &Choice) -> Vec<&'static str> {
-    let mut told = Vec::new();
+    let mut caveats = Vec::new();
     if choice.per_item {
-        told.push(
+        caveats.push(
             "All runs took equally long, so that they are compared for the same number of items.",
         );
     }
     if !choice.untold.is_empty() || choice.value.runs < 2 {
-        told.push(
+        caveats.push(
             "With one run each, differences cannot be distinguished from noise: use --repeat.",
         );
     }
-    told
+    caveats
 }
 
 /// Says how to set a point's knobs.

@@ -26,7 +26,7 @@ pub struct GroupedMeans {
     /// The axes over which means are taken.
     pub over: Vec<Axis>,
     /// The axes that stay at the reference's value.
-    pub held: Vec<Axis>,
+    pub fixed: Vec<Axis>,
     /// The kind of mean.
     pub mean: Mean,
     /// The values of the axis.
@@ -76,7 +76,7 @@ pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans,
         return Err(GroupingError::Itself(how.by.name().to_owned()));
     }
     let others = view.varied.iter().filter(|axis| **axis != how.by);
-    let (over, held): (Vec<Axis>, Vec<Axis>) = others
+    let (over, fixed): (Vec<Axis>, Vec<Axis>) = others
         .cloned()
         .partition(|axis| how.over.is_empty() || how.over.contains(axis));
     let reference = &view.study.reference.configuration;
@@ -86,7 +86,7 @@ pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans,
     let mut cells = Vec::new();
     for (index, point) in view.study.points.iter().enumerate() {
         let here = &point.configuration;
-        if held
+        if fixed
             .iter()
             .any(|axis| axis.text(here) != axis.text(reference))
         {
@@ -108,7 +108,7 @@ pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans,
     Ok(GroupedMeans {
         by: how.by.clone(),
         over,
-        held,
+        fixed,
         mean: how.mean,
         values,
         default,
@@ -154,9 +154,9 @@ impl GroupedMeans {
                 many => format!(" {many} combinations lack a value somewhere and are left out."),
             };
         }
-        if !self.held.is_empty() {
-            let held: Vec<String> = self.held.iter().map(axis_name).collect();
-            text += &format!(" As at the reference: {}.", join_words(&held));
+        if !self.fixed.is_empty() {
+            let fixed: Vec<String> = self.fixed.iter().map(axis_name).collect();
+            text += &format!(" As at the reference: {}.", join_words(&fixed));
         }
         text
     }

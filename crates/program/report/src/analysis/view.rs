@@ -165,7 +165,7 @@ impl<'a> StudyView<'a> {
     }
 
     /// Makes the chart axis for an axis of the study.
-    pub fn ruler(&self, axis: &Axis) -> ChartAxis {
+    pub fn chart_axis(&self, axis: &Axis) -> ChartAxis {
         let values = self.values(axis);
         let numbers: Option<Vec<f64>> = values.iter().map(|text| finite(text)).collect();
         let doubles = |numbers: &[f64]| match (numbers.first(), numbers.last()) {
@@ -186,8 +186,8 @@ impl<'a> StudyView<'a> {
     }
 
     /// Returns the position of a point on a chart axis.
-    pub fn place(&self, ruler: &ChartAxis, axis: &Axis, point: &Point) -> Option<f64> {
-        match &ruler.kind {
+    pub fn place(&self, chart_axis: &ChartAxis, axis: &Axis, point: &Point) -> Option<f64> {
+        match &chart_axis.kind {
             AxisKind::Categories(names) => {
                 let text = axis.text(&point.configuration)?;
                 names

@@ -5,8 +5,8 @@ use sweetspot_study::Axis;
 use super::{ComparedQuantity, StudyComparison};
 
 /// Returns the column name of a quantity, with its SI unit.
-pub fn column(measure: &ComparedQuantity) -> String {
-    match measure {
+pub fn column(quantity: &ComparedQuantity) -> String {
+    match quantity {
         ComparedQuantity::Time => "time_s".to_owned(),
         ComparedQuantity::Energy => "energy_j".to_owned(),
         ComparedQuantity::Power => "average_power_w".to_owned(),
@@ -35,10 +35,10 @@ pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error>
     ];
     writer.write_record(names.chain(rest))?;
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for common in &compared.common {
-        for (index, side) in compared.sides.iter().enumerate().skip(1) {
-            for measure in measures(compared) {
-                let Some(difference) = compared.difference(common, index, &measure) else {
+    for common in &compared.common_settings {
+        for (index, side) in compared.studies.iter().enumerate().skip(1) {
+            for quantity in all_quantities(compared) {
+                let Some(difference) = compared.difference(common, index, &quantity) else {
                     continue;
                 };
                 let point = common.points[index].as_ref();
@@ -48,9 +48,9 @@ pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error>
                 });
                 let values = [
                     common.is_reference.to_string(),
-                    compared.sides[0].name.clone(),
+                    compared.studies[0].name.clone(),
                     side.name.clone(),
-                    column(&measure),
+                    column(&quantity),
                     difference.first.to_string(),
                     difference.here.to_string(),
                     text(difference.relative),
@@ -70,12 +70,12 @@ pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error>
 }
 
 /// Returns all quantities that are compared, those of phases included.
-pub fn measures(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
+pub fn all_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     let phases = compared.phases.iter().flat_map(|name| {
         [
             ComparedQuantity::PhaseTime(name.clone()),
             ComparedQuantity::PhaseEnergy(name.clone()),
         ]
     });
-    compared.measures.iter().cloned().chain(phases).collect()
+    compared.quantities.iter().cloned().chain(phases).collect()
 }

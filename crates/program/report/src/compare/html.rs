@@ -10,7 +10,7 @@ use crate::html::{contents, figures, page, table};
 pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     let drawn = overlays(compared);
     let names: Vec<&str> = compared
-        .sides
+        .studies
         .iter()
         .map(|side| side.name.as_str())
         .collect();
@@ -22,7 +22,7 @@ pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     );
     parts.push(("settings".to_owned(), "Settings in common".to_owned()));
     let subtitle = html! {
-        @for side in &compared.sides {
+        @for side in &compared.studies {
             p.sub { b { (side.name) } ": " (side.view.study.name()) ", energy of " (side.view.study.energy_of().to_string()) }
         }
     };
@@ -37,7 +37,7 @@ pub fn compare_html(compared: &StudyComparison<'_>) -> String {
         @if !drawn.is_empty() { h2 { "Figures" } }
         (figures(&drawn))
         h2 #settings { "Settings in common" }
-        @for side in 1..compared.sides.len() { (against(compared, side)) }
+        @for side in 1..compared.studies.len() { (against(compared, side)) }
     };
     let foot = html! {
         p { "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch's test); with a question mark: single runs, significance unknown." }
@@ -47,14 +47,14 @@ pub fn compare_html(compared: &StudyComparison<'_>) -> String {
 
 /// Describes how each study differs from the first at the references, a sentence each.
 pub fn summary(compared: &StudyComparison<'_>) -> Vec<String> {
-    let Some(reference) = compared.common.first() else {
+    let Some(reference) = compared.common_settings.first() else {
         return Vec::new();
     };
-    let first = &compared.sides[0].name;
-    (1..compared.sides.len())
+    let first = &compared.studies[0].name;
+    (1..compared.studies.len())
         .map(|side| {
-            let words = compared.measures.iter().take(3).filter_map(|measure| {
-                let difference = compared.difference(reference, side, measure)?;
+            let words = compared.quantities.iter().take(3).filter_map(|quantity| {
+                let difference = compared.difference(reference, side, quantity)?;
                 let relative = difference.relative?;
                 let more = if relative < 0.0 { "less" } else { "more" };
 
@@ -66,11 +66,11 @@ pub fn summary(compared: &StudyComparison<'_>) -> Vec<String> {
                 let size = 100.0 * relative.abs();
                 Some(format!(
                     "{size:.1} % {more} {}{doubt}",
-                    super::name(measure)
+                    super::name(quantity)
                 ))
             });
             let words: Vec<String> = words.collect();
-            let name = &compared.sides[side].name;
+            let name = &compared.studies[side].name;
             match words.is_empty() {
                 true => format!("{name} and {first} have no value in common at their references."),
                 false => format!(
@@ -86,7 +86,7 @@ fn against(compared: &StudyComparison<'_>, side: usize) -> Markup {
     let (rows, _) = differences(compared, side, usize::MAX);
     html! {
         div.card style="margin-bottom:22px" {
-            h3 { (compared.sides[side].name) " against " (compared.sides[0].name) }
+            h3 { (compared.studies[side].name) " against " (compared.studies[0].name) }
             div.scroll { (table(&rows)) }
             @if let Some(rows) = by_phase(compared, side, usize::MAX) {
                 h3 style="margin-top:28px" { "By phase" }

@@ -5,14 +5,14 @@ use sweetspot_document::common::{RelativeChange, SchemaName};
 use sweetspot_document::compare as document;
 use sweetspot_stats::Summary;
 
-use super::csv::{column, measures};
+use super::csv::{all_quantities, column};
 use super::{CommonSetting, RelativeDifference, StudyComparison};
 use crate::study::{energy_of, settings, status, summary};
 
 /// Makes the document of studies side by side.
 pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
-    let question = compared.sides.first().map(|side| side.view.question);
-    let studies = compared.sides.iter().map(|side| {
+    let question = compared.studies.first().map(|side| side.view.question);
+    let studies = compared.studies.iter().map(|side| {
         let study = side.view.study;
         document::ComparedStudy {
             name: side.name.clone(),
@@ -24,7 +24,7 @@ pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
         }
     });
     let limits = question.into_iter().flat_map(|question| &question.limits);
-    let common = compared.common.iter();
+    let common = compared.common_settings.iter();
     let objectives = compared.objectives().into_iter();
     document::Compare {
         schema: SchemaName::COMPARE,
@@ -42,25 +42,25 @@ pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
 fn setting(compared: &StudyComparison<'_>, common: &CommonSetting) -> document::CommonSetting {
     let mut values = Vec::new();
     let mut against_first = Vec::new();
-    let measures = measures(compared);
-    for (index, side) in compared.sides.iter().enumerate() {
+    let quantities = all_quantities(compared);
+    for (index, side) in compared.studies.iter().enumerate() {
         let Some(point) = common.points.get(index).and_then(Option::as_ref) else {
             continue;
         };
-        let quantities = measures.iter().filter_map(|measure| {
-            let found = Summary::of(&measure.values(point, &side.view)?)?;
-            Some((column(measure), summary(&found)))
+        let summaries = quantities.iter().filter_map(|quantity| {
+            let found = Summary::of(&quantity.values(point, &side.view)?)?;
+            Some((column(quantity), summary(&found)))
         });
         values.push(document::StudyValues {
             study: index,
             settings: settings(&point.configuration),
             status: status(point.status()),
-            quantities: quantities.collect(),
+            quantities: summaries.collect(),
         });
         if index > 0 {
-            let differences = measures.iter().filter_map(|measure| {
-                let difference = compared.difference(common, index, measure)?;
-                Some((column(measure), difference_json(&difference)))
+            let differences = quantities.iter().filter_map(|quantity| {
+                let difference = compared.difference(common, index, quantity)?;
+                Some((column(quantity), difference_json(&difference)))
             });
             against_first.push(document::StudyDifferences {
                 study: index,
@@ -87,7 +87,7 @@ fn difference_json(difference: &RelativeDifference) -> document::Difference {
 fn best(compared: &StudyComparison<'_>, objective: Objective) -> Vec<document::BestOfStudy> {
     let mut first = None;
     let mut all = Vec::new();
-    for (index, side) in compared.sides.iter().enumerate() {
+    for (index, side) in compared.studies.iter().enumerate() {
         let view = &side.view;
         let Ok(choice) = view.comparison.choose(objective, &view.question.limits) else {
             continue;

@@ -122,15 +122,15 @@ pub struct CommonSetting {
 /// Several studies side by side.
 pub struct StudyComparison<'a> {
     /// The studies; all are compared with the first.
-    pub sides: Vec<ComparedStudy<'a>>,
+    pub studies: Vec<ComparedStudy<'a>>,
     /// The axes that identify a setting.
     pub axes: Vec<Axis>,
     /// The quantities that are compared at each setting.
-    pub measures: Vec<ComparedQuantity>,
+    pub quantities: Vec<ComparedQuantity>,
     /// The phases that all studies have.
     pub phases: Vec<String>,
     /// The references, then the settings in common.
-    pub common: Vec<CommonSetting>,
+    pub common_settings: Vec<CommonSetting>,
     /// Differences between the studies that matter for the comparison.
     pub notes: Vec<String>,
 }
@@ -153,7 +153,7 @@ impl<'a> StudyComparison<'a> {
             }
         }
         let per_item = sides.iter().all(|side| side.view.has_items());
-        let measures = match per_item {
+        let quantities = match per_item {
             true => vec![
                 ComparedQuantity::TimePerItem,
                 ComparedQuantity::EnergyPerItem,
@@ -167,17 +167,17 @@ impl<'a> StudyComparison<'a> {
                 ComparedQuantity::Power,
             ],
         };
-        let common = common(&sides, &axes);
-        if common.len() < 2 {
+        let common_settings = common_settings(&sides, &axes);
+        if common_settings.len() < 2 {
             notes.push("No setting of the first study is in another one: only the references and the best of each are compared.".to_owned());
         }
         Self {
             phases: phases(studies),
-            measures,
-            common,
+            quantities,
+            common_settings,
             notes,
             axes,
-            sides,
+            studies: sides,
         }
     }
 
@@ -186,19 +186,19 @@ impl<'a> StudyComparison<'a> {
         &self,
         common: &CommonSetting,
         side: usize,
-        measure: &ComparedQuantity,
+        quantity: &ComparedQuantity,
     ) -> Option<RelativeDifference> {
         let first = common.points.first()?.as_ref()?;
         let here = common.points.get(side)?.as_ref()?;
         RelativeDifference::of(
-            &measure.values(first, &self.sides[0].view)?,
-            &measure.values(here, &self.sides[side].view)?,
+            &quantity.values(first, &self.studies[0].view)?,
+            &quantity.values(here, &self.studies[side].view)?,
         )
     }
 
     /// Whether all studies know their items, so that they are compared item for item.
     pub fn is_per_item(&self) -> bool {
-        self.measures.contains(&ComparedQuantity::TimePerItem)
+        self.quantities.contains(&ComparedQuantity::TimePerItem)
     }
 
     /// Returns the outcome of one item where all studies know their items, otherwise the outcome itself.
@@ -217,7 +217,10 @@ impl<'a> StudyComparison<'a> {
 
     /// Returns the objectives by which the best points are shown.
     pub fn objectives(&self) -> Vec<Objective> {
-        let own = self.sides.first().map(|side| side.view.question.objective);
+        let own = self
+            .studies
+            .first()
+            .map(|side| side.view.question.objective);
         let mut all: Vec<Objective> = own.into_iter().collect();
         all.extend(
             TABLE_OBJECTIVES
@@ -288,7 +291,7 @@ fn notes(studies: &[(String, Study)]) -> Vec<String> {
     notes
 }
 
-fn common(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSetting> {
+fn common_settings(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSetting> {
     let mut all = vec![CommonSetting {
         setting: "reference".to_owned(),
         is_reference: true,

@@ -19,7 +19,7 @@ pub fn compare_text(compared: &StudyComparison<'_>) -> String {
         wrap(&summary, 2),
         best(compared).to_terminal(),
     ];
-    for side in 1..compared.sides.len() {
+    for side in 1..compared.studies.len() {
         let (rows, more) = differences(compared, side, MAX_ROWS);
         let mut text = format!(
             "{}\n\n{}",
@@ -50,7 +50,7 @@ pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
         summary,
         best(compared).to_markdown(),
     ];
-    for side in 1..compared.sides.len() {
+    for side in 1..compared.studies.len() {
         let (rows, _) = differences(compared, side, usize::MAX);
         parts.push(heading(compared, side));
         parts.push(rows.to_markdown());
@@ -64,7 +64,7 @@ pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
 const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, significance unknown.";
 
 fn names(compared: &StudyComparison<'_>) -> String {
-    let names = compared.sides.iter().map(|side| {
+    let names = compared.studies.iter().map(|side| {
         let study = side.view.study;
         format!(
             "{}: {}, {} {}, energy of {}",
@@ -84,7 +84,7 @@ fn names(compared: &StudyComparison<'_>) -> String {
 fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     format!(
         "{} against {}:",
-        compared.sides[side].name, compared.sides[0].name
+        compared.studies[side].name, compared.studies[0].name
     )
 }
 
@@ -107,7 +107,7 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
     .with_text_columns(3);
     for objective in compared.objectives() {
         let mut first = None;
-        for (index, side) in compared.sides.iter().enumerate() {
+        for (index, side) in compared.studies.iter().enumerate() {
             let view = &side.view;
             let target = label(objective);
             let per_item = compared.is_per_item();
@@ -159,8 +159,8 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
     rows
 }
 
-fn name_unit_scale(measure: &ComparedQuantity) -> (&'static str, &'static str, f64) {
-    match measure {
+fn name_unit_scale(quantity: &ComparedQuantity) -> (&'static str, &'static str, f64) {
+    match quantity {
         ComparedQuantity::Time => ("Time", "s", 1.0),
         ComparedQuantity::Energy => ("Energy", "kJ", 1e-3),
         ComparedQuantity::Power => ("Power", "W", 1.0),
@@ -173,29 +173,29 @@ fn name_unit_scale(measure: &ComparedQuantity) -> (&'static str, &'static str, f
 
 /// Returns the quantities that tables show: of an item where items are known.
 pub fn table_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
-    compared.measures.iter().take(3).cloned().collect()
+    compared.quantities.iter().take(3).cloned().collect()
 }
 
 /// Makes the table of at most `most` settings in common; the number of further settings comes with it.
 pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> (Table, usize) {
-    let measures = table_quantities(compared);
+    let quantities = table_quantities(compared);
     let mut head = vec!["Setting".to_owned()];
-    for measure in &measures {
-        let (name, unit, _) = name_unit_scale(measure);
+    for quantity in &quantities {
+        let (name, unit, _) = name_unit_scale(quantity);
         head.extend([
             format!("{name}\n[{unit}]"),
-            short(&compared.sides[side].name),
+            short(&compared.studies[side].name),
             "\n[%]".to_owned(),
         ]);
     }
     let mut rows = Table::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
     let found: Vec<&CommonSetting> = compared
-        .common
+        .common_settings
         .iter()
         .filter(|common| common.points.get(side).is_some_and(Option::is_some))
         .collect();
     for common in found.iter().take(most) {
-        rows.push(row(compared, common, side, &measures, &common.setting));
+        rows.push(row(compared, common, side, &quantities, &common.setting));
     }
     (rows, found.len().saturating_sub(most))
 }
@@ -204,13 +204,13 @@ fn row(
     compared: &StudyComparison<'_>,
     common: &CommonSetting,
     side: usize,
-    measures: &[ComparedQuantity],
+    quantities: &[ComparedQuantity],
     name: &str,
 ) -> Vec<String> {
     let mut row = vec![name.to_owned()];
-    for measure in measures {
-        let (_, _, scale) = name_unit_scale(measure);
-        match compared.difference(common, side, measure) {
+    for quantity in quantities {
+        let (_, _, scale) = name_unit_scale(quantity);
+        match compared.difference(common, side, quantity) {
             Some(difference) => row.extend([
                 format_amount(difference.first * scale, ""),
                 format_amount(difference.here * scale, ""),
@@ -240,31 +240,31 @@ pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Opt
     if compared.phases.is_empty() {
         return None;
     }
-    let unit = match compared.measures.first() {
+    let unit = match compared.quantities.first() {
         Some(ComparedQuantity::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
         _ => ("Time\n[ms]", "Energy\n[J]"),
     };
-    let other = short(&compared.sides[side].name);
+    let other = short(&compared.studies[side].name);
     let mut rows = Table::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
-    let found = compared.common.iter();
+    let found = compared.common_settings.iter();
     let found = found.filter(|common| common.points.get(side).is_some_and(Option::is_some));
     for common in found.take((most / compared.phases.len()).max(1)) {
         for phase in &compared.phases {
-            let measures = [
+            let quantities = [
                 ComparedQuantity::PhaseTime(phase.clone()),
                 ComparedQuantity::PhaseEnergy(phase.clone()),
             ];
-            let told = measures
+            let found = quantities
                 .iter()
-                .filter_map(|measure| compared.difference(common, side, measure));
-            if told
+                .filter_map(|quantity| compared.difference(common, side, quantity));
+            if found
                 .into_iter()
                 .all(|difference| difference.first == 0.0 && difference.here == 0.0)
             {
                 continue;
             }
             let name = format!("{}: {phase}", common.setting);
-            rows.push(row(compared, common, side, &measures, &name));
+            rows.push(row(compared, common, side, &quantities, &name));
         }
     }
     Some(rows)
@@ -275,8 +275,8 @@ fn short(name: &str) -> String {
 }
 
 /// Names a quantity.
-pub fn name(measure: &ComparedQuantity) -> String {
-    match measure {
+pub fn name(quantity: &ComparedQuantity) -> String {
+    match quantity {
         ComparedQuantity::Time => "time".to_owned(),
         ComparedQuantity::Energy => "energy".to_owned(),
         ComparedQuantity::Power => "power".to_owned(),

@@ -28,7 +28,7 @@ pub struct Chart {
     /// Vertical and horizontal lines that mark settings and levels.
     pub reference_lines: Vec<ReferenceLine>,
     /// Whether it takes the whole width of the page.
-    pub wide: bool,
+    pub is_wide: bool,
 }
 
 /// An axis of a chart.
@@ -39,7 +39,7 @@ pub struct ChartAxis {
     /// How values map to positions.
     pub kind: AxisKind,
     /// Whether the axis includes zero.
-    pub from_zero: bool,
+    pub includes_zero: bool,
     /// The first and last value, where they are not those of the data.
     pub ends: Option<(f64, f64)>,
 }
@@ -49,7 +49,7 @@ impl ChartAxis {
     pub fn from_zero(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            from_zero: true,
+            includes_zero: true,
             ..Self::default()
         }
     }

@@ -192,7 +192,7 @@ impl<'a> Drawing<'a> {
             line.style,
             LineStyle::PointsAndLine | LineStyle::Points | LineStyle::Markers
         ) {
-            self.spans(out, line);
+            self.error_bars(out, line);
         }
         let (class, radius) = match line.style {
             LineStyle::Line | LineStyle::Guide | LineStyle::Band => {
@@ -234,7 +234,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// Draws the error bars of a line in one path.
-    fn spans(&self, out: &mut String, line: &Line) {
+    fn error_bars(&self, out: &mut String, line: &Line) {
         let mut path = String::new();
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
             let Some((low, high)) = dot
@@ -335,11 +335,11 @@ impl<'a> Drawing<'a> {
                 from += amount;
             }
         }
-        self.key(out, &names);
+        self.legend(out, &names);
     }
 
     /// Writes the names of a bar's parts in their colours, at the top right.
-    fn key(&self, out: &mut String, names: &[&str]) {
+    fn legend(&self, out: &mut String, names: &[&str]) {
         let mut right = f64::from(self.size.0);
         for (place, name) in names.iter().enumerate().rev() {
             let name = shortened(name, 14);

@@ -11,7 +11,7 @@ impl Drawing<'_> {
         let mut ends: Vec<(f64, &Line)> = Vec::new();
         for line in self.chart.lines.iter().filter(|line| has_end_label(line)) {
             match line.style {
-                LineStyle::Markers => self.beside(out, line),
+                LineStyle::Markers => self.label_marker(out, line),
                 LineStyle::Guide => {
                     let mut seen = line.dots.iter().filter(|dot| self.is_inside(dot));
                     let Some(last) = seen.next_back() else {
@@ -66,7 +66,7 @@ impl Drawing<'_> {
     }
 
     /// Writes the label of a marker where the chart has room.
-    fn beside(&self, out: &mut String, line: &Line) {
+    fn label_marker(&self, out: &mut String, line: &Line) {
         let Some(dot) = line.dots.last().filter(|dot| dot.is_drawable()) else {
             return;
         };

@@ -1,40 +1,39 @@
 //! Figures as in the papers, from any study that has the values they need.
 
 mod chart;
-mod clocks;
-mod curves;
 mod draw;
+mod energy_time;
 mod labels;
+mod normalised;
 mod overlay;
 mod palette;
+mod performance;
 mod phases;
-mod plane;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
 mod scaling;
 mod svg;
 mod timeline;
-mod tuning;
 
-pub use chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+pub use chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine};
 pub use overlay::overlays;
 pub use palette::{DARK, LIGHT, variables};
 #[cfg(feature = "png")]
 pub use png::{PngError, figure_png};
 pub use scale::number;
 pub use svg::{Size, inline, shortened};
+pub(crate) use timeline::downsample;
 pub use timeline::{Timeline, runs_to_show};
-pub use tuning::tuning_figure;
 
 use crate::analysis::view::StudyView;
 
 /// Makes every figure that the study has values for, the most important first.
 pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(plane::plane(view));
-    figures.extend(curves::curves(view));
-    figures.extend(clocks::by_parameter(view));
+    figures.extend(energy_time::energy_time_plane(view));
+    figures.extend(normalised::normalised_curves(view));
+    figures.extend(performance::performance_figures(view));
     figures.extend(scaling::scaling(view));
     figures.extend(timeline::timeline(timelines));
     figures.extend(phases::phases(view));

@@ -17,7 +17,7 @@ pub fn overlays(compared: &StudyComparison<'_>) -> Vec<Figure> {
 }
 
 fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
-    let items = compared.sides.iter().all(|side| side.view.has_items());
+    let items = compared.studies.iter().all(|side| side.view.has_items());
     let drawn = match items {
         true => [
             ("Time [ms/item]", Objective::Throughput, ""),
@@ -31,33 +31,34 @@ fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
         ],
     };
     let numeric = |side: &&crate::compare::ComparedStudy<'_>| side.view.is_numeric(axis);
-    let x = ruler(compared, axis)?;
+    let x = common_axis(compared, axis)?;
     let other = second_axis(compared, axis);
     let mut charts = Vec::new();
     for (title, objective, unit) in drawn {
         let mut lines = Vec::new();
         for (index, side) in compared
-            .sides
+            .studies
             .iter()
             .enumerate()
             .filter(|(_, side)| numeric(side))
         {
             let view = &side.view;
             let reference = &view.study.reference.configuration;
-            let held = match &other {
-                Some(other) => super::clocks::spread(view.values(other))
+            let fixed = match &other {
+                Some(other) => super::performance::spread_values(view.values(other))
                     .iter()
                     .filter_map(|value| {
-                        let held = super::clocks::with(view, reference, other, value)?;
-                        let name = crate::configuration_text(std::slice::from_ref(other), &held);
-                        Some((format!("{}, {name}", side.name), held))
+                        let fixed =
+                            super::performance::with_axis_value(view, reference, other, value)?;
+                        let name = crate::configuration_text(std::slice::from_ref(other), &fixed);
+                        Some((format!("{}, {name}", side.name), fixed))
                     })
                     .collect(),
                 None => vec![(side.name.clone(), reference.clone())],
             };
-            for (name, held) in held {
+            for (name, fixed) in fixed {
                 let dots: Vec<Dot> = view
-                    .slice(axis, &held)
+                    .slice(axis, &fixed)
                     .into_iter()
                     .filter_map(|point| {
                         let x = axis.number(&view.study.points[point].configuration)?;
@@ -116,7 +117,7 @@ fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     let others = compared.axes.iter().filter(|other| *other != axis);
     let mut few = others.filter(|other| {
         let counts = compared
-            .sides
+            .studies
             .iter()
             .map(|side| side.view.values(other).len());
         counts.max().is_some_and(|most| (2..=4).contains(&most))
@@ -125,24 +126,24 @@ fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
 }
 
 /// Makes a chart axis that fits all studies.
-fn ruler(compared: &StudyComparison<'_>, axis: &Axis) -> Option<ChartAxis> {
+fn common_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<ChartAxis> {
     let sides = compared
-        .sides
+        .studies
         .iter()
         .filter(|side| side.view.is_numeric(axis));
-    let rulers: Vec<ChartAxis> = sides.map(|side| side.view.ruler(axis)).collect();
+    let chart_axes: Vec<ChartAxis> = sides.map(|side| side.view.chart_axis(axis)).collect();
     let mut marks: Vec<f64> = Vec::new();
     let mut doubling = true;
-    for ruler in &rulers {
-        match &ruler.kind {
+    for chart_axis in &chart_axes {
+        match &chart_axis.kind {
             AxisKind::Logarithmic(values) => marks.extend(values),
             _ => doubling = false,
         }
     }
     marks.sort_by(f64::total_cmp);
     marks.dedup();
-    rulers.into_iter().next().map(|ruler| ChartAxis {
-        label: ruler.label,
+    chart_axes.into_iter().next().map(|chart_axis| ChartAxis {
+        label: chart_axis.label,
         kind: if doubling {
             AxisKind::Logarithmic(marks)
         } else {

@@ -16,18 +16,18 @@ pub struct Scale {
 
 impl Scale {
     /// Maps values between `ends` to positions between `from` and `to`, with some room at both ends.
-    pub fn new(ruler: &ChartAxis, ends: (f64, f64), from: f64, to: f64) -> Self {
-        let (mut low, mut high) = ruler.ends.unwrap_or(ends);
-        match &ruler.kind {
+    pub fn new(chart_axis: &ChartAxis, ends: (f64, f64), from: f64, to: f64) -> Self {
+        let (mut low, mut high) = chart_axis.ends.unwrap_or(ends);
+        match &chart_axis.kind {
             AxisKind::Categories(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
             AxisKind::Logarithmic(_) if low > SMALLEST_LOGARITHMIC => {}
-            _ if ruler.ends.is_some() => {}
+            _ if chart_axis.ends.is_some() => {}
             _ => {
-                if ruler.from_zero {
+                if chart_axis.includes_zero {
                     (low, high) = (low.min(0.0), high.max(0.0));
                 }
                 let room = 0.04 * (high - low);
-                low -= if ruler.from_zero && low == 0.0 {
+                low -= if chart_axis.includes_zero && low == 0.0 {
                     0.0
                 } else {
                     room
@@ -36,7 +36,7 @@ impl Scale {
             }
         }
         let logarithmic =
-            matches!(ruler.kind, AxisKind::Logarithmic(_)) && low > SMALLEST_LOGARITHMIC;
+            matches!(chart_axis.kind, AxisKind::Logarithmic(_)) && low > SMALLEST_LOGARITHMIC;
         if logarithmic {
             let room = (high / low).max(1.0).powf(0.05).max(1.02);
             (low, high) = (low / room, high * room);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        let ruler = ChartAxis::default();
+        let chart_axis = ChartAxis::default();
         for (low, high) in [
             (0.0, 1.0),
             (150.0, 300.0),
@@ -185,7 +185,7 @@ mod tests {
             (0.93, 0.931),
             (1e5, 9e6),
         ] {
-            let scale = Scale::new(&ruler, (low, high), 0.0, 100.0);
+            let scale = Scale::new(&chart_axis, (low, high), 0.0, 100.0);
             let ticks = scale.ticks(&AxisKind::Linear, 6);
             assert!((2..=8).contains(&ticks.len()), "{low} {high}: {ticks:?}");
             for (value, _) in ticks {
@@ -202,11 +202,11 @@ mod tests {
                 AxisKind::Logarithmic(vec![1.0]),
                 AxisKind::Categories(Vec::new()),
             ] {
-                let ruler = ChartAxis {
+                let chart_axis = ChartAxis {
                     kind: kind.clone(),
                     ..ChartAxis::default()
                 };
-                let scale = Scale::new(&ruler, ends, 0.0, 100.0);
+                let scale = Scale::new(&chart_axis, ends, 0.0, 100.0);
                 assert!(
                     scale.at(ends.0).is_finite() || ends.0 == f64::MAX,
                     "{ends:?}"

@@ -21,23 +21,23 @@ pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
 fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     let others = view.others(axis);
     let reference = &view.study.reference.configuration;
-    let mut held: Vec<(String, Configuration)> =
-        vec![(named(&others, reference), reference.clone())];
+    let mut fixed: Vec<(String, Configuration)> =
+        vec![(line_label(&others, reference), reference.clone())];
     if let Some(chosen) = view.chosen() {
         let chosen = &view.study.points[chosen].configuration;
-        let name = named(&others, chosen);
-        if held[0].0 != name {
-            held.push((name, chosen.clone()));
+        let name = line_label(&others, chosen);
+        if fixed[0].0 != name {
+            fixed.push((name, chosen.clone()));
         }
     }
     // Where batch and GPUs both vary, each value of the other axis has a line.
     if let [other @ (Axis::Gpus | Axis::Parameter(_))] = others.as_slice() {
-        let values = super::clocks::spread(view.values(other));
-        held = values
+        let values = super::performance::spread_values(view.values(other));
+        fixed = values
             .iter()
             .filter_map(|value| {
-                let held = super::clocks::with(view, reference, other, value)?;
-                Some((named(&others, &held), held))
+                let fixed = super::performance::with_axis_value(view, reference, other, value)?;
+                Some((line_label(&others, &fixed), fixed))
             })
             .collect();
     }
@@ -49,8 +49,8 @@ fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     let mut charts = Vec::new();
     for (title, objective, unit, scale) in drawn {
         let mut lines = Vec::new();
-        for (index, (name, held)) in held.iter().enumerate() {
-            let dots = dots(view, axis, held, objective, (unit, scale));
+        for (index, (name, fixed)) in fixed.iter().enumerate() {
+            let dots = dots(view, axis, fixed, objective, (unit, scale));
             if index == 0 && *axis == Axis::Gpus && objective == Objective::Time {
                 lines.extend(ideal(&dots));
             }
@@ -69,7 +69,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
         {
             charts.push(Chart {
                 title: title.to_owned(),
-                x: view.ruler(axis),
+                x: view.chart_axis(axis),
                 y: ChartAxis::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
@@ -94,18 +94,18 @@ fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     })
 }
 
-fn named(others: &[Axis], held: &Configuration) -> String {
-    crate::configuration_text(others, held)
+fn line_label(others: &[Axis], fixed: &Configuration) -> String {
+    crate::configuration_text(others, fixed)
 }
 
 fn dots(
     view: &StudyView<'_>,
     axis: &Axis,
-    held: &Configuration,
+    fixed: &Configuration,
     objective: Objective,
     (unit, scale): (&str, f64),
 ) -> Vec<Dot> {
-    let slice = view.slice(axis, held);
+    let slice = view.slice(axis, fixed);
     slice
         .into_iter()
         .filter_map(|index| {

@@ -55,7 +55,16 @@ pub fn standalone(figure: &Figure) -> String {
     let sizes: Vec<Size> = figure
         .charts
         .iter()
-        .map(|chart| sized(chart, if chart.wide { Size::WIDE } else { Size::SMALL }))
+        .map(|chart| {
+            sized(
+                chart,
+                if chart.is_wide {
+                    Size::WIDE
+                } else {
+                    Size::SMALL
+                },
+            )
+        })
         .collect();
     let most = if sizes.iter().any(|size| size.0 > 500) {
         1
@@ -180,7 +189,7 @@ mod tests {
                     },
                     y: ChartAxis {
                         kind,
-                        from_zero: first > second,
+                        includes_zero: first > second,
                         ..ChartAxis::default()
                     },
                     lines: vec![Line {

@@ -120,7 +120,7 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
 }
 
 /// Reduces readings to the mean, the least and the greatest of each interval.
-pub(super) fn downsample(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
+pub fn downsample(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
     let (from, to) = values
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |ends, (at, _)| {

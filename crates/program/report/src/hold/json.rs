@@ -10,35 +10,35 @@ use super::text::energy_per_item;
 use crate::measure::machine_json;
 
 /// Makes the document of a hold.
-pub fn hold_json(held: &HoldResult) -> document::Hold {
-    let summary = &held.summary;
-    let (exit_code, signal) = match held.ended {
+pub fn hold_json(result: &HoldResult) -> document::Hold {
+    let summary = &result.summary;
+    let (exit_code, signal) = match result.ended {
         Ended::Code(code) => (Some(code), None),
         Ended::Signal(signal) => (None, Some(signal)),
     };
     document::Hold {
         schema: SchemaName::HOLD,
-        command: held.command.clone(),
-        machine: machine_json(&held.machine),
+        command: result.command.clone(),
+        machine: machine_json(&result.machine),
         device: document::Device {
-            uuid: held.device.id.to_string(),
-            name: held.device.name.clone(),
+            uuid: result.device.id.to_string(),
+            name: result.device.name.clone(),
         },
-        knob: held.knob.name().to_owned(),
-        mode: held.mode.name().to_owned(),
-        objective: match held.goal {
+        knob: result.knob.name().to_owned(),
+        mode: result.mode.name().to_owned(),
+        objective: match result.goal {
             Goal::Throughput => document::Goal::Throughput,
             Goal::EnergyPerItem => document::Goal::EnergyPerItem,
         },
-        batches: held.batches.clone(),
-        cap_w: held.caps.last().map(|(_, cap)| cap.get()),
-        run_time_s: held.run_time.get(),
+        batches: result.batches.clone(),
+        cap_w: result.caps.last().map(|(_, cap)| cap.get()),
+        run_time_s: result.run_time.get(),
         time_s: summary.time.get(),
         items: summary.items,
         items_per_s: summary.items_per_s,
-        settled_items_per_s: held.settled_items_per_s,
-        energy: energy(held),
-        energy_per_item_j: energy_per_item(held),
+        settled_items_per_s: result.settled_items_per_s,
+        energy: energy(result),
+        energy_per_item_j: energy_per_item(result),
         violation_share: summary.violation_share.map(|share| share.get()),
         fine_share: summary.fine_share.map(|share| share.get()),
         fine_p99_w: summary.fine_p99.map(|power| power.get()),
@@ -47,22 +47,22 @@ pub fn hold_json(held: &HoldResult) -> document::Hold {
         settle_windows: summary.settle_windows,
         changes: summary.changes,
         average_batch: summary.average_batch,
-        latency_p99_s: held.latency_p99.map(|time| time.get()),
-        latency_bound_s: held.latency_bound.map(|time| time.get()),
-        met: held.kept.is_met(),
-        met_reason: held.kept.reason().to_owned(),
-        restored: held.restored,
+        latency_p99_s: result.latency_p99.map(|time| time.get()),
+        latency_bound_s: result.latency_bound.map(|time| time.get()),
+        met: result.kept.is_met(),
+        met_reason: result.kept.reason().to_owned(),
+        restored: result.restored,
         exit_code,
         signal,
-        caps: caps(held),
-        settings: settings(held),
-        over_time: over_time(held),
-        notes: notes(held),
+        caps: caps(result),
+        settings: settings(result),
+        over_time: over_time(result),
+        notes: notes(result),
     }
 }
 
-fn energy(held: &HoldResult) -> Option<document::HoldEnergy> {
-    held.energy.map(|energy| {
+fn energy(result: &HoldResult) -> Option<document::HoldEnergy> {
+    result.energy.map(|energy| {
         let (low, high) = energy.interval95;
         document::HoldEnergy {
             energy_j: energy.value.get(),
@@ -72,16 +72,16 @@ fn energy(held: &HoldResult) -> Option<document::HoldEnergy> {
     })
 }
 
-fn caps(held: &HoldResult) -> Vec<document::CapChange> {
-    let caps = held.caps.iter().map(|(at, cap)| document::CapChange {
+fn caps(result: &HoldResult) -> Vec<document::CapChange> {
+    let caps = result.caps.iter().map(|(at, cap)| document::CapChange {
         time_s: at.get(),
         cap_w: cap.get(),
     });
     caps.collect()
 }
 
-fn settings(held: &HoldResult) -> Vec<document::SettingChange> {
-    let settings = held.settings.iter();
+fn settings(result: &HoldResult) -> Vec<document::SettingChange> {
+    let settings = result.settings.iter();
     let changes = settings.map(|(at, setting)| document::SettingChange {
         setting: setting_json(setting),
         time_s: at.get(),
@@ -89,8 +89,8 @@ fn settings(held: &HoldResult) -> Vec<document::SettingChange> {
     changes.collect()
 }
 
-fn over_time(held: &HoldResult) -> Vec<document::Slice> {
-    let slices = held.over_time.iter().map(|slice| document::Slice {
+fn over_time(result: &HoldResult) -> Vec<document::Slice> {
+    let slices = result.over_time.iter().map(|slice| document::Slice {
         setting: setting_json(&slice.setting),
         time_s: slice.at.get(),
         power: slice
@@ -106,8 +106,8 @@ fn over_time(held: &HoldResult) -> Vec<document::Slice> {
     slices.collect()
 }
 
-fn notes(held: &HoldResult) -> Vec<document::Note> {
-    let notes = held.notes.iter().map(|(at, text)| document::Note {
+fn notes(result: &HoldResult) -> Vec<document::Note> {
+    let notes = result.notes.iter().map(|(at, text)| document::Note {
         time_s: at.get(),
         text: text.clone(),
     });

@@ -1,11 +1,10 @@
-//! A hold, for a terminal and as a figure.
+//! A hold, for a terminal.
 
 use sweetspot_control::hold::Setting;
 use sweetspot_guard::Ended;
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_session::hold::HoldResult;
 
-use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::measure::one_line;
 use crate::table::Table;
 
@@ -23,31 +22,31 @@ pub fn latency_text(time: Seconds) -> String {
 }
 
 /// Makes the text for a terminal.
-pub fn hold_text(held: &HoldResult) -> String {
-    let ended = match held.ended {
+pub fn hold_text(result: &HoldResult) -> String {
+    let ended = match result.ended {
         Ended::Code(code) => format!("exit code {code}"),
         Ended::Signal(signal) => format!("ended by signal {signal}"),
     };
     let mut parts = vec![format!(
         "{}: {:.3}, {ended}",
-        one_line(&held.command),
-        held.run_time
+        one_line(&result.command),
+        result.run_time
     )];
-    if held.summary.items == 0 {
+    if result.summary.items == 0 {
         parts.push(
             "your program reported no batch of a requested size: power and throughput are unknown"
                 .to_owned(),
         );
     } else {
-        parts.push(rows(held).to_terminal());
+        parts.push(rows(result).to_terminal());
     }
-    parts.push(held.kept.to_string());
+    parts.push(result.kept.to_string());
     parts.join("\n\n") + "\n"
 }
 
-fn rows(held: &HoldResult) -> Table {
-    let summary = &held.summary;
-    let caps: Vec<String> = held
+fn rows(result: &HoldResult) -> Table {
+    let summary = &result.summary;
+    let caps: Vec<String> = result
         .caps
         .iter()
         .map(|(_, cap)| format!("{:.1} W", cap.get()))
@@ -57,12 +56,12 @@ fn rows(held: &HoldResult) -> Table {
         all if all.len() <= 4 => all.join(", then "),
         all => format!("{} caps, {} at the end", all.len(), all[all.len() - 1]),
     };
-    let mut rows = Table::new(&[&format!("{}, held below {caps}", held.device.name), ""]);
+    let mut rows = Table::new(&[&format!("{}, held below {caps}", result.device.name), ""]);
     let mut add = |what: &str, value: Option<String>| {
         let value = value.unwrap_or_else(|| "unknown".to_owned());
         rows.push(vec![what.to_owned(), value]);
     };
-    let settled = held.settled_items_per_s;
+    let settled = result.settled_items_per_s;
     add(
         "items a second",
         Some(format!("{:.1}", summary.items_per_s)),
@@ -70,7 +69,7 @@ fn rows(held: &HoldResult) -> Table {
     add("  after settling", settled.map(|rate| format!("{rate:.1}")));
     add(
         "energy per item",
-        energy_per_item(held).map(|joules| format!("{joules:.4} J")),
+        energy_per_item(result).map(|joules| format!("{joules:.4} J")),
     );
     let percent = |share: Option<sweetspot_quantity::Ratio>| {
         share.map(|share| format!("{:.2} %", 100.0 * share.get()))
@@ -81,8 +80,8 @@ fn rows(held: &HoldResult) -> Table {
         add("single readings above it", percent(summary.fine_share));
         add("  99 of 100 are below", watts(summary.fine_p99));
     }
-    let p99 = held.latency_p99.map(latency_text);
-    match held.latency_bound {
+    let p99 = result.latency_p99.map(latency_text);
+    match result.latency_bound {
         Some(bound) => add(
             &format!("p99 latency, at most {}", latency_text(bound)),
             p99,
@@ -103,7 +102,8 @@ fn rows(held: &HoldResult) -> Table {
     );
     add(
         "at the end",
-        held.settings
+        result
+            .settings
             .last()
             .map(|(_, setting)| setting_text(setting)),
     );
@@ -115,108 +115,8 @@ fn watts(power: Option<Watts>) -> Option<String> {
 }
 
 /// Returns the energy of an item in joules.
-pub fn energy_per_item(held: &HoldResult) -> Option<f64> {
-    let energy = held.energy?;
-    let items = held.summary.items as f64;
+pub fn energy_per_item(result: &HoldResult) -> Option<f64> {
+    let energy = result.energy?;
+    let items = result.summary.items as f64;
     (items > 0.0).then(|| energy.value.get() / items)
-}
-
-/// Draws power, batch size and throughput over time (batch_sizer_2021, figures 7 and 8).
-pub fn hold_figure(held: &HoldResult) -> Figure {
-    let line = |label: &str, colour, style, dots| Line {
-        label: label.to_owned(),
-        colour,
-        dots,
-        style,
-    };
-    let slices = &held.over_time;
-    let width = slices.first().map_or(0.25, |first| first.at.get());
-    let middle = |at: Seconds| at.get() - 0.5 * width;
-    let power = slices.iter().filter_map(|slice| {
-        let (y, high) = (slice.power?.get(), slice.highest?.get());
-        Some(Dot {
-            x: middle(slice.at),
-            y,
-            span: Some((y, high)),
-            text: format!("{:.1} s\n{y:.0} W, at most {high:.0} W", slice.at.get()),
-        })
-    });
-    let steps = |value: &dyn Fn(usize) -> f64, unit: &str| {
-        let mut dots = Vec::new();
-        for (index, slice) in slices.iter().enumerate() {
-            let y = value(index);
-            for x in [slice.at.get() - width, slice.at.get()] {
-                let text = format!("{:.1} s\n{y:.0}{unit}", slice.at.get());
-                dots.push(Dot {
-                    x,
-                    y,
-                    span: None,
-                    text,
-                });
-            }
-        }
-        dots
-    };
-    let power = Chart {
-        title: "Power".to_owned(),
-        x: ChartAxis::from_zero("Time [s]"),
-        y: ChartAxis::from_zero("Power [W]"),
-        lines: vec![
-            line("power", Colour::of(0), LineStyle::Band, power.collect()),
-            line(
-                "cap",
-                Colour::CHOICE,
-                LineStyle::Line,
-                steps(&|at| slices[at].cap.get(), " W"),
-            ),
-        ],
-        ..Chart::default()
-    };
-    let sizes = held.batches.iter().map(|size| *size as f64).collect();
-    let batch = Chart {
-        title: "Batch size".to_owned(),
-        x: ChartAxis::from_zero("Time [s]"),
-        y: ChartAxis {
-            label: "Batch size".to_owned(),
-            kind: AxisKind::Logarithmic(sizes),
-            ..ChartAxis::default()
-        },
-        lines: vec![line(
-            "",
-            Colour::of(1),
-            LineStyle::Line,
-            steps(&|at| slices[at].setting.batch as f64, ""),
-        )],
-        ..Chart::default()
-    };
-    let rate = Chart {
-        title: "Throughput".to_owned(),
-        x: ChartAxis::from_zero("Time [s]"),
-        y: ChartAxis::from_zero("Items a second"),
-        lines: vec![line(
-            "",
-            Colour::of(2),
-            LineStyle::Line,
-            // The last part of the time is shorter than the others.
-            slices[..slices.len().saturating_sub(1)]
-                .iter()
-                .map(|slice| Dot {
-                    x: middle(slice.at),
-                    y: slice.items_per_s,
-                    span: None,
-                    text: format!("{:.1} s\n{:.0} items/s", slice.at.get(), slice.items_per_s),
-                })
-                .collect(),
-        )],
-        ..Chart::default()
-    };
-    Figure {
-        id: "hold".to_owned(),
-        title: format!("{}, held below its cap", held.device.name),
-        caption: format!(
-            "Means of {width} s; the band is up to the highest reading. Knob {}, mode {}.",
-            held.knob, held.mode
-        ),
-        charts: vec![power, batch, rate],
-    }
 }

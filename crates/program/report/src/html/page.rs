@@ -65,7 +65,7 @@ pub fn figures(figures: &[Figure]) -> Markup {
                 figcaption { (figure.caption) }
                 div class={ "charts" (across(figure)) } {
                     @for chart in &figure.charts {
-                        @if chart.wide {
+                        @if chart.is_wide {
                             (PreEscaped(inline(chart, Size::WIDE, "wide")))
                             (PreEscaped(inline(chart, Size::TALL, "narrow")))
                         } @else {

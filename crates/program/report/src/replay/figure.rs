@@ -43,7 +43,7 @@ pub fn replay_figures(replays: &[Replay], objective: &str) -> Vec<Figure> {
             },
             y: ChartAxis::from_zero("Mean regret [%]"),
             lines: replays.iter().enumerate().map(line).collect(),
-            wide: true,
+            is_wide: true,
             ..Chart::default()
         }],
     }]

@@ -39,10 +39,10 @@ pub fn report_markdown(
     grouped: Option<&GroupedMeans>,
 ) -> String {
     let view = StudyView::new(study, question);
-    let told = Answer::of(&view);
+    let found = Answer::of(&view);
     let mut parts = vec![format!("# {}", study.name()), title(study)];
-    parts.push(format!("**{}**: {}", told.headline, told.reason));
-    let facts: Vec<String> = told
+    parts.push(format!("**{}**: {}", found.headline, found.reason));
+    let facts: Vec<String> = found
         .facts
         .iter()
         .map(|(name, text)| format!("- {name}: {text}"))
@@ -50,7 +50,7 @@ pub fn report_markdown(
     if !facts.is_empty() {
         parts.push(facts.join("\n"));
     }
-    parts.extend(told.notes);
+    parts.extend(found.notes);
     parts.push(rows(study, question).to_markdown());
     if let Some(grouped) = grouped {
         parts.push(grouped.sentence(&view));
@@ -74,27 +74,27 @@ pub fn report_markdown(
 }
 
 fn answer(view: &StudyView<'_>) -> String {
-    let told = Answer::of(view);
+    let found = Answer::of(view);
     let separator = if view.choice.is_ok() { ", " } else { ": " };
-    let end = if told.reason.ends_with('.') { "" } else { "." };
+    let end = if found.reason.ends_with('.') { "" } else { "." };
     let mut lines = vec![wrap(
-        &format!("{}{separator}{}{end}", told.headline, told.reason),
+        &format!("{}{separator}{}{end}", found.headline, found.reason),
         2,
     )];
-    let width = told
+    let width = found
         .facts
         .iter()
         .map(|(name, _)| name.chars().count())
         .max()
         .unwrap_or(0)
         .min(32);
-    for (name, text) in &told.facts {
+    for (name, text) in &found.facts {
         match name.chars().count() > width {
             true => lines.push(wrap(&format!("  {name}: {text}"), 4)),
             false => lines.push(wrap(&format!("  {name:<width$}  {text}"), width + 4)),
         }
     }
-    lines.extend(told.notes.iter().map(|note| wrap(note, 2)));
+    lines.extend(found.notes.iter().map(|note| wrap(note, 2)));
     lines.join("\n")
 }
 

@@ -79,14 +79,14 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> Str
             row.kind.words.to_owned(),
             number(row, row.published),
             number(row, row.reproduced),
-            off(row).unwrap_or_default(),
+            deviation_text(row).unwrap_or_default(),
             within(row).to_owned(),
             note,
         ]);
         before = label;
     }
     let mut title = [
-        vec![titled(name)],
+        vec![table_name(name)],
         common.into_iter().map(|(_, text)| text).collect(),
     ]
     .concat()
@@ -104,7 +104,7 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> Str
 }
 
 /// Names a table; the names of sections, figures and the text begin with a small letter.
-fn titled(name: &str) -> String {
+fn table_name(name: &str) -> String {
     match name.starts_with(|first: char| first.is_ascii_lowercase()) {
         true => name.to_owned(),
         false => format!("table {name}"),
@@ -112,7 +112,7 @@ fn titled(name: &str) -> String {
 }
 
 /// Returns the labels of a row in words.
-fn pieces(row: &ReproducedRow) -> Vec<(&'static str, String)> {
+fn labels(row: &ReproducedRow) -> Vec<(&'static str, String)> {
     let text = |name: &str, label: &Label| match (name, label) {
         ("power_cap_w", Label::Number(watts)) => format!("{watts} W"),
         ("batch", Label::Number(batch)) => format!("batch {batch}"),
@@ -134,9 +134,9 @@ fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
     let Some(first) = rows.first() else {
         return Vec::new();
     };
-    let mut common = pieces(first);
+    let mut common = labels(first);
     for row in rows {
-        let own = pieces(row);
+        let own = labels(row);
         // A row with a single label keeps it.
         if own.len() > 1 {
             common.retain(|piece| own.contains(piece));
@@ -149,7 +149,7 @@ fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
 
 /// Returns the labels of a row that the title does not have.
 pub(super) fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
-    let own = pieces(row);
+    let own = labels(row);
     let own = own.into_iter().filter(|piece| !common.contains(piece));
     own.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
 }
@@ -160,7 +160,7 @@ fn number(row: &ReproducedRow, value: Option<f64>) -> String {
     known.unwrap_or_else(|| "-".to_owned())
 }
 
-fn off(row: &ReproducedRow) -> Option<String> {
+fn deviation_text(row: &ReproducedRow) -> Option<String> {
     let (deviation, digits) = (row.deviation()?, row.kind.digits);
     Some(match row.kind.relative {
         true => format!("{:+.1} %", 100.0 * deviation),
@@ -185,7 +185,7 @@ fn summary(study: &Reproduction) -> String {
         if row.must_hold() && row.within() == Some(false) {
             lines.push(format!(
                 "  not within: {}, {}, {}: published {}, here {}",
-                titled(&row.table),
+                table_name(&row.table),
                 label(row, &[]),
                 row.kind.words,
                 number(row, row.published),

@@ -186,14 +186,14 @@ fn groups(view: &StudyView<'_>, grouped: &GroupedMeans) -> Markup {
 }
 
 fn problems(study: &Study) -> Markup {
-    let told: Vec<String> = failures(study)
+    let problems: Vec<String> = failures(study)
         .into_iter()
         .chain(shortfalls(study))
         .collect();
     html! {
-        @if !told.is_empty() {
+        @if !problems.is_empty() {
             h2 #problems { "Problems" }
-            div.card { @for text in &told { @for line in text.lines() { p { (line) } } } }
+            div.card { @for text in &problems { @for line in text.lines() { p { (line) } } } }
         }
     }
 }

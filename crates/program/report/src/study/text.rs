@@ -151,7 +151,7 @@ fn no_reference(study: &Study) -> Option<String> {
 /// Lists power caps that a device enforced only in part.
 pub(crate) fn shortfalls(study: &Study) -> Option<String> {
     let all = study.points.iter().flat_map(|point| point.enforced());
-    let told = all.map(|one| {
+    let problems = all.map(|one| {
         let why = match one.reason {
             Shortfall::Thermal => "it is too hot",
             Shortfall::BoardLimit => "another limit of the board is lower",
@@ -162,6 +162,6 @@ pub(crate) fn shortfalls(study: &Study) -> Option<String> {
             one.device, one.requested, one.enforced
         )
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| told.join("\n"))
+    let problems: Vec<String> = problems.collect();
+    (!problems.is_empty()).then(|| problems.join("\n"))
 }

@@ -3,8 +3,9 @@
 use sweetspot_control::tune::{Purpose, Window};
 use sweetspot_session::TunedJob;
 
-use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine};
-use super::timeline::downsample;
+use crate::figure::{
+    Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine, downsample,
+};
 
 const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: held";
 
@@ -43,7 +44,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
             y: ChartAxis::from_zero(TITLE),
             lines,
             reference_lines: found.collect(),
-            wide: true,
+            is_wide: true,
             ..Chart::default()
         }],
     })

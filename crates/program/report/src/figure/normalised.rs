@@ -9,7 +9,7 @@ use super::chart::{
 use crate::analysis::choices::{axis_name, setting, value_text};
 use crate::analysis::view::StudyView;
 
-const DRAWN: [(&str, Objective, Colour); 6] = [
+const CURVES: [(&str, Objective, Colour); 6] = [
     ("time", Objective::Time, Colour(1)),
     ("EDS(k=1.5)", Objective::Eds(1.5), Colour(3)),
     ("EDS(k=2.0)", Objective::Eds(2.0), Colour(5)),
@@ -19,7 +19,7 @@ const DRAWN: [(&str, Objective, Colour); 6] = [
 ];
 
 /// Makes a figure for each knob.
-pub fn curves(view: &StudyView<'_>) -> Vec<Figure> {
+pub fn normalised_curves(view: &StudyView<'_>) -> Vec<Figure> {
     view.varied
         .iter()
         .filter_map(|axis| curve(view, axis))
@@ -29,7 +29,7 @@ pub fn curves(view: &StudyView<'_>) -> Vec<Figure> {
 fn curve(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     view.comparison.reference()?;
     let reference = &view.study.reference;
-    let mut held: Vec<(&str, &Configuration)> = vec![("reference", &reference.configuration)];
+    let mut fixed: Vec<(&str, &Configuration)> = vec![("reference", &reference.configuration)];
     let chosen = view.chosen().map(|index| &view.study.points[index]);
     let others = view.others(axis);
     if let Some(chosen) = chosen
@@ -37,16 +37,16 @@ fn curve(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
             .iter()
             .any(|axis| axis.text(&chosen.configuration) != axis.text(&reference.configuration))
     {
-        held.push(("choice", &chosen.configuration));
+        fixed.push(("choice", &chosen.configuration));
     }
-    let charts: Vec<Chart> = held
+    let charts: Vec<Chart> = fixed
         .iter()
         .filter_map(|(_, configuration)| chart(view, axis, configuration))
         .collect();
     if charts.is_empty() {
         return None;
     }
-    let others = match (others.is_empty(), held.len()) {
+    let others = match (others.is_empty(), fixed.len()) {
         (true, _) => String::new(),
         (false, 1) => format!(" The other knobs are at {}.", setting(&others, reference)),
         (false, _) => " The other knobs are as written above each chart.".to_owned(),
@@ -62,13 +62,13 @@ fn curve(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     })
 }
 
-fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Chart> {
-    let ruler = view.ruler(axis);
+fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Chart> {
+    let chart_axis = view.chart_axis(axis);
     let slice: Vec<(f64, usize)> = view
-        .slice(axis, held)
+        .slice(axis, fixed)
         .into_iter()
         .filter_map(|index| {
-            let place = view.place(&ruler, axis, &view.study.points[index])?;
+            let place = view.place(&chart_axis, axis, &view.study.points[index])?;
             view.mean(index)?;
             Some((place, index))
         })
@@ -77,7 +77,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
         return None;
     }
     let mut lines = Vec::new();
-    for (label, objective, colour) in DRAWN {
+    for (label, objective, colour) in CURVES {
         let Some(scale) = reference_scale(view, objective) else {
             continue;
         };
@@ -90,7 +90,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
                     *x,
                     &estimate,
                     scale,
-                    tip(label, &setting, &estimate, scale),
+                    hover_text(label, &setting, &estimate, scale),
                 ))
             })
             .collect();
@@ -111,7 +111,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
         true => "Reference = 1".to_owned(),
         false => {
             let others = others.iter().filter_map(|other| {
-                let text = other.text(held)?;
+                let text = other.text(fixed)?;
                 Some(match other {
                     Axis::Gpus => format!("{text} GPUs"),
                     Axis::PowerCap => format!("{text} W"),
@@ -131,7 +131,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
     }];
     let in_slice = |index: &usize| slice.iter().any(|(_, at)| at == index);
     if let Some(chosen) = view.chosen().filter(in_slice)
-        && let Some(at) = view.place(&ruler, axis, &view.study.points[chosen])
+        && let Some(at) = view.place(&chart_axis, axis, &view.study.points[chosen])
     {
         reference_lines.push(ReferenceLine {
             is_vertical: true,
@@ -146,12 +146,12 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
     }
     Some(Chart {
         title,
-        x: ruler,
+        x: chart_axis,
         y: ChartAxis {
-            kind: up(&lines),
+            kind: ratio_axis(&lines),
             ..ChartAxis::default()
         },
-        wide: view.varied.len() == 1,
+        is_wide: view.varied.len() == 1,
         lines,
         reference_lines,
         ..Chart::default()
@@ -159,7 +159,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, held: &Configuration) -> Option<Char
 }
 
 /// Chooses a logarithmic axis for ratios that differ widely.
-fn up(lines: &[Line]) -> AxisKind {
+fn ratio_axis(lines: &[Line]) -> AxisKind {
     let values = || lines.iter().flat_map(|line| &line.dots).map(|dot| dot.y);
     let (low, high) = (
         values().fold(f64::INFINITY, f64::min),
@@ -188,7 +188,7 @@ fn reference_scale(view: &StudyView<'_>, objective: Objective) -> Option<f64> {
     Some(1.0 / value).filter(|scale| scale.is_finite())
 }
 
-fn tip(label: &str, setting: &str, estimate: &Estimate, scale: f64) -> String {
+fn hover_text(label: &str, setting: &str, estimate: &Estimate, scale: f64) -> String {
     let span = estimate.interval95.map_or_else(String::new, |span| {
         format!(" ± {:.3}", scale * (span.high - span.low) / 2.0)
     });

@@ -13,12 +13,12 @@ use crate::wording::format_amount;
 const MAX_LINES: usize = 6;
 
 /// Makes a figure for each numeric clock, and for power caps where the study varies another axis.
-pub fn by_parameter(view: &StudyView<'_>) -> Vec<Figure> {
+pub fn performance_figures(view: &StudyView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
         let is_clock = matches!(axis, Axis::CoreClock | Axis::MemoryClock);
         let is_cap = *axis == Axis::PowerCap;
-        let by = companions(view, axis);
+        let by = line_axes(view, axis);
         if !(is_clock || is_cap && !by.is_empty()) {
             continue;
         }
@@ -35,7 +35,7 @@ pub fn by_parameter(view: &StudyView<'_>) -> Vec<Figure> {
 }
 
 /// Returns the axes whose values become lines, parameters first.
-fn companions(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
+fn line_axes(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
     let mut others: Vec<Axis> = view
         .varied
         .iter()
@@ -58,17 +58,17 @@ fn companions(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
 fn line(
     view: &StudyView<'_>,
     axis: &Axis,
-    held: &Configuration,
+    fixed: &Configuration,
     objective: Objective,
     unit: Unit,
 ) -> Vec<Dot> {
-    let ruler = view.ruler(axis);
-    let slice = view.slice(axis, held);
+    let chart_axis = view.chart_axis(axis);
+    let slice = view.slice(axis, fixed);
     slice
         .into_iter()
         .filter_map(|index| {
             let point = &view.study.points[index];
-            let x = view.place(&ruler, axis, point)?;
+            let x = view.place(&chart_axis, axis, point)?;
             let estimate = view.estimate(index, objective)?;
             let text = format!(
                 "{}\n{}",
@@ -88,7 +88,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
     let chosen = view
         .chosen()
         .map(|index| &view.study.points[index].configuration);
-    let held = chosen.unwrap_or(&view.study.reference.configuration);
+    let fixed = chosen.unwrap_or(&view.study.reference.configuration);
     let performance = match view.has_items() {
         true => (
             "Performance [items/s]",
@@ -112,24 +112,27 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
     ];
     let values: Vec<Option<String>> = match by {
         None => vec![None],
-        Some(by) => spread(view.values(by)).into_iter().map(Some).collect(),
+        Some(by) => spread_values(view.values(by))
+            .into_iter()
+            .map(Some)
+            .collect(),
     };
     let mut charts = Vec::new();
     for (title, objective, unit) in drawn {
         let mut lines = Vec::new();
         for (index, value) in values.iter().enumerate() {
-            let held = match (by, value) {
-                (Some(by), Some(value)) => match with(view, held, by, value) {
-                    Some(held) => held,
+            let fixed = match (by, value) {
+                (Some(by), Some(value)) => match with_axis_value(view, fixed, by, value) {
+                    Some(fixed) => fixed,
                     None => continue,
                 },
-                _ => held.clone(),
+                _ => fixed.clone(),
             };
-            let dots = line(view, axis, &held, objective, unit);
+            let dots = line(view, axis, &fixed, objective, unit);
             if dots.len() > 1 {
                 lines.push(Line {
                     label: by.map_or_else(String::new, |by| {
-                        crate::configuration_text(std::slice::from_ref(by), &held)
+                        crate::configuration_text(std::slice::from_ref(by), &fixed)
                     }),
                     colour: Colour::of(index),
                     dots,
@@ -140,10 +143,10 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
         if !lines.is_empty() {
             charts.push(Chart {
                 title: title.to_owned(),
-                x: view.ruler(axis),
+                x: view.chart_axis(axis),
                 y: super::ChartAxis {
                     label: title.to_owned(),
-                    from_zero: true,
+                    includes_zero: true,
                     ..super::ChartAxis::default()
                 },
                 lines,
@@ -160,7 +163,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
         .varied
         .iter()
         .filter(|other| *other != axis && Some(*other) != by)
-        .filter_map(|other| Some(format!("{} {}", axis_name(other), other.text(held)?)))
+        .filter_map(|other| Some(format!("{} {}", axis_name(other), other.text(fixed)?)))
         .collect();
     let others = match others.is_empty() {
         true => String::new(),
@@ -183,9 +186,9 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
 }
 
 /// Returns a configuration with another value of an axis, taken from a point that has it.
-pub fn with(
+pub fn with_axis_value(
     view: &StudyView<'_>,
-    held: &Configuration,
+    fixed: &Configuration,
     axis: &Axis,
     value: &str,
 ) -> Option<Configuration> {
@@ -193,21 +196,23 @@ pub fn with(
     let donor = points
         .map(|point| &point.configuration)
         .find(|configuration| axis.text(configuration).as_deref() == Some(value))?;
-    let mut made = held.clone();
+    let mut configuration = fixed.clone();
     match axis {
-        Axis::Gpus => made.gpus = donor.gpus,
-        Axis::PowerCap => made.power_caps.clone_from(&donor.power_caps),
-        Axis::CoreClock => made.core_clock = donor.core_clock,
-        Axis::MemoryClock => made.memory_clock = donor.memory_clock,
+        Axis::Gpus => configuration.gpus = donor.gpus,
+        Axis::PowerCap => configuration.power_caps.clone_from(&donor.power_caps),
+        Axis::CoreClock => configuration.core_clock = donor.core_clock,
+        Axis::MemoryClock => configuration.memory_clock = donor.memory_clock,
         Axis::Parameter(name) => {
-            made.parameters.insert(name.clone(), value.to_owned());
+            configuration
+                .parameters
+                .insert(name.clone(), value.to_owned());
         }
     }
-    Some(made)
+    Some(configuration)
 }
 
 /// Selects at most [`MAX_LINES`] values, evenly spread.
-pub fn spread(values: Vec<String>) -> Vec<String> {
+pub fn spread_values(values: Vec<String>) -> Vec<String> {
     let count = values.len();
     if count <= MAX_LINES {
         return values;

@@ -8,7 +8,7 @@ use crate::wording::format_percent;
 
 /// Draws every configuration by its time and energy against the reference, with lines on which each metric equals
 /// that of the reference.
-pub fn plane(view: &StudyView<'_>) -> Option<Figure> {
+pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
     let count = view.study.points.len();
     let known: Vec<(usize, f64, f64)> = (0..count)
         .filter_map(|index| {
@@ -99,7 +99,7 @@ pub fn plane(view: &StudyView<'_>) -> Option<Figure> {
             ..ChartAxis::default()
         },
         lines,
-        wide: true,
+        is_wide: true,
         ..Chart::default()
     };
     Some(Figure {
