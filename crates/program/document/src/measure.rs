@@ -14,7 +14,7 @@ pub enum Measurement {
     /// The only run.
     Run(Box<Run>),
     /// Several runs, or none.
-    Runs(Runs),
+    Runs(Box<Runs>),
 }
 
 /// Several runs of a command.

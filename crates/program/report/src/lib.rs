@@ -2,7 +2,7 @@
 //!
 //! One folder for each verb, with the same file names (`text.rs`, `json.rs`, `csv.rs`, `html.rs`). This crate makes texts
 //! from typed results; the program decides where they go. Shared parts: `analysis` (what a study answers to a
-//! question), `figure`, `html`, `table` and `wording`.
+//! question), `figure`, `html`, `settings`, `table` and `wording`.
 
 #![cfg_attr(
     not(test),
@@ -22,6 +22,7 @@ mod network;
 mod replay;
 mod report;
 mod reproduce;
+mod settings;
 mod simulate;
 mod study;
 mod table;
@@ -53,9 +54,11 @@ pub use reproduce::{
     reproduction_csv, reproduction_json, reproduction_markdown, reproduction_summary,
     reproduction_text,
 };
+pub use settings::configuration_text;
 pub use simulate::{deviations_summary, deviations_text, profiles_text};
 pub use study::{
-    ReportExtras, configuration_text, duration_text, plan_text, studies_text, study_csv,
-    study_html, study_json, study_markdown, study_runs_text, study_text,
+    ReportExtras, plan_text, studies_text, study_csv, study_html, study_json, study_markdown,
+    study_runs_text, study_text,
 };
 pub use tune::{tuning_figure, tuning_json, tuning_markdown, tuning_text};
+pub use wording::duration_text;

@@ -1,5 +1,7 @@
 //! Numbers and sentences in readable form.
 
+use std::time::Duration;
+
 use crate::figure::number;
 
 /// The width of a terminal that all texts fit in.
@@ -87,6 +89,18 @@ pub fn join_words(names: &[String]) -> String {
     }
 }
 
+/// Formats a duration: `1 h 23 min`, `45 s`.
+pub fn duration_text(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds % 3600 / 60);
+    match (hours, minutes) {
+        (0, 0) if seconds < 10 => format!("{:.1} s", time.as_secs_f64()),
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +134,14 @@ mod tests {
         assert_eq!(format_amount(0.0012, "J/item"), "1.2 mJ/item");
         assert_eq!(format_amount(0.003_993_4, "EUR"), "0.003993 EUR");
         assert_eq!(format_amount(0.0, "EUR"), "0 EUR");
+    }
+
+    #[test]
+    fn durations_have_readable_units() {
+        let text = |seconds: f64| duration_text(Duration::from_secs_f64(seconds));
+        assert_eq!(text(3.21), "3.2 s");
+        assert_eq!(text(45.0), "45 s");
+        assert_eq!(text(150.0), "2 min 30 s");
+        assert_eq!(text(8000.0), "2 h 13 min");
     }
 }

@@ -4,6 +4,8 @@ use sweetspot_decide::{Choice, Objective, Outcome, Question};
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Point, Study};
 
+use crate::settings::{axis_name, setting, value_text};
+
 /// The setting that is best by an objective.
 pub struct ChoiceRow<'a> {
     /// The objective, such as `min E`, or `default` for the reference.
@@ -184,35 +186,6 @@ fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
     })
 }
 
-/// Describes the setting of a point: `175 W, batch 64`.
-pub fn setting(varied: &[Axis], point: &Point) -> String {
-    let values = varied.iter().map(|axis| value_text(axis, point));
-    values.collect::<Vec<_>>().join(", ")
-}
-
-/// Names an axis.
-pub fn axis_name(axis: &Axis) -> String {
-    match axis {
-        Axis::Gpus => "number of GPUs".to_owned(),
-        Axis::Parameter(name) => name.clone(),
-        knob => knob.name().replace('-', " "),
-    }
-}
-
-/// Returns the value of an axis with its unit.
-pub fn value_text(axis: &Axis, point: &Point) -> String {
-    let Some(value) = axis.text(&point.configuration) else {
-        return "its default".to_owned();
-    };
-    match axis {
-        Axis::Gpus if value == "1" => "1 GPU".to_owned(),
-        Axis::Gpus => format!("{value} GPUs"),
-        Axis::PowerCap => format!("{value} W"),
-        Axis::CoreClock | Axis::MemoryClock => format!("{value} MHz"),
-        Axis::Parameter(name) => format!("{name} {value}"),
-    }
-}
-
 /// Names the settings that are not significantly different from the choice.
 fn ties_sentence(names: &[String]) -> String {
     match names {
@@ -235,21 +208,4 @@ fn change(ratio: Ratio, what: &str) -> String {
     let by = ratio - Ratio::new(1.0);
     let word = if by < Ratio::ZERO { "less" } else { "more" };
     format!("{:.1} {word} {what}", by.abs())
-}
-
-/// Returns the heading of an axis' column.
-pub fn heading(axis: &Axis) -> String {
-    match axis {
-        Axis::Gpus => "GPUs".to_owned(),
-        Axis::PowerCap => "Power cap\n[W]".to_owned(),
-        Axis::CoreClock => "Core clock\n[MHz]".to_owned(),
-        Axis::MemoryClock => "Memory clock\n[MHz]".to_owned(),
-        Axis::Parameter(name) => name.clone(),
-    }
-}
-
-/// Returns the cell of an axis' column.
-pub fn cell(axis: &Axis, point: &Point) -> String {
-    axis.text(&point.configuration)
-        .unwrap_or_else(|| "-".to_owned())
 }

@@ -3,8 +3,9 @@
 use sweetspot_decide::{Cell, Groups, Mean, group};
 use sweetspot_study::Axis;
 
-use crate::analysis::choices::{axis_name, value_text};
-use crate::analysis::view::{StudyView, axis_label};
+use crate::analysis::view::StudyView;
+use crate::settings::axis_label;
+use crate::settings::{axis_name, value_text};
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, join_words};
 

@@ -3,8 +3,8 @@
 use sweetspot_decide::{Choice, Comparison, Estimate, NoChoice, Objective, Outcome, Question};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
 
-use crate::analysis::choices::{axis_name, setting};
 use crate::figure::{AxisKind, ChartAxis};
+use crate::settings::{axis_label, setting};
 
 /// A study together with a question about it.
 pub struct StudyView<'a> {
@@ -202,20 +202,4 @@ impl<'a> StudyView<'a> {
 
 fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
-}
-
-/// Names an axis with its unit, with a capital letter.
-pub fn axis_label(axis: &Axis) -> String {
-    let name = axis_name(axis);
-    let mut letters = name.chars();
-    let name: String = match (axis, letters.next()) {
-        (Axis::Gpus, _) => "GPUs".to_owned(),
-        (Axis::Parameter(_), _) | (_, None) => name,
-        (_, Some(first)) => first.to_uppercase().chain(letters).collect(),
-    };
-    match axis {
-        Axis::PowerCap => format!("{name} [W]"),
-        Axis::CoreClock | Axis::MemoryClock => format!("{name} [MHz]"),
-        _ => name,
-    }
 }

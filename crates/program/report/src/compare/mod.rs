@@ -322,7 +322,7 @@ fn common_settings(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSett
             continue;
         }
         all.push(CommonSetting {
-            setting: crate::configuration_text(axes, &point.configuration),
+            setting: crate::settings::configuration_text(axes, &point.configuration),
             is_reference: false,
             points: [Some(point.clone())].into_iter().chain(found).collect(),
         });

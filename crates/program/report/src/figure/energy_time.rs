@@ -9,98 +9,34 @@ use crate::wording::format_percent;
 /// Draws every configuration by its time and energy against the reference, with lines on which each metric equals
 /// that of the reference.
 pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
-    let count = view.study.points.len();
-    let known: Vec<(usize, f64, f64)> = (0..count)
-        .filter_map(|index| {
-            let (time, energy) = view.relative(index)?;
-            Some((index, time, energy))
-        })
-        .collect();
+    let points = 0..view.study.points.len();
+    let known: Vec<Dot> = points.filter_map(|index| dot(view, index)).collect();
     if known.len() < 2 {
         return None;
     }
-    let dot = |index: usize, time: f64, energy: f64| Dot {
-        x: time,
-        y: energy,
-        span: None,
-        text: format!(
-            "{}\ntime {}, energy {}",
-            view.setting(index),
-            format_percent(time - 1.0),
-            format_percent(energy - 1.0)
-        ),
-    };
-    let of = |index: usize| {
-        let (time, energy) = view.relative(index)?;
-        Some(dot(index, time, energy))
-    };
-    let mut front: Vec<Dot> = view
-        .comparison
-        .pareto(&Aim::TIME_AND_ENERGY)
-        .into_iter()
-        .filter_map(of)
-        .collect();
+    let front = view.comparison.pareto(&Aim::TIME_AND_ENERGY).into_iter();
+    let mut front: Vec<Dot> = front.filter_map(|index| dot(view, index)).collect();
     front.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let shown = front.iter().cloned().chain(view.chosen().and_then(of));
-    let (most_time, most_energy) = edges(shown);
-    let is_near =
-        |(_, time, energy): &&(usize, f64, f64)| *time <= most_time && *energy <= most_energy;
-    let near: Vec<&(usize, f64, f64)> = known.iter().filter(is_near).collect();
-    let (left, right) = bounds(near.iter().map(|(_, time, _)| *time));
+    let chosen = view.chosen().and_then(|index| dot(view, index));
+    let (max_time, max_energy) = edges(front.iter().cloned().chain(chosen));
+    let (near, far): (Vec<Dot>, Vec<Dot>) = known
+        .into_iter()
+        .partition(|dot| dot.x <= max_time && dot.y <= max_energy);
+    let (left, right) = bounds(near.iter().map(|dot| dot.x));
     let mut lines = metric_lines(left, right);
-    let all = near
-        .iter()
-        .map(|(index, time, energy)| dot(*index, *time, *energy));
-    lines.push(Line {
+    let line = |colour, dots, style| Line {
         label: String::new(),
-        colour: Colour::GREY,
-        dots: all.collect(),
-        style: LineStyle::Points,
-    });
-    let beyond = match known.len() - near.len() {
+        colour,
+        dots,
+        style,
+    };
+    lines.push(line(Colour::GREY, near, LineStyle::Points));
+    lines.push(line(Colour(0), front, LineStyle::PointsAndLine));
+    lines.extend(markers(view));
+    let beyond = match far.len() {
         0 => String::new(),
         1 => " 1 configuration that is far worse lies beyond the edges.".to_owned(),
         count => format!(" {count} configurations that are far worse lie beyond the edges."),
-    };
-
-    lines.push(Line {
-        label: String::new(),
-        colour: Colour(0),
-        dots: front,
-        style: LineStyle::PointsAndLine,
-    });
-    let mark = |label: &str, colour: Colour, dot: Dot| Line {
-        label: label.to_owned(),
-        colour,
-        dots: vec![dot],
-        style: LineStyle::Markers,
-    };
-    let mut reference = dot(0, 1.0, 1.0);
-    reference.text = format!("reference: {}", view.reference_setting());
-    let name = format!("reference: {}", view.reference_setting());
-    lines.push(mark(&super::shortened(&name, 40), Colour::GREY, reference));
-    let chosen = view
-        .chosen()
-        .filter(|chosen| Some(*chosen) != view.reference_index());
-    lines.extend(chosen.and_then(of).map(|mut dot| {
-        let name = dot.text.lines().next().unwrap_or_default();
-        let name = super::shortened(&format!("{}: {name}", view.chosen_name()), 40);
-        dot.text = format!("{}: {}", view.chosen_name(), dot.text);
-        mark(&name, Colour(1), dot)
-    }));
-    let chart = Chart {
-        title: "Energy [reference = 1]".to_owned(),
-        x: ChartAxis {
-            label: "Time [reference = 1]".to_owned(),
-            ..ChartAxis::default()
-        },
-        y: ChartAxis {
-            label: "Energy [reference = 1]".to_owned(),
-            ..ChartAxis::default()
-        },
-        lines,
-        is_wide: true,
-        ..Chart::default()
     };
     Some(Figure {
         id: "energy-time".to_owned(),
@@ -110,8 +46,65 @@ pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
             view.reference_setting(),
             view.chosen_name()
         ),
-        charts: vec![chart],
+        charts: vec![Chart {
+            title: "Energy [reference = 1]".to_owned(),
+            x: ChartAxis {
+                label: "Time [reference = 1]".to_owned(),
+                ..ChartAxis::default()
+            },
+            y: ChartAxis {
+                label: "Energy [reference = 1]".to_owned(),
+                ..ChartAxis::default()
+            },
+            lines,
+            is_wide: true,
+            ..Chart::default()
+        }],
     })
+}
+
+/// Makes the data point of a configuration; nothing where its time or energy is unknown.
+fn dot(view: &StudyView<'_>, index: usize) -> Option<Dot> {
+    let (time, energy) = view.relative(index)?;
+    Some(Dot {
+        x: time,
+        y: energy,
+        span: None,
+        text: format!(
+            "{}\ntime {}, energy {}",
+            view.setting(index),
+            format_percent(time - 1.0),
+            format_percent(energy - 1.0)
+        ),
+    })
+}
+
+/// Marks the reference, and the choice where it is another configuration.
+fn markers(view: &StudyView<'_>) -> Vec<Line> {
+    let marker = |label: &str, colour: Colour, dot: Dot| Line {
+        label: super::shortened(label, 40),
+        colour,
+        dots: vec![dot],
+        style: LineStyle::Markers,
+    };
+    let name = format!("reference: {}", view.reference_setting());
+    let reference = Dot {
+        x: 1.0,
+        y: 1.0,
+        span: None,
+        text: name.clone(),
+    };
+    let mut lines = vec![marker(&name, Colour::GREY, reference)];
+    let chosen = view
+        .chosen()
+        .filter(|chosen| Some(*chosen) != view.reference_index());
+    lines.extend(chosen.and_then(|chosen| {
+        let mut dot = dot(view, chosen)?;
+        let name = format!("{}: {}", view.chosen_name(), view.setting(chosen));
+        dot.text = format!("{}: {}", view.chosen_name(), dot.text);
+        Some(marker(&name, Colour(1), dot))
+    }));
+    lines
 }
 
 /// Returns the lines on which E, EDP and EDS equal those of the reference.

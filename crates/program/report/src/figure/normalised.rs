@@ -6,8 +6,8 @@ use sweetspot_study::{Axis, Configuration};
 use super::chart::{
     AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine,
 };
-use crate::analysis::choices::{axis_name, setting, value_text};
 use crate::analysis::view::StudyView;
+use crate::settings::{axis_name, setting, value_text};
 
 const CURVES: [(&str, Objective, Colour); 6] = [
     ("time", Objective::Time, Colour(1)),
@@ -76,6 +76,26 @@ fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Cha
     if slice.len() < 2 {
         return None;
     }
+    let lines = lines(view, axis, &slice);
+    if lines.is_empty() {
+        return None;
+    }
+    Some(Chart {
+        title: title(view, axis, fixed),
+        reference_lines: reference_lines(view, axis, &chart_axis, &slice),
+        x: chart_axis,
+        y: ChartAxis {
+            kind: ratio_axis(&lines),
+            ..ChartAxis::default()
+        },
+        is_wide: view.varied.len() == 1,
+        lines,
+        ..Chart::default()
+    })
+}
+
+/// Makes a line for each normalised quantity.
+fn lines(view: &StudyView<'_>, axis: &Axis, slice: &[(f64, usize)]) -> Vec<Line> {
     let mut lines = Vec::new();
     for (label, objective, colour) in CURVES {
         let Some(scale) = reference_scale(view, objective) else {
@@ -103,11 +123,13 @@ fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Cha
             });
         }
     }
-    if lines.is_empty() {
-        return None;
-    }
+    lines
+}
+
+/// Names the values of the other axes.
+fn title(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> String {
     let others = view.others(axis);
-    let title = match others.is_empty() {
+    match others.is_empty() {
         true => "Reference = 1".to_owned(),
         false => {
             let others = others.iter().filter_map(|other| {
@@ -122,7 +144,16 @@ fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Cha
             });
             format!("{}; reference = 1", others.collect::<Vec<_>>().join(", "))
         }
-    };
+    }
+}
+
+/// Marks the reference's level, and the choice where it is in the slice.
+fn reference_lines(
+    view: &StudyView<'_>,
+    axis: &Axis,
+    chart_axis: &ChartAxis,
+    slice: &[(f64, usize)],
+) -> Vec<ReferenceLine> {
     let mut reference_lines = vec![ReferenceLine {
         is_vertical: false,
         at: 1.0,
@@ -131,7 +162,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Cha
     }];
     let in_slice = |index: &usize| slice.iter().any(|(_, at)| at == index);
     if let Some(chosen) = view.chosen().filter(in_slice)
-        && let Some(at) = view.place(&chart_axis, axis, &view.study.points[chosen])
+        && let Some(at) = view.place(chart_axis, axis, &view.study.points[chosen])
     {
         reference_lines.push(ReferenceLine {
             is_vertical: true,
@@ -144,18 +175,7 @@ fn chart(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> Option<Cha
             colour: Colour::CHOICE,
         });
     }
-    Some(Chart {
-        title,
-        x: chart_axis,
-        y: ChartAxis {
-            kind: ratio_axis(&lines),
-            ..ChartAxis::default()
-        },
-        is_wide: view.varied.len() == 1,
-        lines,
-        reference_lines,
-        ..Chart::default()
-    })
+    reference_lines
 }
 
 /// Chooses a logarithmic axis for ratios that differ widely.

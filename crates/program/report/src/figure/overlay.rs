@@ -1,13 +1,16 @@
 //! The curves of several studies in one chart (multi_gpu_2018, figures 5 to 8).
 
 use sweetspot_decide::Objective;
-use sweetspot_study::Axis;
+use sweetspot_study::{Axis, Configuration};
 
 use super::chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
-use crate::analysis::choices::axis_name;
-use crate::compare::StudyComparison;
+use super::performance::{spread_values, with_axis_value};
+use crate::analysis::view::StudyView;
+use crate::compare::{ComparedStudy, StudyComparison};
+use crate::settings::axis_name;
 use crate::wording::format_amount;
 
+/// The number of lines that a chart shows.
 const MAX_LINES: usize = 8;
 
 /// Makes a figure for each numeric axis that a study varies.
@@ -20,7 +23,7 @@ fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
     let items = compared.studies.iter().all(|side| side.view.has_items());
     let drawn = match items {
         true => [
-            ("Time [ms/item]", Objective::Throughput, ""),
+            ("Time [ms/item]", Objective::Throughput, "ms/item"),
             ("Energy [J/item]", Objective::EnergyPerItem, "J/item"),
             ("Power [W]", Objective::Power, "W"),
         ],
@@ -30,65 +33,10 @@ fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
             ("Power [W]", Objective::Power, "W"),
         ],
     };
-    let numeric = |side: &&crate::compare::ComparedStudy<'_>| side.view.is_numeric(axis);
     let x = common_axis(compared, axis)?;
-    let other = second_axis(compared, axis);
     let mut charts = Vec::new();
     for (title, objective, unit) in drawn {
-        let mut lines = Vec::new();
-        for (index, side) in compared
-            .studies
-            .iter()
-            .enumerate()
-            .filter(|(_, side)| numeric(side))
-        {
-            let view = &side.view;
-            let reference = &view.study.reference.configuration;
-            let fixed = match &other {
-                Some(other) => super::performance::spread_values(view.values(other))
-                    .iter()
-                    .filter_map(|value| {
-                        let fixed =
-                            super::performance::with_axis_value(view, reference, other, value)?;
-                        let name = crate::configuration_text(std::slice::from_ref(other), &fixed);
-                        Some((format!("{}, {name}", side.name), fixed))
-                    })
-                    .collect(),
-                None => vec![(side.name.clone(), reference.clone())],
-            };
-            for (name, fixed) in fixed {
-                let dots: Vec<Dot> = view
-                    .slice(axis, &fixed)
-                    .into_iter()
-                    .filter_map(|point| {
-                        let x = axis.number(&view.study.points[point].configuration)?;
-                        let estimate = view.estimate(point, objective)?;
-                        let mut dot = super::dot(x, &estimate, 1.0, String::new());
-                        let mut unit = unit;
-                        if objective == Objective::Throughput {
-                            dot.span = dot.span.map(|(low, high)| (1e3 / high, 1e3 / low));
-                            dot.y = 1e3 / dot.y;
-                            unit = "ms/item";
-                        }
-                        dot.text = format!(
-                            "{name}, {}\n{}",
-                            view.setting(point),
-                            format_amount(dot.y, unit)
-                        );
-                        dot.y.is_finite().then_some(dot)
-                    })
-                    .collect();
-                if dots.len() > 1 && lines.len() < MAX_LINES {
-                    let colour = if other.is_some() { lines.len() } else { index };
-                    lines.push(Line {
-                        label: name,
-                        colour: Colour::of(colour),
-                        dots,
-                        style: LineStyle::PointsAndLine,
-                    });
-                }
-            }
-        }
+        let lines = lines(compared, axis, objective, unit);
         if !lines.is_empty() {
             charts.push(Chart {
                 title: title.to_owned(),
@@ -110,6 +58,74 @@ fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
             .to_owned(),
         charts,
     })
+}
+
+/// Makes the lines of every study that varies the axis.
+fn lines(
+    compared: &StudyComparison<'_>,
+    axis: &Axis,
+    objective: Objective,
+    unit: &str,
+) -> Vec<Line> {
+    let other = second_axis(compared, axis);
+    let mut lines = Vec::new();
+    for (index, study) in compared.studies.iter().enumerate() {
+        if !study.view.is_numeric(axis) {
+            continue;
+        }
+        for (name, fixed) in line_configurations(study, other.as_ref()) {
+            let slice = study.view.slice(axis, &fixed).into_iter();
+            let dots = slice.filter_map(|point| {
+                let mut dot = dot(&study.view, axis, point, objective)?;
+                let setting = study.view.setting(point);
+                dot.text = format!("{name}, {setting}\n{}", format_amount(dot.y, unit));
+                dot.y.is_finite().then_some(dot)
+            });
+            let dots: Vec<Dot> = dots.collect();
+            if dots.len() > 1 && lines.len() < MAX_LINES {
+                let colour = if other.is_some() { lines.len() } else { index };
+                lines.push(Line {
+                    label: name,
+                    colour: Colour::of(colour),
+                    dots,
+                    style: LineStyle::PointsAndLine,
+                });
+            }
+        }
+    }
+    lines
+}
+
+/// Returns each line's label and configuration: one for each value of the other axis, or one for the study.
+fn line_configurations(
+    study: &ComparedStudy<'_>,
+    other: Option<&Axis>,
+) -> Vec<(String, Configuration)> {
+    let view = &study.view;
+    let reference = &view.study.reference.configuration;
+    let Some(other) = other else {
+        return vec![(study.name.clone(), reference.clone())];
+    };
+    let values = spread_values(view.values(other)).into_iter();
+    values
+        .filter_map(|value| {
+            let fixed = with_axis_value(view, reference, other, &value)?;
+            let name = crate::settings::configuration_text(std::slice::from_ref(other), &fixed);
+            Some((format!("{}, {name}", study.name), fixed))
+        })
+        .collect()
+}
+
+/// Makes a data point without a text; throughput is drawn as the time of an item in milliseconds.
+fn dot(view: &StudyView<'_>, axis: &Axis, point: usize, objective: Objective) -> Option<Dot> {
+    let x = axis.number(&view.study.points[point].configuration)?;
+    let estimate = view.estimate(point, objective)?;
+    let mut dot = super::dot(x, &estimate, 1.0, String::new());
+    if objective == Objective::Throughput {
+        dot.span = dot.span.map(|(low, high)| (1e3 / high, 1e3 / low));
+        dot.y = 1e3 / dot.y;
+    }
+    Some(dot)
 }
 
 /// Returns another axis with two to four values, such as the number of GPUs.

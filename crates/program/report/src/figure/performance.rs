@@ -4,9 +4,9 @@
 use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH, Configuration};
 
-use super::chart::{Chart, Colour, Dot, Figure, Line, LineStyle};
-use crate::analysis::choices::axis_name;
+use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
+use crate::settings::axis_name;
 use crate::wording::format_amount;
 
 /// The number of lines that can be told apart.
@@ -84,79 +84,78 @@ fn line(
 #[derive(Clone, Copy)]
 struct Unit(&'static str, f64);
 
+/// Returns the quantities to draw: of items where they are known.
+fn quantities(view: &StudyView<'_>) -> [(&'static str, Objective, Unit); 3] {
+    let power = ("Power [W]", Objective::Power, Unit("W", 1.0));
+    match view.has_items() {
+        true => [
+            (
+                "Performance [items/s]",
+                Objective::Throughput,
+                Unit("items/s", 1.0),
+            ),
+            power,
+            (
+                "Energy [J/item]",
+                Objective::EnergyPerItem,
+                Unit("J/item", 1.0),
+            ),
+        ],
+        false => [
+            ("Time [s]", Objective::Time, Unit("s", 1.0)),
+            power,
+            ("Energy [kJ]", Objective::Energy, Unit("J", 1e-3)),
+        ],
+    }
+}
+
+/// Returns each line's label and configuration: one for each value of `by`, or a single one without a label.
+fn line_configurations(
+    view: &StudyView<'_>,
+    fixed: &Configuration,
+    by: Option<&Axis>,
+) -> Vec<(String, Colour, Configuration)> {
+    let Some(by) = by else {
+        return vec![(String::new(), Colour::of(0), fixed.clone())];
+    };
+    let values = spread_values(view.values(by)).into_iter().enumerate();
+    values
+        .filter_map(|(index, value)| {
+            let fixed = with_axis_value(view, fixed, by, &value)?;
+            let label = crate::settings::configuration_text(std::slice::from_ref(by), &fixed);
+            Some((label, Colour::of(index), fixed))
+        })
+        .collect()
+}
+
 fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure> {
     let chosen = view
         .chosen()
         .map(|index| &view.study.points[index].configuration);
     let fixed = chosen.unwrap_or(&view.study.reference.configuration);
-    let performance = match view.has_items() {
-        true => (
-            "Performance [items/s]",
-            Objective::Throughput,
-            Unit("items/s", 1.0),
-        ),
-        false => ("Time [s]", Objective::Time, Unit("s", 1.0)),
-    };
-    let energy = match view.has_items() {
-        true => (
-            "Energy [J/item]",
-            Objective::EnergyPerItem,
-            Unit("J/item", 1.0),
-        ),
-        false => ("Energy [kJ]", Objective::Energy, Unit("J", 1e-3)),
-    };
-    let drawn = [
-        performance,
-        ("Power [W]", Objective::Power, Unit("W", 1.0)),
-        energy,
-    ];
-    let values: Vec<Option<String>> = match by {
-        None => vec![None],
-        Some(by) => spread_values(view.values(by))
-            .into_iter()
-            .map(Some)
-            .collect(),
-    };
+    let configurations = line_configurations(view, fixed, by);
     let mut charts = Vec::new();
-    for (title, objective, unit) in drawn {
-        let mut lines = Vec::new();
-        for (index, value) in values.iter().enumerate() {
-            let fixed = match (by, value) {
-                (Some(by), Some(value)) => match with_axis_value(view, fixed, by, value) {
-                    Some(fixed) => fixed,
-                    None => continue,
-                },
-                _ => fixed.clone(),
-            };
-            let dots = line(view, axis, &fixed, objective, unit);
-            if dots.len() > 1 {
-                lines.push(Line {
-                    label: by.map_or_else(String::new, |by| {
-                        crate::configuration_text(std::slice::from_ref(by), &fixed)
-                    }),
-                    colour: Colour::of(index),
-                    dots,
-                    style: LineStyle::PointsAndLine,
-                });
-            }
-        }
+    for (title, objective, unit) in quantities(view) {
+        let lines = configurations.iter().map(|(label, colour, fixed)| Line {
+            label: label.clone(),
+            colour: *colour,
+            dots: line(view, axis, fixed, objective, unit),
+            style: LineStyle::PointsAndLine,
+        });
+        let lines: Vec<Line> = lines.filter(|line| line.dots.len() > 1).collect();
         if !lines.is_empty() {
             charts.push(Chart {
                 title: title.to_owned(),
                 x: view.chart_axis(axis),
-                y: super::ChartAxis {
-                    label: title.to_owned(),
-                    includes_zero: true,
-                    ..super::ChartAxis::default()
-                },
+                y: ChartAxis::from_zero(title),
                 lines,
                 ..Chart::default()
             });
         }
     }
     // A single line shows nothing about the other axis.
-    let least = if by.is_some() { 2 } else { 1 };
-    if charts.iter().all(|chart| chart.lines.len() < least) {
+    let min_lines = if by.is_some() { 2 } else { 1 };
+    if charts.iter().all(|chart| chart.lines.len() < min_lines) {
         return None;
     }
     let others: Vec<String> = view

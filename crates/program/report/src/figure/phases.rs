@@ -11,7 +11,7 @@ use crate::wording::format_amount;
 pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
     for row in choices(view.study, view.question) {
-        let setting = crate::analysis::choices::setting(&view.varied, row.point);
+        let setting = crate::settings::setting(&view.varied, row.point);
         if !points.iter().any(|(known, _)| *known == setting) && !row.point.phases().is_empty() {
             points.push((setting, row.point));
         }

@@ -5,8 +5,8 @@ use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH, Configuration};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
-use crate::analysis::choices::axis_name;
 use crate::analysis::view::StudyView;
+use crate::settings::axis_name;
 use crate::wording::format_amount;
 
 /// Makes a figure for each of the two axes that the study varies.
@@ -95,7 +95,7 @@ fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
 }
 
 fn line_label(others: &[Axis], fixed: &Configuration) -> String {
-    crate::configuration_text(others, fixed)
+    crate::settings::configuration_text(others, fixed)
 }
 
 fn dots(

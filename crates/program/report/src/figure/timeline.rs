@@ -3,8 +3,8 @@
 use sweetspot_study::{Point, Quantity, RunEnd, Series};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
-use crate::analysis::choices::setting;
 use crate::analysis::view::StudyView;
+use crate::settings::setting;
 
 /// The readings of a run.
 pub struct Timeline {

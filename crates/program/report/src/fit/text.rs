@@ -4,7 +4,7 @@ use sweetspot_quantity::Ratio;
 use sweetspot_session::{Errors, FitErrors, FittedStudy};
 use sweetspot_study::{Axis, Configuration};
 
-use crate::study::configuration_text;
+use crate::settings::configuration_text;
 use crate::table::Table;
 use crate::wording::{format_percent, wrap};
 

@@ -15,11 +15,11 @@ use crate::study::summary;
 pub fn measurement_json(measurement: &Measurement) -> document::Measurement {
     match measurement.runs.as_slice() {
         [run] => document::Measurement::Run(Box::new(run_json(measurement, run))),
-        runs => document::Measurement::Runs(document::Runs {
+        runs => document::Measurement::Runs(Box::new(document::Runs {
             common: common(measurement),
             runs: runs.iter().map(|run| run_json(measurement, run)).collect(),
             summary: runs_summary(runs),
-        }),
+        })),
     }
 }
 

@@ -167,7 +167,7 @@ fn study_efficiency(study: &InStudy) -> document::StudyEfficiency {
         });
         document::PointEfficiency {
             settings: settings.collect(),
-            gpus: row.configuration.gpus as u64,
+            gpus: row.configuration.gpus,
             energy_per_item_j: row.energy_per_item.get(),
             time_per_item_s: row.time_per_item.get(),
             gflops_per_watt: row.efficiency.gflops_per_watt,

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod table;
 mod text;
 mod units;
 

@@ -1,10 +1,10 @@
 //! A network's operations and bytes, for a terminal and as Markdown.
 
-use sweetspot_network::{Bound, Convention, Cost, Counts, Limit, Network};
+use sweetspot_network::{Convention, Cost, Limit, Network};
 use sweetspot_session::{InStudy, OnGpu};
 
-use super::units::{Unit, Units};
-use crate::study::configuration_text;
+use super::table::{ctc, millions, network_table};
+use crate::settings::configuration_text;
 use crate::table::Table;
 use crate::wording::wrap;
 
@@ -49,7 +49,7 @@ pub fn network_markdown(view: &NetworkView<'_>) -> String {
 
 /// `narrow` omits columns that a terminal has no room for.
 fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> String) -> String {
-    let mut parts = vec![title(view), draw(&table(view, narrow))];
+    let mut parts = vec![title(view), draw(&network_table(view, narrow))];
     if view.cost.convention == Convention::Table1 {
         parts.push(draw(&readings(view)));
     }
@@ -101,133 +101,6 @@ fn megabytes(cost: &Cost<'_>, bytes: u128) -> String {
         false => 1e6,
     };
     format!("{:.3}", bytes as f64 / unit)
-}
-
-fn millions(count: u128) -> String {
-    format!("{:.3}", count as f64 / 1e6)
-}
-
-fn table(view: &NetworkView<'_>, narrow: bool) -> Table {
-    let cost = view.cost;
-    let units = Units::of(cost, view.gpu);
-    let by_layer = view.rows == NetworkRows::Layers;
-    // A terminal has least room where each layer has a row with time and energy.
-    let [output, parameters, others, with_ctc] = match (narrow, by_layer, view.gpu.is_some()) {
-        (false, ..) => [by_layer, true, true, true],
-        (true, true, true) => [false, false, false, false],
-        (true, true, false) => [true, true, false, true],
-        (true, false, _) => [false, false, false, true],
-    };
-    let named = |name: &str, unit: Unit| format!("{name}\n[{}]", unit.name);
-    let headings = [
-        by_layer.then(|| "Layer".to_owned()),
-        Some("Kind".to_owned()),
-        (!by_layer).then(|| "Layers".to_owned()),
-        output.then(|| "Output".to_owned()),
-        parameters.then(|| "Parameters\n[M]".to_owned()),
-        Some(named("MACs", units.macs)),
-        others.then(|| named("Other", units.others)),
-        Some(named("Read", units.bytes)),
-        Some(named("Written", units.bytes)),
-        with_ctc.then(|| "CTC".to_owned()),
-        view.gpu.map(|_| named("Time", units.time)),
-        view.gpu.map(|_| named("Energy", units.energy)),
-        view.gpu.map(|_| "Bound by".to_owned()),
-    ];
-    let headings: Vec<String> = headings.into_iter().flatten().collect();
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let mut rows = Table::new(&headings).with_text_columns(if by_layer { 2 } else { 1 });
-    let figures = |own: u64, counts: &Counts| {
-        let row = [
-            parameters.then(|| millions(u128::from(own))),
-            Some(units.macs.text(counts.operations.macs as f64)),
-            others.then(|| units.others.text(counts.operations.others() as f64)),
-            Some(units.bytes.text(cost.read_bytes(counts) as f64)),
-            Some(units.bytes.text(cost.written_bytes(counts) as f64)),
-            with_ctc.then(|| ctc(counts)),
-        ];
-        row.into_iter().flatten()
-    };
-    let bound = |bound: &Bound| {
-        [
-            units.time.text(bound.time.get()),
-            units.energy.text(bound.energy.get()),
-            limit(bound.limit).to_owned(),
-        ]
-    };
-    if by_layer {
-        for (index, layer) in cost.layers.iter().enumerate() {
-            let mut row = vec![layer.layer.name.clone(), layer.layer.kind.name().to_owned()];
-            if output {
-                let shape = layer.layer.outputs.first();
-                row.push(shape.map(ToString::to_string).unwrap_or_default());
-            }
-            row.extend(figures(layer.layer.parameters, &layer.both()));
-            row.extend(
-                view.gpu
-                    .map(|gpu| bound(&gpu.layers[index]))
-                    .into_iter()
-                    .flatten(),
-            );
-            rows.push(row);
-        }
-    } else {
-        for kind in cost.by_kind() {
-            let mut row = vec![kind.kind.to_owned(), kind.layers.to_string()];
-            row.extend(figures(kind.parameters, &kind.counts));
-            row.extend(
-                view.gpu
-                    .map(|gpu| bound_of_kind(cost, gpu, kind.kind, &units))
-                    .into_iter()
-                    .flatten(),
-            );
-            rows.push(row);
-        }
-    }
-    let mut total = vec!["total".to_owned()];
-    match by_layer {
-        true => total.resize(2 + usize::from(output), String::new()),
-        false => total.push(view.network.layers.len().to_string()),
-    }
-    total.extend(figures(view.network.parameters(), &cost.total()));
-    total.extend(view.gpu.map(|gpu| bound(&gpu.total)).into_iter().flatten());
-    rows.push(total);
-    rows
-}
-
-fn ctc(counts: &Counts) -> String {
-    let ctc = counts.ctc().map(|ctc| format!("{ctc:.1}"));
-    ctc.unwrap_or_else(|| "-".to_owned())
-}
-
-/// Names what limits a layer.
-pub fn limit(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Compute => "compute",
-        Limit::Memory => "memory",
-    }
-}
-
-fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str, units: &Units) -> [String; 3] {
-    let own: Vec<&Bound> = cost
-        .layers
-        .iter()
-        .zip(&gpu.layers)
-        .filter(|(layer, _)| layer.layer.kind.name() == kind)
-        .map(|(_, bound)| bound)
-        .collect();
-    let in_memory = own
-        .iter()
-        .filter(|bound| bound.limit == Limit::Memory)
-        .count();
-    let by = match in_memory {
-        0 => "compute".to_owned(),
-        all if all == own.len() => "memory".to_owned(),
-        some => format!("memory in {some} of {}", own.len()),
-    };
-    let time: f64 = own.iter().map(|bound| bound.time.get()).sum();
-    let energy: f64 = own.iter().map(|bound| bound.energy.get()).sum();
-    [units.time.text(time), units.energy.text(energy), by]
 }
 
 /// Makes table 1's columns for the published description and for other readings of it.

@@ -6,10 +6,11 @@ use sweetspot_decide::Question;
 use sweetspot_study::Study;
 
 use crate::analysis::answer::Answer;
-use crate::analysis::choices::{axis_name, choices, setting};
+use crate::analysis::choices::choices;
 use crate::analysis::groups::GroupedMeans;
 use crate::analysis::ranges::{BetterRanges, better_ranges};
 use crate::analysis::view::StudyView;
+use crate::settings::{axis_name, setting};
 use crate::study::{RESULTS, results, rows, shortfalls, title};
 use crate::table::Table;
 use crate::wording::{TERMINAL_COLUMNS, wrap};

@@ -7,12 +7,13 @@ use sweetspot_stats::Summary;
 use sweetspot_study::{Axis, Outline, Point, Study};
 
 use crate::analysis::answer::Answer;
-use crate::analysis::choices::{choices, heading};
+use crate::analysis::choices::choices;
 use crate::analysis::groups::GroupedMeans;
 use crate::analysis::ranges::{BetterRanges, better_ranges};
 use crate::analysis::view::StudyView;
 use crate::figure::{Timeline, number};
 use crate::html::{change_cell, contents, figures, page, table};
+use crate::settings::heading;
 use crate::study::{failures, shortfalls, title};
 use crate::wording::format_percent;
 
@@ -138,7 +139,7 @@ fn results(view: &StudyView<'_>) -> Markup {
                         @let energy = row.outcome.energy.map(|energy| energy.get());
                         tr {
                             td { (row.label) }
-                            @for axis in &view.varied { td { (crate::analysis::choices::cell(axis, row.point)) } }
+                            @for axis in &view.varied { td { (crate::settings::cell(axis, row.point)) } }
                             td { (known(energy.map(|energy| energy / row.outcome.time.get()), 1.0, 1)) }
                             td { (known(energy, 1e-3, 3)) }
                             (change_cell(row.energy.filter(|_| index > 0).map(Ratio::get)))
@@ -157,7 +158,7 @@ fn ranges(view: &StudyView<'_>) -> Markup {
     html! {
         @for axis in view.varied.iter().filter(|axis| all.iter().any(|one| one.axis == **axis)) {
             h3.range {
-                "Better than " (view.reference_setting()) ", by " (crate::analysis::choices::axis_name(axis))
+                "Better than " (view.reference_setting()) ", by " (crate::settings::axis_name(axis))
             }
             div.scroll { table {
                 tbody {
@@ -177,7 +178,7 @@ fn ranges(view: &StudyView<'_>) -> Markup {
 fn groups(view: &StudyView<'_>, grouped: &GroupedMeans) -> Markup {
     let rows = grouped.rows(view, usize::MAX);
     html! {
-        h2 #groups { "By " (crate::analysis::choices::axis_name(&grouped.by)) }
+        h2 #groups { "By " (crate::settings::axis_name(&grouped.by)) }
         div.card {
             p { (grouped.sentence(view)) }
             div.scroll { (table(&rows)) }
@@ -301,7 +302,7 @@ fn row(view: &StudyView<'_>, index: usize, items: bool, values: &[String]) -> Ma
     let means = point.values();
     html! {
         tr class=[(!class.is_empty()).then_some(class)] {
-            @for axis in &view.varied { td { (crate::analysis::choices::cell(axis, point)) } }
+            @for axis in &view.varied { td { (crate::settings::cell(axis, point)) } }
             td { (point.results().count()) }
             td { (with_interval(point.time().filter(|_| failed.is_none()), 1.0)) }
             (change_cell(relative.map(|(time, _)| time - 1.0)))

@@ -278,7 +278,7 @@ pub(crate) fn settings(configuration: &Configuration) -> Settings {
         core_clock_mhz: number(Axis::CoreClock),
         memory_clock_mhz: number(Axis::MemoryClock),
         parameters: parameters.collect(),
-        gpus: configuration.gpus as u64,
+        gpus: configuration.gpus,
     }
 }
 

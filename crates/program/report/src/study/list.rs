@@ -1,120 +1,10 @@
-//! Studies beside their results: the plan of one, the list of all, every run of one.
-
-use std::time::Duration;
+//! The list of studies, and every run of one.
 
 use sweetspot_quantity::Joules;
-use sweetspot_session::Estimate;
-use sweetspot_study::{Axis, Configuration, Info, Outline, RunEnd, Study};
+use sweetspot_study::{Info, Outline, RunEnd, Study};
 
+use crate::settings::configuration_text;
 use crate::table::Table;
-
-/// Describes a configuration by these axes: `150 W, batch 64`.
-pub fn configuration_text(axes: &[Axis], configuration: &Configuration) -> String {
-    let named = axes.iter().filter_map(|axis| {
-        let value = axis.text(configuration)?;
-        Some(match axis {
-            Axis::Gpus if value == "1" => "1 GPU".to_owned(),
-            Axis::Gpus => format!("{value} GPUs"),
-            Axis::PowerCap => format!("{value} W"),
-            Axis::CoreClock => format!("{value} MHz"),
-            Axis::MemoryClock => format!("memory {value} MHz"),
-            Axis::Parameter(name) => format!("{name} {value}"),
-        })
-    });
-    named.collect::<Vec<_>>().join(", ")
-}
-
-/// Formats a duration: `1 h 23 min`, `45 s`.
-pub fn duration_text(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (hours, minutes) = (seconds / 3600, seconds % 3600 / 60);
-    match (hours, minutes) {
-        (0, 0) if seconds < 10 => format!("{:.1} s", time.as_secs_f64()),
-        (0, 0) => format!("{seconds} s"),
-        (0, minutes) => format!("{minutes} min {} s", seconds % 60),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
-    }
-}
-
-/// Describes what a study would run.
-pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
-    let (subject, plan) = (&outline.subject, &outline.plan);
-    let mut lines = vec![format!(
-        "{} on {}",
-        subject.workload.name, subject.device_name
-    )];
-    for axis in &plan.axes {
-        let mut values: Vec<String> = Vec::new();
-        for configuration in &plan.configurations[..plan.on_axes] {
-            let value = axis
-                .text(configuration)
-                .unwrap_or_else(|| "default".to_owned());
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        let shown = match values.as_slice() {
-            [first, second, .., last] if values.len() > 12 => {
-                format!("{first}, {second} ... {last}")
-            }
-            all => all.join(", "),
-        };
-        lines.push(format!("  {}: {} ({shown})", axis.column(), values.len()));
-    }
-    let reference = &plan.configurations[plan.reference];
-    let compared = configuration_text(&plan.axes, reference);
-    if !compared.is_empty() {
-        lines.push(format!("  compared with {compared}"));
-    }
-    let until = plan.until.map_or(String::new(), |until| {
-        format!(
-            ", more until {} is reached, {} at most",
-            until.within, until.most
-        )
-    });
-    lines.push(match &plan.search {
-        Some(search) => format!(
-            "{} configurations, of which a {} search for {} runs those that it needs: {} runs at most",
-            plan.configurations.len(),
-            search.strategy,
-            search.objective,
-            plan.at_most(),
-        ),
-        None => format!(
-            "{} configurations, {} runs each{until}: {} runs, {}",
-            plan.configurations.len(),
-            plan.repeat,
-            plan.len(),
-            plan.order,
-        ),
-    });
-    for earlier in plan.search.iter().flat_map(|search| &search.earlier) {
-        lines.push(format!("  learns from {}", earlier.name));
-    }
-    let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
-    lines.push(match estimate {
-        Estimate::Simulated(gpus) => {
-            format!("{} of GPU time, computed in seconds", time(gpus.get()))
-        }
-        Estimate::Besides(settling) => {
-            let definition = &outline.definition;
-            let warmups = definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
-            let least = plan.until.map_or("", |_| "at least ");
-            let cooling = definition.cool_to.map_or("", |_| ", and cooling down");
-            format!(
-                "{} for settling, and {least}{} times the command's own time{cooling}",
-                time(settling.get()),
-                plan.len() + warmups,
-            )
-        }
-    });
-    if let Some(command) = &subject.workload.command
-        && let Ok(filled) = sweetspot_study::fill(command, &plan.configurations[0])
-    {
-        lines.push(format!("first command: {}", filled.join(" ")));
-    }
-    lines.join("\n") + "\n"
-}
 
 /// A study in a list: its folder, and its outline or why it cannot be read.
 pub type Listed = (String, Result<(Outline, Info), String>);
@@ -272,14 +162,5 @@ mod tests {
         assert_eq!(date(0.0), "1970-01-01 00:00");
         assert_eq!(date(951_782_400.0), "2000-02-29 00:00");
         assert_eq!(date(1_794_735_060.0), "2026-11-15 09:31");
-    }
-
-    #[test]
-    fn durations_as_people_say_them() {
-        let text = |seconds: f64| duration_text(Duration::from_secs_f64(seconds));
-        assert_eq!(text(3.21), "3.2 s");
-        assert_eq!(text(45.0), "45 s");
-        assert_eq!(text(150.0), "2 min 30 s");
-        assert_eq!(text(8000.0), "2 h 13 min");
     }
 }

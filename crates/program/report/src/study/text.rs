@@ -5,9 +5,8 @@ use sweetspot_device::Shortfall;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Study};
 
-use crate::analysis::choices::{
-    ChoiceRow, axis_name, cell, choices, heading, recommendation, setting,
-};
+use crate::analysis::choices::{ChoiceRow, choices, recommendation};
+use crate::settings::{axis_name, cell, heading, setting};
 use crate::table::Table;
 
 /// Makes the text for a terminal.
