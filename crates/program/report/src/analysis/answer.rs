@@ -81,7 +81,7 @@ impl Answer {
         Self {
             headline: headline(view, choice.candidate, keep),
             reason: match keep {
-                true => format!("no other tried is significantly better in {objective}{within}"),
+                true => format!("no other setting is significantly better in {objective}{within}"),
                 false => format!("best {objective}{within}"),
             },
             energy: relative.and_then(|(_, energy)| change(energy)),

@@ -104,7 +104,7 @@ pub fn recommendation(study: &Study, question: &Question) -> String {
     let is_reference = point.configuration == study.reference.configuration;
     if is_reference || choice.reference_is_as_good() == Some(true) {
         return format!(
-            "Recommendation: {}: no other tried is significantly better in {objective}.",
+            "Recommendation: {}: no other setting is significantly better in {objective}.",
             keep_instruction(&varied, &study.reference)
         );
     }

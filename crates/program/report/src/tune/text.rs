@@ -143,7 +143,7 @@ fn load_lines(job: &TunedJob, load: &TunedLoad) -> Vec<String> {
         true if load.outside_limits => format!(
             "Choice: {label}, the reference: no setting that was tried keeps within the limits{after}."
         ),
-        true => format!("Choice: {label}, the reference: nothing that was tried is better{after}."),
+        true => format!("Choice: {label}, the reference: no setting that was tried is better{after}."),
         false => format!(
             "Choice: {label}{after}, after {} windows{until}.",
             load.evaluations
@@ -255,7 +255,7 @@ fn ending(job: &TunedJob) -> String {
             "The job ended before a setting was found: it needs about a minute of steady work.\n{done}"
         ),
         (None, None) if looked_again => {
-            format!("The job ended while its choice was looked for again.\n{done}")
+            format!("The job ended during a new search for its setting.\n{done}")
         }
         (None, None) => done,
     }
