@@ -11,7 +11,7 @@ use anyhow::Result;
 use sweetspot_decide::{Criteria, Objective};
 use sweetspot_device::{Descriptor, DeviceId, DeviceKind};
 use sweetspot_quantity::{Joules, Megahertz, Seconds, Watts};
-use sweetspot_report::{Made, Timeline, report_text, study_html};
+use sweetspot_report::{ReportExtras, Timeline, report_text, study_html};
 use sweetspot_study::{
     Axis, BATCH, Column, Configuration, Definition, DeviceEnergy, Energies, Energy, EnergyOf,
     Outline, PhaseResult, Plan, Quantity, RunEnd, RunRecord, RunResult, Series, Store, Subject,
@@ -37,12 +37,12 @@ fn main() -> Result<()> {
     let outline = store.outline()?;
     let timelines = [timeline("reference"), timeline("choice")];
     let begun = Instant::now();
-    let made = Made {
+    let extras = ReportExtras {
         outline: Some(&outline),
         timelines: &timelines,
         grouped: None,
     };
-    let page = study_html(&study, &question, &made);
+    let page = study_html(&study, &question, &extras);
     let drawing = begun.elapsed().as_secs_f64();
     if let Some(file) = std::env::args_os().nth(1) {
         std::fs::write(file, &page)?;

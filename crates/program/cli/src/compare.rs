@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use sweetspot_report::{
-    Compared, compare_csv, compare_html, compare_json, compare_markdown, compare_text, overlays,
+    StudyComparison, compare_csv, compare_html, compare_json, compare_markdown, compare_text,
+    overlays,
 };
 use sweetspot_study::{Store, Study};
 
@@ -18,7 +19,7 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let documents =
         Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
     let studies = read(args)?;
-    let compared = Compared::new(&studies, &question);
+    let compared = StudyComparison::new(&studies, &question);
     let written = documents.write(
         Content::default()
             .text(|| compare_text(&compared))
@@ -29,7 +30,7 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
             .figures(|| overlays(&compared)),
     );
     let unmet = compared
-        .sides
+        .studies
         .iter()
         .any(|side| unmet(&side.view, args.energy_of));
     Ok(Outcome {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{fit_study, measured_study, profile_text};
-use sweetspot_report::{fit_study_json, fit_study_text};
+use sweetspot_report::{fit_json, fit_text};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::Store;
 
@@ -31,7 +31,7 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
     // Nothing is written that could not be used.
     parse_gpu("the fitted profile", &text)?;
     parse_workload("the fitted profile", &text)?;
-    let table = || fit_study_text(&study.varied(), &fitted);
+    let table = || fit_text(&study.varied(), &fitted);
     let show = |text: &str| match documents.on_stdout() {
         true => {
             say(text.trim_end());
@@ -46,7 +46,7 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
         Content::default()
             .text(table)
             .toml(|| Ok(text))
-            .json(|| fit_study_json(&name, &fitted)),
+            .json(|| fit_json(&name, &fitted)),
     );
     if let Some(output) = output.filter(|output| *output != Path::new("-"))
         && written == Written::Everything

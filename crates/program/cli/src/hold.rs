@@ -4,7 +4,7 @@ use anyhow::Result;
 use sweetspot_control::hold::{HoldGoal, HoldMode};
 use sweetspot_device::SensorKind;
 use sweetspot_quantity::Seconds;
-use sweetspot_report::{figure_svg, held_figure, held_json, held_text};
+use sweetspot_report::{figure_svg, hold_figure, hold_json, hold_text};
 use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, hold, set_cap, usual_batches};
 
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
@@ -84,7 +84,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
 
 fn content(held: &HoldResult) -> Content<'_> {
     Content::default()
-        .text(|| format!("\n{}", held_text(held)))
-        .json(|| held_json(held))
-        .svg(|| Ok(figure_svg(&held_figure(held))))
+        .text(|| format!("\n{}", hold_text(held)))
+        .json(|| hold_json(held))
+        .svg(|| Ok(figure_svg(&hold_figure(held))))
 }

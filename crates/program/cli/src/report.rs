@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{
-    Grouping, Made, View, figures, grouped, report_json, report_markdown, report_text, study_csv,
-    study_html,
+    Grouping, ReportExtras, StudyView, figures, group_study, report_json, report_markdown,
+    report_text, study_csv, study_html,
 };
 use sweetspot_study::{Axis, EnergyOf, Store};
 
@@ -20,9 +20,9 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
     let outline = store.outline()?;
     let question = args.question.question_of(&outline.definition)?;
     let study = store.study(args.energy_of)?;
-    let view = View::new(&study, &question);
+    let view = StudyView::new(&study, &question);
     let grouped = match &args.by {
-        Some(by) => Some(grouped(
+        Some(by) => Some(group_study(
             &view,
             &Grouping {
                 by: Axis::named(by),
@@ -46,7 +46,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
         true => timelines(&store, &view, &args.run),
         false => Vec::new(),
     };
-    let made = Made {
+    let extras = ReportExtras {
         outline: Some(&outline),
         timelines: &timelines,
         grouped: grouped.as_ref(),
@@ -57,7 +57,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
             .json(|| report_json(&study, &question, grouped.as_ref()))
             .csv(|| study_csv(&study))
             .markdown(|| report_markdown(&study, &question, grouped.as_ref()))
-            .html(|| Ok(study_html(&study, &question, &made)))
+            .html(|| Ok(study_html(&study, &question, &extras)))
             .figures(|| figures(&view, &timelines)),
     );
     Ok(Outcome {
@@ -69,7 +69,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
 
 /// Whether a limit, or an objective or energy that was named, could not be met or judged. Without a name
 /// a study that knows no energy is reported as far as it goes.
-pub fn unmet(view: &View<'_>, energy_of: Option<EnergyOf>) -> bool {
+pub fn unmet(view: &StudyView<'_>, energy_of: Option<EnergyOf>) -> bool {
     let named = view.question.objective != Objective::Edp || energy_of.is_some();
     match &view.choice {
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. }) => true,

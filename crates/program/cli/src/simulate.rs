@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
 use sweetspot_papers::{Profiles, StudyDeviations, deviations, deviations_of, studies};
-use sweetspot_report::{deviations_summary, deviations_text, fit_text, profiles_text};
+use sweetspot_report::{deviations_summary, deviations_text, fit_workload_text, profiles_text};
 use sweetspot_session::SessionError;
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
 use sweetspot_sim_host::{HostParts, TemporaryHost};
@@ -115,7 +115,7 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let text = workload_text(&fitted);
     // A name that no profile may have is told now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
-    say(fit_text(&fitted).trim_end());
+    say(fit_workload_text(&fitted).trim_end());
     let written = documents.write(Content::default().toml(|| Ok(text)));
     Ok(Outcome {
         written,

@@ -195,7 +195,7 @@ fn what_is_far_off_is_said() {
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{shown}");
     assert!(
-        shown.contains("The profile is NOT near the study"),
+        shown.contains("The profile does NOT match the study"),
         "{shown}"
     );
     assert!(

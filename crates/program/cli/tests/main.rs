@@ -21,6 +21,7 @@ mod replay;
 mod report;
 mod reproduce;
 mod run;
+mod schemas;
 mod signals;
 mod simulate;
 mod sweep;

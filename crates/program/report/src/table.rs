@@ -1,42 +1,44 @@
-//! One table, drawn for a terminal or for Markdown.
+//! A table, drawn for a terminal or as Markdown.
 
 use comfy_table::{
-    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
-    presets,
+    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table as DrawnTable,
+    TableStyle, Width, presets,
 };
 
-use crate::words::COLUMNS;
+use crate::wording::TERMINAL_COLUMNS;
 
-/// A line under the header, and nothing else that takes room.
+/// A line under the header and nothing else.
 const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Letters of a label's word that stay together where there is little room.
-const LABEL: usize = 13;
+/// The number of letters of a label's word that stay together where there is little room.
+const MIN_LABEL_WIDTH: usize = 13;
 
 fn fits(drawn: &str) -> bool {
-    drawn.lines().all(|line| line.chars().count() <= COLUMNS)
+    drawn
+        .lines()
+        .all(|line| line.chars().count() <= TERMINAL_COLUMNS)
 }
 
-/// Rows of text; the first column is a label, the others are numbers.
-pub struct Rows {
+/// A table of text: columns of text, then columns of numbers.
+pub struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
-    texts: usize,
+    text_columns: usize,
 }
 
-impl Rows {
+impl Table {
     pub fn new(header: &[&str]) -> Self {
         Self {
             header: header.iter().map(|text| (*text).to_owned()).collect(),
             rows: Vec::new(),
-            texts: 1,
+            text_columns: 1,
         }
     }
 
-    /// With so many columns of text before the numbers.
-    pub fn with_texts(mut self, texts: usize) -> Self {
-        self.texts = texts;
+    /// Sets how many columns of text come before the numbers; one by default.
+    pub fn with_text_columns(mut self, text_columns: usize) -> Self {
+        self.text_columns = text_columns;
         self
     }
 
@@ -44,65 +46,71 @@ impl Rows {
         self.rows.push(row);
     }
 
-    /// The headings.
+    /// Returns the headings.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// How many columns of text come before the numbers.
-    pub const fn texts(&self) -> usize {
-        self.texts
+    /// Returns how many columns of text come before the numbers.
+    pub const fn text_columns(&self) -> usize {
+        self.text_columns
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
-    /// However wide it is.
-    pub fn terminal_as_is(&self) -> String {
+    /// Draws the table however wide it is.
+    pub fn to_terminal_unwrapped(&self) -> String {
         self.draw(PLAIN, self.header.clone(), None)
     }
 
-    /// Cells are wrapped where the table would be wider than a terminal: between words as long as that is
-    /// enough, then within long words of labels, and within a number last of all.
-    pub fn terminal(&self) -> String {
-        let natural = self.terminal_as_is();
+    /// Draws the table for a terminal. Where it would be too wide, cells are wrapped between words, then within
+    /// long words of labels, and within numbers last.
+    pub fn to_terminal(&self) -> String {
+        let natural = self.to_terminal_unwrapped();
         if fits(&natural) {
             return natural;
         }
-        let draw = |least| self.draw(PLAIN, self.header.clone(), Some((COLUMNS, least)));
-        let as_it_comes = draw(Vec::new());
+        let draw = |min_widths| {
+            self.draw(
+                PLAIN,
+                self.header.clone(),
+                Some((TERMINAL_COLUMNS, min_widths)),
+            )
+        };
+        let unconstrained = draw(Vec::new());
         let all = std::iter::once(&self.header).chain(&self.rows);
         let words = |text: &str| text.split_whitespace().count();
-        let lines = as_it_comes.lines().filter(|line| !line.starts_with('─'));
+        let lines = unconstrained.lines().filter(|line| !line.starts_with('─'));
         let drawn: usize = lines.map(words).sum();
-        let meant: usize = all.flatten().map(|text| words(text)).sum();
-        if drawn == meant {
-            return as_it_comes;
+        let expected: usize = all.flatten().map(|text| words(text)).sum();
+        if drawn == expected {
+            return unconstrained;
         }
-        let tries = [
+        let attempts = [
             (usize::MAX, true),
-            (LABEL, true),
-            (LABEL, false),
+            (MIN_LABEL_WIDTH, true),
+            (MIN_LABEL_WIDTH, false),
             (0, false),
         ];
-        tries
+        attempts
             .into_iter()
             .map(|(label, headings)| draw(self.longest_words(label, headings)))
             .find(|drawn| fits(drawn))
-            .unwrap_or(as_it_comes)
+            .unwrap_or(unconstrained)
     }
 
-    /// Of each column the longest word of its cells, of labels at most so long, with its heading or without.
+    /// Returns the longest word of each column; of labels at most `label` letters; headings count where asked.
     fn longest_words(&self, label: usize, headings: bool) -> Vec<usize> {
         let columns = 0..self.header.len();
         let widths = columns.map(|column| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            let texts = cells.chain(headings.then_some(&self.header[column]));
-            let words = texts.flat_map(|text| text.split_whitespace());
+            let text_columns = cells.chain(headings.then_some(&self.header[column]));
+            let words = text_columns.flat_map(|text| text.split_whitespace());
             let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
-            match column < self.texts {
+            match column < self.text_columns {
                 true => longest.min(label),
                 false => longest,
             }
@@ -110,7 +118,7 @@ impl Rows {
         widths.collect()
     }
 
-    pub fn markdown(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let flat = self.header.iter().map(|text| text.replace('\n', " "));
         self.draw(presets::ASCII_MARKDOWN, flat.collect(), None)
     }
@@ -121,7 +129,7 @@ impl Rows {
         header: Vec<String>,
         width: Option<(usize, Vec<usize>)>,
     ) -> String {
-        let mut table = Table::new();
+        let mut table = DrawnTable::new();
         table
             .load_style(style)
             .set_content_arrangement(match &width {
@@ -130,14 +138,14 @@ impl Rows {
             })
             .set_header(header)
             .add_rows(&self.rows);
-        if let Some((width, least)) = width {
+        if let Some((width, min_widths)) = width {
             table.set_width(width as u16);
-            for (column, least) in table.column_iter_mut().zip(least) {
-                let with_padding = Width::Fixed(least as u16 + 2);
+            for (column, min_widths) in table.column_iter_mut().zip(min_widths) {
+                let with_padding = Width::Fixed(min_widths as u16 + 2);
                 column.set_constraint(ColumnConstraint::LowerBoundary(with_padding));
             }
         }
-        for column in table.column_iter_mut().skip(self.texts) {
+        for column in table.column_iter_mut().skip(self.text_columns) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let drawn = table.to_string();
@@ -155,7 +163,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_whole() {
-        let mut rows = Rows::new(&["Layer", "Some heading", "A", "B", "C", "D", "E"]);
+        let mut rows = Table::new(&["Layer", "Some heading", "A", "B", "C", "D", "E"]);
         let number = "123456.789".to_owned();
         rows.push(
             [
@@ -164,7 +172,7 @@ mod tests {
             ]
             .concat(),
         );
-        let drawn = rows.terminal();
+        let drawn = rows.to_terminal();
         assert!(fits(&drawn), "{drawn}");
         assert_eq!(drawn.matches(&number).count(), 6, "{drawn}");
     }

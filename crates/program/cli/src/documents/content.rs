@@ -1,7 +1,7 @@
 //! What a command has to say, made only as far as it was asked for.
 
 use anyhow::Result;
-use serde_json::Value;
+use serde::Serialize;
 use sweetspot_report::Figure;
 
 /// The formats that documents can have.
@@ -64,7 +64,7 @@ impl<'a> Content<'a> {
         self
     }
 
-    pub fn json(self, json: impl FnOnce() -> Value + 'a) -> Self {
+    pub fn json<T: Serialize>(self, json: impl FnOnce() -> T + 'a) -> Self {
         self.with(Format::Json, || {
             Ok(serde_json::to_string_pretty(&json())? + "\n")
         })

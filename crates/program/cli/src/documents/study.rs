@@ -4,7 +4,8 @@ use std::fs::File;
 
 use sweetspot_decide::Criteria;
 use sweetspot_report::{
-    Made, Timeline, View, runs_to_show, study_csv, study_html, study_json, study_markdown,
+    ReportExtras, StudyView, Timeline, runs_to_show, study_csv, study_html, study_json,
+    study_markdown,
 };
 use sweetspot_study::{Store, Study, read_samples};
 
@@ -24,15 +25,15 @@ pub fn study_content<'a>(
         .markdown(|| study_markdown(study, question))
         .html(move || {
             let Some(store) = store else {
-                return Ok(study_html(study, question, &Made::default()));
+                return Ok(study_html(study, question, &ReportExtras::default()));
             };
             let outline = store.outline()?;
-            let made = Made {
+            let extras = ReportExtras {
                 outline: Some(&outline),
-                timelines: &timelines(store, &View::new(study, question), &[]),
+                timelines: &timelines(store, &StudyView::new(study, question), &[]),
                 grouped: None,
             };
-            Ok(study_html(study, question, &made))
+            Ok(study_html(study, question, &extras))
         })
 }
 
@@ -40,7 +41,7 @@ pub fn study_content<'a>(
 const MAX_SAMPLES_BYTES: u64 = 64 << 20;
 
 /// The readings of the runs that a page shows; what cannot be read is said and left out.
-pub fn timelines(store: &Store, view: &View<'_>, asked: &[u64]) -> Vec<Timeline> {
+pub fn timelines(store: &Store, view: &StudyView<'_>, asked: &[u64]) -> Vec<Timeline> {
     let mut found = Vec::new();
     for (label, run) in runs_to_show(view, asked) {
         let path = store.samples_file(run);

@@ -4,6 +4,5 @@ mod bad_input;
 mod kills;
 mod mishaps;
 mod real;
-mod schema;
 mod studies;
 mod tools;

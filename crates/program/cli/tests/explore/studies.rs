@@ -181,7 +181,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
         "{list}"
     );
     let show = text(&sweetspot(there, &["study", "show", "alexnet-v100"]).stdout);
-    assert!(show.contains("6 of 6 runs there"), "{show}");
+    assert!(show.contains("6 of 6 runs done"), "{show}");
     let merge = words("study merge alexnet-v100 alexnet-v100-2 --output both");
     let merged = sweetspot(there, &merge);
     assert!(merged.status.success(), "{}", text(&merged.stderr));

@@ -77,7 +77,7 @@ fn bad_input_is_said_plainly() {
         ("no-energy", "the energy is unknown"),
         ("zero-time", "1 configurations took no time at all"),
         ("never-run", "no configuration has been run"),
-        ("single", "differences cannot be told from noise"),
+        ("single", "differences cannot be distinguished from noise"),
     ] {
         let said = said(name).replace("\n  ", " ");
         assert!(said.contains(words), "{name}: {said}");

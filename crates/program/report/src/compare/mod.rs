@@ -1,11 +1,13 @@
-//! Studies side by side: what they have in common, and how far they differ (multi_gpu_2018, table 10 and
+//! `sweetspot compare`: studies side by side, their common settings and differences (multi_gpu_2018, table 10 and
 //! figures 5 to 8).
 
-mod csv_text;
+mod csv;
+mod html;
 mod json;
 mod text;
 
-pub use csv_text::compare_csv;
+pub use self::csv::compare_csv;
+pub use html::compare_html;
 pub use json::compare_json;
 pub use text::{best, by_phase, compare_markdown, compare_text, differences, name};
 
@@ -15,39 +17,39 @@ use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_stats::{Difference, Summary};
 use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
 
-use crate::choices::TABLE;
-use crate::view::View;
+use crate::analysis::choices::TABLE_OBJECTIVES;
+use crate::analysis::view::StudyView;
 
-/// One of the studies.
-pub struct Side<'a> {
-    /// What it is called here.
+/// A study that is compared.
+pub struct ComparedStudy<'a> {
+    /// The name of the study in the comparison.
     pub name: String,
-    /// The study and the answer of it.
-    pub view: View<'a>,
+    /// The study with the question.
+    pub view: StudyView<'a>,
 }
 
-/// What is compared.
+/// A quantity that is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// Of a run.
+pub enum ComparedQuantity {
+    /// The time of a run.
     Time,
-    /// Of a run.
+    /// The energy of a run.
     Energy,
-    /// Energy over time.
+    /// The average power of a run.
     Power,
-    /// Time over items.
+    /// The time of an item.
     TimePerItem,
-    /// Energy over items.
+    /// The energy of an item.
     EnergyPerItem,
-    /// Time in a phase, for an item where items are known.
+    /// The time in a phase, of an item where items are known.
     PhaseTime(String),
-    /// Energy in a phase, for an item where items are known.
+    /// The energy in a phase, of an item where items are known.
     PhaseEnergy(String),
 }
 
-impl Measure {
-    /// In SI units, of one run.
-    fn of(&self, run: &RunResult, side: &View<'_>) -> Option<f64> {
+impl ComparedQuantity {
+    /// Returns the value of one run in SI units.
+    fn of(&self, run: &RunResult, side: &StudyView<'_>) -> Option<f64> {
         let energy = || Some(run.energy_of(side.study.energy_of())?.value.get());
         let time = run.time.get();
         let items = run.items.filter(|items| *items > 0.0);
@@ -64,8 +66,8 @@ impl Measure {
         value.is_finite().then_some(value)
     }
 
-    /// Of every run of a point; nothing where one of them failed or does not know it.
-    pub fn values(&self, point: &Point, side: &View<'_>) -> Option<Vec<f64>> {
+    /// Returns the value of every run of a point; nothing where a run failed or lacks the value.
+    pub fn values(&self, point: &Point, side: &StudyView<'_>) -> Option<Vec<f64>> {
         if point.failure().is_some() {
             return None;
         }
@@ -74,23 +76,23 @@ impl Measure {
     }
 }
 
-/// How far a value lies from that of the first study.
+/// The difference of a value to that of the first study.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Contrast {
-    /// The first study's mean.
+pub struct RelativeDifference {
+    /// The mean of the first study.
     pub first: f64,
-    /// This one's.
+    /// The mean of this study.
     pub here: f64,
-    /// The difference as a share of the first's; nothing where that is zero.
+    /// The difference as a fraction of the first study's mean; unknown where that is zero.
     pub relative: Option<f64>,
-    /// 95 % interval of that share (Welch); unknown for single runs.
+    /// The 95 % interval of that fraction (Welch); unknown for single runs.
     pub interval95: Option<(f64, f64)>,
-    /// Whether it means anything; unknown for single runs.
+    /// Whether the difference is significant; unknown for single runs.
     pub significant: Option<bool>,
 }
 
-impl Contrast {
-    /// From the values of the first's runs and of this one's.
+impl RelativeDifference {
+    /// Compares the values of the first study's runs with those of this one's.
     pub fn of(first: &[f64], here: &[f64]) -> Option<Self> {
         let (of_first, of_here) = (Summary::of(first)?.mean, Summary::of(here)?.mean);
         let difference = Difference::of(here, first)?;
@@ -108,39 +110,39 @@ impl Contrast {
 }
 
 /// A setting that the first study and at least one other have.
-pub struct Common {
-    /// In words; empty where there is nothing to tell apart.
+pub struct CommonSetting {
+    /// The setting in words; empty where the studies vary no axis.
     pub setting: String,
-    /// Whether it is each study's own reference, whatever that is.
+    /// Whether it is the reference of each study, whatever its setting.
     pub is_reference: bool,
-    /// Each study's point.
+    /// The point of each study.
     pub points: Vec<Option<Point>>,
 }
 
-/// Studies side by side.
-pub struct Compared<'a> {
+/// Several studies side by side.
+pub struct StudyComparison<'a> {
     /// The studies; all are compared with the first.
-    pub sides: Vec<Side<'a>>,
-    /// The axes that a setting is told by.
+    pub studies: Vec<ComparedStudy<'a>>,
+    /// The axes that identify a setting.
     pub axes: Vec<Axis>,
-    /// What is compared at each setting.
-    pub measures: Vec<Measure>,
+    /// The quantities that are compared at each setting.
+    pub quantities: Vec<ComparedQuantity>,
     /// The phases that all studies have.
     pub phases: Vec<String>,
     /// The references, then the settings in common.
-    pub common: Vec<Common>,
-    /// What the reader must know.
+    pub common_settings: Vec<CommonSetting>,
+    /// Differences between the studies that matter for the comparison.
     pub notes: Vec<String>,
 }
 
-impl<'a> Compared<'a> {
-    /// Of two or more studies, each under its name.
+impl<'a> StudyComparison<'a> {
+    /// Compares two or more studies, each with its name.
     pub fn new(studies: &'a [(String, Study)], question: &'a Criteria) -> Self {
-        let sides: Vec<Side<'a>> = studies
+        let sides: Vec<ComparedStudy<'a>> = studies
             .iter()
-            .map(|(name, study)| Side {
+            .map(|(name, study)| ComparedStudy {
                 name: name.clone(),
-                view: View::new(study, question),
+                view: StudyView::new(study, question),
             })
             .collect();
         let axes = axes(studies);
@@ -151,46 +153,55 @@ impl<'a> Compared<'a> {
             }
         }
         let per_item = sides.iter().all(|side| side.view.has_items());
-        let measures = match per_item {
+        let quantities = match per_item {
             true => vec![
-                Measure::TimePerItem,
-                Measure::EnergyPerItem,
-                Measure::Power,
-                Measure::Time,
-                Measure::Energy,
+                ComparedQuantity::TimePerItem,
+                ComparedQuantity::EnergyPerItem,
+                ComparedQuantity::Power,
+                ComparedQuantity::Time,
+                ComparedQuantity::Energy,
             ],
-            false => vec![Measure::Time, Measure::Energy, Measure::Power],
+            false => vec![
+                ComparedQuantity::Time,
+                ComparedQuantity::Energy,
+                ComparedQuantity::Power,
+            ],
         };
-        let common = common(&sides, &axes);
-        if common.len() < 2 {
-            notes.push("No setting is in the first study and in another: only the references and the best of each are compared.".to_owned());
+        let common_settings = common_settings(&sides, &axes);
+        if common_settings.len() < 2 {
+            notes.push("No setting of the first study is in another one: only the references and the best of each are compared.".to_owned());
         }
         Self {
             phases: phases(studies),
-            measures,
-            common,
+            quantities,
+            common_settings,
             notes,
             axes,
-            sides,
+            studies: sides,
         }
     }
 
-    /// A study's point against the first study's at a setting.
-    pub fn contrast(&self, common: &Common, side: usize, measure: &Measure) -> Option<Contrast> {
+    /// Compares a study's point with the first study's at a setting.
+    pub fn difference(
+        &self,
+        common: &CommonSetting,
+        side: usize,
+        quantity: &ComparedQuantity,
+    ) -> Option<RelativeDifference> {
         let first = common.points.first()?.as_ref()?;
         let here = common.points.get(side)?.as_ref()?;
-        Contrast::of(
-            &measure.values(first, &self.sides[0].view)?,
-            &measure.values(here, &self.sides[side].view)?,
+        RelativeDifference::of(
+            &quantity.values(first, &self.studies[0].view)?,
+            &quantity.values(here, &self.studies[side].view)?,
         )
     }
 
-    /// Whether all studies know what they did, so that they are compared for an item.
+    /// Whether all studies know their items, so that they are compared item for item.
     pub fn is_per_item(&self) -> bool {
-        self.measures.contains(&Measure::TimePerItem)
+        self.quantities.contains(&ComparedQuantity::TimePerItem)
     }
 
-    /// The outcome for one item where items are known in all studies, else as it is.
+    /// Returns the outcome of one item where all studies know their items, otherwise the outcome itself.
     pub fn same_work(&self, outcome: &Outcome) -> Option<Outcome> {
         let items = match self.is_per_item() {
             true => outcome.items.filter(|items| *items > 0.0)?,
@@ -204,12 +215,15 @@ impl<'a> Compared<'a> {
         })
     }
 
-    /// The objectives that the best are told by.
+    /// Returns the objectives by which the best points are shown.
     pub fn objectives(&self) -> Vec<Objective> {
-        let own = self.sides.first().map(|side| side.view.question.objective);
+        let own = self
+            .studies
+            .first()
+            .map(|side| side.view.question.objective);
         let mut all: Vec<Objective> = own.into_iter().collect();
         all.extend(
-            TABLE
+            TABLE_OBJECTIVES
                 .into_iter()
                 .filter(|objective| !all.contains(objective))
                 .take(2)
@@ -219,7 +233,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// Those that vary in a study.
+/// Returns the axes that vary in a study.
 fn axes(studies: &[(String, Study)]) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     for (_, study) in studies {
@@ -238,7 +252,7 @@ fn axes(studies: &[(String, Study)]) -> Vec<Axis> {
     axes
 }
 
-/// What is the same work, and what is not.
+/// Lists how the studies' workloads, devices and conditions differ.
 fn notes(studies: &[(String, Study)]) -> Vec<String> {
     let mut notes = Vec::new();
     let differing = |what: &str, text: &dyn Fn(&Study) -> Option<String>| {
@@ -277,8 +291,8 @@ fn notes(studies: &[(String, Study)]) -> Vec<String> {
     notes
 }
 
-fn common(sides: &[Side<'_>], axes: &[Axis]) -> Vec<Common> {
-    let mut all = vec![Common {
+fn common_settings(sides: &[ComparedStudy<'_>], axes: &[Axis]) -> Vec<CommonSetting> {
+    let mut all = vec![CommonSetting {
         setting: "reference".to_owned(),
         is_reference: true,
         points: sides
@@ -307,8 +321,8 @@ fn common(sides: &[Side<'_>], axes: &[Axis]) -> Vec<Common> {
         if axes.is_empty() || found.iter().all(Option::is_none) {
             continue;
         }
-        all.push(Common {
-            setting: crate::configuration_text(axes, &point.configuration),
+        all.push(CommonSetting {
+            setting: crate::settings::configuration_text(axes, &point.configuration),
             is_reference: false,
             points: [Some(point.clone())].into_iter().chain(found).collect(),
         });

@@ -1,70 +1,70 @@
-//! Studies side by side, for a terminal and for a document.
+//! Studies side by side, for a terminal and as Markdown.
 
 use sweetspot_decide::{Objective, Outcome};
 
-use super::{Common, Compared, Contrast, Measure};
-use crate::choices::label;
-use crate::table::Rows;
-use crate::view::View;
-use crate::words::{amount, percent, wrapped};
+use super::{CommonSetting, ComparedQuantity, RelativeDifference, StudyComparison};
+use crate::analysis::choices::label;
+use crate::analysis::view::StudyView;
+use crate::table::Table;
+use crate::wording::{format_amount, format_percent, wrap};
 
-/// Settings that a terminal shows at most.
-const MOST_ROWS: usize = 36;
+/// The number of settings that a terminal shows.
+const MAX_ROWS: usize = 36;
 
-/// For a terminal of 100 columns.
-pub fn compare_text(compared: &Compared<'_>) -> String {
-    let summary = crate::html::summary(compared).join("\n");
+/// Makes the text for a terminal.
+pub fn compare_text(compared: &StudyComparison<'_>) -> String {
+    let summary = super::html::summary(compared).join("\n");
     let mut parts = vec![
-        wrapped(&names(compared), 4),
-        wrapped(&summary, 2),
-        best(compared).terminal(),
+        wrap(&names(compared), 4),
+        wrap(&summary, 2),
+        best(compared).to_terminal(),
     ];
-    for side in 1..compared.sides.len() {
-        let (rows, more) = differences(compared, side, MOST_ROWS);
+    for side in 1..compared.studies.len() {
+        let (rows, more) = differences(compared, side, MAX_ROWS);
         let mut text = format!(
             "{}\n\n{}",
-            wrapped(&heading(compared, side), 2),
-            rows.terminal()
+            wrap(&heading(compared, side), 2),
+            rows.to_terminal()
         );
         if more > 0 {
             text += &format!("\n ({more} more settings: --export-csv has all)");
         }
         parts.push(text);
-        parts.extend(by_phase(compared, side, MOST_ROWS).map(|rows| rows.terminal()));
+        parts.extend(by_phase(compared, side, MAX_ROWS).map(|rows| rows.to_terminal()));
     }
-    parts.push(wrapped(LEGEND, 0));
-    parts.extend(compared.notes.iter().map(|note| wrapped(note, 2)));
+    parts.push(wrap(LEGEND, 0));
+    parts.extend(compared.notes.iter().map(|note| wrap(note, 2)));
     parts.join("\n\n") + "\n"
 }
 
-/// An objective's value for the same work.
-fn value(view: &View<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
+/// Returns the value of an objective for the same work.
+fn value(view: &StudyView<'_>, objective: Objective, outcome: &Outcome) -> Option<f64> {
     objective.value(outcome, view.comparison.basis()).ok()
 }
 
-/// For a document.
-pub fn compare_markdown(compared: &Compared<'_>) -> String {
-    let summary = crate::html::summary(compared).join("\n\n");
+/// Makes the Markdown document.
+pub fn compare_markdown(compared: &StudyComparison<'_>) -> String {
+    let summary = super::html::summary(compared).join("\n\n");
     let mut parts = vec![
         names(compared).replace('\n', "\n\n"),
         summary,
-        best(compared).markdown(),
+        best(compared).to_markdown(),
     ];
-    for side in 1..compared.sides.len() {
+    for side in 1..compared.studies.len() {
         let (rows, _) = differences(compared, side, usize::MAX);
         parts.push(heading(compared, side));
-        parts.push(rows.markdown());
-        parts.extend(by_phase(compared, side, usize::MAX).map(|rows| rows.markdown()));
+        parts.push(rows.to_markdown());
+        parts.extend(by_phase(compared, side, usize::MAX).map(|rows| rows.to_markdown()));
     }
     parts.push(LEGEND.to_owned());
     parts.extend(compared.notes.iter().cloned());
     parts.join("\n\n") + "\n"
 }
 
-const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, not to be told.";
+const LEGEND: &str = "Differences are in percent of the first study; in brackets: not significant at the 5 % level (Welch); with a question mark: single runs, significance unknown.";
 
-fn names(compared: &Compared<'_>) -> String {
-    let names = compared.sides.iter().map(|side| {
+fn names(compared: &StudyComparison<'_>) -> String {
+    let names = compared.studies.iter().map(|side| {
         let study = side.view.study;
         format!(
             "{}: {}, {} {}, energy of {}",
@@ -81,20 +81,20 @@ fn names(compared: &Compared<'_>) -> String {
     names.collect::<Vec<_>>().join("\n")
 }
 
-fn heading(compared: &Compared<'_>, side: usize) -> String {
+fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     format!(
         "{} against {}:",
-        compared.sides[side].name, compared.sides[0].name
+        compared.studies[side].name, compared.studies[0].name
     )
 }
 
-/// The best of each study by each objective, against its own reference and against the first's best.
-pub fn best(compared: &Compared<'_>) -> Rows {
+/// Makes the table of the best of each study by each objective, against its own reference and the first study's best.
+pub fn best(compared: &StudyComparison<'_>) -> Table {
     let (time, energy) = match compared.is_per_item() {
         true => ("Time\n[ms/item]", "Energy\n[J/item]"),
         false => ("Time\n[s]", "Energy\n[kJ]"),
     };
-    let mut rows = Rows::new(&[
+    let mut rows = Table::new(&[
         "Best by",
         "Study",
         "Setting",
@@ -104,10 +104,10 @@ pub fn best(compared: &Compared<'_>) -> Rows {
         "vs default\n[%]",
         "vs first\n[%]",
     ])
-    .with_texts(3);
+    .with_text_columns(3);
     for objective in compared.objectives() {
         let mut first = None;
-        for (index, side) in compared.sides.iter().enumerate() {
+        for (index, side) in compared.studies.iter().enumerate() {
             let view = &side.view;
             let target = label(objective);
             let per_item = compared.is_per_item();
@@ -128,7 +128,7 @@ pub fn best(compared: &Compared<'_>) -> Rows {
                 first = own;
             }
             let relative = view.relative(choice.candidate);
-            let plain = |change: f64| percent(change).replace(" %", "");
+            let plain = |change: f64| format_percent(change).replace(" %", "");
             let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             let against = first
                 .filter(|_| index > 0 && !objective.needs_reference())
@@ -140,14 +140,14 @@ pub fn best(compared: &Compared<'_>) -> Rows {
                 side.name.clone(),
                 view.setting(choice.candidate),
                 known(mean.as_ref().map(|mean| match per_item {
-                    true => amount(1e3 * mean.time.get(), ""),
+                    true => format_amount(1e3 * mean.time.get(), ""),
                     false => format!("{:.1}", mean.time.get()),
                 })),
                 known(relative.map(|(time, _)| plain(time - 1.0))),
                 known(mean.as_ref().and_then(|mean| {
                     let energy = mean.energy?.get();
                     Some(match per_item {
-                        true => amount(energy, ""),
+                        true => format_amount(energy, ""),
                         false => format!("{:.3}", energy / 1e3),
                     })
                 })),
@@ -159,60 +159,62 @@ pub fn best(compared: &Compared<'_>) -> Rows {
     rows
 }
 
-fn shown(measure: &Measure) -> (&'static str, &'static str, f64) {
-    match measure {
-        Measure::Time => ("Time", "s", 1.0),
-        Measure::Energy => ("Energy", "kJ", 1e-3),
-        Measure::Power => ("Power", "W", 1.0),
-        Measure::TimePerItem | Measure::PhaseTime(_) => ("Time", "ms/item", 1e3),
-        Measure::EnergyPerItem | Measure::PhaseEnergy(_) => ("Energy", "J/item", 1.0),
+fn name_unit_scale(quantity: &ComparedQuantity) -> (&'static str, &'static str, f64) {
+    match quantity {
+        ComparedQuantity::Time => ("Time", "s", 1.0),
+        ComparedQuantity::Energy => ("Energy", "kJ", 1e-3),
+        ComparedQuantity::Power => ("Power", "W", 1.0),
+        ComparedQuantity::TimePerItem | ComparedQuantity::PhaseTime(_) => ("Time", "ms/item", 1e3),
+        ComparedQuantity::EnergyPerItem | ComparedQuantity::PhaseEnergy(_) => {
+            ("Energy", "J/item", 1.0)
+        }
     }
 }
 
-/// The measures that tables show: for an item where items are known.
-pub fn tabled(compared: &Compared<'_>) -> Vec<Measure> {
-    compared.measures.iter().take(3).cloned().collect()
+/// Returns the quantities that tables show: of an item where items are known.
+pub fn table_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
+    compared.quantities.iter().take(3).cloned().collect()
 }
 
-/// Every setting in common, at most so many, and how many are left.
-pub fn differences(compared: &Compared<'_>, side: usize, most: usize) -> (Rows, usize) {
-    let measures = tabled(compared);
+/// Makes the table of at most `most` settings in common; the number of further settings comes with it.
+pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> (Table, usize) {
+    let quantities = table_quantities(compared);
     let mut head = vec!["Setting".to_owned()];
-    for measure in &measures {
-        let (name, unit, _) = shown(measure);
+    for quantity in &quantities {
+        let (name, unit, _) = name_unit_scale(quantity);
         head.extend([
             format!("{name}\n[{unit}]"),
-            short(&compared.sides[side].name),
+            short(&compared.studies[side].name),
             "\n[%]".to_owned(),
         ]);
     }
-    let mut rows = Rows::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
-    let found: Vec<&Common> = compared
-        .common
+    let mut rows = Table::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    let found: Vec<&CommonSetting> = compared
+        .common_settings
         .iter()
         .filter(|common| common.points.get(side).is_some_and(Option::is_some))
         .collect();
     for common in found.iter().take(most) {
-        rows.push(row(compared, common, side, &measures, &common.setting));
+        rows.push(row(compared, common, side, &quantities, &common.setting));
     }
     (rows, found.len().saturating_sub(most))
 }
 
 fn row(
-    compared: &Compared<'_>,
-    common: &Common,
+    compared: &StudyComparison<'_>,
+    common: &CommonSetting,
     side: usize,
-    measures: &[Measure],
+    quantities: &[ComparedQuantity],
     name: &str,
 ) -> Vec<String> {
     let mut row = vec![name.to_owned()];
-    for measure in measures {
-        let (_, _, scale) = shown(measure);
-        match compared.contrast(common, side, measure) {
-            Some(contrast) => row.extend([
-                amount(contrast.first * scale, ""),
-                amount(contrast.here * scale, ""),
-                marked(&contrast),
+    for quantity in quantities {
+        let (_, _, scale) = name_unit_scale(quantity);
+        match compared.difference(common, side, quantity) {
+            Some(difference) => row.extend([
+                format_amount(difference.first * scale, ""),
+                format_amount(difference.here * scale, ""),
+                with_significance(&difference),
             ]),
             None => row.extend(["-".to_owned(), "-".to_owned(), "-".to_owned()]),
         }
@@ -220,49 +222,49 @@ fn row(
     row
 }
 
-/// As the legend says.
-pub fn marked(contrast: &Contrast) -> String {
-    let Some(relative) = contrast.relative else {
+/// Formats a difference as the legend explains.
+pub fn with_significance(difference: &RelativeDifference) -> String {
+    let Some(relative) = difference.relative else {
         return "-".to_owned();
     };
-    let text = percent(relative).replace(" %", "");
-    match contrast.significant {
+    let text = format_percent(relative).replace(" %", "");
+    match difference.significant {
         Some(true) => text,
         Some(false) => format!("({text})"),
         None => format!("{text}?"),
     }
 }
 
-/// Table 10 of multi_gpu_2018: time and energy of each phase, where all have phases.
-pub fn by_phase(compared: &Compared<'_>, side: usize, most: usize) -> Option<Rows> {
+/// Makes the table of time and energy of each phase, where all studies have phases (multi_gpu_2018, table 10).
+pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Option<Table> {
     if compared.phases.is_empty() {
         return None;
     }
-    let unit = match compared.measures.first() {
-        Some(Measure::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
+    let unit = match compared.quantities.first() {
+        Some(ComparedQuantity::TimePerItem) => ("Time\n[ms/item]", "Energy\n[J/item]"),
         _ => ("Time\n[ms]", "Energy\n[J]"),
     };
-    let other = short(&compared.sides[side].name);
-    let mut rows = Rows::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
-    let found = compared.common.iter();
+    let other = short(&compared.studies[side].name);
+    let mut rows = Table::new(&["Phase", unit.0, &other, "\n[%]", unit.1, &other, "\n[%]"]);
+    let found = compared.common_settings.iter();
     let found = found.filter(|common| common.points.get(side).is_some_and(Option::is_some));
     for common in found.take((most / compared.phases.len()).max(1)) {
         for phase in &compared.phases {
-            let measures = [
-                Measure::PhaseTime(phase.clone()),
-                Measure::PhaseEnergy(phase.clone()),
+            let quantities = [
+                ComparedQuantity::PhaseTime(phase.clone()),
+                ComparedQuantity::PhaseEnergy(phase.clone()),
             ];
-            let told = measures
+            let found = quantities
                 .iter()
-                .filter_map(|measure| compared.contrast(common, side, measure));
-            if told
+                .filter_map(|quantity| compared.difference(common, side, quantity));
+            if found
                 .into_iter()
-                .all(|contrast| contrast.first == 0.0 && contrast.here == 0.0)
+                .all(|difference| difference.first == 0.0 && difference.here == 0.0)
             {
                 continue;
             }
             let name = format!("{}: {phase}", common.setting);
-            rows.push(row(compared, common, side, &measures, &name));
+            rows.push(row(compared, common, side, &quantities, &name));
         }
     }
     Some(rows)
@@ -272,15 +274,15 @@ fn short(name: &str) -> String {
     crate::figure::shortened(name, 12)
 }
 
-/// A measure in words.
-pub fn name(measure: &Measure) -> String {
-    match measure {
-        Measure::Time => "time".to_owned(),
-        Measure::Energy => "energy".to_owned(),
-        Measure::Power => "power".to_owned(),
-        Measure::TimePerItem => "time for an item".to_owned(),
-        Measure::EnergyPerItem => "energy for an item".to_owned(),
-        Measure::PhaseTime(name) => format!("time in {name}"),
-        Measure::PhaseEnergy(name) => format!("energy in {name}"),
+/// Names a quantity.
+pub fn name(quantity: &ComparedQuantity) -> String {
+    match quantity {
+        ComparedQuantity::Time => "time".to_owned(),
+        ComparedQuantity::Energy => "energy".to_owned(),
+        ComparedQuantity::Power => "power".to_owned(),
+        ComparedQuantity::TimePerItem => "time for an item".to_owned(),
+        ComparedQuantity::EnergyPerItem => "energy for an item".to_owned(),
+        ComparedQuantity::PhaseTime(name) => format!("time in {name}"),
+        ComparedQuantity::PhaseEnergy(name) => format!("energy in {name}"),
     }
 }

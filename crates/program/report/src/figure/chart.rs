@@ -1,164 +1,164 @@
-//! What a figure shows, before it is drawn: rulers, lines, bars. Values are as they are read off the axes.
+//! The content of a figure before it is drawn: axes, lines, bars. Values are in the units of the axes.
 
-/// Charts that belong together, under one title.
+/// Charts that belong together.
 pub struct Figure {
-    /// A name for files and links.
+    /// The name in files and links.
     pub id: String,
-    /// In a few words.
+    /// The title.
     pub title: String,
-    /// What is to be seen, and what was held fixed.
+    /// The caption: what the figure shows, and what was held fixed.
     pub caption: String,
-    /// Side by side.
+    /// The charts, drawn side by side.
     pub charts: Vec<Chart>,
 }
 
-/// One pair of axes and what is drawn between them.
+/// A pair of axes with lines or bars.
 #[derive(Default)]
 pub struct Chart {
-    /// What is up: `Energy`.
+    /// The title, such as `Energy`.
     pub title: String,
-    /// To the right.
-    pub x: Ruler,
-    /// Upwards.
-    pub y: Ruler,
-    /// In the order in which they are drawn.
+    /// The horizontal axis.
+    pub x: ChartAxis,
+    /// The vertical axis.
+    pub y: ChartAxis,
+    /// The lines, in the order in which they are drawn.
     pub lines: Vec<Line>,
-    /// Stacked from left to right, a row each.
+    /// Stacked horizontal bars, a row each.
     pub bars: Vec<Bar>,
-    /// Settings and levels to be pointed out.
-    pub rules: Vec<Rule>,
+    /// Vertical and horizontal lines that mark settings and levels.
+    pub reference_lines: Vec<ReferenceLine>,
     /// Whether it takes the whole width of the page.
-    pub wide: bool,
+    pub is_wide: bool,
 }
 
 /// An axis of a chart.
 #[derive(Default)]
-pub struct Ruler {
-    /// With the unit: `Energy [kJ]`.
+pub struct ChartAxis {
+    /// The label with the unit, such as `Energy [kJ]`.
     pub label: String,
-    /// How values become distances.
-    pub kind: Kind,
-    /// Whether it begins at zero.
-    pub from_zero: bool,
-    /// The ends, where they are not those of the values.
+    /// How values map to positions.
+    pub kind: AxisKind,
+    /// Whether the axis includes zero.
+    pub includes_zero: bool,
+    /// The first and last value, where they are not those of the data.
     pub ends: Option<(f64, f64)>,
 }
 
-impl Ruler {
-    /// In proportion, from zero on.
+impl ChartAxis {
+    /// Makes a linear axis that includes zero.
     pub fn from_zero(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            from_zero: true,
+            includes_zero: true,
             ..Self::default()
         }
     }
 }
 
-/// How values become distances.
+/// How values map to positions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Kind {
-    /// In proportion.
+pub enum AxisKind {
+    /// Positions are proportional to values.
     #[default]
     Linear,
-    /// A doubling is always as far; these are the values to name.
-    Doubling(Vec<f64>),
+    /// Equal distances are equal ratios; these values are labelled.
+    Logarithmic(Vec<f64>),
     /// The values 0, 1, 2... have names.
-    Names(Vec<String>),
+    Categories(Vec<String>),
 }
 
-/// A colour, by its place in the palette.
+/// A colour, by its index in the palette.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hue(pub u8);
+pub struct Colour(pub u8);
 
-impl Hue {
-    /// Of what stands back.
+impl Colour {
+    /// The colour of secondary lines.
     pub const GREY: Self = Self(8);
-    /// Of what was chosen.
+    /// The colour of the choice.
     pub const CHOICE: Self = Self(9);
 
-    /// One for each of several lines.
+    /// Returns the colour of one of several lines.
     pub const fn of(index: usize) -> Self {
         Self((index % 8) as u8)
     }
 }
 
-/// Values that belong together.
+/// A series of values.
 pub struct Line {
-    /// At its end, where there is room.
+    /// The label at its end; empty for none.
     pub label: String,
-    /// Its colour.
-    pub hue: Hue,
-    /// From left to right.
+    /// The colour.
+    pub colour: Colour,
+    /// The data points from left to right.
     pub dots: Vec<Dot>,
-    /// How it is drawn.
-    pub look: Look,
+    /// The style.
+    pub style: LineStyle,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// Dots with a line through them.
-    Dotted,
-    /// A line alone.
-    Plain,
-    /// A thin broken line that dots are held against.
+pub enum LineStyle {
+    /// Points connected by a line.
+    PointsAndLine,
+    /// A line without points.
+    Line,
+    /// A thin dashed line for comparison; it does not extend the axes.
     Guide,
-    /// A line with a band from the lows to the highs.
+    /// A line with a band from the lowest to the highest values.
     Band,
-    /// Dots alone.
-    Cloud,
-    /// Large dots with a ring.
-    Marks,
+    /// Points without a line.
+    Points,
+    /// Large points with a ring.
+    Markers,
 }
 
-/// A value at its place.
+/// A data point.
 #[derive(Clone, Default)]
 pub struct Dot {
-    /// To the right.
+    /// The horizontal value.
     pub x: f64,
-    /// Upwards.
+    /// The vertical value.
     pub y: f64,
-    /// The interval it lies in, or the span it stands for.
+    /// The ends of its interval or band.
     pub span: Option<(f64, f64)>,
-    /// What is shown when it is pointed at.
+    /// The text that is shown on hover.
     pub text: String,
 }
 
-/// Parts that add up.
+/// A stacked bar.
 pub struct Bar {
-    /// Before it.
+    /// The label before the bar.
     pub label: String,
-    /// Name, amount, what is shown when it is pointed at.
+    /// The parts: name, amount, and the text that is shown on hover.
     pub parts: Vec<(String, f64, String)>,
 }
 
 /// A line across the chart.
-pub struct Rule {
-    /// Whether it is at a value of x; else of y.
-    pub upright: bool,
-    /// Where.
+pub struct ReferenceLine {
+    /// Whether it is vertical, at a value of x, or horizontal, at a value of y.
+    pub is_vertical: bool,
+    /// The value.
     pub at: f64,
-    /// Beside it.
+    /// The label beside it.
     pub label: String,
-    /// Its colour.
-    pub hue: Hue,
+    /// The colour.
+    pub colour: Colour,
 }
 
-/// Whether a number has a place on paper; arithmetic on larger ones ends in infinity.
+/// Whether a number can be drawn; arithmetic on larger ones overflows to infinity.
 pub fn is_drawable(value: f64) -> bool {
     value.abs() < 1e100
 }
 
 impl Dot {
-    /// Whether it has a place on paper.
+    /// Whether the point can be drawn.
     pub fn is_drawable(&self) -> bool {
         is_drawable(self.x) && is_drawable(self.y)
     }
 }
 
 impl Chart {
-    /// Every place that must be seen: x and y.
+    /// Returns the smallest and largest x and y.
     pub fn extent(&self) -> Option<((f64, f64), (f64, f64))> {
         let mut x: Option<(f64, f64)> = None;
         let mut y: Option<(f64, f64)> = None;
@@ -168,7 +168,11 @@ impl Chart {
                 *ends = Some((low.min(value), high.max(value)));
             }
         };
-        for line in self.lines.iter().filter(|line| line.look != Look::Guide) {
+        for line in self
+            .lines
+            .iter()
+            .filter(|line| line.style != LineStyle::Guide)
+        {
             for dot in &line.dots {
                 grow(&mut x, dot.x);
                 grow(&mut y, dot.y);
@@ -178,8 +182,8 @@ impl Chart {
                 }
             }
         }
-        for rule in &self.rules {
-            match rule.upright {
+        for rule in &self.reference_lines {
+            match rule.is_vertical {
                 true => grow(&mut x, rule.at),
                 false => grow(&mut y, rule.at),
             }
@@ -192,7 +196,7 @@ impl Chart {
         Some((x?, y?))
     }
 
-    /// What it shows, in one sentence, for those who do not see it.
+    /// Describes the chart in one sentence, as the text alternative.
     pub fn alternative(&self) -> String {
         let names = |labels: Vec<&str>| match labels.len() {
             0 => String::new(),

@@ -1,13 +1,13 @@
-//! A chart as the inside of an SVG element: axes, lines, error bars, bands, bars.
+//! Draws a chart as the content of an SVG element: axes, lines, error bars, bands, bars.
 
 use std::fmt::Write;
 
-use super::chart::{Chart, Dot, Hue, Kind, Line, Look, is_drawable};
-use super::labels::{at_end, spread_at_start};
+use super::chart::{AxisKind, Chart, Colour, Dot, Line, LineStyle, is_drawable};
+use super::labels::{has_end_label, starts_further_apart};
 use super::scale::Scale;
-use super::svg::{LETTER, Size, escape, shortened, text, text_width};
+use super::svg::{LETTER_WIDTH, Size, escape, shortened, text, text_width};
 
-/// A chart with its axes laid out.
+/// A chart with its layout.
 pub struct Drawing<'a> {
     pub(super) chart: &'a Chart,
     pub(super) size: Size,
@@ -17,18 +17,18 @@ pub struct Drawing<'a> {
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
-    /// Whether lines are named where they begin, because they lie further apart there.
-    pub(super) named_left: bool,
+    /// Whether lines are labelled at their begin, because they are further apart there.
+    pub(super) labels_left: bool,
 }
 
 impl<'a> Drawing<'a> {
-    /// Lays it out.
+    /// Computes the layout.
     pub fn new(chart: &'a Chart, size: Size) -> Self {
         let (width, height) = (f64::from(size.0), f64::from(size.1));
         let labels = chart
             .lines
             .iter()
-            .filter(|line| at_end(line) && line.look != Look::Marks);
+            .filter(|line| has_end_label(line) && line.style != LineStyle::Markers);
         let widest = labels
             .map(|line| text_width(&line.label))
             .fold(0.0, f64::max);
@@ -42,14 +42,14 @@ impl<'a> Drawing<'a> {
             let labels = chart.bars.iter().map(|bar| text_width(&bar.label));
             left = (labels.fold(0.0, f64::max) + 14.0).min(0.34 * width);
         }
-        let named_left = chart.bars.is_empty() && spread_at_start(chart);
+        let labels_left = chart.bars.is_empty() && starts_further_apart(chart);
         let room = if widest > 0.0 {
             (widest + 16.0).min(0.36 * width)
         } else {
             16.0
         };
-        let right = width - if named_left { 16.0 } else { room };
-        let from = if named_left { left + room - 8.0 } else { left };
+        let right = width - if labels_left { 16.0 } else { room };
+        let from = if labels_left { left + room - 8.0 } else { left };
         Self {
             x: Scale::new(&chart.x, ends.0, from, right),
             y,
@@ -59,18 +59,22 @@ impl<'a> Drawing<'a> {
             right,
             top,
             bottom,
-            named_left,
+            labels_left,
         }
     }
 
-    /// Draws it, as the inside of an SVG element.
+    /// Writes the content of the SVG element.
     pub fn draw(&self, out: &mut String) {
         let chart = self.chart;
         text(out, "ct", "start", 0.0, 14.0, &chart.title);
         if chart.bars.is_empty() {
             self.axes(out);
             self.guides(out);
-            for line in chart.lines.iter().filter(|line| line.look != Look::Guide) {
+            for line in chart
+                .lines
+                .iter()
+                .filter(|line| line.style != LineStyle::Guide)
+            {
                 self.line(out, line);
             }
             self.labels(out);
@@ -96,7 +100,7 @@ impl<'a> Drawing<'a> {
         for (value, label) in &ticks {
             let x = self.x.at(*value);
             let _ = write!(grid, "M{x:.1} {bottom:.1}v4");
-            let most = (room / LETTER).max(3.0) as usize;
+            let most = (room / LETTER_WIDTH).max(3.0) as usize;
             text(
                 out,
                 "tk",
@@ -118,30 +122,30 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What dots are held against; it ends where the chart ends.
+    /// Draws reference lines and guides, cut at the edges of the chart.
     fn guides(&self, out: &mut String) {
-        for rule in &self.chart.rules {
-            let hue = rule.hue.0;
-            if rule.upright {
+        for rule in &self.chart.reference_lines {
+            let colour = rule.colour.0;
+            if rule.is_vertical {
                 let x = self.x.at(rule.at);
                 let _ = write!(
                     out,
-                    "<path class=\"r c{hue}\" d=\"M{x:.1} {:.1}V{:.1}\"/>",
+                    "<path class=\"r c{colour}\" d=\"M{x:.1} {:.1}V{:.1}\"/>",
                     self.top - 4.0,
                     self.bottom
                 );
                 let near = x > 0.62 * self.right;
                 let (anchor, shift) = if near { ("end", -5.0) } else { ("start", 5.0) };
-                let class = format!("lb c{hue}");
+                let class = format!("lb c{colour}");
                 text(out, &class, anchor, x + shift, self.top + 4.0, &rule.label);
             } else {
                 let y = self.y.at(rule.at);
                 let _ = write!(
                     out,
-                    "<path class=\"r c{hue}\" d=\"M{:.1} {y:.1}H{:.1}\"/>",
+                    "<path class=\"r c{colour}\" d=\"M{:.1} {y:.1}H{:.1}\"/>",
                     self.left, self.right
                 );
-                let class = format!("lb c{hue}");
+                let class = format!("lb c{colour}");
                 text(out, &class, "end", self.right, y - 5.0, &rule.label);
             }
         }
@@ -149,10 +153,10 @@ impl<'a> Drawing<'a> {
             .chart
             .lines
             .iter()
-            .filter(|line| line.look == Look::Guide)
+            .filter(|line| line.style == LineStyle::Guide)
         {
             let path = self.path(line.dots.iter().filter(|dot| self.is_inside(dot)));
-            let _ = write!(out, "<path class=\"gd c{}\" d=\"{path}\"/>", line.hue.0);
+            let _ = write!(out, "<path class=\"gd c{}\" d=\"{path}\"/>", line.colour.0);
         }
     }
 
@@ -176,27 +180,32 @@ impl<'a> Drawing<'a> {
     }
 
     fn line(&self, out: &mut String, line: &Line) {
-        let hue = line.hue.0;
-        if line.look == Look::Band {
+        let colour = line.colour.0;
+        if line.style == LineStyle::Band {
             self.band(out, line);
         }
-        if !matches!(line.look, Look::Cloud | Look::Marks) {
+        if !matches!(line.style, LineStyle::Points | LineStyle::Markers) {
             let path = self.path(line.dots.iter());
-            let _ = write!(out, "<path class=\"l c{hue}\" d=\"{path}\"/>");
+            let _ = write!(out, "<path class=\"l c{colour}\" d=\"{path}\"/>");
         }
-        if matches!(line.look, Look::Dotted | Look::Cloud | Look::Marks) {
-            self.spans(out, line);
+        if matches!(
+            line.style,
+            LineStyle::PointsAndLine | LineStyle::Points | LineStyle::Markers
+        ) {
+            self.error_bars(out, line);
         }
-        let (class, radius) = match line.look {
-            Look::Plain | Look::Guide | Look::Band => return self.silent_dots(out, line),
-            Look::Marks => ("p m", 6.0),
+        let (class, radius) = match line.style {
+            LineStyle::Line | LineStyle::Guide | LineStyle::Band => {
+                return self.hover_targets(out, line);
+            }
+            LineStyle::Markers => ("p m", 6.0),
             _ if line.dots.len() > 60 => ("p", 2.0),
             _ => ("p", 3.0),
         };
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
             let _ = write!(
                 out,
-                "<circle class=\"{class} c{hue}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"><title>{}</title></circle>",
+                "<circle class=\"{class} c{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"><title>{}</title></circle>",
                 self.x.at(dot.x),
                 self.y.at(dot.y),
                 escape(&dot.text)
@@ -204,8 +213,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Places to point at on a line that shows no dots.
-    fn silent_dots(&self, out: &mut String, line: &Line) {
+    /// Adds invisible points that show a text on hover.
+    fn hover_targets(&self, out: &mut String, line: &Line) {
         let every = line.dots.len().div_ceil(60).max(1);
         for dot in line
             .dots
@@ -216,7 +225,7 @@ impl<'a> Drawing<'a> {
             let _ = write!(
                 out,
                 "<circle class=\"p q c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\"><title>{}</title></circle>",
-                line.hue.0,
+                line.colour.0,
                 self.x.at(dot.x),
                 self.y.at(dot.y),
                 escape(&dot.text)
@@ -224,8 +233,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// Error bars, one path for all.
-    fn spans(&self, out: &mut String, line: &Line) {
+    /// Draws the error bars of a line in one path.
+    fn error_bars(&self, out: &mut String, line: &Line) {
         let mut path = String::new();
         for dot in line.dots.iter().filter(|dot| dot.is_drawable()) {
             let Some((low, high)) = dot
@@ -244,7 +253,7 @@ impl<'a> Drawing<'a> {
             }
         }
         if !path.is_empty() {
-            let _ = write!(out, "<path class=\"e c{}\" d=\"{path}\"/>", line.hue.0);
+            let _ = write!(out, "<path class=\"e c{}\" d=\"{path}\"/>", line.colour.0);
         }
     }
 
@@ -266,15 +275,15 @@ impl<'a> Drawing<'a> {
             let _ = write!(path, "L{:.1} {:.1}", self.x.at(x), self.y.at(low));
         }
         if !path.is_empty() {
-            let _ = write!(out, "<path class=\"b c{}\" d=\"{path}Z\"/>", line.hue.0);
+            let _ = write!(out, "<path class=\"b c{}\" d=\"{path}Z\"/>", line.colour.0);
         }
     }
 
     fn bars(&self, out: &mut String) {
         let chart = self.chart;
-        let most = (self.left / LETTER) as usize;
+        let most = (self.left / LETTER_WIDTH) as usize;
         let ticks = self.x.ticks(
-            &Kind::Linear,
+            &AxisKind::Linear,
             ((self.right - self.left) / 62.0).max(2.0) as usize,
         );
         let mut grid = String::new();
@@ -313,10 +322,10 @@ impl<'a> Drawing<'a> {
                         names.len() - 1
                     });
                 let (x, end) = (self.x.at(from), self.x.at(from + amount));
-                let hue = Hue::of(place).0;
+                let colour = Colour::of(place).0;
                 let _ = write!(
                     out,
-                    "<rect class=\"p s c{hue}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"22\"><title>{}</title></rect>",
+                    "<rect class=\"p s c{colour}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"22\"><title>{}</title></rect>",
                     (end - x).max(0.5),
                     escape(shown)
                 );
@@ -326,18 +335,18 @@ impl<'a> Drawing<'a> {
                 from += amount;
             }
         }
-        self.key(out, &names);
+        self.legend(out, &names);
     }
 
-    /// The names of parts, in their colours, at the top right.
-    fn key(&self, out: &mut String, names: &[&str]) {
+    /// Writes the names of a bar's parts in their colours, at the top right.
+    fn legend(&self, out: &mut String, names: &[&str]) {
         let mut right = f64::from(self.size.0);
         for (place, name) in names.iter().enumerate().rev() {
             let name = shortened(name, 14);
             if right - text_width(&name) < text_width(&self.chart.title) + 12.0 {
                 break;
             }
-            let class = format!("lb c{}", Hue::of(place).0);
+            let class = format!("lb c{}", Colour::of(place).0);
             text(out, &class, "end", right, 14.0, &name);
             right -= text_width(&name) + 12.0;
         }

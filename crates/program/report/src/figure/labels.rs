@@ -1,18 +1,18 @@
-//! The names of lines, where the lines end or begin.
+//! The labels of lines, at their end or begin.
 
-use super::chart::{Chart, Line, Look};
+use super::chart::{Chart, Line, LineStyle};
 use super::draw::Drawing;
-use super::svg::{LETTER, shortened, text, text_width};
+use super::svg::{LETTER_WIDTH, shortened, text, text_width};
 
 impl Drawing<'_> {
-    /// At the ends of lines, moved apart where they would meet.
+    /// Writes labels at the ends of lines, moved apart where they would overlap.
     pub(super) fn labels(&self, out: &mut String) {
         const APART: f64 = 14.0;
         let mut ends: Vec<(f64, &Line)> = Vec::new();
-        for line in self.chart.lines.iter().filter(|line| at_end(line)) {
-            match line.look {
-                Look::Marks => self.beside(out, line),
-                Look::Guide => {
+        for line in self.chart.lines.iter().filter(|line| has_end_label(line)) {
+            match line.style {
+                LineStyle::Markers => self.label_marker(out, line),
+                LineStyle::Guide => {
                     let mut seen = line.dots.iter().filter(|dot| self.is_inside(dot));
                     let Some(last) = seen.next_back() else {
                         continue;
@@ -20,18 +20,18 @@ impl Drawing<'_> {
                     let (x, y) = (self.x.at(last.x), self.y.at(last.y));
                     match x < self.right - 30.0 {
                         true => {
-                            let class = format!("lb c{}", line.hue.0);
+                            let class = format!("lb c{}", line.colour.0);
                             text(out, &class, "start", x + 6.0, y, &line.label);
                         }
-                        false if self.named_left => {
-                            let class = format!("lb c{}", line.hue.0);
+                        false if self.labels_left => {
+                            let class = format!("lb c{}", line.colour.0);
                             text(out, &class, "end", x, y + 15.0, &line.label);
                         }
                         false => ends.push((y, line)),
                     }
                 }
                 _ => {
-                    let end = match self.named_left {
+                    let end = match self.labels_left {
                         true => line.dots.first(),
                         false => line.dots.last(),
                     };
@@ -50,39 +50,41 @@ impl Drawing<'_> {
             limit = *place - APART;
         }
         let from = self.x.at(self.x.ends().0);
-        let room = match self.named_left {
+        let room = match self.labels_left {
             true => from - self.left - 4.0,
             false => f64::from(self.size.0) - self.right - 8.0,
         };
-        let most = (room / LETTER).max(3.0) as usize;
+        let most = (room / LETTER_WIDTH).max(3.0) as usize;
         for ((_, line), y) in ends.iter().zip(places) {
-            let class = format!("lb c{}", line.hue.0);
+            let class = format!("lb c{}", line.colour.0);
             let label = shortened(&line.label, most);
-            match self.named_left {
+            match self.labels_left {
                 true => text(out, &class, "end", from, y + 4.0, &label),
                 false => text(out, &class, "start", self.right + 8.0, y + 4.0, &label),
             }
         }
     }
 
-    /// The name of a mark, where the chart has room.
-    fn beside(&self, out: &mut String, line: &Line) {
+    /// Writes the label of a marker where the chart has room.
+    fn label_marker(&self, out: &mut String, line: &Line) {
         let Some(dot) = line.dots.last().filter(|dot| dot.is_drawable()) else {
             return;
         };
         let (x, y) = (self.x.at(dot.x), self.y.at(dot.y));
-        let class = format!("lb c{}", line.hue.0);
+        let class = format!("lb c{}", line.colour.0);
         let width = f64::from(self.size.0);
-        let label = shortened(&line.label, ((width - self.left) / LETTER) as usize);
+        let label = shortened(&line.label, ((width - self.left) / LETTER_WIDTH) as usize);
         let from = (x + 10.0).min(width - text_width(&label));
         text(out, &class, "start", from, y - 10.0, &label);
     }
 }
 
-/// Whether the lines lie further apart where they begin than where they end.
-pub fn spread_at_start(chart: &Chart) -> bool {
+/// Whether the lines are further apart at their begin than at their end.
+pub fn starts_further_apart(chart: &Chart) -> bool {
     let lines = || {
-        let drawn = |line: &&Line| matches!(line.look, Look::Dotted | Look::Plain) && at_end(line);
+        let drawn = |line: &&Line| {
+            matches!(line.style, LineStyle::PointsAndLine | LineStyle::Line) && has_end_label(line)
+        };
         chart.lines.iter().filter(drawn)
     };
     let spread = |values: Vec<f64>| {
@@ -102,7 +104,7 @@ pub fn spread_at_start(chart: &Chart) -> bool {
     lines().count() > 1 && first > 2.0 * last
 }
 
-/// Whether its name stands at its end.
-pub fn at_end(line: &Line) -> bool {
-    !line.label.is_empty() && !matches!(line.look, Look::Cloud)
+/// Whether the line has a label at its end.
+pub fn has_end_label(line: &Line) -> bool {
+    !line.label.is_empty() && !matches!(line.style, LineStyle::Points)
 }

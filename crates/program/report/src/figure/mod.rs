@@ -1,48 +1,47 @@
-//! Figures: what the papers drew, from any study that has what they need.
+//! Figures as in the papers, from any study that has the values they need.
 
 mod chart;
-mod clocks;
-mod curves;
 mod draw;
+mod energy_time;
 mod labels;
+mod normalised;
 mod overlay;
 mod palette;
+mod performance;
 mod phases;
-mod plane;
 #[cfg(feature = "png")]
 mod png;
 mod scale;
 mod scaling;
 mod svg;
 mod timeline;
-mod tuning;
 
-pub use chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
+pub use chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine};
 pub use overlay::overlays;
 pub use palette::{DARK, LIGHT, variables};
 #[cfg(feature = "png")]
 pub use png::{PngError, figure_png};
 pub use scale::number;
 pub use svg::{Size, inline, shortened};
+pub(crate) use timeline::downsample;
 pub use timeline::{Timeline, runs_to_show};
-pub use tuning::tuning_figure;
 
-use crate::view::View;
+use crate::analysis::view::StudyView;
 
-/// Every figure that the study has values for, the most telling first.
-pub fn figures(view: &View<'_>, timelines: &[Timeline]) -> Vec<Figure> {
+/// Makes every figure that the study has values for, the most important first.
+pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(plane::plane(view));
-    figures.extend(curves::curves(view));
-    figures.extend(clocks::by_parameter(view));
+    figures.extend(energy_time::energy_time_plane(view));
+    figures.extend(normalised::normalised_curves(view));
+    figures.extend(performance::performance_figures(view));
     figures.extend(scaling::scaling(view));
     figures.extend(timeline::timeline(timelines));
     figures.extend(phases::phases(view));
-    named_apart(figures)
+    with_unique_ids(figures)
 }
 
-/// Names that are safe in files and links, each once: an axis may be called anything.
-fn named_apart(mut figures: Vec<Figure>) -> Vec<Figure> {
+/// Makes ids unique and safe for files and links: an axis may have any name.
+fn with_unique_ids(mut figures: Vec<Figure>) -> Vec<Figure> {
     let mut known: Vec<String> = Vec::new();
     for figure in &mut figures {
         let safe = |letter: char| match letter {
@@ -62,12 +61,12 @@ fn named_apart(mut figures: Vec<Figure>) -> Vec<Figure> {
     figures
 }
 
-/// A figure as an SVG file.
+/// Draws a figure as an SVG file.
 pub fn figure_svg(figure: &Figure) -> String {
-    svg::alone(figure)
+    svg::standalone(figure)
 }
 
-/// A measured value with its interval, ready to be drawn.
+/// Makes a data point from a measured value and its interval.
 fn dot(x: f64, estimate: &sweetspot_decide::Estimate, scale: f64, text: String) -> Dot {
     let span = estimate.interval95;
     Dot {

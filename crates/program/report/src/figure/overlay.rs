@@ -1,26 +1,29 @@
 //! The curves of several studies in one chart (multi_gpu_2018, figures 5 to 8).
 
 use sweetspot_decide::Objective;
-use sweetspot_study::Axis;
+use sweetspot_study::{Axis, Configuration};
 
-use super::chart::{Chart, Dot, Figure, Hue, Kind, Line, Look, Ruler};
-use crate::choices::axis_name;
-use crate::compare::Compared;
-use crate::words::amount;
+use super::chart::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use super::performance::{spread_values, with_axis_value};
+use crate::analysis::view::StudyView;
+use crate::compare::{ComparedStudy, StudyComparison};
+use crate::settings::axis_name;
+use crate::wording::format_amount;
 
-const MOST_LINES: usize = 8;
+/// The number of lines that a chart shows.
+const MAX_LINES: usize = 8;
 
-/// A figure for each axis of numbers that a study varies; and the energy-time plane of all.
-pub fn overlays(compared: &Compared<'_>) -> Vec<Figure> {
+/// Makes a figure for each numeric axis that a study varies.
+pub fn overlays(compared: &StudyComparison<'_>) -> Vec<Figure> {
     let axes = compared.axes.iter();
-    super::named_apart(axes.filter_map(|axis| overlay(compared, axis)).collect())
+    super::with_unique_ids(axes.filter_map(|axis| overlay(compared, axis)).collect())
 }
 
-fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
-    let items = compared.sides.iter().all(|side| side.view.has_items());
+fn overlay(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Figure> {
+    let items = compared.studies.iter().all(|side| side.view.has_items());
     let drawn = match items {
         true => [
-            ("Time [ms/item]", Objective::Throughput, ""),
+            ("Time [ms/item]", Objective::Throughput, "ms/item"),
             ("Energy [J/item]", Objective::EnergyPerItem, "J/item"),
             ("Power [W]", Objective::Power, "W"),
         ],
@@ -30,70 +33,19 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
             ("Power [W]", Objective::Power, "W"),
         ],
     };
-    let numeric = |side: &&crate::compare::Side<'_>| side.view.is_numeric(axis);
-    let x = ruler(compared, axis)?;
-    let other = second_axis(compared, axis);
+    let x = common_axis(compared, axis)?;
     let mut charts = Vec::new();
     for (title, objective, unit) in drawn {
-        let mut lines = Vec::new();
-        for (index, side) in compared
-            .sides
-            .iter()
-            .enumerate()
-            .filter(|(_, side)| numeric(side))
-        {
-            let view = &side.view;
-            let reference = &view.study.reference.configuration;
-            let held = match &other {
-                Some(other) => super::clocks::spread(view.values(other))
-                    .iter()
-                    .filter_map(|value| {
-                        let held = super::clocks::with(view, reference, other, value)?;
-                        let name = crate::configuration_text(std::slice::from_ref(other), &held);
-                        Some((format!("{}, {name}", side.name), held))
-                    })
-                    .collect(),
-                None => vec![(side.name.clone(), reference.clone())],
-            };
-            for (name, held) in held {
-                let dots: Vec<Dot> = view
-                    .slice(axis, &held)
-                    .into_iter()
-                    .filter_map(|point| {
-                        let x = axis.number(&view.study.points[point].configuration)?;
-                        let estimate = view.estimate(point, objective)?;
-                        let mut dot = super::dot(x, &estimate, 1.0, String::new());
-                        let mut unit = unit;
-                        if objective == Objective::Throughput {
-                            dot.span = dot.span.map(|(low, high)| (1e3 / high, 1e3 / low));
-                            dot.y = 1e3 / dot.y;
-                            unit = "ms/item";
-                        }
-                        dot.text =
-                            format!("{name}, {}\n{}", view.setting(point), amount(dot.y, unit));
-                        dot.y.is_finite().then_some(dot)
-                    })
-                    .collect();
-                if dots.len() > 1 && lines.len() < MOST_LINES {
-                    let hue = if other.is_some() { lines.len() } else { index };
-                    lines.push(Line {
-                        label: name,
-                        hue: Hue::of(hue),
-                        dots,
-                        look: Look::Dotted,
-                    });
-                }
-            }
-        }
+        let lines = lines(compared, axis, objective, unit);
         if !lines.is_empty() {
             charts.push(Chart {
                 title: title.to_owned(),
-                x: Ruler {
+                x: ChartAxis {
                     label: x.label.clone(),
                     kind: x.kind.clone(),
-                    ..Ruler::default()
+                    ..ChartAxis::default()
                 },
-                y: Ruler::from_zero(title.to_owned()),
+                y: ChartAxis::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
             });
@@ -108,12 +60,80 @@ fn overlay(compared: &Compared<'_>, axis: &Axis) -> Option<Figure> {
     })
 }
 
-/// The number of GPUs or the batch, where it varies beside.
-fn second_axis(compared: &Compared<'_>, axis: &Axis) -> Option<Axis> {
+/// Makes the lines of every study that varies the axis.
+fn lines(
+    compared: &StudyComparison<'_>,
+    axis: &Axis,
+    objective: Objective,
+    unit: &str,
+) -> Vec<Line> {
+    let other = second_axis(compared, axis);
+    let mut lines = Vec::new();
+    for (index, study) in compared.studies.iter().enumerate() {
+        if !study.view.is_numeric(axis) {
+            continue;
+        }
+        for (name, fixed) in line_configurations(study, other.as_ref()) {
+            let slice = study.view.slice(axis, &fixed).into_iter();
+            let dots = slice.filter_map(|point| {
+                let mut dot = dot(&study.view, axis, point, objective)?;
+                let setting = study.view.setting(point);
+                dot.text = format!("{name}, {setting}\n{}", format_amount(dot.y, unit));
+                dot.y.is_finite().then_some(dot)
+            });
+            let dots: Vec<Dot> = dots.collect();
+            if dots.len() > 1 && lines.len() < MAX_LINES {
+                let colour = if other.is_some() { lines.len() } else { index };
+                lines.push(Line {
+                    label: name,
+                    colour: Colour::of(colour),
+                    dots,
+                    style: LineStyle::PointsAndLine,
+                });
+            }
+        }
+    }
+    lines
+}
+
+/// Returns each line's label and configuration: one for each value of the other axis, or one for the study.
+fn line_configurations(
+    study: &ComparedStudy<'_>,
+    other: Option<&Axis>,
+) -> Vec<(String, Configuration)> {
+    let view = &study.view;
+    let reference = &view.study.reference.configuration;
+    let Some(other) = other else {
+        return vec![(study.name.clone(), reference.clone())];
+    };
+    let values = spread_values(view.values(other)).into_iter();
+    values
+        .filter_map(|value| {
+            let fixed = with_axis_value(view, reference, other, &value)?;
+            let name = crate::settings::configuration_text(std::slice::from_ref(other), &fixed);
+            Some((format!("{}, {name}", study.name), fixed))
+        })
+        .collect()
+}
+
+/// Makes a data point without a text; throughput is drawn as the time of an item in milliseconds.
+fn dot(view: &StudyView<'_>, axis: &Axis, point: usize, objective: Objective) -> Option<Dot> {
+    let x = axis.number(&view.study.points[point].configuration)?;
+    let estimate = view.estimate(point, objective)?;
+    let mut dot = super::dot(x, &estimate, 1.0, String::new());
+    if objective == Objective::Throughput {
+        dot.span = dot.span.map(|(low, high)| (1e3 / high, 1e3 / low));
+        dot.y = 1e3 / dot.y;
+    }
+    Some(dot)
+}
+
+/// Returns another axis with two to four values, such as the number of GPUs.
+fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     let others = compared.axes.iter().filter(|other| *other != axis);
     let mut few = others.filter(|other| {
         let counts = compared
-            .sides
+            .studies
             .iter()
             .map(|side| side.view.values(other).len());
         counts.max().is_some_and(|most| (2..=4).contains(&most))
@@ -121,30 +141,30 @@ fn second_axis(compared: &Compared<'_>, axis: &Axis) -> Option<Axis> {
     few.next().cloned()
 }
 
-/// One that all studies fit on.
-fn ruler(compared: &Compared<'_>, axis: &Axis) -> Option<Ruler> {
+/// Makes a chart axis that fits all studies.
+fn common_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<ChartAxis> {
     let sides = compared
-        .sides
+        .studies
         .iter()
         .filter(|side| side.view.is_numeric(axis));
-    let rulers: Vec<Ruler> = sides.map(|side| side.view.ruler(axis)).collect();
+    let chart_axes: Vec<ChartAxis> = sides.map(|side| side.view.chart_axis(axis)).collect();
     let mut marks: Vec<f64> = Vec::new();
     let mut doubling = true;
-    for ruler in &rulers {
-        match &ruler.kind {
-            Kind::Doubling(values) => marks.extend(values),
+    for chart_axis in &chart_axes {
+        match &chart_axis.kind {
+            AxisKind::Logarithmic(values) => marks.extend(values),
             _ => doubling = false,
         }
     }
     marks.sort_by(f64::total_cmp);
     marks.dedup();
-    rulers.into_iter().next().map(|ruler| Ruler {
-        label: ruler.label,
+    chart_axes.into_iter().next().map(|chart_axis| ChartAxis {
+        label: chart_axis.label,
         kind: if doubling {
-            Kind::Doubling(marks)
+            AxisKind::Logarithmic(marks)
         } else {
-            Kind::Linear
+            AxisKind::Linear
         },
-        ..Ruler::default()
+        ..ChartAxis::default()
     })
 }

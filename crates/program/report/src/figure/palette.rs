@@ -1,18 +1,18 @@
-//! Colours that people with any kind of colour vision tell apart (Okabe and Ito, "Color universal design").
+//! Colours that can be told apart with any kind of colour vision (Okabe and Ito, "Color universal design").
 
-/// On white: eight for lines, grey, and that of the choice.
+/// The colours on white: eight for lines, grey, and that of the choice.
 pub const LIGHT: [&str; 10] = [
     "#0072b2", "#d55e00", "#00855f", "#b8578d", "#b87700", "#2f9bd8", "#6d5bb8", "#5c6670",
     "#7a8590", "#111827",
 ];
-/// On near black.
+/// The same colours on a dark background.
 pub const DARK: [&str; 10] = [
     "#4aa9ec", "#ff8b4d", "#2cc79c", "#ea9cc6", "#f3b73e", "#8fd3fa", "#b3a3f5", "#b6c0ca",
     "#8b96a3", "#f3f6fa",
 ];
 
-/// The style of a picture that stands alone: light, in the font that goes with the program.
-pub fn alone_style() -> String {
+/// Returns the style of a figure in its own file: light, in the font that the program embeds.
+pub fn standalone_style() -> String {
     let mut style = String::from(
         "text{font:12px Inter,system-ui,sans-serif;fill:#3b4652}.head{font-size:17px;font-weight:600;fill:#111827}\
          .ct{font-weight:600;fill:#111827}.tk,.al{font-size:11px;fill:#5c6670}.lb{font-size:11.5px;font-weight:600;paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
@@ -29,7 +29,7 @@ pub fn alone_style() -> String {
     style
 }
 
-/// The colours as variables of a page.
+/// Returns the colours as CSS variables.
 pub fn variables(colours: &[&str; 10]) -> String {
     let colours = colours.iter().enumerate();
     colours

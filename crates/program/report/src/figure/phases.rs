@@ -1,17 +1,17 @@
-//! Where time and energy go: phases, stacked.
+//! Time and energy of each phase, as stacked bars.
 
 use sweetspot_study::Point;
 
-use super::chart::{Bar, Chart, Figure, Ruler};
-use crate::choices::choices;
-use crate::view::View;
-use crate::words::amount;
+use super::chart::{Bar, Chart, ChartAxis, Figure};
+use crate::analysis::choices::choices;
+use crate::analysis::view::StudyView;
+use crate::wording::format_amount;
 
-/// For the rows of the table.
-pub fn phases(view: &View<'_>) -> Option<Figure> {
+/// Draws the phases of the table's rows.
+pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
     for row in choices(view.study, view.question) {
-        let setting = crate::choices::setting(&view.varied, row.point);
+        let setting = crate::settings::setting(&view.varied, row.point);
         if !points.iter().any(|(known, _)| *known == setting) && !row.point.phases().is_empty() {
             points.push((setting, row.point));
         }
@@ -19,7 +19,7 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
     if points.is_empty() {
         return None;
     }
-    // A phase that takes nothing anywhere would only have a name.
+    // A phase without time and energy would only add a name.
     let happens = |name: &str| {
         let all = points.iter().flat_map(|(_, point)| point.phases());
         let mut named = all.filter(|phase| phase.name == name);
@@ -40,14 +40,15 @@ pub fn phases(view: &View<'_>) -> Option<Figure> {
                         } else {
                             0.0
                         };
-                        let shown = format!("{label}\n{} {}", phase.name, amount(value, unit));
+                        let shown =
+                            format!("{label}\n{} {}", phase.name, format_amount(value, unit));
                         (phase.name.clone(), value * scale, shown)
                     })
                     .collect(),
             });
             Chart {
                 title: title.to_owned(),
-                x: Ruler::from_zero(title.to_owned()),
+                x: ChartAxis::from_zero(title.to_owned()),
                 bars: bars.collect(),
                 ..Chart::default()
             }

@@ -1,28 +1,28 @@
-//! Figures as PNG, drawn with the font that goes with the program, so that they look the same everywhere.
+//! Figures as PNG, drawn with the embedded font, so that they look the same everywhere.
 
 use std::sync::Arc;
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb::Database};
 
-/// A figure that cannot be a picture.
+/// A figure that cannot become a PNG file.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// Not to be read.
+    /// The SVG cannot be parsed.
     #[error("the figure cannot be read: {0}")]
     Svg(#[from] resvg::usvg::Error),
-    /// No area.
+    /// The figure has no area.
     #[error("the figure has no area")]
     Empty,
-    /// Not to be written.
+    /// The image cannot be encoded.
     #[error("the picture cannot be encoded: {0}")]
     Encode(String),
 }
 
-/// Dots for each unit of the figure: sharp on screens and on paper.
+/// Pixels for each unit of the figure: sharp on screens and in print.
 const SCALE: f32 = 2.0;
 
-/// The bytes of a PNG file from those of an SVG file.
+/// Draws an SVG file as a PNG file.
 pub fn figure_png(svg: &str) -> Result<Vec<u8>, PngError> {
     let mut fonts = Database::new();
     fonts.load_font_data(include_bytes!("../../fonts/Inter-Regular.otf").to_vec());

@@ -1,11 +1,11 @@
-//! From values to places, and the values to name on an axis.
+//! Positions of values, and the labelled values of an axis.
 
-use super::chart::{Kind, Ruler};
+use super::chart::{AxisKind, ChartAxis};
 
-/// Doublings are counted from no less than this.
-const LEAST: f64 = 1e-100;
+/// The smallest value on a logarithmic axis.
+const SMALLEST_LOGARITHMIC: f64 = 1e-100;
 
-/// An axis on paper.
+/// The mapping from values to positions.
 pub struct Scale {
     low: f64,
     high: f64,
@@ -15,19 +15,19 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For values between `ends`, drawn between two places.
-    pub fn new(ruler: &Ruler, ends: (f64, f64), from: f64, to: f64) -> Self {
-        let (mut low, mut high) = ruler.ends.unwrap_or(ends);
-        match &ruler.kind {
-            Kind::Names(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
-            Kind::Doubling(_) if low > LEAST => {}
-            _ if ruler.ends.is_some() => {}
+    /// Maps values between `ends` to positions between `from` and `to`, with some room at both ends.
+    pub fn new(chart_axis: &ChartAxis, ends: (f64, f64), from: f64, to: f64) -> Self {
+        let (mut low, mut high) = chart_axis.ends.unwrap_or(ends);
+        match &chart_axis.kind {
+            AxisKind::Categories(names) => (low, high) = (-0.5, names.len() as f64 - 0.5),
+            AxisKind::Logarithmic(_) if low > SMALLEST_LOGARITHMIC => {}
+            _ if chart_axis.ends.is_some() => {}
             _ => {
-                if ruler.from_zero {
+                if chart_axis.includes_zero {
                     (low, high) = (low.min(0.0), high.max(0.0));
                 }
                 let room = 0.04 * (high - low);
-                low -= if ruler.from_zero && low == 0.0 {
+                low -= if chart_axis.includes_zero && low == 0.0 {
                     0.0
                 } else {
                     room
@@ -35,7 +35,8 @@ impl Scale {
                 high += room;
             }
         }
-        let logarithmic = matches!(ruler.kind, Kind::Doubling(_)) && low > LEAST;
+        let logarithmic =
+            matches!(chart_axis.kind, AxisKind::Logarithmic(_)) && low > SMALLEST_LOGARITHMIC;
         if logarithmic {
             let room = (high / low).max(1.0).powf(0.05).max(1.02);
             (low, high) = (low / room, high * room);
@@ -53,7 +54,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies.
+    /// Returns the position of a value.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.logarithmic {
             true => (value.max(self.low / 1e3) / self.low).ln() / (self.high / self.low).ln(),
@@ -62,29 +63,29 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// The values at its ends.
+    /// Returns the values at both ends.
     pub const fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// The values to name, at most about so many.
-    pub fn ticks(&self, kind: &Kind, most: usize) -> Vec<(f64, String)> {
+    /// Returns the values to label, about `most` of them.
+    pub fn ticks(&self, kind: &AxisKind, most: usize) -> Vec<(f64, String)> {
         match kind {
-            Kind::Names(names) => {
+            AxisKind::Categories(names) => {
                 let names = names.iter().enumerate();
                 names.map(|(at, name)| (at as f64, name.clone())).collect()
             }
-            Kind::Doubling(values) => {
+            AxisKind::Logarithmic(values) => {
                 let every = values.len().div_ceil(most.max(1)).max(1);
                 let values = values.iter().step_by(every);
                 values.map(|value| (*value, number(*value))).collect()
             }
-            Kind::Linear => round_values(self.low, self.high, most),
+            AxisKind::Linear => round_values(self.low, self.high, most),
         }
     }
 }
 
-/// Round values between two ends, and their text.
+/// Returns round values between two ends, with their text.
 fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let rough = (high - low) / most.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
@@ -107,14 +108,14 @@ fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
             let value = count as f64 * step;
             let text = match value.abs() >= 1e6 {
                 true => number(value),
-                false => grouped(&format!("{value:.digits$}")),
+                false => group_thousands(&format!("{value:.digits$}")),
             };
             (value, text)
         })
         .collect()
 }
 
-/// A number with about four digits that count, as people read it.
+/// Formats a number with about four significant digits.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -136,11 +137,11 @@ pub fn number(value: f64) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     };
-    grouped(&text)
+    group_thousands(&text)
 }
 
-/// Thin spaces between thousands, from five digits on.
-fn grouped(text: &str) -> String {
+/// Separates thousands with thin spaces, from five digits on.
+fn group_thousands(text: &str) -> String {
     let (sign, rest) = match text.strip_prefix('-') {
         Some(rest) => ("\u{2212}", rest),
         None => ("", text),
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        let ruler = Ruler::default();
+        let chart_axis = ChartAxis::default();
         for (low, high) in [
             (0.0, 1.0),
             (150.0, 300.0),
@@ -184,8 +185,8 @@ mod tests {
             (0.93, 0.931),
             (1e5, 9e6),
         ] {
-            let scale = Scale::new(&ruler, (low, high), 0.0, 100.0);
-            let ticks = scale.ticks(&Kind::Linear, 6);
+            let scale = Scale::new(&chart_axis, (low, high), 0.0, 100.0);
+            let ticks = scale.ticks(&AxisKind::Linear, 6);
             assert!((2..=8).contains(&ticks.len()), "{low} {high}: {ticks:?}");
             for (value, _) in ticks {
                 assert!((-1e-6..=100.000001).contains(&scale.at(value)));
@@ -197,15 +198,15 @@ mod tests {
     fn nothing_breaks_a_scale() {
         for ends in [(0.0, 0.0), (5.0, 5.0), (f64::MAX, f64::MAX), (-1.0, -1.0)] {
             for kind in [
-                Kind::Linear,
-                Kind::Doubling(vec![1.0]),
-                Kind::Names(Vec::new()),
+                AxisKind::Linear,
+                AxisKind::Logarithmic(vec![1.0]),
+                AxisKind::Categories(Vec::new()),
             ] {
-                let ruler = Ruler {
+                let chart_axis = ChartAxis {
                     kind: kind.clone(),
-                    ..Ruler::default()
+                    ..ChartAxis::default()
                 };
-                let scale = Scale::new(&ruler, ends, 0.0, 100.0);
+                let scale = Scale::new(&chart_axis, ends, 0.0, 100.0);
                 assert!(
                     scale.at(ends.0).is_finite() || ends.0 == f64::MAX,
                     "{ends:?}"

@@ -1,16 +1,16 @@
-//! Time and energy against the batch and the number of GPUs, for the reference's and the chosen setting
+//! Time and energy against the batch and the number of GPUs, at the reference and at the choice
 //! (node_power_capping_2023, figure 7; multi_gpu_2018, figures 5 to 8).
 
 use sweetspot_decide::Objective;
 use sweetspot_study::{Axis, BATCH, Configuration};
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::choices::axis_name;
-use crate::view::View;
-use crate::words::amount;
+use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use crate::analysis::view::StudyView;
+use crate::settings::axis_name;
+use crate::wording::format_amount;
 
-/// A figure for each of the two axes that the study has.
-pub fn scaling(view: &View<'_>) -> Vec<Figure> {
+/// Makes a figure for each of the two axes that the study varies.
+pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
     let axes = [Axis::Gpus, Axis::Parameter(BATCH.to_owned())];
     let axes = axes
         .iter()
@@ -18,26 +18,26 @@ pub fn scaling(view: &View<'_>) -> Vec<Figure> {
     axes.filter_map(|axis| figure(view, axis)).collect()
 }
 
-fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
+fn figure(view: &StudyView<'_>, axis: &Axis) -> Option<Figure> {
     let others = view.others(axis);
     let reference = &view.study.reference.configuration;
-    let mut held: Vec<(String, Configuration)> =
-        vec![(named(&others, reference), reference.clone())];
+    let mut fixed: Vec<(String, Configuration)> =
+        vec![(line_label(&others, reference), reference.clone())];
     if let Some(chosen) = view.chosen() {
         let chosen = &view.study.points[chosen].configuration;
-        let name = named(&others, chosen);
-        if held[0].0 != name {
-            held.push((name, chosen.clone()));
+        let name = line_label(&others, chosen);
+        if fixed[0].0 != name {
+            fixed.push((name, chosen.clone()));
         }
     }
-    // Where the batch and the GPUs both vary, a line for each of the other.
+    // Where batch and GPUs both vary, each value of the other axis has a line.
     if let [other @ (Axis::Gpus | Axis::Parameter(_))] = others.as_slice() {
-        let values = super::clocks::spread(view.values(other));
-        held = values
+        let values = super::performance::spread_values(view.values(other));
+        fixed = values
             .iter()
             .filter_map(|value| {
-                let held = super::clocks::with(view, reference, other, value)?;
-                Some((named(&others, &held), held))
+                let fixed = super::performance::with_axis_value(view, reference, other, value)?;
+                Some((line_label(&others, &fixed), fixed))
             })
             .collect();
     }
@@ -49,25 +49,28 @@ fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
     let mut charts = Vec::new();
     for (title, objective, unit, scale) in drawn {
         let mut lines = Vec::new();
-        for (index, (name, held)) in held.iter().enumerate() {
-            let dots = dots(view, axis, held, objective, (unit, scale));
+        for (index, (name, fixed)) in fixed.iter().enumerate() {
+            let dots = dots(view, axis, fixed, objective, (unit, scale));
             if index == 0 && *axis == Axis::Gpus && objective == Objective::Time {
                 lines.extend(ideal(&dots));
             }
             if dots.len() > 1 {
                 lines.push(Line {
                     label: name.clone(),
-                    hue: Hue::of(index),
+                    colour: Colour::of(index),
                     dots,
-                    look: Look::Dotted,
+                    style: LineStyle::PointsAndLine,
                 });
             }
         }
-        if lines.iter().any(|line| line.look == Look::Dotted) {
+        if lines
+            .iter()
+            .any(|line| line.style == LineStyle::PointsAndLine)
+        {
             charts.push(Chart {
                 title: title.to_owned(),
-                x: view.ruler(axis),
-                y: Ruler::from_zero(title.to_owned()),
+                x: view.chart_axis(axis),
+                y: ChartAxis::from_zero(title.to_owned()),
                 lines,
                 ..Chart::default()
             });
@@ -91,30 +94,34 @@ fn figure(view: &View<'_>, axis: &Axis) -> Option<Figure> {
     })
 }
 
-fn named(others: &[Axis], held: &Configuration) -> String {
-    crate::configuration_text(others, held)
+fn line_label(others: &[Axis], fixed: &Configuration) -> String {
+    crate::settings::configuration_text(others, fixed)
 }
 
 fn dots(
-    view: &View<'_>,
+    view: &StudyView<'_>,
     axis: &Axis,
-    held: &Configuration,
+    fixed: &Configuration,
     objective: Objective,
     (unit, scale): (&str, f64),
 ) -> Vec<Dot> {
-    let slice = view.slice(axis, held);
+    let slice = view.slice(axis, fixed);
     slice
         .into_iter()
         .filter_map(|index| {
             let x = axis.number(&view.study.points[index].configuration)?;
             let estimate = view.estimate(index, objective)?;
-            let text = format!("{}\n{}", view.setting(index), amount(estimate.value, unit));
+            let text = format!(
+                "{}\n{}",
+                view.setting(index),
+                format_amount(estimate.value, unit)
+            );
             Some(super::dot(x, &estimate, scale, text))
         })
         .collect()
 }
 
-/// Time in proportion to the GPUs, from the fewest on.
+/// Returns the time if every added GPU did a full share, starting from the fewest GPUs.
 fn ideal(dots: &[Dot]) -> Option<Line> {
     let first = dots.first()?;
     let ideal = dots.iter().map(|dot| Dot {
@@ -124,8 +131,8 @@ fn ideal(dots: &[Dot]) -> Option<Line> {
     });
     (dots.len() > 1).then(|| Line {
         label: "ideal".to_owned(),
-        hue: Hue::GREY,
+        colour: Colour::GREY,
         dots: ideal.collect(),
-        look: Look::Guide,
+        style: LineStyle::Guide,
     })
 }

@@ -1,24 +1,24 @@
-//! Charts as SVG. Colours are classes, so that a page decides them; a picture of its own brings its style.
+//! Charts as SVG. Colours are classes, so that a page can set them; a figure in its own file has its own style.
 
 use std::fmt::Write;
 
 use super::chart::{Chart, Figure};
 use super::draw::Drawing;
 
-/// Width and height of a chart, in pixels.
+/// The width and height of a chart in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u32, pub u32);
 
 impl Size {
-    /// One of several side by side, or alone on a phone.
+    /// One of several charts side by side, or one on a phone.
     pub const SMALL: Self = Self(360, 270);
-    /// Alone on a desk.
+    /// A single chart on a large screen.
     pub const WIDE: Self = Self(860, 430);
-    /// Alone on a phone, and important.
+    /// An important single chart on a phone.
     pub const TALL: Self = Self(360, 340);
 }
 
-/// Text that cannot break out of its place.
+/// Escapes text for XML.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // Not allowed in XML, in no form.
+            // XML allows no control characters, not even escaped.
             letter if letter.is_control() && !matches!(letter, '\n' | '\t') => out.push('\u{fffd}'),
             letter => out.push(letter),
         }
@@ -36,7 +36,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A chart as an element that stands in a page.
+/// Draws a chart as an element of a page.
 pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
     let Size(width, height) = sized(chart, size);
     let mut out = format!(
@@ -48,14 +48,23 @@ pub fn inline(chart: &Chart, size: Size, class: &str) -> String {
     out
 }
 
-/// A figure as a file of its own.
-pub fn alone(figure: &Figure) -> String {
+/// Draws a figure as an SVG file.
+pub fn standalone(figure: &Figure) -> String {
     const GAP: u32 = 16;
     const HEAD: u32 = 44;
     let sizes: Vec<Size> = figure
         .charts
         .iter()
-        .map(|chart| sized(chart, if chart.wide { Size::WIDE } else { Size::SMALL }))
+        .map(|chart| {
+            sized(
+                chart,
+                if chart.is_wide {
+                    Size::WIDE
+                } else {
+                    Size::SMALL
+                },
+            )
+        })
         .collect();
     let most = if sizes.iter().any(|size| size.0 > 500) {
         1
@@ -83,7 +92,7 @@ pub fn alone(figure: &Figure) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{top}\" viewBox=\"0 0 {width} {top}\"><title>{title}</title><desc>{}</desc><style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{top}\"/><text class=\"head\" x=\"{GAP}\" y=\"28\">{title}</text>{body}</svg>\n",
         escape(&figure.caption),
-        super::palette::alone_style(),
+        super::palette::standalone_style(),
         title = escape(&figure.title),
     )
 }
@@ -95,15 +104,15 @@ fn sized(chart: &Chart, size: Size) -> Size {
     }
 }
 
-/// About what a letter takes at the size of labels.
-pub const LETTER: f64 = 6.3;
+/// The approximate width of a letter in a label, in pixels.
+pub const LETTER_WIDTH: f64 = 6.3;
 
-/// About what a text takes.
+/// Returns the approximate width of a text in pixels.
 pub fn text_width(text: &str) -> f64 {
-    LETTER * text.chars().count() as f64
+    LETTER_WIDTH * text.chars().count() as f64
 }
 
-/// A text at its place.
+/// Writes a text element.
 pub fn text(out: &mut String, class: &str, anchor: &str, x: f64, y: f64, text: &str) {
     let _ = write!(
         out,
@@ -112,7 +121,7 @@ pub fn text(out: &mut String, class: &str, anchor: &str, x: f64, y: f64, text: &
     );
 }
 
-/// With a dot of omission where it is too long.
+/// Cuts a text that is too long, with an ellipsis.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.chars().count() > most.max(1) {
         true => text.chars().take(most.max(1) - 1).collect::<String>() + "…",
@@ -122,7 +131,9 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chart::{Bar, Dot, Hue, Kind, Line, Look, Rule, Ruler};
+    use super::super::chart::{
+        AxisKind, Bar, ChartAxis, Colour, Dot, Line, LineStyle, ReferenceLine,
+    };
     use super::*;
 
     #[test]
@@ -133,7 +144,7 @@ mod tests {
         );
     }
 
-    /// Every look with every kind of axis and values that arithmetic may come to.
+    /// Draws every line style with every kind of axis and with values that arithmetic can produce.
     #[test]
     fn no_value_breaks_a_drawing() {
         let odd = [
@@ -147,22 +158,22 @@ mod tests {
             f64::INFINITY,
         ];
         let looks = [
-            Look::Dotted,
-            Look::Plain,
-            Look::Guide,
-            Look::Band,
-            Look::Cloud,
-            Look::Marks,
+            LineStyle::PointsAndLine,
+            LineStyle::Line,
+            LineStyle::Guide,
+            LineStyle::Band,
+            LineStyle::Points,
+            LineStyle::Markers,
         ];
         let kinds = [
-            Kind::Linear,
-            Kind::Doubling(vec![1.0, 2.0]),
-            Kind::Names(vec!["a".into()]),
+            AxisKind::Linear,
+            AxisKind::Logarithmic(vec![1.0, 2.0]),
+            AxisKind::Categories(vec!["a".into()]),
         ];
         for (first, second) in odd.iter().flat_map(|a| odd.map(|b| (*a, b))) {
-            for (look, kind) in looks
+            for (style, kind) in looks
                 .iter()
-                .flat_map(|look| kinds.clone().map(|kind| (*look, kind)))
+                .flat_map(|style| kinds.clone().map(|kind| (*style, kind)))
             {
                 let dot = |x: f64, y: f64| Dot {
                     x,
@@ -172,27 +183,27 @@ mod tests {
                 };
                 let chart = Chart {
                     title: "T".to_owned(),
-                    x: Ruler {
+                    x: ChartAxis {
                         kind: kind.clone(),
-                        ..Ruler::default()
+                        ..ChartAxis::default()
                     },
-                    y: Ruler {
+                    y: ChartAxis {
                         kind,
-                        from_zero: first > second,
-                        ..Ruler::default()
+                        includes_zero: first > second,
+                        ..ChartAxis::default()
                     },
                     lines: vec![Line {
                         label: "line".to_owned(),
-                        hue: Hue(1),
+                        colour: Colour(1),
                         dots: vec![dot(first, second), dot(second, first), dot(1.0, 2.0)],
-                        look,
+                        style,
                     }],
                     ..Chart::default()
                 };
                 let drawn = inline(&chart, Size::SMALL, "");
                 assert!(
                     !drawn.contains("NaN") && !drawn.contains("inf"),
-                    "{first} {second} {look:?}: {drawn}"
+                    "{first} {second} {style:?}: {drawn}"
                 );
                 assert!(!drawn.contains("<b>"));
             }
@@ -208,16 +219,16 @@ mod tests {
             }],
             ..Chart::default()
         };
-        let rules = Chart {
-            rules: vec![Rule {
-                upright: true,
+        let reference_lines = Chart {
+            reference_lines: vec![ReferenceLine {
+                is_vertical: true,
                 at: 3.0,
                 label: "here".to_owned(),
-                hue: Hue::GREY,
+                colour: Colour::GREY,
             }],
             ..Chart::default()
         };
-        for chart in [Chart::default(), bars, rules] {
+        for chart in [Chart::default(), bars, reference_lines] {
             let drawn = inline(&chart, Size::SMALL, "");
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }

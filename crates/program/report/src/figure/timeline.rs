@@ -2,23 +2,23 @@
 
 use sweetspot_study::{Point, Quantity, RunEnd, Series};
 
-use super::chart::{Chart, Dot, Figure, Hue, Line, Look, Ruler};
-use crate::choices::setting;
-use crate::view::View;
+use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+use crate::analysis::view::StudyView;
+use crate::settings::setting;
 
 /// The readings of a run.
 pub struct Timeline {
-    /// Which run: `reference, 300 W`.
+    /// The run, such as `reference, 300 W`.
     pub label: String,
     /// Its readings.
     pub series: Vec<Series>,
 }
 
-/// Buckets that a run's readings are put in.
+/// The number of points that a run's readings are reduced to.
 const BUCKETS: usize = 240;
 
-/// The runs worth looking at, by number: those asked for, else one of the reference and one of the choice.
-pub fn runs_to_show(view: &View<'_>, asked: &[u64]) -> Vec<(String, u64)> {
+/// Selects the runs to draw: those asked for, otherwise one of the reference and one of the choice.
+pub fn runs_to_show(view: &StudyView<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     let plan = &view.study.plan;
     let points = || view.study.points.iter().chain([&view.study.reference]);
     if !asked.is_empty() {
@@ -48,7 +48,7 @@ pub fn runs_to_show(view: &View<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     found
 }
 
-/// Readings of several runs under each other.
+/// Draws the readings of several runs.
 pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
     let drawn = [
         ("Power [W]", Quantity::Power, 1.0),
@@ -60,7 +60,7 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
     let mut charts = Vec::new();
     for (title, quantity, scale) in drawn {
         let mut lines = Vec::new();
-        let mut hue = 0;
+        let mut colour = 0;
         for timeline in timelines {
             let best = timeline
                 .series
@@ -76,11 +76,11 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
                     .next()
                     .unwrap_or_default()
                     .to_owned(),
-                hue: Hue::of(hue),
-                dots: thinned(&values, scale, title),
-                look: Look::Band,
+                colour: Colour::of(colour),
+                dots: downsample(&values, scale, title),
+                style: LineStyle::Band,
             });
-            hue += 1;
+            colour += 1;
         }
         let steady = lines
             .iter()
@@ -95,8 +95,8 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
         }
         charts.push(Chart {
             title: title.to_owned(),
-            x: Ruler::from_zero("Time [s]".to_owned()),
-            y: Ruler::from_zero(title.to_owned()),
+            x: ChartAxis::from_zero("Time [s]".to_owned()),
+            y: ChartAxis::from_zero(title.to_owned()),
             lines,
             ..Chart::default()
         });
@@ -119,8 +119,8 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
     })
 }
 
-/// Mean, least and greatest of as many buckets as can be seen.
-pub(super) fn thinned(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
+/// Reduces readings to the mean, the least and the greatest of each interval.
+pub fn downsample(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
     let (from, to) = values
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |ends, (at, _)| {
@@ -169,7 +169,7 @@ mod tests {
                 )
             })
             .collect();
-        let dots = thinned(&values, 1.0, "Power");
+        let dots = downsample(&values, 1.0, "Power");
         assert!(dots.len() <= BUCKETS);
         let highest = dots
             .iter()
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn hardly_any_readings_are_no_trouble() {
-        assert_eq!(thinned(&[(0.0, 1.0), (0.0, f64::NAN)], 1.0, "").len(), 1);
-        assert!(thinned(&[], 1.0, "").is_empty());
+        assert_eq!(downsample(&[(0.0, 1.0), (0.0, f64::NAN)], 1.0, "").len(), 1);
+        assert!(downsample(&[], 1.0, "").is_empty());
     }
 }

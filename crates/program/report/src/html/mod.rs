@@ -1,28 +1,25 @@
-//! Pages that open from a file: no network, no other files, and no text of a study that could do harm.
+//! Pages that open from a file: they load nothing, and no text of a study can run as code.
 
-mod compare;
 mod page;
-mod study;
 
-pub use compare::{compare_html, summary};
-pub use study::{Made, study_html};
+pub(crate) use page::{change_cell, contents, figures, page};
 
 use maud::{Markup, html};
 
-use crate::table::Rows;
+use crate::table::Table;
 
-/// A table as it stands.
-fn table(rows: &Rows) -> Markup {
+/// Makes an HTML table.
+pub(crate) fn table(rows: &Table) -> Markup {
     html! {
         table {
             thead { tr { @for (place, head) in rows.header().iter().enumerate() {
-                th scope="col" class=[(place < rows.texts()).then_some("x")] { (head.replace('\n', " ")) }
+                th scope="col" class=[(place < rows.text_columns()).then_some("x")] { (head.replace('\n', " ")) }
             } } }
             tbody {
                 @for row in rows.rows() {
                     tr {
                         @for (place, cell) in row.iter().enumerate() {
-                            td class=[(place < rows.texts()).then_some("x")] { (cell) }
+                            td class=[(place < rows.text_columns()).then_some("x")] { (cell) }
                         }
                     }
                 }

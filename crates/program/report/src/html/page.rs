@@ -1,13 +1,13 @@
-//! What every page has: style, script, figures, tables.
+//! The parts of every page: style, script, figures, tables.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::figure::{DARK, Figure, LIGHT, Line, Look, Size, inline, number, variables};
+use crate::figure::{DARK, Figure, LIGHT, Line, LineStyle, Size, inline, number, variables};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// A whole page that needs nothing else.
+/// Makes a page that needs no other file.
 pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> String {
     let colours = format!(
         ":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}:root[data-theme=dark]{{{dark}}}@media print{{:root,:root[data-theme=dark]{{{light}}}}}",
@@ -45,7 +45,7 @@ pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> Str
     page.into_string()
 }
 
-/// Links to the parts of a page.
+/// Makes links to the parts of a page.
 pub fn contents(parts: &[(String, String)]) -> Markup {
     html! {
         nav aria-label="Contents" {
@@ -56,7 +56,7 @@ pub fn contents(parts: &[(String, String)]) -> Markup {
     }
 }
 
-/// Figures, each with its values as a table where they are few enough to read.
+/// Makes figures, each with a table of its values where they are few enough to read.
 pub fn figures(figures: &[Figure]) -> Markup {
     html! {
         @for figure in figures {
@@ -65,7 +65,7 @@ pub fn figures(figures: &[Figure]) -> Markup {
                 figcaption { (figure.caption) }
                 div class={ "charts" (across(figure)) } {
                     @for chart in &figure.charts {
-                        @if chart.wide {
+                        @if chart.is_wide {
                             (PreEscaped(inline(chart, Size::WIDE, "wide")))
                             (PreEscaped(inline(chart, Size::TALL, "narrow")))
                         } @else {
@@ -87,18 +87,18 @@ fn across(figure: &Figure) -> &'static str {
     }
 }
 
-/// Values that a table beside a figure has at most.
-const MOST_VALUES: usize = 600;
+/// The number of values up to which a figure has a table.
+const MAX_TABLE_VALUES: usize = 600;
 
 fn values(figure: &Figure) -> Markup {
-    let drawn = |line: &&Line| line.look == Look::Dotted && !line.label.is_empty();
+    let drawn = |line: &&Line| line.style == LineStyle::PointsAndLine && !line.label.is_empty();
     let lines = figure
         .charts
         .iter()
         .flat_map(|chart| &chart.lines)
         .filter(drawn);
     let count: usize = lines.map(|line| line.dots.len()).sum();
-    if !(1..=MOST_VALUES).contains(&count) {
+    if !(1..=MAX_TABLE_VALUES).contains(&count) {
         return html! {};
     }
     html! {
@@ -149,19 +149,21 @@ fn places(lines: &[&Line]) -> Vec<f64> {
 
 fn place(chart: &crate::figure::Chart, x: f64) -> String {
     match &chart.x.kind {
-        crate::figure::Kind::Names(names) => names.get(x as usize).cloned().unwrap_or_default(),
+        crate::figure::AxisKind::Categories(names) => {
+            names.get(x as usize).cloned().unwrap_or_default()
+        }
         _ => number(x),
     }
 }
 
-/// A change against the reference, coloured by whether it is for the better.
+/// Makes a cell of a change against the reference, coloured by whether it is better or worse.
 pub fn change_cell(change: Option<f64>) -> Markup {
     let class = match change {
         Some(change) if change <= -0.0005 => "good",
         Some(change) if change >= 0.0005 => "bad",
         _ => "",
     };
-    let text = change.map_or_else(|| "-".to_owned(), crate::words::percent);
+    let text = change.map_or_else(|| "-".to_owned(), crate::wording::format_percent);
     let text = text.replacen('-', if change.is_some() { "\u{2212}" } else { "-" }, 1);
     html! { td class=[(!class.is_empty()).then_some(class)] { (text) } }
 }

@@ -1,0 +1,298 @@
+//! Parts that several documents share.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// The name and version of a document's format, the value of its key `schema`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct SchemaName(&'static str);
+
+impl SchemaName {
+    /// Studies side by side.
+    pub const COMPARE: Self = Self("sweetspot.compare/1");
+    /// The devices of a machine.
+    pub const DEVICES: Self = Self("sweetspot.devices/1");
+    /// The checks of a machine.
+    pub const DOCTOR: Self = Self("sweetspot.doctor/1");
+    /// A profile that was fitted to a study.
+    pub const FIT: Self = Self("sweetspot.fit/1");
+    /// A run that was held below a power cap.
+    pub const HOLD: Self = Self("sweetspot.hold/1");
+    /// A network's operations and bytes.
+    pub const NETWORK: Self = Self("sweetspot.network/1");
+    /// Search strategies on recorded curves.
+    pub const REPLAY: Self = Self("sweetspot.replay/1");
+    /// A published study and its reproduction.
+    pub const REPRODUCE: Self = Self("sweetspot.reproduce/1");
+    /// Measured runs of a command.
+    pub const RUN: Self = Self("sweetspot.run/1");
+    /// A study and its results.
+    pub const STUDY: Self = Self("sweetspot.study/1");
+    /// A training run that was tuned while it ran.
+    pub const TUNE: Self = Self("sweetspot.tune/1");
+
+    /// The name as it is written.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+/// A number that is written without a fraction where it has none: `150`, not `150.0`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// A number without a fraction.
+    Whole(i64),
+    /// Any other number.
+    Fraction(f64),
+}
+
+/// The largest number that is written as a whole one; beyond it a double does not hold every integer.
+const LARGEST_WHOLE: f64 = 1e15;
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        match value.fract() == 0.0 && value.abs() < LARGEST_WHOLE {
+            true => Self::Whole(value as i64),
+            false => Self::Fraction(value),
+        }
+    }
+}
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "number"})
+    }
+}
+
+/// A number or a text, as parameters of a workload are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NumberOrText {
+    /// A number.
+    Number(Number),
+    /// A text.
+    Text(String),
+}
+
+impl JsonSchema for NumberOrText {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "NumberOrText".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["number", "string"]})
+    }
+}
+
+/// An object whose keys are data, such as the names of phases, in a fixed order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named<T>(Vec<(String, T)>);
+
+/// Of two values with the same key the later one stays, in the place of the earlier one.
+impl<T> FromIterator<(String, T)> for Named<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(pairs: I) -> Self {
+        let mut all: Vec<(String, T)> = Vec::new();
+        for (key, value) in pairs {
+            match all.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, known)) => *known = value,
+                None => all.push((key, value)),
+            }
+        }
+        Self(all)
+    }
+}
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("NamedOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        BTreeMap::<String, T>::json_schema(generator)
+    }
+}
+
+/// The mean of several runs and its uncertainty.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Summary {
+    /// The mean of the runs.
+    #[schemars(range(min = 0))]
+    pub mean: f64,
+    /// The standard deviation of the runs; absent for a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub sd: Option<f64>,
+    /// The ends of the mean's 95 % confidence interval; absent for a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+    /// The measurement method of an energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+}
+
+/// The value of each knob in a configuration; a knob that is absent keeps its default.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Settings {
+    /// The power cap in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_w: Option<PowerCap>,
+    /// The core clock in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub core_clock_mhz: Option<Number>,
+    /// The memory clock in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub memory_clock_mhz: Option<Number>,
+    /// The parameters of the workload, by their names.
+    #[serde(flatten)]
+    pub parameters: Named<NumberOrText>,
+    /// The number of GPUs that the job uses.
+    #[schemars(range(min = 1))]
+    pub gpus: u64,
+}
+
+/// A power cap in watts: one for all GPUs, or one for each GPU where they differ.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PowerCap {
+    /// The cap of every GPU.
+    All(#[schemars(range(min = 0))] Number),
+    /// The cap of each GPU, in their order.
+    Each(#[schemars(length(min = 2), inner(range(min = 0)))] Vec<Number>),
+}
+
+/// Whose energy counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyOf {
+    /// The GPUs that the job uses.
+    JobGpus,
+    /// All GPUs of the node, idle ones included.
+    AllGpus,
+    /// The whole node, measured at the wall.
+    Node,
+}
+
+/// The state of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// All of its runs succeeded.
+    Ok,
+    /// A run failed.
+    Failed,
+    /// A run exceeded its time limit.
+    Timeout,
+    /// The memory of the device was too small.
+    OutOfMemory,
+    /// It has not been run.
+    NotRun,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchEnd {
+    /// Every configuration was run.
+    Complete,
+    /// No other configuration is expected to be noticeably better.
+    Sure,
+    /// The limit on the number of runs was reached.
+    Spent,
+    /// The reference failed, so that nothing can be compared with it.
+    ReferenceFailed,
+}
+
+/// The machine that something was measured on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Machine {
+    /// The name and release of the kernel.
+    pub kernel: String,
+    /// The model of the processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// The number of logical processors.
+    pub processors: usize,
+    /// The version of the GPU driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// The version of sweetspot.
+    pub sweetspot: String,
+    /// Whether the GPUs are simulated.
+    pub simulated: bool,
+}
+
+/// Relative changes against a reference: 0.05 is 5 % more, -0.05 is 5 % less.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RelativeChange {
+    /// The change of time, as a fraction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
+    /// The change of energy, as a fraction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<f64>,
+}
+
+/// A time and an energy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TimeAndEnergy {
+    /// The time in seconds.
+    pub time_s: f64,
+    /// The energy in joules.
+    pub energy_j: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_have_no_fraction() {
+        let text = |value: f64| serde_json::to_string(&Number::from(value)).unwrap();
+        assert_eq!(text(150.0), "150");
+        assert_eq!(text(-0.5), "-0.5");
+        assert_eq!(text(1e15), "1000000000000000.0");
+        assert_eq!(text(f64::NAN), "null");
+    }
+
+    #[test]
+    fn named_values_keep_their_order_and_the_last_of_equal_keys() {
+        let pairs = [("b", 1), ("a", 2), ("b", 3)].map(|(key, value)| (key.to_owned(), value));
+        let named: Named<i32> = pairs.into_iter().collect();
+        assert_eq!(serde_json::to_string(&named).unwrap(), r#"{"b":3,"a":2}"#);
+    }
+}

@@ -1,0 +1,149 @@
+//! The devices of a machine, `sweetspot.devices/1`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::common::SchemaName;
+
+/// The devices of a machine, with their sensors and knobs: SI units; what is absent is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Devices {
+    /// The name and version of this format.
+    #[schemars(extend("const" = SchemaName::DEVICES))]
+    pub schema: SchemaName,
+    /// The version of the driver.
+    pub driver: String,
+    /// Each device.
+    pub devices: Vec<Device>,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Device {
+    /// The index of the device, as `--device` takes it.
+    pub index: u32,
+    /// The UUID.
+    pub uuid: String,
+    /// The product name.
+    pub name: String,
+    /// The architecture of the chip.
+    pub architecture: String,
+    /// The UUID of the GPU that this device is a slice of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The size of the memory in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The power caps.
+    pub power_cap_w: PowerCaps,
+    /// The core clocks that can be set, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_clocks_mhz: Option<Vec<f64>>,
+    /// The memory clocks that can be set, in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_clocks_mhz: Option<Vec<f64>>,
+    /// Each sensor.
+    pub sensors: Vec<Sensor>,
+}
+
+/// The power caps of a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct PowerCaps {
+    /// The power cap that was requested last, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested: Option<f64>,
+    /// The power cap that the device enforces, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforced: Option<f64>,
+    /// The default power cap in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<f64>,
+    /// The lowest power cap that can be set, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The highest power cap that can be set, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+/// A sensor of a device and its present reading.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sensor {
+    /// What the sensor measures.
+    pub kind: SensorKind,
+    /// The source of its readings, such as a function of the driver.
+    pub source: String,
+    /// The time between two new readings, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_period_s: Option<f64>,
+    /// The present reading, or why there is none.
+    #[serde(flatten)]
+    pub reading: Reading,
+}
+
+/// What a sensor measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SensorKind {
+    /// The energy since some moment in the past.
+    EnergyCounter,
+    /// The power averaged over a long window.
+    AveragePower,
+    /// The power averaged over a short window.
+    InstantPower,
+    /// Power samples with their times, kept by the driver.
+    BufferedPower,
+    /// The power of the memory alone, averaged over a long window.
+    MemoryPower,
+    /// The temperature of the chip.
+    Temperature,
+    /// The clock of the cores.
+    CoreClock,
+    /// The clock of the memory.
+    MemoryClock,
+    /// The share of time in which anything ran.
+    Utilisation,
+    /// The reasons that keep the device from running faster.
+    ThrottleReasons,
+}
+
+/// The reading of a sensor; exactly one of the keys is present.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Reading {
+    /// The energy in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// The power in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// The temperature in degrees Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<f64>,
+    /// The clock in MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<f64>,
+    /// The utilisation, as a fraction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// The reasons that keep the device from running faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
+    /// Why there is no reading.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// The reasons that keep a device from running faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Throttle {
+    /// Nothing runs on the device.
+    pub idle: bool,
+    /// The power cap is reached.
+    pub power_cap: bool,
+    /// A clock was set.
+    pub clock_setting: bool,
+    /// The device is too hot.
+    pub thermal: bool,
+    /// The board limits the device for another reason.
+    pub hardware: bool,
+}

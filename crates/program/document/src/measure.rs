@@ -1,0 +1,219 @@
+//! Measured runs of a command, `sweetspot.run/1`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::common::{Machine, Named, SchemaName, Summary};
+
+/// The measured runs of a command: SI units, fractions instead of percentages; what is absent is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Measurement {
+    /// The only run.
+    Run(Box<Run>),
+    /// Several runs, or none.
+    Runs(Box<Runs>),
+}
+
+/// Several runs of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Runs {
+    /// What all runs have in common.
+    #[serde(flatten)]
+    pub common: MeasurementInfo,
+    /// Each run.
+    pub runs: Vec<Run>,
+    /// Means over the runs.
+    pub summary: RunsSummary,
+}
+
+/// Means over several runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RunsSummary {
+    /// The time in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<Summary>,
+    /// The energy of all devices in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<Summary>,
+    /// The throughput in items per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_per_s: Option<Summary>,
+}
+
+/// What all runs of a measurement have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MeasurementInfo {
+    /// The name and version of this format.
+    #[schemars(extend("const" = SchemaName::RUN))]
+    pub schema: SchemaName,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// The part of each run that counts, as asked for.
+    pub window: String,
+    /// The measurement method that was asked for.
+    pub method: String,
+    /// Why there are fewer runs than asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// The devices at rest, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
+}
+
+/// The energy of the devices at rest.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Idle {
+    /// The energy of all devices.
+    #[serde(flatten)]
+    pub energy: TotalEnergy,
+    /// How long the devices were measured, in seconds.
+    pub time_s: f64,
+}
+
+/// An energy and its uncertainty.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TotalEnergy {
+    /// The energy in joules.
+    pub energy_j: f64,
+    /// The ends of the energy's 95 % interval in joules.
+    pub interval95_j: [f64; 2],
+}
+
+/// One run of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Run {
+    /// What all runs have in common.
+    #[serde(flatten)]
+    pub common: MeasurementInfo,
+    /// The exit code of the command; 128 and the signal where a signal ended it.
+    pub exit_code: i32,
+    /// The signal that ended the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The time of the window in seconds.
+    pub time_s: f64,
+    /// The time of the whole run in seconds.
+    pub run_time_s: f64,
+    /// Why the window is the whole run and not the one that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_problem: Option<String>,
+    /// The energy of all devices in the window; absent where that of one device is unknown.
+    #[serde(flatten)]
+    pub energy: Option<TotalEnergy>,
+    /// The average power of all devices in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_power_w: Option<f64>,
+    /// The energy above what the devices draw at rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above_idle: Option<TotalEnergy>,
+    /// Each device.
+    pub devices: Vec<DeviceEnergy>,
+    /// The time and energy of each phase that the command marked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Named<Phase>>,
+    /// Why there is no energy by phase although the command marked phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases_refused: Option<String>,
+    /// The number of items that were done in the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<f64>,
+    /// The throughput in items per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_per_s: Option<f64>,
+    /// The energy of an item in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_per_item_j: Option<f64>,
+    /// The last of each value that the command reported.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, f64>,
+    /// Warnings about the figures of this run.
+    pub warnings: Vec<String>,
+}
+
+/// The energy of one device in the window of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DeviceEnergy {
+    /// The UUID of the device.
+    pub uuid: String,
+    /// The product name of the device.
+    pub name: String,
+    /// The measured energy; absent where it is unknown.
+    #[serde(flatten)]
+    pub measured: Option<MeasuredEnergy>,
+    /// Why the energy is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// The energy of a device, and how it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct MeasuredEnergy {
+    /// The energy by the best method.
+    #[serde(flatten)]
+    pub energy: EnergyByMethod,
+    /// The energy by other methods.
+    pub checks: Vec<EnergyCheck>,
+    /// The parts of the window without readings of a sensor.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<SensorGap>,
+    /// Notes on how the energy was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The part of the window that the energy covers, in seconds; absent where it is the whole window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covered_s: Option<f64>,
+}
+
+/// An energy by one measurement method.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EnergyByMethod {
+    /// The energy and its uncertainty.
+    #[serde(flatten)]
+    pub energy: TotalEnergy,
+    /// The average power in watts.
+    pub average_power_w: f64,
+    /// The measurement method.
+    pub method: String,
+}
+
+/// An energy by another method, compared with the best one.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EnergyCheck {
+    /// The energy by this method.
+    #[serde(flatten)]
+    pub energy: EnergyByMethod,
+    /// The difference to the best method, as a fraction.
+    pub difference: f64,
+    /// Whether both methods agree within their uncertainty.
+    pub agrees: bool,
+}
+
+/// A part of the window without readings of a sensor.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SensorGap {
+    /// The sensor.
+    pub sensor: String,
+    /// The length of the gap in seconds.
+    pub time_s: f64,
+    /// Why there are no readings.
+    pub reason: String,
+}
+
+/// All occurrences of a phase in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Phase {
+    /// The energy of all occurrences.
+    #[serde(flatten)]
+    pub energy: TotalEnergy,
+    /// The time of all occurrences in seconds.
+    pub time_s: f64,
+    /// The average power in watts.
+    pub power_w: f64,
+    /// The number of occurrences.
+    pub count: usize,
+}

@@ -1,0 +1,88 @@
+//! The JSON Schemas of all documents, generated from their types.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+
+use crate::common::SchemaName;
+use crate::{
+    compare, devices, doctor, fit, hold, measure, network, replay, report, reproduce, study, tune,
+};
+
+/// The schema of a document, under the name of its file in `docs/schemas/`.
+pub struct DocumentSchema {
+    /// The name of the document, such as `study`.
+    pub name: &'static str,
+    /// The JSON Schema.
+    pub schema: Schema,
+}
+
+/// The schema of every document.
+pub fn document_schemas() -> Vec<DocumentSchema> {
+    vec![
+        schema_of::<compare::Compare>("compare", SchemaName::COMPARE),
+        schema_of::<devices::Devices>("devices", SchemaName::DEVICES),
+        schema_of::<doctor::Doctor>("doctor", SchemaName::DOCTOR),
+        schema_of::<fit::Fit>("fit", SchemaName::FIT),
+        schema_of::<hold::Hold>("hold", SchemaName::HOLD),
+        schema_of::<measure::Measurement>("measure", SchemaName::RUN),
+        schema_of::<network::Network>("network", SchemaName::NETWORK),
+        schema_of::<replay::Replay>("replay", SchemaName::REPLAY),
+        schema_of::<report::Report>("report", SchemaName::STUDY),
+        schema_of::<reproduce::Reproduction>("reproduce", SchemaName::REPRODUCE),
+        schema_of::<study::Study>("study", SchemaName::STUDY),
+        schema_of::<tune::Tuning>("tune", SchemaName::TUNE),
+    ]
+}
+
+fn schema_of<T: JsonSchema>(name: &'static str, schema_name: SchemaName) -> DocumentSchema {
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(RecursiveTransform(tighten));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), schema_name.as_str().into());
+    DocumentSchema { name, schema }
+}
+
+/// Makes a schema as strict as the documents are: an object has no other keys than its type, and what is unknown is
+/// absent, never null. Formats such as `double` say nothing that the type does not say.
+fn tighten(schema: &mut Schema) {
+    schema.remove("format");
+    let required: Vec<Value> = match schema.get("required") {
+        Some(Value::Array(keys)) => keys.clone(),
+        _ => Vec::new(),
+    };
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return;
+    };
+    for (key, property) in properties.iter_mut() {
+        if !required.iter().any(|name| name == key.as_str()) {
+            remove_null(property);
+        }
+    }
+    if schema.get("type").is_some() && schema.get("additionalProperties").is_none() {
+        schema.insert("additionalProperties".to_owned(), false.into());
+    }
+}
+
+fn remove_null(schema: &mut Value) {
+    let Value::Object(schema) = schema else {
+        return;
+    };
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(any)) = schema.get_mut("anyOf") {
+        any.retain(|one| one.get("type").is_none_or(|name| name != "null"));
+        if let [Value::Object(only)] = any.as_slice() {
+            let only = only.clone();
+            schema.remove("anyOf");
+            schema.extend(only);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A study and its results, `sweetspot.study/1`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::common::{
+    EnergyOf, Named, RelativeChange, SchemaName, SearchEnd, Settings, Status, Summary,
+};
+
+/// A study: SI units, fractions instead of percentages; what is absent is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Study {
+    /// The name and version of this format.
+    #[schemars(extend("const" = SchemaName::STUDY))]
+    pub schema: SchemaName,
+    /// The name of the study.
+    pub study: String,
+    /// Whose energy counts.
+    pub energy_of: EnergyOf,
+    /// The devices of the study.
+    pub device: Device,
+    /// The workload of the study.
+    pub workload: Workload,
+    /// The seed of the study's order and, on simulated GPUs, of its noise.
+    pub seed: u64,
+    /// The planned number of runs of each configuration.
+    #[schemars(range(min = 1))]
+    pub repeat: u64,
+    /// The axes that were asked for, by the names that `settings` uses.
+    pub axes: Vec<String>,
+    /// The objective that was asked for.
+    pub objective: String,
+    /// The limits on a choice, as on the command line.
+    pub limits: Vec<String>,
+    /// The configuration that all others are compared with.
+    pub reference: Point,
+    /// Each configuration on the axes.
+    pub points: Vec<Point>,
+    /// The best point by each objective, within the limits.
+    pub best: Named<BestPoint>,
+    /// The indices into `points` of the Pareto front of time and energy.
+    pub pareto: Vec<usize>,
+    /// The result of the search; absent where every configuration was planned in advance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
+}
+
+/// The devices of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Device {
+    /// The UUID of the first device.
+    pub uuid: String,
+    /// The product name of the first device.
+    pub name: String,
+    /// The devices as the user named them: a profile or a selector.
+    pub profile: String,
+    /// The backend that reads the devices, such as `nvml` or `sim`.
+    pub backend: String,
+    /// The UUIDs of all devices.
+    #[schemars(length(min = 1))]
+    pub uuids: Vec<String>,
+    /// The power caps that the first device accepts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_cap_w: Option<PowerCapRange>,
+}
+
+/// A range of power caps.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PowerCapRange {
+    /// The lowest power cap in watts.
+    #[schemars(range(min = 0))]
+    pub min: f64,
+    /// The highest power cap in watts.
+    #[schemars(range(min = 0))]
+    pub max: f64,
+    /// The default power cap in watts.
+    #[schemars(range(min = 0))]
+    pub default: f64,
+}
+
+/// The workload of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Workload {
+    /// The name: `NETWORK@STUDY`, a path, or the command.
+    pub name: String,
+    /// The network of a simulated workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// `training` or `inference`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["training", "inference"]))]
+    pub mode: Option<String>,
+    /// The convolution algorithm, where the workload offers several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conv_algorithm: Option<String>,
+    /// The data set, where the workload offers several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// The GPU that the simulated work was scaled from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaled_from: Option<String>,
+    /// The number of items in a batch, where it is not an axis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub batch: Option<u64>,
+    /// The number of items in a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub items: Option<u64>,
+    /// The program and its arguments, with placeholders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub command: Option<Vec<String>>,
+}
+
+/// A configuration and its results. Comparisons with the reference are for the same work.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(extend(
+    "if" = json!({"properties": {"status": {"const": "ok"}, "runs": {"minimum": 1}}}),
+    "then" = json!({"required": ["time_s", "energy_by_device_j", "values", "phases", "objectives"]}),
+))]
+pub struct Point {
+    /// The value of each knob.
+    pub settings: Settings,
+    /// The state of the configuration.
+    pub status: Status,
+    /// The reason of a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The number of runs that succeeded.
+    pub runs: usize,
+    /// The power caps that a device enforces only in part.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enforced: Vec<EnforcedCap>,
+    /// The results of the runs; absent where none succeeded.
+    #[serde(flatten)]
+    pub results: Option<PointResults>,
+}
+
+/// The means of a configuration's runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PointResults {
+    /// The time of a run in seconds.
+    pub time_s: Summary,
+    /// The energy of a run in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<Summary>,
+    /// The mean energy of each device in joules, by UUID.
+    #[schemars(extend("additionalProperties" = json!({"type": "number", "minimum": 0})))]
+    pub energy_by_device_j: Named<f64>,
+    /// The average power in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub average_power_w: Option<f64>,
+    /// The mean number of items in a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub items: Option<f64>,
+    /// The throughput in items per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub items_per_s: Option<f64>,
+    /// The energy of an item in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub energy_per_item_j: Option<f64>,
+    /// The mean of each value that the workload reported, such as its accuracy.
+    pub values: Named<f64>,
+    /// The mean time and energy of each phase that the workload marked.
+    pub phases: Named<Phase>,
+    /// The change against the reference, as fractions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vs_reference: Option<RelativeChange>,
+    /// The value of each objective that can be computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objectives: Option<Named<f64>>,
+}
+
+/// A power cap that a device enforces only in part.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct EnforcedCap {
+    /// The UUID of the device.
+    pub uuid: String,
+    /// The power cap that was requested, in watts.
+    #[schemars(range(min = 0))]
+    pub requested_w: f64,
+    /// The power cap that the device enforces, in watts.
+    #[schemars(range(min = 0))]
+    pub enforced_w: f64,
+    /// Why the device enforces less.
+    pub reason: Shortfall,
+}
+
+/// Why a device enforces a lower power cap than requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shortfall {
+    /// The device is too hot.
+    Thermal,
+    /// Another limit of the board is lower.
+    BoardLimit,
+    /// The device does not report why.
+    Unknown,
+}
+
+/// The mean time and energy of a phase in a run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Phase {
+    /// The time in seconds.
+    #[schemars(range(min = 0))]
+    pub time_s: f64,
+    /// The energy in joules.
+    pub energy_j: f64,
+    /// The average power in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+}
+
+/// The best point by an objective.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct BestPoint {
+    /// The index into `points`.
+    pub point: usize,
+    /// The indices of points that are not significantly worse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tied_with: Vec<usize>,
+}
+
+/// The result of a search strategy, for the objective and the limits that it searched by.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Search {
+    /// The name of the strategy.
+    pub strategy: String,
+    /// The objective of the search.
+    pub objective: String,
+    /// The limits of the search, as on the command line.
+    pub limits: Vec<String>,
+    /// The number of runs, those of the reference included.
+    pub evaluations: usize,
+    /// The names of the earlier studies that the search learns from.
+    pub learns_from: Vec<String>,
+    /// Why the search ended; absent while it has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<SearchEnd>,
+    /// The index into `points` of the search's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point: Option<usize>,
+    /// The settings of the search's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Settings>,
+    /// How much worse than the best the choice is expected to be, as a fraction of the best value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_regret: Option<f64>,
+}

@@ -1,0 +1,211 @@
+//! The best setting by each objective, as in tables 2 and 3 of power_capping_2022, and the recommendation.
+
+use sweetspot_decide::{Choice, Criteria, Objective, Outcome};
+use sweetspot_quantity::Ratio;
+use sweetspot_study::{Axis, Point, Study};
+
+use crate::settings::{axis_name, setting, value_text};
+
+/// The setting that is best by an objective.
+pub struct ChoiceRow<'a> {
+    /// The objective, such as `min E`, or `default` for the reference.
+    pub label: String,
+    /// The chosen point.
+    pub point: &'a Point,
+    /// The mean outcome of the point, for the same work as all others.
+    pub outcome: Outcome,
+    /// The relative change of energy against the reference.
+    pub energy: Option<Ratio>,
+    /// The relative change of time against the reference.
+    pub time: Option<Ratio>,
+}
+
+/// The objectives of tables 2 and 3 of power_capping_2022, in their order.
+pub const TABLE_OBJECTIVES: [Objective; 4] = [
+    Objective::Energy,
+    Objective::Edp,
+    Objective::Eds(2.0),
+    Objective::Eds(1.5),
+];
+
+/// Returns the reference, then the best point by each objective of the table and by the user's own.
+pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<ChoiceRow<'a>> {
+    let comparison = study.comparison(&question.tariff);
+    // All points are compared for the same work.
+    let against = comparison.reference();
+    let row =
+        |label: String, point: &'a Point, outcome: Option<&Outcome>| -> Option<ChoiceRow<'a>> {
+            let outcome = outcome?.clone();
+            Some(ChoiceRow {
+                label,
+                point,
+                energy: against
+                    .and_then(|against| relative_change(outcome.energy? / against.energy?)),
+                time: against.and_then(|against| relative_change(outcome.time / against.time)),
+                outcome,
+            })
+        };
+    let mut rows: Vec<_> = row("default".to_owned(), &study.reference, against)
+        .into_iter()
+        .collect();
+    let own = question.objective;
+    let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
+    for objective in TABLE_OBJECTIVES.into_iter().chain(own) {
+        let choice = comparison.choose(objective, &question.limits).ok();
+        rows.extend(choice.and_then(|choice| {
+            let chosen = choice.candidate;
+            row(
+                label(objective),
+                &study.points[chosen],
+                comparison.mean(chosen),
+            )
+        }));
+    }
+    rows
+}
+
+/// Returns the ratio less one, where it is finite.
+fn relative_change(ratio: Ratio) -> Option<Ratio> {
+    ratio.is_finite().then(|| ratio - Ratio::new(1.0))
+}
+
+/// Names an objective as the paper does.
+pub fn label(objective: Objective) -> String {
+    let extreme = if objective.is_maximised() {
+        "max"
+    } else {
+        "min"
+    };
+    let name = match objective {
+        Objective::Energy => "E".to_owned(),
+        Objective::Edp => "EDP".to_owned(),
+        Objective::Ed2p => "ED2P".to_owned(),
+        Objective::Eds(k) => format!("EDS(k={k:?})"),
+        other => other.to_string(),
+    };
+    format!("{extreme} {name}")
+}
+
+/// Returns the recommendation in one sentence, or why there is none.
+pub fn recommendation(study: &Study, question: &Criteria) -> String {
+    let objective = question.objective;
+    let comparison = study.comparison(&question.tariff);
+    let choice = match study.choose(&comparison, question) {
+        Ok(choice) => choice,
+        Err(reason) => return format!("Nothing to recommend: {reason}."),
+    };
+    let varied = study.varied();
+    let default = setting(&varied, &study.reference);
+    let candidate = choice.candidate;
+    let searched = study
+        .searched_for(question)
+        .filter(|answer| answer.point == candidate);
+    let point = &study.points[candidate];
+    let is_reference = point.configuration == study.reference.configuration;
+    if is_reference || choice.reference_is_as_good() == Some(true) {
+        return format!(
+            "Recommendation: {}: no other setting is significantly better in {objective}.",
+            keep_instruction(&varied, &study.reference)
+        );
+    }
+    let limits: String = question
+        .limits
+        .iter()
+        .map(|limit| format!(", {limit}"))
+        .collect();
+    let gain = gain(comparison.mean(candidate), comparison.reference());
+    let gain = gain.map_or(String::new(), |gain| format!(": {gain} than at {default}"));
+    let ties = choice.tied_with.iter();
+    let ties: Vec<String> = ties
+        .map(|tie| setting(&varied, &study.points[*tie]))
+        .collect();
+    let mut text = format!(
+        "Recommendation: {} (best {objective}{limits}){gain}.{}",
+        set_instruction(&varied, point),
+        ties_sentence(&ties),
+    );
+    if let Some(regret) = searched.and_then(|answer| answer.expected_regret) {
+        text += &format!(
+            " The search expects the best setting to be {:.1} % better, on average.",
+            100.0 * regret / (1.0 + regret)
+        );
+        return text;
+    }
+    for caveat in caveats(&choice) {
+        text += &format!(" {caveat}");
+    }
+    text
+}
+
+/// Returns warnings about a choice.
+pub fn caveats(choice: &Choice) -> Vec<&'static str> {
+    let mut caveats = Vec::new();
+    if choice.per_item {
+        caveats.push(
+            "All runs took equally long, so that they are compared for the same number of items.",
+        );
+    }
+    if !choice.undecided.is_empty() || choice.value.runs < 2 {
+        caveats.push(
+            "With one run each, differences cannot be distinguished from noise: use --repeat.",
+        );
+    }
+    caveats
+}
+
+/// Says how to set a point's knobs.
+pub fn set_instruction(varied: &[Axis], point: &Point) -> String {
+    let each = varied.iter().map(|axis| {
+        let value = value_text(axis, point);
+        match axis {
+            Axis::Gpus | Axis::Parameter(_) => format!("use {value}"),
+            _ => format!("set the {} to {value}", axis_name(axis)),
+        }
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Says which defaults to keep.
+pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
+    let default = setting(varied, reference);
+    match varied {
+        // The value of these axes names the axis already.
+        [Axis::Gpus | Axis::Parameter(_)] => format!("keep the default of {default}"),
+        [only] => format!("keep the default {} of {default}", axis_name(only)),
+        _ => format!("keep the defaults of {default}"),
+    }
+}
+
+/// Describes the change between two outcomes: `26.8 % less energy and 18.8 % more time`.
+fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
+    let (here, there) = (here?, there?);
+    let time = change(here.time / there.time, "time");
+    Some(match here.energy.zip(there.energy) {
+        Some((energy, before)) => format!("{} and {time}", change(energy / before, "energy")),
+        None => time,
+    })
+}
+
+/// Names the settings that are not significantly different from the choice.
+fn ties_sentence(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!(" No significant difference to {one}."),
+        [first, .., last] if names.len() > 4 => {
+            format!(
+                " No significant difference to {} others from {first} to {last}.",
+                names.len()
+            )
+        }
+        [most @ .., last] => format!(
+            " No significant difference to {} and {last}.",
+            most.join(", ")
+        ),
+    }
+}
+
+fn change(ratio: Ratio, what: &str) -> String {
+    let by = ratio - Ratio::new(1.0);
+    let word = if by < Ratio::ZERO { "less" } else { "more" };
+    format!("{:.1} {word} {what}", by.abs())
+}

@@ -1,0 +1,189 @@
+//! Means of an objective along one axis over the others, as in dvfs_2019.
+
+use sweetspot_decide::{Cell, Groups, Mean, group};
+use sweetspot_study::Axis;
+
+use crate::analysis::view::StudyView;
+use crate::settings::axis_label;
+use crate::settings::{axis_name, value_text};
+use crate::table::Table;
+use crate::wording::{format_amount, format_percent, join_words};
+
+/// The grouping that the user asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grouping {
+    /// The axis along which means are taken.
+    pub by: Axis,
+    /// The axes over which means are taken; all others where it is empty.
+    pub over: Vec<Axis>,
+    /// The kind of mean.
+    pub mean: Mean,
+}
+
+/// The means of an objective along one axis.
+pub struct GroupedMeans {
+    /// The axis along which means are taken.
+    pub by: Axis,
+    /// The axes over which means are taken.
+    pub over: Vec<Axis>,
+    /// The axes that stay at the reference's value.
+    pub fixed: Vec<Axis>,
+    /// The kind of mean.
+    pub mean: Mean,
+    /// The values of the axis.
+    pub values: Vec<String>,
+    /// The index of the reference's value.
+    pub default: usize,
+    /// The mean at each value.
+    pub groups: Groups<usize>,
+}
+
+/// A grouping that a study does not allow.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupingError {
+    /// The study does not vary the axis.
+    #[error("the study does not vary `{name}`; it varies {known}")]
+    NotVaried {
+        /// The axis that was asked for.
+        name: String,
+        /// The axes that the study varies.
+        known: String,
+    },
+    /// An axis is to be averaged over itself.
+    #[error("cannot average over `{0}`: it is the axis of --by")]
+    Itself(String),
+    /// The means cannot be computed.
+    #[error(transparent)]
+    Means(#[from] sweetspot_decide::GroupError),
+}
+
+/// Computes the means of a study along an axis.
+pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans, GroupingError> {
+    let known = || {
+        view.varied
+            .iter()
+            .map(|axis| axis.name().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for axis in [&how.by].into_iter().chain(&how.over) {
+        if !view.varied.contains(axis) {
+            return Err(GroupingError::NotVaried {
+                name: axis.name().to_owned(),
+                known: join_words(&known()),
+            });
+        }
+    }
+    if how.over.contains(&how.by) {
+        return Err(GroupingError::Itself(how.by.name().to_owned()));
+    }
+    let others = view.varied.iter().filter(|axis| **axis != how.by);
+    let (over, fixed): (Vec<Axis>, Vec<Axis>) = others
+        .cloned()
+        .partition(|axis| how.over.is_empty() || how.over.contains(axis));
+    let reference = &view.study.reference.configuration;
+    let values = view.values(&how.by);
+    let place = |text: Option<String>| values.iter().position(|value| Some(value) == text.as_ref());
+    let objective = view.question.objective;
+    let mut cells = Vec::new();
+    for (index, point) in view.study.points.iter().enumerate() {
+        let here = &point.configuration;
+        if fixed
+            .iter()
+            .any(|axis| axis.text(here) != axis.text(reference))
+        {
+            continue;
+        }
+        let Some(by) = place(how.by.text(here)) else {
+            continue;
+        };
+        cells.push(Cell {
+            by,
+            over: over.iter().map(|axis| axis.text(here)).collect::<Vec<_>>(),
+            value: view
+                .estimate(index, objective)
+                .map(|estimate| estimate.value),
+        });
+    }
+    let default = place(how.by.text(reference)).ok_or(sweetspot_decide::GroupError::NoDefault)?;
+    let groups = group(&cells, default, how.mean, objective.direction())?;
+    Ok(GroupedMeans {
+        by: how.by.clone(),
+        over,
+        fixed,
+        mean: how.mean,
+        values,
+        default,
+        groups,
+    })
+}
+
+impl GroupedMeans {
+    /// Describes the best value and what it saves.
+    pub fn sentence(&self, view: &StudyView<'_>) -> String {
+        let best = &self.groups.groups[self.groups.best];
+        let point = |text: &str| {
+            let points = view.study.points.iter();
+            points
+                .clone()
+                .find(|point| self.by.text(&point.configuration).as_deref() == Some(text))
+        };
+        let named = |index: usize| {
+            let text = &self.values[index];
+            point(text).map_or_else(|| text.clone(), |point| value_text(&self.by, point))
+        };
+        let others: Vec<String> = self.over.iter().map(axis_name).collect();
+        let over = match others.is_empty() {
+            true => String::new(),
+            false => format!(
+                " over {} combinations of {}",
+                self.groups.combinations,
+                join_words(&others)
+            ),
+        };
+        let mut text = format!(
+            "Best {} by {}: {}, {:.1} % better than {} ({} mean{over}).",
+            view.question.objective,
+            axis_name(&self.by),
+            named(best.by),
+            100.0 * self.groups.saving.get(),
+            named(self.default),
+            self.mean,
+        );
+        if self.groups.left_out > 0 {
+            text += &match self.groups.left_out {
+                1 => " 1 combination lacks a value somewhere and is left out.".to_owned(),
+                many => format!(" {many} combinations lack a value somewhere and are left out."),
+            };
+        }
+        if !self.fixed.is_empty() {
+            let fixed: Vec<String> = self.fixed.iter().map(axis_name).collect();
+            text += &format!(" As at the reference: {}.", join_words(&fixed));
+        }
+        text
+    }
+
+    /// Makes a row for each value; of more than `most` values it shows some, among them the best and the default.
+    pub fn rows(&self, view: &StudyView<'_>, most: usize) -> Table {
+        let objective = view.question.objective;
+        let unit = objective.unit(&view.question.tariff);
+        let mean = format!("{objective}\n{} mean", self.mean);
+        let mut rows = Table::new(&[&axis_label(&self.by), &mean, "vs default\n[%]", ""]);
+        let every = self.groups.groups.len().div_ceil(most.max(1)).max(1);
+        for (index, one) in self.groups.groups.iter().enumerate() {
+            let mark = match (index == self.groups.best, one.by == self.default) {
+                (true, true) => "best, default",
+                (true, false) => "best",
+                (false, true) => "default",
+                _ if index % every == 0 => "",
+                _ => continue,
+            };
+            rows.push(vec![
+                self.values[one.by].clone(),
+                format_amount(one.mean, unit),
+                format_percent(one.relative.get() - 1.0).replace(" %", ""),
+                mark.to_owned(),
+            ]);
+        }
+        rows
+    }
+}

@@ -1,0 +1,7 @@
+//! What a study answers to a question: the choice, the ranges that beat the reference, means along an axis.
+
+pub mod answer;
+pub mod choices;
+pub mod groups;
+pub mod ranges;
+pub mod view;

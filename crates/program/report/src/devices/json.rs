@@ -1,0 +1,103 @@
+//! The document of devices, `sweetspot.devices/1`.
+
+use sweetspot_device::{Amount, Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
+use sweetspot_document::common::SchemaName;
+use sweetspot_document::devices as document;
+use sweetspot_session::{DeviceReport, SensorReport};
+
+/// Makes the document of devices.
+pub fn devices_json(driver: &str, reports: &[DeviceReport]) -> document::Devices {
+    document::Devices {
+        schema: SchemaName::DEVICES,
+        driver: driver.to_owned(),
+        devices: reports.iter().map(device).collect(),
+    }
+}
+
+fn device(report: &DeviceReport) -> document::Device {
+    let descriptor = &report.descriptor;
+    document::Device {
+        index: report.index,
+        uuid: descriptor.id.to_string(),
+        name: descriptor.name.clone(),
+        architecture: report.architecture.clone(),
+        parent: descriptor.parent.as_ref().map(ToString::to_string),
+        memory_bytes: descriptor.memory.map(|memory| memory.get() as u64),
+        power_cap_w: power_caps(report),
+        core_clocks_mhz: clocks(descriptor, Knob::CoreClock),
+        memory_clocks_mhz: clocks(descriptor, Knob::MemoryClock),
+        sensors: report.sensors.iter().map(sensor).collect(),
+    }
+}
+
+fn power_caps(report: &DeviceReport) -> document::PowerCaps {
+    let limits = report.limits.as_ref().ok();
+    let range = match report.descriptor.knob(Knob::PowerCap) {
+        Some(KnobDescriptor::PowerCap(range)) => match &range.domain {
+            Domain::Range { min, max } => Some((min.get(), max.get())),
+            Domain::Levels(_) => None,
+        },
+        _ => None,
+    };
+    document::PowerCaps {
+        requested: limits.map(|limits| limits.requested.get()),
+        enforced: limits.map(|limits| limits.enforced.get()),
+        default: limits.map(|limits| limits.default.get()),
+        min: range.map(|(min, _)| min),
+        max: range.map(|(_, max)| max),
+    }
+}
+
+fn clocks(descriptor: &Descriptor, knob: Knob) -> Option<Vec<f64>> {
+    match descriptor.knob(knob)? {
+        KnobDescriptor::CoreClock(range) | KnobDescriptor::MemoryClock(range) => {
+            match &range.domain {
+                Domain::Levels(levels) => Some(levels.iter().map(|level| level.get()).collect()),
+                Domain::Range { .. } => None,
+            }
+        }
+        KnobDescriptor::PowerCap(_) => None,
+    }
+}
+
+fn sensor(sensor: &SensorReport) -> document::Sensor {
+    document::Sensor {
+        kind: match sensor.kind {
+            SensorKind::EnergyCounter => document::SensorKind::EnergyCounter,
+            SensorKind::AveragePower => document::SensorKind::AveragePower,
+            SensorKind::InstantPower => document::SensorKind::InstantPower,
+            SensorKind::BufferedPower => document::SensorKind::BufferedPower,
+            SensorKind::MemoryPower => document::SensorKind::MemoryPower,
+            SensorKind::Temperature => document::SensorKind::Temperature,
+            SensorKind::CoreClock => document::SensorKind::CoreClock,
+            SensorKind::MemoryClock => document::SensorKind::MemoryClock,
+            SensorKind::Utilisation => document::SensorKind::Utilisation,
+            SensorKind::ThrottleReasons => document::SensorKind::ThrottleReasons,
+        },
+        source: sensor.source.clone(),
+        update_period_s: sensor.update_period.map(|period| period.get()),
+        reading: reading(sensor),
+    }
+}
+
+fn reading(sensor: &SensorReport) -> document::Reading {
+    let mut reading = document::Reading::default();
+    match &sensor.now {
+        Ok(Amount::Energy(energy)) => reading.energy_j = Some(energy.get()),
+        Ok(Amount::Power(power)) => reading.power_w = Some(power.get()),
+        Ok(Amount::Temperature(degrees)) => reading.temperature_c = Some(degrees.get()),
+        Ok(Amount::Frequency(clock)) => reading.clock_mhz = Some(clock.get()),
+        Ok(Amount::Share(share)) => reading.share = Some(share.get()),
+        Ok(Amount::Throttle(throttle)) => {
+            reading.throttle = Some(document::Throttle {
+                idle: throttle.idle,
+                power_cap: throttle.power_cap,
+                clock_setting: throttle.clock_setting,
+                thermal: throttle.thermal,
+                hardware: throttle.hardware,
+            });
+        }
+        Err(problem) => reading.problem = Some(problem.clone()),
+    }
+    reading
+}

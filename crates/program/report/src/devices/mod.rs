@@ -1,0 +1,7 @@
+//! `sweetspot devices`: devices with their sensors and knobs.
+
+mod json;
+mod text;
+
+pub use json::devices_json;
+pub use text::devices_text;

@@ -1,0 +1,116 @@
+//! Devices, their settings and their sensors, for a terminal.
+
+use sweetspot_device::{Amount, Domain, Knob, KnobDescriptor};
+use sweetspot_session::{DeviceReport, SensorReport};
+
+use crate::table::Table;
+
+const UNKNOWN: &str = "-";
+
+fn amount(amount: &Amount) -> String {
+    match amount {
+        Amount::Energy(energy) => format!("{energy:.3}"),
+        Amount::Power(power) => format!("{power:.1}"),
+        Amount::Temperature(temperature) => temperature.to_string(),
+        Amount::Frequency(clock) => clock.to_string(),
+        Amount::Share(share) => format!("{share:.0}"),
+        Amount::Throttle(throttle) => {
+            let reasons = [
+                (throttle.idle, "idle"),
+                (throttle.power_cap, "power cap"),
+                (throttle.clock_setting, "clock setting"),
+                (throttle.thermal, "heat"),
+                (throttle.hardware, "hardware"),
+            ];
+            let named: Vec<_> = reasons
+                .iter()
+                .filter(|(is, _)| *is)
+                .map(|(_, name)| *name)
+                .collect();
+            if named.is_empty() {
+                "none".to_owned()
+            } else {
+                named.join(", ")
+            }
+        }
+    }
+}
+
+fn value(sensor: &SensorReport) -> String {
+    match &sensor.now {
+        Ok(now) => amount(now),
+        Err(problem) => problem.clone(),
+    }
+}
+
+/// Makes the text for a terminal.
+pub fn devices_text(driver: &str, reports: &[DeviceReport]) -> String {
+    let mut parts = vec![format!("driver {driver}")];
+    for report in reports {
+        let descriptor = &report.descriptor;
+        let mut lines = vec![format!(
+            "GPU {} {} ({})",
+            report.index, descriptor.name, report.architecture
+        )];
+        lines.push(format!("  {}", descriptor.id));
+        if let Some(parent) = &descriptor.parent {
+            lines.push(format!(
+                "  a slice of {parent}, whose energy and settings it shares"
+            ));
+        }
+        lines.push(format!("  power cap: {}", cap(report)));
+        for (name, knob) in [
+            ("core clocks", Knob::CoreClock),
+            ("memory clocks", Knob::MemoryClock),
+        ] {
+            lines.push(format!("  {name}: {}", clocks(report, knob)));
+        }
+        let mut rows = Table::new(&["Sensor", "Now", "Updates every", "Source"]);
+        for sensor in &report.sensors {
+            let period = sensor
+                .update_period
+                .map(|period| format!("{:.0} ms", period.get() * 1e3));
+            rows.push(vec![
+                sensor.kind.to_string(),
+                value(sensor),
+                period.unwrap_or_else(|| UNKNOWN.to_owned()),
+                sensor.source.clone(),
+            ]);
+        }
+        parts.push(format!("{}\n\n{}", lines.join("\n"), rows.to_terminal()));
+    }
+    parts.join("\n\n") + "\n"
+}
+
+fn cap(report: &DeviceReport) -> String {
+    let range = match report.descriptor.knob(Knob::PowerCap) {
+        Some(KnobDescriptor::PowerCap(range)) => match &range.domain {
+            Domain::Range { min, max } => format!("{min} to {max}"),
+            Domain::Levels(levels) => format!("{} levels", levels.len()),
+        },
+        _ => "cannot be set".to_owned(),
+    };
+    match &report.limits {
+        Ok(limits) => format!(
+            "{} requested, {} enforced, {} by default; {range}",
+            limits.requested, limits.enforced, limits.default
+        ),
+        Err(problem) => format!("{problem}; {range}"),
+    }
+}
+
+fn clocks(report: &DeviceReport, knob: Knob) -> String {
+    match report.descriptor.knob(knob) {
+        Some(KnobDescriptor::CoreClock(range) | KnobDescriptor::MemoryClock(range)) => {
+            match &range.domain {
+                Domain::Levels(levels) => match levels.as_slice() {
+                    [] => "none".to_owned(),
+                    [only] => only.to_string(),
+                    [first, .., last] => format!("{first} to {last}, {} levels", levels.len()),
+                },
+                Domain::Range { min, max } => format!("{min} to {max}"),
+            }
+        }
+        _ => "cannot be set".to_owned(),
+    }
+}

@@ -1,0 +1,19 @@
+//! The checks of a machine, for a terminal.
+
+use sweetspot_session::Check;
+
+/// Makes the text for a terminal.
+pub fn doctor_text(checks: &[Check]) -> String {
+    let width = checks
+        .iter()
+        .map(|check| check.name.len())
+        .max()
+        .unwrap_or(0);
+    let line = |check: &Check| {
+        format!(
+            "{}  {:width$}  {}\n",
+            check.verdict, check.name, check.finding
+        )
+    };
+    checks.iter().map(line).collect()
+}

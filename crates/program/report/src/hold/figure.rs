@@ -1,0 +1,114 @@
+//! The figure of a hold.
+
+use sweetspot_quantity::Seconds;
+use sweetspot_session::hold::{HoldResult, Slice};
+
+use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
+
+/// The length of a part of the time where there is none, in seconds.
+const DEFAULT_WIDTH: f64 = 0.25;
+
+/// Draws power, batch size and throughput over time (batch_sizer_2021, figures 7 and 8).
+pub fn hold_figure(result: &HoldResult) -> Figure {
+    let slices = &result.over_time;
+    let width = slices.first().map_or(DEFAULT_WIDTH, |first| first.at.get());
+    Figure {
+        id: "hold".to_owned(),
+        title: format!("{}, held below its cap", result.device.name),
+        caption: format!(
+            "Means of {width} s; the band is up to the highest reading. Knob {}, mode {}.",
+            result.knob, result.mode
+        ),
+        charts: vec![
+            power(slices, width),
+            batch_size(result, width),
+            throughput(slices, width),
+        ],
+    }
+}
+
+fn power(slices: &[Slice], width: f64) -> Chart {
+    let power = slices.iter().filter_map(|slice| {
+        let (y, high) = (slice.power?.get(), slice.highest?.get());
+        Some(Dot {
+            x: middle(slice.at, width),
+            y,
+            span: Some((y, high)),
+            text: format!("{:.1} s\n{y:.0} W, at most {high:.0} W", slice.at.get()),
+        })
+    });
+    let cap = steps(slices, width, |slice| slice.cap.get(), " W");
+    Chart {
+        title: "Power".to_owned(),
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis::from_zero("Power [W]"),
+        lines: vec![
+            line("power", Colour::of(0), LineStyle::Band, power.collect()),
+            line("cap", Colour::CHOICE, LineStyle::Line, cap),
+        ],
+        ..Chart::default()
+    }
+}
+
+fn batch_size(result: &HoldResult, width: f64) -> Chart {
+    let sizes = result.batches.iter().map(|size| *size as f64).collect();
+    let batch = |slice: &Slice| slice.setting.batch as f64;
+    let dots = steps(&result.over_time, width, batch, "");
+    Chart {
+        title: "Batch size".to_owned(),
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis {
+            label: "Batch size".to_owned(),
+            kind: AxisKind::Logarithmic(sizes),
+            ..ChartAxis::default()
+        },
+        lines: vec![line("", Colour::of(1), LineStyle::Line, dots)],
+        ..Chart::default()
+    }
+}
+
+fn throughput(slices: &[Slice], width: f64) -> Chart {
+    // The last part of the time is shorter than the others.
+    let whole = slices[..slices.len().saturating_sub(1)].iter();
+    let dots = whole.map(|slice| Dot {
+        x: middle(slice.at, width),
+        y: slice.items_per_s,
+        span: None,
+        text: format!("{:.1} s\n{:.0} items/s", slice.at.get(), slice.items_per_s),
+    });
+    Chart {
+        title: "Throughput".to_owned(),
+        x: ChartAxis::from_zero("Time [s]"),
+        y: ChartAxis::from_zero("Items a second"),
+        lines: vec![line("", Colour::of(2), LineStyle::Line, dots.collect())],
+        ..Chart::default()
+    }
+}
+
+fn line(label: &str, colour: Colour, style: LineStyle, dots: Vec<Dot>) -> Line {
+    Line {
+        label: label.to_owned(),
+        colour,
+        dots,
+        style,
+    }
+}
+
+/// Returns the middle of the part of the time that ends at `at`.
+fn middle(at: Seconds, width: f64) -> f64 {
+    at.get() - 0.5 * width
+}
+
+/// Draws a value that stays the same within each part of the time.
+fn steps(slices: &[Slice], width: f64, value: impl Fn(&Slice) -> f64, unit: &str) -> Vec<Dot> {
+    let dots = slices.iter().flat_map(|slice| {
+        let (end, y) = (slice.at.get(), value(slice));
+        [end - width, end].map(|x| Dot {
+            x,
+            y,
+            span: None,
+            text: format!("{end:.1} s\n{y:.0}{unit}"),
+        })
+    });
+    dots.collect()
+}

@@ -1,0 +1,123 @@
+//! The document of a hold, `sweetspot.hold/1`.
+
+use sweetspot_control::hold::{HoldGoal, HoldSetting};
+use sweetspot_document::common::SchemaName;
+use sweetspot_document::hold as document;
+use sweetspot_guard::CommandExit;
+use sweetspot_session::hold::HoldResult;
+
+use super::text::energy_per_item;
+use crate::measure::machine_json;
+
+/// Makes the document of a hold.
+pub fn hold_json(result: &HoldResult) -> document::Hold {
+    let summary = &result.summary;
+    let (exit_code, signal) = match result.ended {
+        CommandExit::Code(code) => (Some(code), None),
+        CommandExit::Signal(signal) => (None, Some(signal)),
+    };
+    document::Hold {
+        schema: SchemaName::HOLD,
+        command: result.command.clone(),
+        machine: machine_json(&result.machine),
+        device: document::Device {
+            uuid: result.device.id.to_string(),
+            name: result.device.name.clone(),
+        },
+        knob: result.knob.name().to_owned(),
+        mode: result.mode.name().to_owned(),
+        objective: match result.goal {
+            HoldGoal::Throughput => document::Goal::Throughput,
+            HoldGoal::EnergyPerItem => document::Goal::EnergyPerItem,
+        },
+        batches: result.batches.clone(),
+        cap_w: result.caps.last().map(|(_, cap)| cap.get()),
+        run_time_s: result.run_time.get(),
+        time_s: summary.time.get(),
+        items: summary.items,
+        items_per_s: summary.items_per_s,
+        settled_items_per_s: result.settled_items_per_s,
+        energy: energy(result),
+        energy_per_item_j: energy_per_item(result),
+        violation_share: summary.violation_share.map(|share| share.get()),
+        fine_share: summary.fine_share.map(|share| share.get()),
+        fine_p99_w: summary.fine_p99.map(|power| power.get()),
+        largest_mean_w: summary.largest_mean.map(|power| power.get()),
+        settle_s: summary.settle_time.map(|time| time.get()),
+        settle_windows: summary.settle_windows,
+        changes: summary.changes,
+        average_batch: summary.average_batch,
+        latency_p99_s: result.latency_p99.map(|time| time.get()),
+        latency_bound_s: result.latency_bound.map(|time| time.get()),
+        met: result.kept.is_met(),
+        met_reason: result.kept.reason().to_owned(),
+        restored: result.restored,
+        exit_code,
+        signal,
+        caps: caps(result),
+        settings: settings(result),
+        over_time: over_time(result),
+        notes: notes(result),
+    }
+}
+
+fn energy(result: &HoldResult) -> Option<document::HoldEnergy> {
+    result.energy.map(|energy| {
+        let (low, high) = energy.interval95;
+        document::HoldEnergy {
+            energy_j: energy.value.get(),
+            interval95_j: [low.get(), high.get()],
+            method: energy.method.to_string(),
+        }
+    })
+}
+
+fn caps(result: &HoldResult) -> Vec<document::CapChange> {
+    let caps = result.caps.iter().map(|(at, cap)| document::CapChange {
+        time_s: at.get(),
+        cap_w: cap.get(),
+    });
+    caps.collect()
+}
+
+fn settings(result: &HoldResult) -> Vec<document::SettingChange> {
+    let settings = result.settings.iter();
+    let changes = settings.map(|(at, setting)| document::SettingChange {
+        setting: setting_json(setting),
+        time_s: at.get(),
+    });
+    changes.collect()
+}
+
+fn over_time(result: &HoldResult) -> Vec<document::Slice> {
+    let slices = result.over_time.iter().map(|slice| document::Slice {
+        setting: setting_json(&slice.setting),
+        time_s: slice.at.get(),
+        power: slice
+            .power
+            .zip(slice.highest)
+            .map(|(power, highest)| document::SlicePower {
+                power_w: power.get(),
+                highest_w: highest.get(),
+            }),
+        cap_w: slice.cap.get(),
+        items_per_s: slice.items_per_s,
+    });
+    slices.collect()
+}
+
+fn notes(result: &HoldResult) -> Vec<document::Note> {
+    let notes = result.notes.iter().map(|(at, text)| document::Note {
+        time_s: at.get(),
+        text: text.clone(),
+    });
+    notes.collect()
+}
+
+fn setting_json(setting: &HoldSetting) -> document::Setting {
+    document::Setting {
+        batch: setting.batch,
+        core_clock_mhz: setting.core_clock.map(|clock| clock.get()),
+        power_cap_w: setting.power_cap.map(|cap| cap.get()),
+    }
+}

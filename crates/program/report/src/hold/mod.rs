@@ -1,0 +1,9 @@
+//! `sweetspot hold`: the most throughput under a power cap.
+
+mod figure;
+mod json;
+mod text;
+
+pub use figure::hold_figure;
+pub use json::hold_json;
+pub use text::{hold_text, latency_text, setting_text};

@@ -1,0 +1,164 @@
+//! The document of measured runs, `sweetspot.run/1`.
+
+use sweetspot_document::common::{Machine, SchemaName};
+use sweetspot_document::measure as document;
+use sweetspot_measure::math::{CheckedEnergy, Energy};
+use sweetspot_quantity::Joules;
+use sweetspot_session::measure::{
+    DeviceRun, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
+};
+
+use super::text::over_runs;
+use crate::study::summary;
+
+/// Makes the document of a measurement: one run as an object; several as such objects under `runs`, with a summary.
+pub fn measurement_json(measurement: &Measurement) -> document::Measurement {
+    match measurement.runs.as_slice() {
+        [run] => document::Measurement::Run(Box::new(run_json(measurement, run))),
+        runs => document::Measurement::Runs(Box::new(document::Runs {
+            common: common(measurement),
+            runs: runs.iter().map(|run| run_json(measurement, run)).collect(),
+            summary: runs_summary(runs),
+        })),
+    }
+}
+
+/// The machine that something was measured on.
+pub(crate) fn machine_json(machine: &sweetspot_session::measure::Machine) -> Machine {
+    Machine {
+        kernel: machine.kernel.clone(),
+        processor: machine.processor.clone(),
+        processors: machine.processors,
+        driver: machine.driver.clone(),
+        sweetspot: machine.version.to_owned(),
+        simulated: machine.simulated,
+    }
+}
+
+fn common(measurement: &Measurement) -> document::MeasurementInfo {
+    document::MeasurementInfo {
+        schema: SchemaName::RUN,
+        command: measurement.command.clone(),
+        machine: machine_json(&measurement.machine),
+        window: measurement.window.to_string(),
+        method: measurement.method.clone(),
+        stopped: measurement.stopped.as_ref().map(|stopped| match stopped {
+            Stopped::Signal(signal) => format!("by signal {signal}"),
+            Stopped::Problem(problem) => problem.clone(),
+        }),
+        idle: measurement.idle.as_ref().map(|idle| document::Idle {
+            energy: total(&idle.energy),
+            time_s: idle.time.get(),
+        }),
+    }
+}
+
+fn run_json(measurement: &Measurement, run: &RunMeasurement) -> document::Run {
+    let (phases, phases_refused) = match &run.phases {
+        None => (None, None),
+        Some(Ok(phases)) => (Some(phases), None),
+        Some(Err(problem)) => (None, Some(problem.clone())),
+    };
+    let phases = phases.map(|phases| {
+        let phases = phases.iter();
+        let named = phases.map(|phase| (phase.name.clone(), phase_json(phase)));
+        named.collect()
+    });
+    let energy_per_item = run.items.zip(run.energy).filter(|(items, _)| *items > 0.0);
+    document::Run {
+        common: common(measurement),
+        exit_code: run.exit_code,
+        signal: run.signal,
+        time_s: run.time.get(),
+        run_time_s: run.run_time.get(),
+        window_problem: run.window_problem.clone(),
+        energy: run.energy.as_ref().map(total),
+        average_power_w: run.power().map(|power| power.get()),
+        above_idle: run.above_idle.as_ref().map(total),
+        devices: run.devices.iter().map(|one| device(one, run)).collect(),
+        phases,
+        phases_refused,
+        items: run.items,
+        items_per_s: run.items.map(|items| items / run.time.get()),
+        energy_per_item_j: energy_per_item.map(|(items, energy)| energy.value.get() / items),
+        values: run.values.clone(),
+        warnings: run.warnings.clone(),
+    }
+}
+
+fn total(energy: &TotalEnergy) -> document::TotalEnergy {
+    document::TotalEnergy {
+        energy_j: energy.value.get(),
+        interval95_j: interval(energy.interval95),
+    }
+}
+
+fn interval((low, high): (Joules, Joules)) -> [f64; 2] {
+    [low.get(), high.get()]
+}
+
+fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
+    let measured = device.energy.as_ref();
+    let covered = device.part(run.time).map(|part| part.get());
+    document::DeviceEnergy {
+        uuid: device.device.id.to_string(),
+        name: device.device.name.clone(),
+        measured: measured
+            .ok()
+            .map(|measured| measured_json(measured, covered)),
+        problem: measured.err().map(ToString::to_string),
+    }
+}
+
+fn measured_json(measured: &CheckedEnergy, covered_s: Option<f64>) -> document::MeasuredEnergy {
+    let checks = measured.checks.iter().map(|check| document::EnergyCheck {
+        energy: energy(&check.energy),
+        difference: check.difference.get(),
+        agrees: check.agrees,
+    });
+    let missing = measured.energy.missing.iter();
+    let missing = missing.map(|gap| document::SensorGap {
+        sensor: gap.sensor.to_string(),
+        time_s: gap.span.length().get(),
+        reason: gap.reason.to_string(),
+    });
+    let notes = measured.energy.notes.iter();
+    document::MeasuredEnergy {
+        energy: energy(&measured.energy),
+        checks: checks.collect(),
+        missing: missing.collect(),
+        notes: notes.map(ToString::to_string).collect(),
+        covered_s,
+    }
+}
+
+fn energy(energy: &Energy) -> document::EnergyByMethod {
+    document::EnergyByMethod {
+        energy: document::TotalEnergy {
+            energy_j: energy.value.get(),
+            interval95_j: interval(energy.interval95),
+        },
+        average_power_w: energy.power().get(),
+        method: energy.method.to_string(),
+    }
+}
+
+fn phase_json(phase: &PhaseTable) -> document::Phase {
+    document::Phase {
+        energy: total(&phase.energy),
+        time_s: phase.time.get(),
+        power_w: phase.power.get(),
+        count: phase.count,
+    }
+}
+
+fn runs_summary(runs: &[RunMeasurement]) -> document::RunsSummary {
+    let energy = |run: &RunMeasurement| run.energy.map(|energy| energy.value.get());
+    let rate = |run: &RunMeasurement| run.items.map(|items| items / run.time.get());
+    let time = over_runs(runs, |run| Some(run.time.get()));
+    document::RunsSummary {
+        time_s: time.as_ref().map(summary),
+        energy_j: over_runs(runs, energy).as_ref().map(summary),
+        items_per_s: over_runs(runs, rate).as_ref().map(summary),
+    }
+}

@@ -1,0 +1,11 @@
+//! `sweetspot measure`: time, energy and power of one command.
+
+mod csv;
+mod json;
+mod text;
+
+pub use self::csv::measurement_csv;
+pub(crate) use json::machine_json;
+pub use json::measurement_json;
+pub(crate) use text::one_line;
+pub use text::{measurement_markdown, measurement_text};

@@ -1,0 +1,301 @@
+//! Measured runs, for a terminal and as Markdown.
+
+use sweetspot_quantity::{Joules, Watts};
+use sweetspot_session::measure::{Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use sweetspot_stats::Summary;
+
+use crate::table::Table;
+
+/// Makes the text for a terminal.
+pub fn measurement_text(measurement: &Measurement) -> String {
+    text(measurement, Table::to_terminal)
+}
+
+/// Makes the Markdown document.
+pub fn measurement_markdown(measurement: &Measurement) -> String {
+    text(measurement, Table::to_markdown)
+}
+
+fn text(measurement: &Measurement, draw: fn(&Table) -> String) -> String {
+    let mut parts = Vec::new();
+    match measurement.runs.as_slice() {
+        [] => parts.push("nothing was measured".to_owned()),
+        [run] => {
+            parts.push(headline(measurement, run));
+            parts.push(draw(&devices(run)));
+            parts.extend(items(run));
+            parts.extend(idle(measurement, run));
+            parts.extend(phases(run, draw));
+        }
+        runs => {
+            parts.push(format!(
+                "{}: {} runs",
+                one_line(&measurement.command),
+                runs.len()
+            ));
+            parts.push(draw(&each(runs)));
+            if runs.iter().any(RunMeasurement::went_well) {
+                parts.push(draw(&summary(runs)));
+            }
+            if let Some(run) = runs.last() {
+                parts.extend(phases(run, draw).map(|text| format!("Of the last run:\n\n{text}")));
+            }
+        }
+    }
+    parts.join("\n\n") + "\n"
+}
+
+fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
+    let ended = match run.signal {
+        Some(signal) => format!("ended by signal {signal}"),
+        None => format!("exit code {}", run.exit_code),
+    };
+    let window = if run.time == run.run_time {
+        String::new()
+    } else {
+        format!(" (window {}: {:.3})", measurement.window, run.time)
+    };
+    format!(
+        "{}: {:.3}{window}, {ended}",
+        one_line(&measurement.command),
+        run.run_time
+    )
+}
+
+/// The length at which a command is cut.
+const MAX_COMMAND_LETTERS: usize = 120;
+
+/// Returns a command on one line, its words quoted where a shell needs it.
+pub fn one_line(command: &[String]) -> String {
+    let plain = |word: char| word.is_alphanumeric() || "_-+=:,./@%^".contains(word);
+    let words = command.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            let word = word.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    let line = line.replace(char::is_control, "?");
+    match line.char_indices().nth(MAX_COMMAND_LETTERS) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
+fn joules(value: Joules) -> String {
+    // Small negative values would be shown as `-0.000`.
+    let joules = if value.get().abs() < 5e-4 {
+        0.0
+    } else {
+        value.get()
+    };
+    match joules.abs() {
+        large if large >= 1e5 => format!("{joules:.0}"),
+        middle if middle >= 100.0 => format!("{joules:.1}"),
+        _ => format!("{joules:.3}"),
+    }
+}
+
+fn interval((low, high): (Joules, Joules)) -> String {
+    format!("{} - {}", joules(low), joules(high))
+}
+
+fn watts(power: Watts) -> String {
+    format!("{:.1}", power.get())
+}
+
+fn devices(run: &RunMeasurement) -> Table {
+    let mut rows = Table::new(&[
+        "Device",
+        "Energy\n[J]",
+        "95 % interval\n[J]",
+        "Power\n[W]",
+        "Method",
+    ]);
+    for device in &run.devices {
+        let id = device.device.id.as_str();
+        let label = match run.devices.len() {
+            1 => device.device.name.clone(),
+            _ => format!("{} {}", device.device.name, id.get(..12).unwrap_or(id)),
+        };
+        rows.push(match &device.energy {
+            Ok(measured) => {
+                let energy = &measured.energy;
+                vec![
+                    label,
+                    joules(energy.value),
+                    interval(energy.interval95),
+                    watts(energy.power()),
+                    energy.method.to_string(),
+                ]
+            }
+            Err(_) => vec![label, unknown(), unknown(), unknown(), unknown()],
+        });
+    }
+    if run.devices.len() > 1 {
+        let total = |of: &dyn Fn(TotalEnergy) -> String| run.energy.map_or_else(unknown, of);
+        rows.push(vec![
+            "all".to_owned(),
+            total(&|energy| joules(energy.value)),
+            total(&|energy| interval(energy.interval95)),
+            run.power().map_or_else(unknown, watts),
+            String::new(),
+        ]);
+    }
+    rows
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+fn items(run: &RunMeasurement) -> Option<String> {
+    let items = run.items.filter(|items| *items > 0.0)?;
+    let rate = items / run.time.get();
+    let each = run.energy.map(|energy| {
+        let each = energy.value.get() / items;
+        format!(", {each:.4} J per item")
+    });
+    Some(format!(
+        "{items:.0} items, {rate:.1} items/s{}",
+        each.unwrap_or_default()
+    ))
+}
+
+fn idle(measurement: &Measurement, run: &RunMeasurement) -> Option<String> {
+    let idle = measurement.idle.as_ref()?;
+    let above = run.above_idle?;
+    Some(format!(
+        "The idle devices draw {:.1}; energy above that: {} J ({})",
+        idle.energy.value / idle.time,
+        joules(above.value),
+        interval(above.interval95)
+    ))
+}
+
+fn phases(run: &RunMeasurement, draw: fn(&Table) -> String) -> Option<String> {
+    match run.phases.as_ref()? {
+        Err(problem) => Some(format!("No energy by phase: {problem}")),
+        Ok(phases) => Some(draw(&phase_rows(phases))),
+    }
+}
+
+fn phase_rows(phases: &[PhaseTable]) -> Table {
+    let mut rows = Table::new(&[
+        "Phase",
+        "Times",
+        "Each\n[ms]",
+        "Each\n[J]",
+        "Power\n[W]",
+        "95 % interval\n[W]",
+        "Whole run\n[s]",
+        "Whole run\n[J]",
+    ]);
+    for phase in phases {
+        let times = phase.count.max(1) as f64;
+        let (low, high) = phase.energy.interval95;
+        rows.push(vec![
+            phase.name.clone(),
+            match phase.count {
+                0 => "-".to_owned(),
+                count => count.to_string(),
+            },
+            format!("{:.3}", phase.time.get() * 1e3 / times),
+            format!("{:.4}", phase.energy.value.get() / times),
+            watts(phase.power),
+            power_interval(phase, low, high),
+            format!("{:.3}", phase.time.get()),
+            joules(phase.energy.value),
+        ]);
+    }
+    rows
+}
+
+/// Returns the interval of a phase's power, in proportion to that of its energy.
+fn power_interval(phase: &PhaseTable, low: Joules, high: Joules) -> String {
+    if phase.energy.value <= Joules::ZERO {
+        return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
+    }
+    let part = |energy: Joules| watts(phase.power * (energy / phase.energy.value));
+    format!("{} - {}", part(low), part(high))
+}
+
+fn each(runs: &[RunMeasurement]) -> Table {
+    let mut rows = Table::new(&[
+        "Run",
+        "Time\n[s]",
+        "Energy\n[J]",
+        "95 % interval\n[J]",
+        "Power\n[W]",
+        "Exit\ncode",
+    ]);
+    for (number, run) in runs.iter().enumerate() {
+        rows.push(vec![
+            (number + 1).to_string(),
+            format!("{:.3}", run.time.get()),
+            run.energy
+                .map_or_else(unknown, |energy| joules(energy.value)),
+            run.energy
+                .map_or_else(unknown, |energy| interval(energy.interval95)),
+            run.power().map_or_else(unknown, watts),
+            run.exit_code.to_string(),
+        ]);
+    }
+    rows
+}
+
+/// Summarises a value over the successful runs that have it.
+pub(crate) fn over_runs(
+    runs: &[RunMeasurement],
+    value: impl Fn(&RunMeasurement) -> Option<f64>,
+) -> Option<Summary> {
+    let runs = runs.iter().filter(|run| run.went_well());
+    Summary::of(&runs.filter_map(value).collect::<Vec<f64>>())
+}
+
+fn summary(runs: &[RunMeasurement]) -> Table {
+    let mut rows = Table::new(&[
+        match runs.iter().all(RunMeasurement::went_well) {
+            true => "Over all runs",
+            false => "Over runs that went well",
+        },
+        "Mean",
+        "Deviation",
+        "95 % interval of the mean",
+    ]);
+    let energy = |run: &RunMeasurement| run.energy.map(|energy| energy.value.get());
+    let values = [
+        ("time [s]", over_runs(runs, |run| Some(run.time.get()))),
+        ("energy [J]", over_runs(runs, energy)),
+        (
+            "power [W]",
+            over_runs(runs, |run| run.power().map(Watts::get)),
+        ),
+        (
+            "items/s",
+            over_runs(runs, |run| run.items.map(|items| items / run.time.get())),
+        ),
+        (
+            "J per item",
+            over_runs(runs, |run| {
+                let items = run.items.filter(|items| *items > 0.0)?;
+                Some(energy(run)? / items)
+            }),
+        ),
+    ];
+    for (name, summary) in values {
+        let Some(summary) = summary else { continue };
+        let deviation = summary.deviation.map(|deviation| format!("{deviation:.4}"));
+        let interval = summary.interval95;
+        let interval = interval.map(|ci| format!("{:.4} - {:.4}", ci.low, ci.high));
+        rows.push(vec![
+            name.to_owned(),
+            format!("{:.4}", summary.mean),
+            deviation.unwrap_or_else(unknown),
+            interval.unwrap_or_else(unknown),
+        ]);
+    }
+    rows
+}

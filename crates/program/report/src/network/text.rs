@@ -1,0 +1,266 @@
+//! A network's operations and bytes, for a terminal and as Markdown.
+
+use sweetspot_network::{Convention, Cost, Limit, Network};
+use sweetspot_session::{InStudy, OnGpu};
+
+use super::table::{ctc, millions, network_table};
+use crate::settings::configuration_text;
+use crate::table::Table;
+use crate::wording::wrap;
+
+/// The rows of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkRows {
+    /// A row for each layer.
+    #[default]
+    Layers,
+    /// A row for each kind of layer.
+    Kinds,
+}
+
+/// A network and what was asked about it.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkView<'a> {
+    /// The network.
+    pub network: &'a Network,
+    /// Its operations and bytes.
+    pub cost: &'a Cost<'a>,
+    /// Its least time and energy on a GPU.
+    pub gpu: Option<&'a OnGpu>,
+    /// Its efficiency in a study.
+    pub study: Option<&'a InStudy>,
+    /// The rows of the table.
+    pub rows: NetworkRows,
+}
+
+/// Makes the text for a terminal.
+pub fn network_text(view: &NetworkView<'_>) -> String {
+    let narrow = view.gpu.is_some() || view.rows == NetworkRows::Layers;
+    let text = document(view, narrow, Table::to_terminal);
+    // Tables fit already; only sentences are wrapped.
+    let lines = text.lines().map(|line| wrap(line, 0));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Makes the Markdown document.
+pub fn network_markdown(view: &NetworkView<'_>) -> String {
+    document(view, false, Table::to_markdown)
+}
+
+/// `narrow` omits columns that a terminal has no room for.
+fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> String) -> String {
+    let mut parts = vec![title(view), draw(&network_table(view, narrow))];
+    if view.cost.convention == Convention::Table1 {
+        parts.push(draw(&readings(view)));
+    }
+    if let Some(gpu) = view.gpu {
+        parts.extend(at_best(view.cost, gpu));
+    }
+    if let Some(study) = view.study {
+        parts.push(draw(&in_study(study)));
+        parts.push(study_note(study));
+    }
+    if view.cost.convention.follows_paper() {
+        parts.extend(view.network.notes.iter().map(|note| sentence(note)));
+    }
+    parts.extend(not_counted(view.network));
+    parts.join("\n\n") + "\n"
+}
+
+fn title(view: &NetworkView<'_>) -> String {
+    let (network, cost) = (view.network, view.cost);
+    let trained = cost.layers.iter().any(|layer| layer.backward.is_some());
+    let inputs: Vec<_> = network
+        .inputs
+        .iter()
+        .map(|(name, shape)| format!("{name} {shape}"))
+        .take(3)
+        .collect();
+    format!(
+        "{}, {}, batch {}, {}\n{} {}, {} parameters, input {}, counted as {}",
+        network.title,
+        if trained { "training" } else { "inference" },
+        cost.batch,
+        cost.precision,
+        network.layers.len(),
+        if network.layers.len() == 1 {
+            "layer"
+        } else {
+            "layers"
+        },
+        millions(u128::from(network.parameters())) + " M",
+        inputs.join(", ").replace("input ", ""),
+        cost.convention,
+    )
+}
+
+/// Formats bytes; the paper's megabytes are 2^20 bytes.
+fn megabytes(cost: &Cost<'_>, bytes: u128) -> String {
+    let unit = match cost.convention.follows_paper() {
+        true => f64::from(1 << 20),
+        false => 1e6,
+    };
+    format!("{:.3}", bytes as f64 / unit)
+}
+
+/// Makes table 1's columns for the published description and for other readings of it.
+fn readings(view: &NetworkView<'_>) -> Table {
+    let mut rows = Table::new(&[
+        "Reading",
+        "Layers",
+        "Operations\n[M]",
+        "Read\n[MB]",
+        "Written\n[MB]",
+        "CTC",
+    ]);
+    let own = match view.network.variants.is_empty() {
+        true => ("as it is", &view.network.layers),
+        false => ("as the text describes it", &view.network.layers),
+    };
+    let variants = view.network.variants.iter();
+    let variants = variants.map(|variant| (variant.about.as_str(), &variant.layers));
+    for (about, layers) in std::iter::once(own).chain(variants) {
+        let cost = Cost::of_layers(
+            layers,
+            view.network.batch,
+            view.cost.convention,
+            view.cost.precision,
+            view.cost.batch,
+            false,
+        );
+        let total = cost.total();
+        rows.push(vec![
+            about.to_owned(),
+            layers.len().to_string(),
+            format!("{:.2}", total.operations.all() as f64 / 1e6),
+            megabytes(&cost, cost.read_bytes(&total)),
+            megabytes(&cost, cost.written_bytes(&total)),
+            ctc(&total),
+        ]);
+    }
+    rows
+}
+
+fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
+    (gpu.total.time.get() > 0.0).then_some(())?;
+    let in_memory = || {
+        gpu.layers
+            .iter()
+            .filter(|bound| bound.limit == Limit::Memory)
+    };
+    let time: f64 = in_memory().map(|bound| bound.time.get()).sum();
+    let items = cost.batch as f64;
+    Some(format!(
+        "At best, layer by layer, on {} ({:.1} in {}, {}): {:.0} items/s and {:.4} J an item. {} of {} layers are memory-bound, with {:.0} % of the time.",
+        gpu.product,
+        gpu.ceilings.matrix,
+        cost.precision,
+        gpu.ceilings.bandwidth,
+        items / gpu.total.time.get(),
+        gpu.total.energy.get() / items,
+        in_memory().count(),
+        gpu.layers.len(),
+        100.0 * time / gpu.total.time.get(),
+    ))
+}
+
+fn in_study(study: &InStudy) -> Table {
+    let mut rows = Table::new(&[
+        "Configuration",
+        "Energy of an item\n[J]",
+        "GFLOPS/W",
+        "Speed\n[TFLOP/s]",
+        "Share of peak\n[%]",
+        "Of SGEMM's GFLOPS/W\n[%]",
+    ]);
+    let percent = |ratio: Option<sweetspot_quantity::Ratio>| match ratio {
+        Some(ratio) => format!("{:.1}", 100.0 * ratio.get()),
+        None => "-".to_owned(),
+    };
+    for row in &study.rows {
+        let efficiency = &row.efficiency;
+        rows.push(vec![
+            configuration_text(&study.axes, &row.configuration),
+            format!("{:.4}", row.energy_per_item.get()),
+            format!("{:.1}", efficiency.gflops_per_watt),
+            format!("{:.2}", efficiency.speed.get() / 1e12),
+            percent(efficiency.share_of_peak),
+            percent(efficiency.share_of_sgemm),
+        ]);
+    }
+    rows
+}
+
+fn study_note(study: &InStudy) -> String {
+    let peaks = match &study.gpu {
+        Some(gpu) => format!("peaks of {gpu}"),
+        None => "no peaks: no profile is known for its GPUs".to_owned(),
+    };
+    format!(
+        "{}, energy of {}, {:.3} GFLOP an item, {peaks}.",
+        study.study,
+        study.energy_of,
+        study.flops_per_item / 1e9,
+    )
+}
+
+/// Lists the built-in networks.
+pub fn networks_text(networks: &[Network]) -> String {
+    let mut rows = Table::new(&["Network", "Input", "Layers", "Parameters\n[M]", "MACs\n[M]"]);
+    for network in networks {
+        let input = network.inputs.first();
+        let cost = Cost::of(
+            network,
+            Convention::Usual,
+            sweetspot_network::Precision::Fp32,
+            network.batch,
+            false,
+        );
+        rows.push(vec![
+            network.name.clone(),
+            input
+                .map(|(_, shape)| shape.to_string())
+                .unwrap_or_default(),
+            network.layers.len().to_string(),
+            millions(u128::from(network.parameters())),
+            millions(cost.total().operations.macs),
+        ]);
+    }
+    rows.to_terminal() + "\n"
+}
+
+fn not_counted(network: &Network) -> Option<String> {
+    if network.is_fully_counted() {
+        return None;
+    }
+    let mut parts: Vec<String> = network
+        .unknown
+        .iter()
+        .take(20)
+        .map(|unknown| match unknown.nodes {
+            1 => unknown.first.clone(),
+            nodes => format!("{} and {} more", unknown.first, nodes - 1),
+        })
+        .collect();
+    if network.unknown.len() > 20 {
+        parts.push(format!("{} more operators", network.unknown.len() - 20));
+    }
+    if let Some(first) = network.without_shape.first() {
+        let more = network.without_shape.len();
+        parts.push(format!(
+            "{more} that depend on them or on unknown shapes, from {first}"
+        ));
+    }
+    Some(format!(
+        "Not counted, as their cost is not known: {}.",
+        parts.join("; ")
+    ))
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}

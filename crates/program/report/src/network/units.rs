@@ -1,0 +1,55 @@
+//! The units of a network's table: those in which its total has at most four digits before the point.
+
+use sweetspot_network::Cost;
+use sweetspot_session::OnGpu;
+
+/// A unit: its size in base units and its name.
+#[derive(Clone, Copy)]
+pub struct Unit {
+    size: f64,
+    pub name: &'static str,
+}
+
+impl Unit {
+    fn of(total: f64, units: &[(f64, &'static str)]) -> Self {
+        let fits = units.iter().find(|(size, _)| total / size < 1e4);
+        let (size, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
+        Self { size, name }
+    }
+
+    pub fn text(&self, value: f64) -> String {
+        format!("{:.3}", value / self.size)
+    }
+}
+
+/// The units of all columns.
+pub struct Units {
+    pub macs: Unit,
+    pub others: Unit,
+    pub bytes: Unit,
+    pub time: Unit,
+    pub energy: Unit,
+}
+
+impl Units {
+    /// Chooses the units; the paper's conventions use the paper's units: millions, and MB of 2^20 bytes.
+    pub fn of(cost: &Cost<'_>, gpu: Option<&OnGpu>) -> Self {
+        let total = cost.total();
+        let bytes = cost.read_bytes(&total).max(cost.written_bytes(&total)) as f64;
+        let (time, energy) = gpu.map_or((0.0, 0.0), |gpu| {
+            (gpu.total.time.get(), gpu.total.energy.get())
+        });
+        let counts = [(1e6, "M"), (1e9, "G"), (1e12, "T")];
+        let (counts, sizes): (&[_], &[_]) = match cost.convention.follows_paper() {
+            true => (&counts[..1], &[(1_048_576.0, "MB")]),
+            false => (&counts, &[(1e6, "MB"), (1e9, "GB"), (1e12, "TB")]),
+        };
+        Self {
+            macs: Unit::of(total.operations.macs as f64, counts),
+            others: Unit::of(total.operations.others() as f64, counts),
+            bytes: Unit::of(bytes, sizes),
+            time: Unit::of(time, &[(1e-6, "us"), (1e-3, "ms"), (1.0, "s")]),
+            energy: Unit::of(energy, &[(1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")]),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Search strategies side by side, for a terminal and as Markdown.
+
+use sweetspot_fit::{Replay, ReplayedCurve};
+
+use crate::table::Table;
+
+/// The number of curves up to which each has a row.
+const MAX_CURVES: usize = 40;
+
+/// Makes the text for a terminal: the strategies, the regret after each evaluation, the curves of a single strategy.
+pub fn replay_text(replays: &[Replay]) -> String {
+    parts(replays, Table::to_terminal).join("\n\n") + "\n"
+}
+
+/// Makes the Markdown document.
+pub fn replay_markdown(replays: &[Replay]) -> String {
+    parts(replays, Table::to_markdown).join("\n\n") + "\n"
+}
+
+fn parts(replays: &[Replay], draw: fn(&Table) -> String) -> Vec<String> {
+    let mut parts = vec![draw(&strategies(replays))];
+    let notes = notes(replays);
+    if !notes.is_empty() {
+        parts.push(notes.join("\n"));
+    }
+    parts.push("Mean regret after each evaluation, had it not stopped:".to_owned());
+    parts.push(draw(&by_evaluations(replays)));
+    if let [replay] = replays
+        && replay.curves.len() <= MAX_CURVES
+    {
+        parts.push(draw(&curves(replay)));
+    }
+    parts
+}
+
+fn strategies(replays: &[Replay]) -> Table {
+    let mut rows = Table::new(&[
+        "Strategy",
+        "Evaluations (median)",
+        "Most",
+        "Within 1 %",
+        "Within 2 %",
+        "Mean regret",
+        "Share of gain",
+    ]);
+    for replay in replays {
+        rows.push(vec![
+            replay.strategy.to_string(),
+            format!("{}", replay.evaluations_median()),
+            replay.evaluations_most().to_string(),
+            percent(within(replay, 0.01), 1),
+            percent(within(replay, 0.02), 1),
+            percent(replay.regret_mean(), 2),
+            percent(replay.gain_share_mean(), 1),
+        ]);
+    }
+    rows
+}
+
+/// Returns the share of curves within a regret; unknown where no curve can be judged.
+pub(super) fn within(replay: &Replay, regret: f64) -> Option<f64> {
+    (replay.judged() > 0).then(|| replay.within(regret))
+}
+
+/// Describes curves that cannot be searched or judged; they are the same for every strategy.
+pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
+    let Some(replay) = replays.first() else {
+        return Vec::new();
+    };
+    let of = |is: &dyn Fn(&ReplayedCurve) -> bool, what: &str| {
+        let found: Vec<String> = replay
+            .curves
+            .iter()
+            .filter(|curve| is(curve))
+            .map(name)
+            .collect();
+        let which = match found.as_slice() {
+            [] => return None,
+            [one] => one.clone(),
+            [first, ..] => format!(
+                "{} of {} curves, the first {first}",
+                found.len(),
+                replay.curves.len()
+            ),
+        };
+        Some(format!("{which}: {what}."))
+    };
+    let notes = [
+        of(
+            &|curve| curve.optimum.is_none(),
+            "no recorded point keeps to every limit; left out of the shares",
+        ),
+        of(
+            &|curve| curve.points == 1,
+            "one point, so that there is nothing to search",
+        ),
+        of(
+            &|curve| curve.all_equal,
+            "all points are equal, so that every choice is right",
+        ),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+fn by_evaluations(replays: &[Replay]) -> Table {
+    let names: Vec<String> = replays
+        .iter()
+        .map(|replay| replay.strategy.to_string())
+        .collect();
+    let mut header = vec!["Evaluations"];
+    header.extend(names.iter().map(String::as_str));
+    let mut rows = Table::new(&header);
+    let regrets: Vec<Vec<f64>> = replays.iter().map(Replay::regret_by_evaluations).collect();
+    let most = regrets.iter().map(Vec::len).max().unwrap_or(0).min(16);
+    for number in 0..most {
+        let mut row = vec![(number + 1).to_string()];
+        let own = regrets.iter();
+        row.extend(own.map(|regrets| percent(regrets.get(number).or(regrets.last()).copied(), 2)));
+        rows.push(row);
+    }
+    rows
+}
+
+fn curves(replay: &Replay) -> Table {
+    let mut rows = Table::new(&[
+        "Curve",
+        "Choice",
+        "Optimum",
+        "Evaluations",
+        "Points",
+        "Regret",
+        "Share of gain",
+    ])
+    .with_text_columns(1);
+    for curve in &replay.curves {
+        let setting = |setting: &Option<Vec<(String, f64)>>| {
+            setting.as_ref().map_or("none".to_owned(), |values| {
+                let values = values.iter().map(|(_, value)| value.to_string());
+                values.collect::<Vec<_>>().join(", ")
+            })
+        };
+        rows.push(vec![
+            name(curve),
+            setting(&curve.choice),
+            setting(&curve.optimum),
+            curve.evaluations.to_string(),
+            curve.points.to_string(),
+            percent(curve.regret, 2),
+            percent(curve.gain_share, 1),
+        ]);
+    }
+    rows
+}
+
+fn name(curve: &ReplayedCurve) -> String {
+    let values: Vec<&str> = curve
+        .group
+        .iter()
+        .map(|(_, value)| value.as_str())
+        .collect();
+    match values.is_empty() {
+        true => "all rows".to_owned(),
+        false => values.join(" "),
+    }
+}
+
+fn percent(share: Option<f64>, digits: usize) -> String {
+    share.map_or(String::new(), |share| {
+        format!("{:.digits$} %", 100.0 * share)
+    })
+}

@@ -1,0 +1,85 @@
+//! The document of a published study beside its reproduction, `sweetspot.reproduce/1`.
+
+use sweetspot_document::common::{NumberOrText, SchemaName};
+use sweetspot_document::reproduce as document;
+use sweetspot_papers::batch_sizer_2021::JobResult;
+use sweetspot_papers::{Label, ReproducedRow, Reproduction};
+
+/// Makes the document of a reproduction.
+pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
+    let conclusions = study.conclusions.iter();
+    let conclusions = conclusions.map(|conclusion| document::Conclusion {
+        conclusion: conclusion.what.clone(),
+        holds: conclusion.holds,
+        here: conclusion.here.clone(),
+    });
+    let counted = study.counted.iter().map(|counted| document::Criterion {
+        what: counted.what.clone(),
+        met: counted.met,
+        of: counted.of,
+        needed: counted.needed,
+        within: counted.is_met(),
+    });
+    let (met, judged) = study.met();
+    document::Reproduction {
+        schema: SchemaName::REPRODUCE,
+        paper: study.paper.to_owned(),
+        source: study.source.to_owned(),
+        seed: study.runs.seed,
+        runs: study.runs.runs,
+        rows: study.rows.iter().map(row).collect(),
+        judged,
+        met,
+        counted: counted.collect(),
+        within: study.is_within(),
+        conclusions: conclusions.collect(),
+        waits: study.waits.clone(),
+        jobs: study.jobs.iter().map(job).collect(),
+    }
+}
+
+fn row(row: &ReproducedRow) -> document::Row {
+    let labels = row.row.iter().map(|(name, label)| {
+        let value = match label {
+            Label::Text(text) => NumberOrText::Text(text.clone()),
+            Label::Number(number) => NumberOrText::Number((*number).into()),
+        };
+        ((*name).to_owned(), value)
+    });
+    let quantity = NumberOrText::Text(row.kind.key.to_owned());
+    document::Row {
+        table: row.table.clone(),
+        row: labels.chain([("value".to_owned(), quantity)]).collect(),
+        published: row.published,
+        reproduced: row.reproduced,
+        deviation: row.deviation(),
+        tolerance: row.tolerance(),
+        within: row.within(),
+        note: row.note.clone(),
+    }
+}
+
+fn job(job: &JobResult) -> document::Job {
+    let modes = job.modes.iter().map(|result| {
+        let summary = &result.summary;
+        let mode = document::JobMode {
+            items_per_s: summary.items_per_s,
+            violation_share: summary.violation_share.map(|share| share.get()),
+            average_batch: summary.average_batch,
+            settle_windows: summary.settle_windows,
+            energy_per_item_j: summary.energy_per_item.map(|energy| energy.get()),
+            largest_mean_w: summary.largest_mean.map(|power| power.get()),
+            changes: summary.changes,
+            last_batch: result.last.batch,
+            last_core_clock_mhz: result.last.core_clock.map(|clock| clock.get()),
+        };
+        (result.mode.name().to_owned(), mode)
+    });
+    document::Job {
+        job: job.job,
+        network: job.network.to_owned(),
+        dataset: job.dataset.clone(),
+        cap_w: job.cap_w,
+        modes: modes.collect(),
+    }
+}

@@ -1,0 +1,241 @@
+//! A published study beside its reproduction, for a terminal and as Markdown.
+
+use sweetspot_papers::{Counted, Label, ReproducedRow, Reproduction};
+
+use crate::table::Table;
+use crate::wording::wrap;
+
+/// Makes the text for a terminal: every row, then the tolerances and the conclusions.
+pub fn reproduction_text(study: &Reproduction) -> String {
+    let mut parts = vec![heading(study)];
+    parts.extend(tables(study, Table::to_terminal));
+    parts.push(summary(study));
+    wrap_lines(&parts.join("\n\n"))
+}
+
+/// Makes the short text: the tolerances, the conclusions, and each row outside its tolerance.
+pub fn reproduction_summary(study: &Reproduction) -> String {
+    wrap_lines(&[heading(study), summary(study)].join("\n\n"))
+}
+
+/// Wraps sentences; tables fit a terminal already.
+fn wrap_lines(text: &str) -> String {
+    let lines = text.lines().map(|line| wrap(line, 4));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Makes the Markdown document.
+pub fn reproduction_markdown(study: &Reproduction) -> String {
+    let mut parts = vec![format!("# {}", study.paper), heading(study)];
+    parts.extend(tables(study, Table::to_markdown));
+    parts.push(summary(study));
+    parts.join("\n\n") + "\n"
+}
+
+fn heading(study: &Reproduction) -> String {
+    let runs = &study.runs;
+    format!(
+        "{}\nrun again on simulated GPUs: {} sweeps, {} configurations, {} runs, seed {}",
+        study.source, runs.studies, runs.configurations, runs.runs, runs.seed
+    )
+}
+
+fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in &study.rows {
+        if !names.contains(&row.table.as_str()) {
+            names.push(&row.table);
+        }
+    }
+    let of = |name: &&str| {
+        let rows: Vec<&ReproducedRow> =
+            study.rows.iter().filter(|row| row.table == *name).collect();
+        table(name, &rows, draw)
+    };
+    names.iter().map(of).collect()
+}
+
+fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> String {
+    let mut drawn = Table::new(&["Row", "Value", "Published", "Here", "Off", "Within", ""]);
+    let mut notes: Vec<&str> = Vec::new();
+    let mut before = String::new();
+    let common = common(rows);
+    for row in rows {
+        let label = label(row, &common);
+        let shown = if label == before { "" } else { &label };
+        let note = match row.note.as_deref() {
+            None => String::new(),
+            Some(note) => {
+                let known = notes.iter().position(|known| *known == note);
+                let place = known.unwrap_or_else(|| {
+                    notes.push(note);
+                    notes.len() - 1
+                });
+                format!("({})", place + 1)
+            }
+        };
+        drawn.push(vec![
+            shown.to_owned(),
+            row.kind.words.to_owned(),
+            number(row, row.published),
+            number(row, row.reproduced),
+            deviation_text(row).unwrap_or_default(),
+            within(row).to_owned(),
+            note,
+        ]);
+        before = label;
+    }
+    let mut title = [
+        vec![table_name(name)],
+        common.into_iter().map(|(_, text)| text).collect(),
+    ]
+    .concat()
+    .join(", ");
+    if let Some(first) = title.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let mut parts = vec![title, draw(&drawn)];
+    if !notes.is_empty() {
+        let notes = notes.iter().enumerate();
+        let notes = notes.map(|(place, note)| format!("({}) {note}", place + 1));
+        parts.push(notes.collect::<Vec<_>>().join("\n"));
+    }
+    parts.join("\n\n")
+}
+
+/// Names a table; the names of sections, figures and the text begin with a small letter.
+fn table_name(name: &str) -> String {
+    match name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        true => name.to_owned(),
+        false => format!("table {name}"),
+    }
+}
+
+/// Returns the labels of a row in words.
+fn labels(row: &ReproducedRow) -> Vec<(&'static str, String)> {
+    let text = |name: &str, label: &Label| match (name, label) {
+        ("power_cap_w", Label::Number(watts)) => format!("{watts} W"),
+        ("batch", Label::Number(batch)) => format!("batch {batch}"),
+        ("job", Label::Number(job)) => format!("job {job}"),
+        ("time_s", Label::Number(time)) => format!("{time} s"),
+        ("gpus", Label::Number(count)) => match count {
+            1.0 => "1 GPU".to_owned(),
+            _ => format!("{count} GPUs"),
+        },
+        (_, label) => label.to_string(),
+    };
+    let row = row.row.iter();
+    row.map(|(name, label)| (*name, text(name, label)))
+        .collect()
+}
+
+/// Returns the labels that all rows of a table share.
+fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
+    let Some(first) = rows.first() else {
+        return Vec::new();
+    };
+    let mut common = labels(first);
+    for row in rows {
+        let own = labels(row);
+        // A row with a single label keeps it.
+        if own.len() > 1 {
+            common.retain(|piece| own.contains(piece));
+        } else {
+            common.clear();
+        }
+    }
+    common
+}
+
+/// Returns the labels of a row that the title does not have.
+pub(super) fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
+    let own = labels(row);
+    let own = own.into_iter().filter(|piece| !common.contains(piece));
+    own.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
+}
+
+fn number(row: &ReproducedRow, value: Option<f64>) -> String {
+    let digits = row.kind.digits;
+    let known = value.map(|value| format!("{:.digits$}", value * row.kind.scale));
+    known.unwrap_or_else(|| "-".to_owned())
+}
+
+fn deviation_text(row: &ReproducedRow) -> Option<String> {
+    let (deviation, digits) = (row.deviation()?, row.kind.digits);
+    Some(match row.kind.relative {
+        true => format!("{:+.1} %", 100.0 * deviation),
+        false => format!("{:+.digits$}", deviation * row.kind.scale),
+    })
+}
+
+const fn mark(within: bool) -> &'static str {
+    if within { "yes" } else { "NO" }
+}
+
+fn within(row: &ReproducedRow) -> &'static str {
+    row.within().map_or("", mark)
+}
+
+fn summary(study: &Reproduction) -> String {
+    let (met, judged) = study.met();
+    let mut lines = vec![format!(
+        "{met} of {judged} judged values are within their tolerance."
+    )];
+    for row in &study.rows {
+        if row.must_hold() && row.within() == Some(false) {
+            lines.push(format!(
+                "  not within: {}, {}, {}: published {}, here {}",
+                table_name(&row.table),
+                label(row, &[]),
+                row.kind.words,
+                number(row, row.published),
+                number(row, row.reproduced)
+            ));
+        }
+    }
+    lines.extend(study.counted.iter().map(counted));
+    let faults = study.rows.iter().filter(|row| is_fault(row)).count();
+    if faults > 0 {
+        lines.push(format!(
+            "{faults} printed values do not follow from others; each is named at its row."
+        ));
+    }
+    lines.push(String::new());
+    for conclusion in &study.conclusions {
+        let verdict = match conclusion.holds {
+            Some(true) => "holds",
+            Some(false) => "does not hold",
+            None => "not known yet",
+        };
+        lines.push(format!(
+            "{verdict}: {}\n  here: {}",
+            conclusion.what, conclusion.here
+        ));
+    }
+    if !study.waits.is_empty() {
+        lines.push(String::new());
+        lines.extend(
+            study
+                .waits
+                .iter()
+                .map(|what| format!("Not reproduced yet: {what}")),
+        );
+    }
+    lines.join("\n")
+}
+
+fn counted(counted: &Counted) -> String {
+    format!(
+        "{} of {} ({} needed{}): {}",
+        counted.met,
+        counted.of,
+        counted.needed,
+        if counted.is_met() { "" } else { ", NOT met" },
+        counted.what
+    )
+}
+
+fn is_fault(row: &ReproducedRow) -> bool {
+    let note = row.note.as_deref().unwrap_or_default();
+    note.starts_with("fault of")
+}

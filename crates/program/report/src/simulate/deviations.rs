@@ -1,0 +1,74 @@
+//! How far the simulator is from published and measured values.
+
+use sweetspot_papers::{Column, Off, StudyDeviations};
+
+use crate::table::Table;
+
+/// Makes a summary and tables for each study.
+pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
+    let mut parts = Vec::new();
+    for study in studies {
+        parts.push(summary(study));
+        for table in &study.tables {
+            let rows = rows(table);
+            let drawn = if markdown {
+                rows.to_markdown()
+            } else {
+                rows.to_terminal()
+            };
+            parts.push(format!("{}\n\n{drawn}\n", table.title));
+        }
+    }
+    parts.join("\n")
+}
+
+/// Makes a summary of each study, a line each.
+pub fn deviations_summary(studies: &[StudyDeviations]) -> String {
+    studies.iter().map(summary).collect()
+}
+
+fn summary(study: &StudyDeviations) -> String {
+    let (met, judged) = study.met();
+    format!(
+        "{}: {} free parameters, {} different values; {met} of {judged} are near enough\n",
+        study.study, study.free_parameters, study.values,
+    )
+}
+
+fn rows(table: &sweetspot_papers::Table) -> Table {
+    let mut headings = vec!["".to_owned()];
+    for column in &table.columns {
+        headings.push(format!("Theirs\n[{}]", column.unit));
+        headings.push(format!("Here\n[{}]", column.unit));
+        headings.push(match column.off {
+            Off::Relative => "off\n[%]".to_owned(),
+            Off::Difference => "off".to_owned(),
+        });
+    }
+    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for (label, values) in &table.rows {
+        let mut row = vec![label.clone()];
+        for (value, column) in values.iter().zip(&table.columns) {
+            let digits = column.digits;
+            row.push(format!("{:.digits$}", value.published));
+            row.push(format!("{:.digits$}", value.here));
+            row.push(off(value, column));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Formats a deviation: with `!` above its tolerance, in brackets where the published value is unreliable.
+fn off(value: &sweetspot_papers::Value, column: &Column) -> String {
+    let digits = column.digits;
+    let off = match column.off {
+        Off::Relative => format!("{:+.2}", 100.0 * value.off(Off::Relative)),
+        Off::Difference => format!("{:+.digits$}", value.off(Off::Difference)),
+    };
+    match (value.tolerance, value.is_met(column.off)) {
+        (None, _) => format!("({off})"),
+        (_, true) => off,
+        (_, false) => format!("{off} !"),
+    }
+}

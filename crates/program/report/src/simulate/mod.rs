@@ -1,0 +1,7 @@
+//! Simulated GPUs: the profiles that exist, and how far they are from what was measured.
+
+mod deviations;
+mod profiles;
+
+pub use deviations::{deviations_summary, deviations_text};
+pub use profiles::profiles_text;

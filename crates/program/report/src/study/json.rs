@@ -1,0 +1,307 @@
+//! The document of a study, `sweetspot.study/1`.
+
+use sweetspot_decide::search::StopReason;
+use sweetspot_decide::{Aim, Comparison, Criteria, Objective, Outcome};
+use sweetspot_device::{Domain, KnobDescriptor, Shortfall};
+use sweetspot_document::common::{
+    EnergyOf, Named, Number, NumberOrText, PowerCap, RelativeChange, SchemaName, SearchEnd,
+    Settings, Status, Summary,
+};
+use sweetspot_document::study as document;
+use sweetspot_quantity::Ratio;
+use sweetspot_study::{Axis, Configuration, Point, Study};
+
+/// The objectives whose values every point has.
+const OBJECTIVES: [Objective; 9] = [
+    Objective::Energy,
+    Objective::Time,
+    Objective::Power,
+    Objective::Edp,
+    Objective::Ed2p,
+    Objective::Eds(1.5),
+    Objective::Eds(2.0),
+    Objective::GainMinusLoss,
+    Objective::EnergyPerItem,
+];
+
+/// Makes the document of a study; `question` is what the user asked.
+pub fn study_json(study: &Study, question: &Criteria) -> document::Study {
+    let objectives = objectives(question.objective);
+    let comparison = study.comparison(&question.tariff);
+    let best = objectives.iter().filter_map(|objective| {
+        let question = Criteria {
+            objective: *objective,
+            ..question.clone()
+        };
+        let choice = study.choose(&comparison, &question).ok()?;
+        let best = document::BestPoint {
+            point: choice.candidate,
+            tied_with: choice.tied_with,
+        };
+        Some((objective.to_string(), best))
+    });
+    let best = best.collect();
+    let points = study.points.iter().enumerate();
+    let points = points.map(|(index, point)| {
+        let same_work = comparison.mean(index);
+        point_json(point, same_work, &comparison, &objectives)
+    });
+    let of_reference = comparison.reference();
+    document::Study {
+        schema: SchemaName::STUDY,
+        study: study.name(),
+        energy_of: energy_of(study.energy_of()),
+        device: device(study),
+        workload: workload(study),
+        seed: study.plan.seed,
+        repeat: study.plan.repeat.into(),
+        axes: columns(&study.plan.axes),
+        objective: question.objective.to_string(),
+        limits: question.limits.iter().map(ToString::to_string).collect(),
+        reference: point_json(&study.reference, of_reference, &comparison, &objectives),
+        points: points.collect(),
+        best,
+        pareto: comparison.pareto(&Aim::TIME_AND_ENERGY),
+        search: search(study),
+    }
+}
+
+/// The axes by the names that documents use.
+pub(crate) fn columns(axes: &[Axis]) -> Vec<String> {
+    axes.iter().map(|axis| axis.column().to_owned()).collect()
+}
+
+fn search(study: &Study) -> Option<document::Search> {
+    let search = study.plan.search.as_ref()?;
+    let searched = study.searched()?;
+    let answer = searched.answer.as_ref();
+    let place = answer.map(|answer| answer.point);
+    let chosen = place.and_then(|place| Some((place, study.points.get(place)?)));
+    let earlier = search.earlier.iter();
+    Some(document::Search {
+        strategy: search.strategy.to_string(),
+        objective: search.objective.to_string(),
+        limits: search.limits.iter().map(ToString::to_string).collect(),
+        evaluations: searched.evaluations,
+        learns_from: earlier.map(|study| study.name.clone()).collect(),
+        ended: searched.done.map(search_end),
+        point: chosen.map(|(place, _)| place),
+        choice: chosen.map(|(_, point)| settings(&point.configuration)),
+        expected_regret: answer.and_then(|answer| answer.expected_regret),
+    })
+}
+
+/// Why a search ended.
+pub(crate) const fn search_end(done: StopReason) -> SearchEnd {
+    match done {
+        StopReason::Complete => SearchEnd::Complete,
+        StopReason::Converged => SearchEnd::Sure,
+        StopReason::BudgetSpent => SearchEnd::Spent,
+        StopReason::ReferenceFailed => SearchEnd::ReferenceFailed,
+    }
+}
+
+/// Whose energy counts.
+pub(crate) const fn energy_of(energy_of: sweetspot_study::EnergyOf) -> EnergyOf {
+    match energy_of {
+        sweetspot_study::EnergyOf::JobGpus => EnergyOf::JobGpus,
+        sweetspot_study::EnergyOf::AllGpus => EnergyOf::AllGpus,
+        sweetspot_study::EnergyOf::Node => EnergyOf::Node,
+    }
+}
+
+/// The state of a configuration.
+pub(crate) const fn status(status: sweetspot_study::Status) -> Status {
+    match status {
+        sweetspot_study::Status::Ok => Status::Ok,
+        sweetspot_study::Status::Failed => Status::Failed,
+        sweetspot_study::Status::Timeout => Status::Timeout,
+        sweetspot_study::Status::OutOfMemory => Status::OutOfMemory,
+        sweetspot_study::Status::NotRun => Status::NotRun,
+    }
+}
+
+fn objectives(own: Objective) -> Vec<Objective> {
+    let mut all = OBJECTIVES.to_vec();
+    if !all.contains(&own) {
+        all.push(own);
+    }
+    all
+}
+
+fn workload(study: &Study) -> document::Workload {
+    let workload = study.subject.workload.clone();
+    document::Workload {
+        name: workload.name,
+        network: workload.network,
+        mode: workload.mode,
+        conv_algorithm: workload.conv_algorithm,
+        dataset: workload.dataset,
+        scaled_from: workload.scaled_from,
+        batch: workload.batch,
+        items: workload.items,
+        command: workload.command,
+    }
+}
+
+fn device(study: &Study) -> document::Device {
+    let device = study.device();
+    let caps = device.knobs.iter().find_map(|knob| match knob {
+        KnobDescriptor::PowerCap(range) => match &range.domain {
+            Domain::Range { min, max } => Some(document::PowerCapRange {
+                min: min.get(),
+                max: max.get(),
+                default: range.default.get(),
+            }),
+            Domain::Levels(_) => None,
+        },
+        _ => None,
+    });
+    let devices = study.subject.devices.iter();
+    document::Device {
+        uuid: device.id.to_string(),
+        name: device.name.clone(),
+        profile: study.subject.device_name.clone(),
+        backend: device.backend.clone(),
+        uuids: devices.map(|device| device.id.to_string()).collect(),
+        power_cap_w: caps,
+    }
+}
+
+/// `same_work` is the outcome for the work that all points are compared for.
+fn point_json(
+    point: &Point,
+    same_work: Option<&Outcome>,
+    comparison: &Comparison,
+    objectives: &[Objective],
+) -> document::Point {
+    let enforced = point.enforced().into_iter();
+    let enforced = enforced.map(|one| document::EnforcedCap {
+        uuid: one.device.to_string(),
+        requested_w: one.requested.get(),
+        enforced_w: one.enforced.get(),
+        reason: match one.reason {
+            Shortfall::Thermal => document::Shortfall::Thermal,
+            Shortfall::BoardLimit => document::Shortfall::BoardLimit,
+            Shortfall::Unknown => document::Shortfall::Unknown,
+        },
+    });
+    document::Point {
+        settings: settings(&point.configuration),
+        status: status(point.status()),
+        reason: point.failure().map(|failure| failure.reason.clone()),
+        runs: point.results().count(),
+        enforced: enforced.collect(),
+        results: results(point, same_work, comparison, objectives),
+    }
+}
+
+fn results(
+    point: &Point,
+    same_work: Option<&Outcome>,
+    comparison: &Comparison,
+    objectives: &[Objective],
+) -> Option<document::PointResults> {
+    let (outcome, time) = (point.outcome()?, point.time()?);
+    let energy = point.energy().map(|energy| Summary {
+        method: point.method(),
+        ..summary(&energy)
+    });
+    let by_device = point.by_device().into_iter();
+    let values = point.values().into_iter();
+    let joules = outcome.energy.map(|energy| energy.get());
+    let per_item = joules
+        .zip(outcome.items)
+        .map(|(joules, items)| joules / items);
+    let reference = comparison.reference();
+    Some(document::PointResults {
+        time_s: summary(&time),
+        energy_j: energy,
+        energy_by_device_j: by_device
+            .map(|(uuid, energy)| (uuid, energy.get()))
+            .collect(),
+        average_power_w: finite(point.average_power().map(|power| power.get())),
+        items: finite(outcome.items),
+        items_per_s: finite(outcome.items.map(|items| items / outcome.time.get())),
+        energy_per_item_j: finite(per_item),
+        values: values.map(|(name, value)| (name, value.mean)).collect(),
+        phases: phases(point),
+        vs_reference: same_work
+            .zip(reference)
+            .map(|(outcome, reference)| relative_change(outcome, reference)),
+        objectives: same_work.map(|outcome| {
+            let values = objectives.iter().filter_map(|objective| {
+                let value = objective.value(outcome, comparison.basis()).ok()?;
+                Some((objective.to_string(), value))
+            });
+            values.collect()
+        }),
+    })
+}
+
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+fn relative_change(outcome: &Outcome, reference: &Outcome) -> RelativeChange {
+    let change = |ratio: Option<Ratio>| {
+        let ratio = finite(ratio.map(Ratio::get));
+        ratio.map(|ratio| ratio - 1.0)
+    };
+    let energies = outcome.energy.zip(reference.energy);
+    RelativeChange {
+        time: change(Some(outcome.time / reference.time)),
+        energy: change(energies.map(|(here, there)| here / there)),
+    }
+}
+
+/// The value of each knob in a configuration.
+pub(crate) fn settings(configuration: &Configuration) -> Settings {
+    let number = |axis: Axis| axis.number(configuration).map(Number::from);
+    let power_cap = match number(Axis::PowerCap) {
+        Some(cap) => Some(PowerCap::All(cap)),
+        None => Axis::PowerCap.text(configuration).map(|_| {
+            let caps = configuration.power_caps.iter();
+            PowerCap::Each(caps.map(|cap| cap.get().into()).collect())
+        }),
+    };
+    let parameters = configuration.parameters.keys().filter_map(|name| {
+        let axis = Axis::Parameter(name.clone());
+        let value = match axis.number(configuration) {
+            Some(number) => NumberOrText::Number(number.into()),
+            None => NumberOrText::Text(axis.text(configuration)?),
+        };
+        Some((name.clone(), value))
+    });
+    Settings {
+        power_cap_w: power_cap,
+        core_clock_mhz: number(Axis::CoreClock),
+        memory_clock_mhz: number(Axis::MemoryClock),
+        parameters: parameters.collect(),
+        gpus: configuration.gpus,
+    }
+}
+
+/// The mean of several runs and its uncertainty.
+pub(crate) fn summary(summary: &sweetspot_stats::Summary) -> Summary {
+    Summary {
+        mean: summary.mean,
+        sd: summary.deviation,
+        ci95: summary
+            .interval95
+            .map(|interval| [interval.low, interval.high]),
+        method: None,
+    }
+}
+
+fn phases(point: &Point) -> Named<document::Phase> {
+    let phases = point.phases().into_iter().map(|phase| {
+        let document = document::Phase {
+            time_s: phase.time.get(),
+            energy_j: phase.energy.get(),
+            power_w: finite(Some((phase.energy / phase.time).get())),
+        };
+        (phase.name, document)
+    });
+    phases.collect()
+}

@@ -1,0 +1,17 @@
+//! Studies: tables, documents and pages, the plan of one, the list of all.
+
+mod csv;
+mod html;
+mod json;
+mod list;
+mod plan;
+mod text;
+
+pub use self::csv::study_csv;
+pub use html::{ReportExtras, study_html};
+pub use json::study_json;
+pub(crate) use json::{columns, energy_of, search_end, settings, status, summary};
+pub use list::{studies_text, study_runs_text};
+pub use plan::plan_text;
+pub(crate) use text::{RESULTS, failures, results, rows, shortfalls, title};
+pub use text::{study_markdown, study_text};

@@ -1,0 +1,89 @@
+//! The plan of a study.
+
+use std::time::Duration;
+
+use sweetspot_session::Estimate;
+use sweetspot_study::Outline;
+
+use crate::settings::configuration_text;
+use crate::wording::duration_text;
+
+/// Describes what a study would run.
+pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
+    let (subject, plan) = (&outline.subject, &outline.plan);
+    let mut lines = vec![format!(
+        "{} on {}",
+        subject.workload.name, subject.device_name
+    )];
+    for axis in &plan.axes {
+        let mut values: Vec<String> = Vec::new();
+        for configuration in &plan.configurations[..plan.on_axes] {
+            let value = axis
+                .text(configuration)
+                .unwrap_or_else(|| "default".to_owned());
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let shown = match values.as_slice() {
+            [first, second, .., last] if values.len() > 12 => {
+                format!("{first}, {second} ... {last}")
+            }
+            all => all.join(", "),
+        };
+        lines.push(format!("  {}: {} ({shown})", axis.column(), values.len()));
+    }
+    let reference = &plan.configurations[plan.reference];
+    let compared = configuration_text(&plan.axes, reference);
+    if !compared.is_empty() {
+        lines.push(format!("  compared with {compared}"));
+    }
+    let until = plan.until.map_or(String::new(), |until| {
+        format!(
+            ", more until {} is reached, {} at most",
+            until.within, until.most
+        )
+    });
+    lines.push(match &plan.search {
+        Some(search) => format!(
+            "{} configurations, of which a {} search for {} runs those that it needs: {} runs at most",
+            plan.configurations.len(),
+            search.strategy,
+            search.objective,
+            plan.at_most(),
+        ),
+        None => format!(
+            "{} configurations, {} runs each{until}: {} runs, {}",
+            plan.configurations.len(),
+            plan.repeat,
+            plan.len(),
+            plan.order,
+        ),
+    });
+    for earlier in plan.search.iter().flat_map(|search| &search.earlier) {
+        lines.push(format!("  learns from {}", earlier.name));
+    }
+    let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
+    lines.push(match estimate {
+        Estimate::Simulated(gpus) => {
+            format!("{} of GPU time, computed in seconds", time(gpus.get()))
+        }
+        Estimate::Besides(settling) => {
+            let definition = &outline.definition;
+            let warmups = definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
+            let least = plan.until.map_or("", |_| "at least ");
+            let cooling = definition.cool_to.map_or("", |_| ", and cooling down");
+            format!(
+                "{} for settling, and {least}{} times the command's own time{cooling}",
+                time(settling.get()),
+                plan.len() + warmups,
+            )
+        }
+    });
+    if let Some(command) = &subject.workload.command
+        && let Ok(filled) = sweetspot_study::fill(command, &plan.configurations[0])
+    {
+        lines.push(format!("first command: {}", filled.join(" ")));
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,166 @@
+//! A study as in tables 2 and 3 of power_capping_2022, for a terminal and as Markdown.
+
+use sweetspot_decide::Criteria;
+use sweetspot_device::Shortfall;
+use sweetspot_quantity::Ratio;
+use sweetspot_study::{Axis, Study};
+
+use crate::analysis::choices::{ChoiceRow, choices, recommendation};
+use crate::settings::{axis_name, cell, heading, setting};
+use crate::table::Table;
+
+/// Makes the text for a terminal.
+pub fn study_text(study: &Study, question: &Criteria) -> String {
+    with_table(study, question, rows(study, question).to_terminal())
+}
+
+/// Makes the Markdown document.
+pub fn study_markdown(study: &Study, question: &Criteria) -> String {
+    with_table(study, question, rows(study, question).to_markdown())
+}
+
+fn with_table(study: &Study, question: &Criteria, table: String) -> String {
+    let mut parts = vec![title(study), table];
+    parts.extend(failures(study));
+    parts.extend(no_reference(study));
+    parts.extend(shortfalls(study));
+    parts.push(recommendation(study, question));
+    parts.join("\n\n") + "\n"
+}
+
+pub(crate) fn title(study: &Study) -> String {
+    let (subject, plan) = (&study.subject, &study.plan);
+    let workload = &subject.workload;
+    let mut about = vec![workload.name.clone()];
+    about.extend(workload.mode.clone());
+    about.extend(workload.conv_algorithm.clone());
+    about.extend(workload.dataset.clone());
+    about.extend(match (workload.items, workload.batch) {
+        (Some(items), Some(batch)) => Some(format!("{items} items in batches of {batch}")),
+        (Some(items), None) => Some(format!("{items} items")),
+        (None, _) => None,
+    });
+    let scaled = workload.scaled_from.as_ref();
+    about.extend(scaled.map(|from| format!("work scaled from {from}")));
+    let tried = match study.varied().as_slice() {
+        _ if study.points.len() == 1 => "configuration".to_owned(),
+        [Axis::Parameter(name)] => format!("values of {name}"),
+        [Axis::Gpus] => "numbers of GPUs".to_owned(),
+        [knob] => format!("{}s", axis_name(knob)),
+        _ => "configurations".to_owned(),
+    };
+    let runs = match (&plan.search, plan.until, plan.repeat) {
+        (Some(search), ..) => format!("{} runs by a {} search", study.runs(), search.strategy),
+        (_, Some(until), least) => format!("{least} to {} runs each", until.most),
+        (_, None, 1) => "1 run each".to_owned(),
+        (_, None, runs) => format!("{runs} runs each"),
+    };
+    format!(
+        "{}\non {} ({}), {} {tried}, {runs}, energy of {}",
+        about.join(", "),
+        devices(study),
+        match study.device().backend.as_str() {
+            "sim" => "simulated",
+            _ => study.device().id.as_str(),
+        },
+        study.points.len(),
+        study.energy_of(),
+    )
+}
+
+/// Names the device by its product name; several as the user wrote them.
+fn devices(study: &Study) -> &str {
+    if study.subject.devices.len() > 1 {
+        &study.subject.device_name
+    } else {
+        &study.device().name
+    }
+}
+
+pub(crate) fn rows(study: &Study, question: &Criteria) -> Table {
+    let varied = study.varied();
+    let mut headings = vec!["Target metric".to_owned()];
+    headings.extend(varied.iter().map(heading));
+    headings.extend(RESULTS.map(str::to_owned));
+    let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for (index, row) in choices(study, question).into_iter().enumerate() {
+        let mut cells = vec![row.label.clone()];
+        cells.extend(varied.iter().map(|axis| cell(axis, row.point)));
+        cells.extend(results(&row, index == 0));
+        rows.push(cells);
+    }
+    rows
+}
+
+/// The headings of a setting's results.
+pub(crate) const RESULTS: [&str; 5] = [
+    "Average power\n[W]",
+    "Energy\n[kJ]",
+    "vs default\n[%]",
+    "Time\n[s]",
+    "vs default\n[%]",
+];
+
+/// Formats the results of a setting; the reference is not compared with itself.
+pub(crate) fn results(row: &ChoiceRow<'_>, is_reference: bool) -> [String; 5] {
+    let percent = |ratio: Option<Ratio>| match ratio {
+        Some(ratio) if !is_reference => format!("{:+.1}", 100.0 * ratio.get()),
+        _ => "-".to_owned(),
+    };
+    let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let outcome = &row.outcome;
+    let power = outcome.energy.map(|energy| (energy / outcome.time).get());
+    let power = power.filter(|power| power.is_finite());
+    let energy = outcome.energy.map(|energy| energy.get() / 1e3);
+    [
+        known(power.map(|power| format!("{power:.1}"))),
+        known(energy.map(|energy| format!("{energy:.3}"))),
+        percent(row.energy),
+        format!("{:.1}", outcome.time.get()),
+        percent(row.time),
+    ]
+}
+
+pub(crate) fn failures(study: &Study) -> Option<String> {
+    let failed: Vec<_> = study
+        .points
+        .iter()
+        .filter_map(|point| Some((point, point.failure()?)))
+        .collect();
+    let (first, failure) = failed.first()?;
+    Some(format!(
+        "{} of {} configurations failed; the first was {} ({}): {}",
+        failed.len(),
+        study.points.len(),
+        setting(&study.varied(), first),
+        failure.status,
+        failure.reason,
+    ))
+}
+
+fn no_reference(study: &Study) -> Option<String> {
+    let failure = study.reference.failure()?;
+    Some(format!(
+        "The reference ({}) failed, so that nothing is compared with it: {}",
+        setting(&study.varied(), &study.reference),
+        failure.reason
+    ))
+}
+
+/// Lists power caps that a device enforced only in part.
+pub(crate) fn shortfalls(study: &Study) -> Option<String> {
+    let all = study.points.iter().flat_map(|point| point.enforced());
+    let problems = all.map(|one| {
+        let why = match one.reason {
+            Shortfall::Thermal => "it is too hot",
+            Shortfall::BoardLimit => "another limit of the board is lower",
+            Shortfall::Unknown => "it reports no reason",
+        };
+        format!(
+            "{}: asked for {}, the device enforces {}: {why}",
+            one.device, one.requested, one.enforced
+        )
+    });
+    let problems: Vec<String> = problems.collect();
+    (!problems.is_empty()).then(|| problems.join("\n"))
+}

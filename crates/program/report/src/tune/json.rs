@@ -1,0 +1,139 @@
+//! The document of a tuned training run, `sweetspot.tune/1`.
+
+use sweetspot_control::tune::TunedJob;
+use sweetspot_control::tune::{
+    ExploringCost, LoadOutcome, RatioInterval, Savings, TuneWindow, WindowPurpose,
+};
+use sweetspot_device::Settings;
+use sweetspot_document::common::{SchemaName, TimeAndEnergy};
+use sweetspot_document::tune as document;
+use sweetspot_quantity::Ratio;
+
+/// Makes the document of a tuned run.
+pub fn tuning_json(job: &TunedJob) -> document::Tuning {
+    let tuned = &job.tuned;
+    let devices = job.devices.iter().map(|device| document::Device {
+        uuid: device.id.to_string(),
+        name: device.name.clone(),
+        backend: device.backend.clone(),
+    });
+    let notices = tuned.notices.iter();
+    let notices = notices.map(|(at, notice)| document::Notice {
+        at_s: at.get(),
+        text: notice.to_string(),
+    });
+    let last = tuned.last_choice().or(tuned.loads.last());
+    let limits = job.question.limits.iter();
+    document::Tuning {
+        schema: SchemaName::TUNE,
+        workload: job.workload.clone(),
+        devices: devices.collect(),
+        knob: job.knob.to_string(),
+        objective: job.question.objective.to_string(),
+        limits: limits.map(ToString::to_string).collect(),
+        strategy: job.strategy.to_string(),
+        status: status(job),
+        reason: tuned.gave_up.as_ref().map(ToString::to_string),
+        gave_up_at_s: tuned.gave_up_at.map(|at| at.get()),
+        outside_limits: job.is_outside_limits().then_some(true),
+        reference: settings(&job.settings[job.reference]),
+        choice: job.choice().map(|choice| settings(&job.settings[choice])),
+        expected_regret: last.and_then(|load| load.expected_regret).map(Ratio::get),
+        against_reference: last.and_then(|load| load.savings.as_ref()).map(savings),
+        whole: tuned
+            .total_savings
+            .as_ref()
+            .map(|claim| document::WholeRunSavings {
+                savings: savings(claim),
+                energy_saved_j: tuned.energy_saved.map(|saved| saved.get()),
+            }),
+        loads: tuned
+            .loads
+            .iter()
+            .map(|load| load_json(job, load))
+            .collect(),
+        windows: tuned
+            .windows
+            .iter()
+            .map(|window| window_json(job, window))
+            .collect(),
+        notices: notices.collect(),
+        time_s: job.time.get(),
+        energy_j: job.energy.map(|energy| energy.get()),
+        items: job.items,
+        restored: job.restored,
+    }
+}
+
+fn status(job: &TunedJob) -> document::TuningStatus {
+    match (&job.tuned.gave_up, job.tuned.ended_early) {
+        (Some(_), _) => document::TuningStatus::GaveUp,
+        (None, true) => document::TuningStatus::EndedEarly,
+        (None, false) => document::TuningStatus::Settled,
+    }
+}
+
+fn settings(settings: &Settings) -> document::DeviceSettings {
+    document::DeviceSettings {
+        power_cap_w: settings.power_cap.map(|cap| cap.get()),
+        core_clock_mhz: settings.core_clock.map(|clock| clock.get()),
+    }
+}
+
+fn fraction(share: &RatioInterval) -> document::Fraction {
+    document::Fraction {
+        value: share.value.get(),
+        ci95: [share.low.get(), share.high.get()],
+    }
+}
+
+fn savings(claim: &Savings) -> document::Savings {
+    document::Savings {
+        energy_saved: fraction(&claim.energy_saved),
+        time_lost: fraction(&claim.time_lost),
+    }
+}
+
+fn cost(cost: &ExploringCost) -> TimeAndEnergy {
+    TimeAndEnergy {
+        time_s: cost.time.get(),
+        energy_j: cost.energy.get(),
+    }
+}
+
+fn load_json(job: &TunedJob, load: &LoadOutcome) -> document::Load {
+    document::Load {
+        phase: load.phase.clone(),
+        steady_since_s: load.steady_since.map(|at| at.get()),
+        found_at_s: load.found_at.map(|at| at.get()),
+        choice: load.choice.map(|choice| settings(&job.settings[choice])),
+        expected_regret: load.expected_regret.map(Ratio::get),
+        gain: load.gain.map(Ratio::get),
+        evaluations: load.evaluations,
+        against_reference: load.savings.as_ref().map(savings),
+        whole: load.total_savings.as_ref().map(savings),
+        energy_saved_j: load.energy_saved.map(|saved| saved.get()),
+        exploring_cost: load.exploring_cost.as_ref().map(cost),
+        exploring_cost_against_choice: load.exploring_cost_against_choice.as_ref().map(cost),
+    }
+}
+
+fn window_json(job: &TunedJob, window: &TuneWindow) -> document::Window {
+    document::Window {
+        purpose: match window.purpose {
+            WindowPurpose::Reference => document::Purpose::Reference,
+            WindowPurpose::Explore => document::Purpose::Explore,
+            WindowPurpose::Hold => document::Purpose::Hold,
+        },
+        settings: settings(&job.settings[window.point]),
+        begin_s: window.begin.get(),
+        end_s: window.end.get(),
+        power_w: window.power.get(),
+        items_per_s: window.items_per_second,
+        energy_per_item_j: window.energy_per_item().map(|energy| energy.get()),
+        noise: document::Noise {
+            time: window.noise.time,
+            energy: window.noise.energy,
+        },
+    }
+}

@@ -1,0 +1,9 @@
+//! `sweetspot tune`: a training run that is tuned while it runs.
+
+mod figure;
+mod json;
+mod text;
+
+pub use figure::tuning_figure;
+pub use json::tuning_json;
+pub use text::{tuning_markdown, tuning_text};

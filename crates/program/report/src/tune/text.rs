@@ -1,0 +1,265 @@
+//! A tuned training run, for a terminal and as Markdown.
+
+use sweetspot_control::tune::TunedJob;
+use sweetspot_control::tune::{
+    ExploringCost, GiveUpReason, LoadOutcome, PROGRESS_HELP, RatioInterval, TuneWindow,
+    WindowPurpose, progress_requirement,
+};
+
+use crate::table::Table;
+
+/// Makes the text for a terminal.
+pub fn tuning_text(job: &TunedJob) -> String {
+    text(job, Table::to_terminal)
+}
+
+/// Makes the Markdown document.
+pub fn tuning_markdown(job: &TunedJob) -> String {
+    text(job, Table::to_markdown)
+}
+
+fn text(job: &TunedJob, draw: fn(&Table) -> String) -> String {
+    let mut parts = vec![title(job)];
+    let rows = rows(job);
+    if !rows.rows().is_empty() {
+        parts.push(draw(&rows));
+    }
+    let many = job.tuned.loads.len() > 1;
+    for (number, load) in job.tuned.loads.iter().enumerate() {
+        let mut lines = load_lines(job, load);
+        if many && !lines.is_empty() {
+            lines.insert(0, format!("Load {}{}:", number + 1, phase(load)));
+        }
+        if !lines.is_empty() {
+            parts.push(lines.join("\n"));
+        }
+    }
+    parts.extend(whole(job));
+    parts.push(ending(job));
+    parts.join("\n\n") + "\n"
+}
+
+fn title(job: &TunedJob) -> String {
+    let device = &job.devices[0];
+    let gpus = match job.devices.len() {
+        1 => device.name.clone(),
+        count => format!("{count} x {}", device.name),
+    };
+    let simulated = match device.backend.as_str() {
+        "sim" => " (simulated)",
+        _ => "",
+    };
+    let limits = job.question.limits.iter();
+    let limits: String = limits.map(|limit| format!(", {limit}")).collect();
+    format!(
+        "{}\non {gpus}{simulated}, {} tuned for {}{limits} by {}",
+        job.workload, job.knob, job.question.objective, job.strategy
+    )
+}
+
+/// Makes a row for each window, and only one for consecutive windows that hold the same setting.
+fn rows(job: &TunedJob) -> Table {
+    let mut rows = Table::new(&[
+        "Window",
+        "Setting",
+        "From\n[s]",
+        "Time\n[s]",
+        "Power\n[W]",
+        "Items\n[1/s]",
+        "Energy\n[J/item]",
+        "Δ time\n[%]",
+        "Δ energy\n[%]",
+    ])
+    .with_text_columns(2);
+    let mut reference: Option<&TuneWindow> = None;
+    let mut held = None;
+    for window in &job.tuned.windows {
+        if window.purpose == WindowPurpose::Hold && held == Some(window.point) {
+            continue;
+        }
+        held = (window.purpose == WindowPurpose::Hold).then_some(window.point);
+        if window.purpose == WindowPurpose::Reference {
+            reference = Some(window);
+        }
+        rows.push(row(job, window, reference));
+    }
+    rows
+}
+
+fn row(job: &TunedJob, window: &TuneWindow, reference: Option<&TuneWindow>) -> Vec<String> {
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or(String::new(), |value| format!("{value:.digits$}"))
+    };
+    let per_item = |window: &TuneWindow| {
+        let time = window.time_per_item()?.get();
+        Some((time, window.energy_per_item()?.get()))
+    };
+    let own = per_item(window);
+    let other = match window.purpose {
+        WindowPurpose::Reference => None,
+        _ => reference.and_then(per_item),
+    };
+    let off = |of: fn((f64, f64)) -> f64| {
+        let (own, other) = own.zip(other)?;
+        Some((of(own) / of(other) - 1.0) * 100.0)
+    };
+    let signed = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:+.1}"));
+    let energy = own.map(|(_, energy)| energy);
+    let digits = energy.map_or(3, |energy| if energy < 0.1 { 4 } else { 3 });
+    vec![
+        match window.purpose {
+            WindowPurpose::Reference => "reference",
+            WindowPurpose::Explore => "tried",
+            WindowPurpose::Hold => "held",
+        }
+        .to_owned(),
+        job.labels[window.point].clone(),
+        format!("{:.1}", window.begin.get()),
+        format!("{:.1}", window.time().get()),
+        format!("{:.1}", window.power.get()),
+        number(window.items_per_second, 1),
+        number(energy, digits),
+        signed(off(|values| values.0)),
+        signed(off(|values| values.1)),
+    ]
+}
+
+fn phase(load: &LoadOutcome) -> String {
+    load.phase
+        .as_ref()
+        .map_or(String::new(), |name| format!(" (phase '{name}')"))
+}
+
+fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (Some(choice), Some(found)) = (load.choice, load.found_at) else {
+        return lines;
+    };
+    let label = &job.labels[choice];
+    let after = load.steady_since.map_or(String::new(), |since| {
+        format!(", {:.0} after the load was steady", found - since)
+    });
+    let until = held_until(job, load);
+    lines.push(match choice == job.reference {
+        true if load.outside_limits => format!(
+            "Choice: {label}, the reference: no setting that was tried keeps within the limits{after}."
+        ),
+        true => format!("Choice: {label}, the reference: no setting that was tried is better{after}."),
+        false => format!(
+            "Choice: {label}{after}, after {} windows{until}.",
+            load.evaluations
+        ),
+    });
+    if let Some(regret) = load.expected_regret {
+        lines.push(format!(
+            "It is expected to be within {:.1} % of the best setting.",
+            (regret.get() * 100.0).max(0.1)
+        ));
+    }
+    if let Some(claim) = load.savings.filter(|_| choice != job.reference) {
+        lines.push(format!(
+            "Item for item, against {}: energy {}, time {}.",
+            job.labels[job.reference],
+            share(claim.energy_saved, -1.0),
+            share(claim.time_lost, 1.0)
+        ));
+    }
+    if let Some(cost) = load.exploring_cost {
+        let other = load
+            .exploring_cost_against_choice
+            .filter(|_| choice != job.reference)
+            .map_or(String::new(), |other| {
+                format!("; {} beyond the same items at {label}", amount(other))
+            });
+        lines.push(format!(
+            "Exploring cost {} beyond the same items at the reference{other}.",
+            amount(cost)
+        ));
+    }
+    lines
+}
+
+/// Says when something other than the tuner ended the choice.
+fn held_until(job: &TunedJob, load: &LoadOutcome) -> String {
+    let is_last = job
+        .tuned
+        .last_choice()
+        .is_some_and(|last| last.found_at == load.found_at);
+    match (&job.tuned.gave_up, job.tuned.gave_up_at) {
+        (Some(GiveUpReason::ChangedExternally(_)), Some(at)) if is_last => {
+            format!(", held until {at:.0}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Formats a fraction as a signed percentage with its interval.
+fn share(share: RatioInterval, sign: f64) -> String {
+    let (a, b) = (sign * share.low.get(), sign * share.high.get());
+    format!(
+        "{:+.1} % ({:+.1} to {:+.1} %)",
+        sign * share.value.get() * 100.0,
+        a.min(b) * 100.0,
+        a.max(b) * 100.0
+    )
+}
+
+fn amount(cost: ExploringCost) -> String {
+    format!("{:+.1} s and {:+.0} J", cost.time.get(), cost.energy.get())
+}
+
+fn whole(job: &TunedJob) -> Option<String> {
+    let (claim, saved) = (job.tuned.total_savings?, job.tuned.energy_saved?);
+    let moved = job
+        .tuned
+        .loads
+        .iter()
+        .any(|load| load.choice.is_some_and(|choice| choice != job.reference));
+    moved.then(|| {
+        let verb = match saved.get() < 0.0 {
+            true => "more than",
+            false => "less than",
+        };
+        format!(
+            "Since the load was steady, exploring included: {:.1} {verb} at the reference, energy {}, time {}.",
+            sweetspot_quantity::Joules::new(saved.get().abs()),
+            share(claim.energy_saved, -1.0),
+            share(claim.time_lost, 1.0)
+        )
+    })
+}
+
+fn ending(job: &TunedJob) -> String {
+    let mut done = format!("The job took {:.1}", job.time);
+    if let Some(energy) = job.energy {
+        done += &format!(" and {energy:.1}");
+    }
+    if let Some(items) = job.items {
+        done += &format!(" for {items:.0} items");
+    }
+    done.push('.');
+    let is_found = |load: &LoadOutcome| load.choice.is_some() && load.found_at.is_some();
+    let was_tuned = job.tuned.loads.iter().any(is_found);
+    let looked_again = job.tuned.loads.last().is_some_and(|load| !is_found(load));
+    let needed = progress_requirement(&job.question).filter(|_| job.items.is_none());
+    match (&job.tuned.gave_up, needed) {
+        (Some(why), _) if was_tuned => {
+            let at = job.tuned.gave_up_at.unwrap_or(job.time);
+            format!("Given up after {at:.0}: {why}.\n{done}")
+        }
+        (Some(why), _) => format!("Not tuned: {why}.\n{done}"),
+        (None, Some(needed)) => format!(
+            "Not tuned: no progress was reported, and {needed} needs it: {PROGRESS_HELP}.\n{done}"
+        ),
+        (None, None) if job.tuned.ended_early && was_tuned => format!(
+            "The job ended before a setting was found for its last load: it needs about a minute of steady work.\n{done}"
+        ),
+        (None, None) if job.tuned.ended_early => format!(
+            "The job ended before a setting was found: it needs about a minute of steady work.\n{done}"
+        ),
+        (None, None) if looked_again => {
+            format!("The job ended during a new search for its setting.\n{done}")
+        }
+        (None, None) => done,
+    }
+}
