@@ -12,6 +12,7 @@
 mod axes;
 mod configuration;
 mod definition;
+mod error;
 mod outline;
 mod plan;
 mod prior;
@@ -28,6 +29,7 @@ pub use axes::{
 };
 pub use configuration::{Axis, BATCH, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
+pub use error::StudyError;
 pub use outline::{Outline, ReferenceFailed, SweepProgress, format_gpu_list};
 pub use plan::{Order, Plan, Task, Until};
 pub use prior::PriorStudies;

@@ -2,7 +2,7 @@
 
 use sweetspot_session::hold::HoldError;
 use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
-use sweetspot_study::AxesError;
+use sweetspot_study::{AxesError, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
 /// The message of an error, with the flags that help.
@@ -43,7 +43,7 @@ fn of_sweep(error: &SweepError) -> Option<&'static str> {
         SweepError::CommandInVirtualTime => Some("give --network NAME in place of `-- CMD`"),
         SweepError::NoMeter => Some("use --energy-of all-gpus"),
         SweepError::TooHot { .. } => Some("raise --cool-to"),
-        SweepError::Axes(error) => of_axes(error),
+        SweepError::Study(StudyError::Axes(error)) => of_axes(error),
         _ => None,
     }
 }
@@ -56,7 +56,7 @@ fn of_simulation(error: &SimulationError) -> Option<&'static str> {
         SimulationError::NoNode => {
             Some("give --node NAME (`sweetspot simulate --list` shows them)")
         }
-        SimulationError::Axes(error) => of_axes(error),
+        SimulationError::Study(StudyError::Axes(error)) => of_axes(error),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_went_well,
 };
-use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
+use sweetspot_study::{AxisText, Definition, Outline, Store, StudyError, is_study};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::SweepArgs;
@@ -392,7 +392,7 @@ fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
 fn is_reference_failed(error: &SessionError) -> bool {
     matches!(
         error,
-        SessionError::Sweep(SweepError::ReferenceFailed(_))
-            | SessionError::Simulation(SimulationError::ReferenceFailed(_))
+        SessionError::Sweep(SweepError::Study(StudyError::ReferenceFailed(_)))
+            | SessionError::Simulation(SimulationError::Study(StudyError::ReferenceFailed(_)))
     )
 }

@@ -82,12 +82,27 @@ from_through! {
     sweetspot_guard::GuardError => WorkloadError,
     sweetspot_guard::JournalError => WorkloadError,
     sweetspot_measure::SamplerError => MeasureError,
-    sweetspot_study::AxesError => SweepError,
-    sweetspot_study::DefinitionError => SweepError,
-    sweetspot_study::SearchError => SweepError,
-    sweetspot_study::StoreError => SweepError,
+    sweetspot_study::StudyError => SweepError,
     sweetspot_study::TemplateError => SweepError,
-    sweetspot_study::ReferenceFailed => SweepError,
     sweetspot_control::tune::TuneSpaceError => TuneError,
     sweetspot_control::hold::HoldConfigError => HoldError,
 }
+
+/// Lets `?` turn the errors of a study into the group of sweeps.
+macro_rules! from_study {
+    ($($source:ty),*) => {
+        $(impl From<$source> for SessionError {
+            fn from(error: $source) -> Self {
+                sweetspot_study::StudyError::from(error).into()
+            }
+        })*
+    };
+}
+
+from_study!(
+    sweetspot_study::AxesError,
+    sweetspot_study::DefinitionError,
+    sweetspot_study::ReferenceFailed,
+    sweetspot_study::SearchError,
+    sweetspot_study::StoreError
+);

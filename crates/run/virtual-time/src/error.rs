@@ -3,7 +3,9 @@
 use sweetspot_control::hold::HoldConfigError;
 use sweetspot_control::tune::TuneSpaceError;
 use sweetspot_sim::{ArrivalError, CatalogueError, GpuListError, PlacementError};
-use sweetspot_study::{AxesError, DefinitionError, ReferenceFailed, SearchError, StoreError};
+use sweetspot_study::{
+    AxesError, DefinitionError, ReferenceFailed, SearchError, StoreError, StudyError,
+};
 
 /// Why a simulation in virtual time cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -26,32 +28,12 @@ pub enum SimulationError {
     /// The energy of a node was asked for, but no node was named.
     #[error("the energy of the node needs a host model")]
     NoNode,
-    /// The definition of the study contradicts itself.
+    /// The study cannot be planned, run or stored.
     #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    /// The axes of the study cannot be explored.
-    #[error(transparent)]
-    Axes(#[from] AxesError),
-    /// The search of the study cannot begin.
-    #[error(transparent)]
-    Search(#[from] SearchError),
-    /// The study cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The samples of a run cannot be written.
-    #[error("cannot write {}: {problem}; earlier runs are kept", file.display())]
-    Samples {
-        /// The file.
-        file: std::path::PathBuf,
-        /// The error of the operating system.
-        problem: std::io::Error,
-    },
+    Study(#[from] StudyError),
     /// The operating system starts no thread.
     #[error("cannot start a thread: end other programs and try again")]
     NoThread,
-    /// The reference failed, so that there is nothing to compare with.
-    #[error(transparent)]
-    ReferenceFailed(#[from] ReferenceFailed),
     /// The GPUs cannot be tuned.
     #[error(transparent)]
     TuneSpace(#[from] TuneSpaceError),
@@ -78,3 +60,22 @@ pub enum SimulationError {
     #[error(transparent)]
     Arrivals(#[from] ArrivalError),
 }
+
+/// Lets `?` turn the errors of a study into [`StudyError`] first.
+macro_rules! from_study {
+    ($($source:ty),*) => {
+        $(impl From<$source> for SimulationError {
+            fn from(error: $source) -> Self {
+                Self::Study(error.into())
+            }
+        })*
+    };
+}
+
+from_study!(
+    AxesError,
+    DefinitionError,
+    ReferenceFailed,
+    SearchError,
+    StoreError
+);

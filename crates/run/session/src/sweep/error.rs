@@ -1,11 +1,7 @@
 //! Why a sweep cannot begin or go on.
 
-use std::path::PathBuf;
-
 use sweetspot_quantity::Celsius;
-use sweetspot_study::{
-    AxesError, DefinitionError, ReferenceFailed, SearchError, StoreError, TemplateError,
-};
+use sweetspot_study::{StudyError, TemplateError};
 
 /// Why a sweep cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -16,15 +12,6 @@ pub enum SweepError {
     /// A command was given together with simulated GPUs in virtual time.
     #[error("simulated GPUs in virtual time cannot run a command")]
     CommandInVirtualTime,
-    /// The definition of the study contradicts itself.
-    #[error(transparent)]
-    Definition(#[from] DefinitionError),
-    /// The axes cannot be explored.
-    #[error(transparent)]
-    Axes(#[from] AxesError),
-    /// The search cannot begin.
-    #[error(transparent)]
-    Search(#[from] SearchError),
     /// The progress pattern cannot be used.
     #[error("progress: {0}")]
     Progress(String),
@@ -34,26 +21,15 @@ pub enum SweepError {
     /// The energy of the node was asked for, but there is no meter.
     #[error("the energy of the node needs a meter at the wall, and there is none here")]
     NoMeter,
-    /// The study cannot be read or written.
+    /// The study cannot be planned, run or stored.
     #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The samples of a run cannot be written.
-    #[error("cannot write {}: {problem}; earlier runs are kept", file.display())]
-    Samples {
-        /// The file.
-        file: PathBuf,
-        /// The error of the operating system.
-        problem: std::io::Error,
-    },
+    Study(#[from] StudyError),
     /// The study cannot be resumed as it was begun.
     #[error("the study cannot be resumed: {0}; begin a new one")]
     Changed(&'static str),
     /// The study was merged from others.
     #[error("a merged study cannot be resumed: resume or repeat its parts, and merge again")]
     Merged,
-    /// The reference failed, so that there is nothing to compare with.
-    #[error(transparent)]
-    ReferenceFailed(#[from] ReferenceFailed),
     /// A GPU does not cool down.
     #[error(
         "{device} is still at {temperature} after {minutes} min, and runs begin at {wanted} or below: improve its cooling or allow a higher temperature"

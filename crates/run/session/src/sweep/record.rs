@@ -8,11 +8,10 @@ use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
     DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnd, RunRecord, RunResult, Status,
-    write_samples, write_whole,
+    StudyError, write_samples, write_whole,
 };
 use sweetspot_workload::CommandExit;
 
-use super::SweepError;
 use crate::SessionError;
 use crate::measure::{
     DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_beside, series,
@@ -46,7 +45,7 @@ impl Finisher {
             let series = series(&recorded, self.run.span.begin);
             let bytes = write_samples(&series).map_err(std::io::Error::other);
             let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
-            written.map_err(|problem| SweepError::Samples { file, problem })?;
+            written.map_err(|problem| StudyError::Samples { file, problem })?;
         }
         if let RunEnd::Failed(_) = self.record.end {
             return Ok(self.record);

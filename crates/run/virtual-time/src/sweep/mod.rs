@@ -11,8 +11,8 @@ use sweetspot_quantity::Seconds;
 use sweetspot_sim::{Mode, Variant};
 use sweetspot_study::{
     AxesError, BATCH, Configuration, Definition, EnergyOf, OfferedKnobs, Outline, Plan,
-    PriorStudies, RunEnd, RunRecord, Study, Subject, Task, WorkloadInfo, format_gpu_list,
-    resolve_axes, samples_file, write_samples, write_whole,
+    PriorStudies, RunEnd, RunRecord, Study, StudyError, Subject, Task, WorkloadInfo,
+    format_gpu_list, resolve_axes, samples_file, write_samples, write_whole,
 };
 
 use crate::{JobSpec, SimulatedJob, SimulationError};
@@ -176,7 +176,7 @@ impl SimulatedSweep {
         let file = samples_file(folder, plan.id(task));
         let bytes = write_samples(&series).map_err(std::io::Error::other);
         let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
-        written.map_err(|problem| SimulationError::Samples { file, problem })?;
+        written.map_err(|problem| StudyError::Samples { file, problem })?;
         let mut record = RunRecord::new(task, end);
         record.enforced = job.enforced_caps(configuration);
         Ok(record)
