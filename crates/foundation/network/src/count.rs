@@ -166,19 +166,7 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
         }
         Kind::Reduction(kind) => summed_up(*kind, inputs, outputs, convention),
         // Equation 4.
-        Kind::Activation(Activation::Threshold) => Operations {
-            maxima: inputs,
-            ..one
-        },
-        Kind::Activation(Activation::Exponential) => Operations {
-            exponentials: inputs,
-            divisions: inputs,
-            ..one
-        },
-        Kind::Activation(Activation::Simple) => Operations {
-            additions: inputs,
-            ..one
-        },
+        Kind::Activation(activation) => activation_operations(*activation, inputs),
         // Equation 5.
         Kind::Dropout => Operations {
             multiplications: inputs,
@@ -203,6 +191,25 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
         Kind::Softmax => softmax(inputs),
         Kind::ElementWise(what) => element_wise(*what, layer, outputs),
         Kind::Concat | Kind::Embedding | Kind::Move => one,
+    }
+}
+
+fn activation_operations(activation: Activation, inputs: u128) -> Operations {
+    let none = Operations::default();
+    match activation {
+        Activation::Threshold => Operations {
+            maxima: inputs,
+            ..none
+        },
+        Activation::Exponential => Operations {
+            exponentials: inputs,
+            divisions: inputs,
+            ..none
+        },
+        Activation::Simple => Operations {
+            additions: inputs,
+            ..none
+        },
     }
 }
 

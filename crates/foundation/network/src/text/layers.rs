@@ -79,19 +79,7 @@ fn parse_operation(
         }
         "maxpool" => pool(arguments, input, PoolKind::Max),
         "avgpool" => pool(arguments, input, PoolKind::Average),
-        "globalpool" => {
-            let window = Window::plain(input.space().to_vec());
-            let mut sizes = input.sizes().to_vec();
-            sizes.iter_mut().skip(2).for_each(|size| *size = 1);
-            Ok(ParsedLayer {
-                kind: Some(Kind::Pool {
-                    kind: PoolKind::Average,
-                    window,
-                }),
-                output: Shape::new(sizes)?,
-                parameters: 0,
-            })
-        }
+        "globalpool" => global_pool(input),
         "relu" | "relu6" | "leakyrelu" | "hardswish" => {
             same(Kind::Activation(Activation::Threshold), 0)
         }
@@ -120,24 +108,39 @@ fn parse_operation(
             _ => Err("`pick` needs a sequence of tokens".to_owned()),
         },
         "attention" => attention(arguments, input),
-        "embedding" => {
-            let (rows, width) = (
-                arguments.number("a number of words")?,
-                arguments.number("a width")?,
-            );
-            let mut sizes = input.sizes().to_vec();
-            sizes.push(width);
-            Ok(ParsedLayer {
-                kind: Some(Kind::Embedding),
-                output: Shape::new(sizes)?,
-                parameters: Shape::new(vec![rows, width])?.elements(),
-            })
-        }
+        "embedding" => embedding(arguments, input),
         _ => Err(format!(
             "unknown layer `{word}`: it is not defined in this file; layers are {}",
             OPERATIONS.join(", ")
         )),
     }
+}
+
+/// Averages every channel over all of its space.
+fn global_pool(input: &Shape) -> Result<ParsedLayer, String> {
+    let window = Window::plain(input.space().to_vec());
+    let mut sizes = input.sizes().to_vec();
+    sizes.iter_mut().skip(2).for_each(|size| *size = 1);
+    Ok(ParsedLayer {
+        kind: Some(Kind::Pool {
+            kind: PoolKind::Average,
+            window,
+        }),
+        output: Shape::new(sizes)?,
+        parameters: 0,
+    })
+}
+
+fn embedding(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
+    let rows = arguments.number("a number of words")?;
+    let width = arguments.number("a width")?;
+    let mut sizes = input.sizes().to_vec();
+    sizes.push(width);
+    Ok(ParsedLayer {
+        kind: Some(Kind::Embedding),
+        output: Shape::new(sizes)?,
+        parameters: Shape::new(vec![rows, width])?.elements(),
+    })
 }
 
 fn view(sizes: Vec<u64>) -> Result<ParsedLayer, String> {

@@ -41,27 +41,7 @@ impl Tuner {
             ..held.clone()
         };
         let Some(usual) = held.usual else {
-            self.load.record_held(&window);
-            if !self.load.is_announced {
-                if self.moves_choice(now, point, &window) {
-                    return;
-                }
-                self.load.is_announced = true;
-                let nothing_better = point == self.reference() && !self.load.outside_limits;
-                let label = self.label(point);
-                self.notify(
-                    now,
-                    TuneNotice::Holding {
-                        label,
-                        nothing_better,
-                    },
-                );
-            }
-            self.actions
-                .push(TuneAction::ReportState(TuningState::Settled));
-            next.usual = Some(level);
-            self.stage = Stage::Holding(next);
-            return;
+            return self.begin_holding(now, point, &window, next);
         };
         let change = |now: f64, usual: f64| now / usual - 1.0;
         let power_change = change(level.power, usual.power);
@@ -96,8 +76,39 @@ impl Tuner {
             });
         }
         self.stage = Stage::Holding(next);
+        self.retune_or_recheck(now, point, held.since);
+    }
+
+    /// Takes the first window of a held choice as the usual level, and announces the choice.
+    fn begin_holding(&mut self, now: f64, point: usize, window: &TuneWindow, next: HeldChoice) {
+        self.load.record_held(window);
+        if !self.load.is_announced {
+            if self.moves_choice(now, point, window) {
+                return;
+            }
+            self.load.is_announced = true;
+            let nothing_better = point == self.reference() && !self.load.outside_limits;
+            let label = self.label(point);
+            self.notify(
+                now,
+                TuneNotice::Holding {
+                    label,
+                    nothing_better,
+                },
+            );
+        }
+        self.actions
+            .push(TuneAction::ReportState(TuningState::Settled));
+        self.stage = Stage::Holding(HeldChoice {
+            usual: Some(LoadLevel::of(window)),
+            ..next
+        });
+    }
+
+    /// Searches again when it is time to, or measures the reference on a warm chip.
+    fn retune_or_recheck(&mut self, now: f64, point: usize, since: f64) {
         let every = self.config.retune_every.map(Seconds::get);
-        if every.is_some_and(|every| now - held.since >= every) {
+        if every.is_some_and(|every| now - since >= every) {
             let gain = self.load.gain_at(&self.config, point);
             let remembered = gain.map(|gain| RememberedChoice {
                 point,
