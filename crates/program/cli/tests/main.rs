@@ -2,6 +2,7 @@
 //!
 //! All tests are one binary: it is linked once, and its tests run side by side. A new file needs its line here.
 
+mod architecture;
 mod common;
 #[path = "common/host.rs"]
 mod host;
