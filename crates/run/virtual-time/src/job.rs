@@ -194,11 +194,12 @@ impl SimulatedJob {
     pub fn fingerprint(&self) -> u64 {
         let mut print = Seed::new(0);
         for gpu in &self.gpus {
-            print = print.label(&format!("{:?}{:?}", gpu.profile, gpu.work));
+            let (profile, work) = (stable_text(&gpu.profile), stable_text(&gpu.work));
+            print = print.label(&format!("{profile}{work}"));
         }
-        let node = self.node.as_ref().map(|node| format!("{node:?}"));
+        let node = self.node.as_ref().map(stable_text);
         print
-            .label(&format!("{:?}", self.workload.profile))
+            .label(&stable_text(&self.workload.profile))
             .label(&node.unwrap_or_default())
             .number(self.items)
             .get()
@@ -210,5 +211,36 @@ fn rank_seed(seed: Seed, rank: usize) -> Seed {
     match rank {
         0 => seed,
         rank => seed.label("rank").number(rank as u64),
+    }
+}
+
+/// The debug text of a value with the type names of the first version, because stored studies have fingerprints of
+/// that text.
+fn stable_text(value: &impl std::fmt::Debug) -> String {
+    format!("{value:?}")
+        .replace("ItemWork {", "On {")
+        .replace("ScaledWork {", "Work {")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A type or field of a profile that is renamed would keep stored studies from being resumed.
+    #[test]
+    fn fingerprints_are_those_of_stored_studies() {
+        let fingerprint = |gpus: Option<&str>, node: Option<&str>, network: &str| {
+            let spec = JobSpec {
+                gpus: gpus.map(str::to_owned),
+                node: node.map(str::to_owned),
+                network: network.to_owned(),
+                ..JobSpec::default()
+            };
+            SimulatedJob::new(&spec).unwrap().fingerprint()
+        };
+        let v100 = fingerprint(Some("v100"), None, "resnet50");
+        assert_eq!(v100, 15_246_296_466_178_254_006);
+        let node = fingerprint(None, Some("node_power_capping_2023"), "xception");
+        assert_eq!(node, 16_705_924_094_511_031_303);
     }
 }
