@@ -14,7 +14,7 @@ use sweetspot_session::{Sweep, SweepOptions};
 use sweetspot_sim::{
     Chip, Job, Limits, Order, State, Trace, Variant, Variation, Work, find_gpu, find_workload, run,
 };
-use sweetspot_study::{Definition, Point, RunEnd, Study};
+use sweetspot_study::{Definition, Point, RunEnding, Study};
 
 const HOUR: f64 = 3600.0;
 
@@ -58,7 +58,7 @@ fn twelve_sweeps() -> Result<()> {
         .flat_map(Point::results)
         .map(|run| run.time.get())
         .sum();
-    let ends = |studies: &[Study]| -> Vec<RunEnd> {
+    let ends = |studies: &[Study]| -> Vec<RunEnding> {
         let points = studies.iter().flat_map(|study| &study.points);
         let runs = points.flat_map(|point| &point.runs);
         runs.map(|run| run.end.clone()).collect()

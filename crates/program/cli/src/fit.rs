@@ -31,7 +31,7 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
     // Nothing is written that could not be used.
     parse_gpu("the fitted profile", &text)?;
     parse_workload("the fitted profile", &text)?;
-    let table = || fit_study_text(&study.varied(), &fitted);
+    let table = || fit_study_text(&study.varied_axes(), &fitted);
     let show = |text: &str| match documents.on_stdout() {
         true => {
             say(text.trim_end());

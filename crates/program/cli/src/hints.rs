@@ -2,7 +2,7 @@
 
 use sweetspot_session::hold::HoldError;
 use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
-use sweetspot_study::AxesError;
+use sweetspot_study::{AxesError, StoreError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 
 /// The message of an error, with the flags that help.
@@ -24,6 +24,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             _ => None,
         };
     }
+    if let Some(error) = error.downcast_ref::<StoreError>() {
+        return of_store(error);
+    }
     error.downcast_ref().and_then(of_simulation)
 }
 
@@ -44,6 +47,8 @@ fn of_sweep(error: &SweepError) -> Option<&'static str> {
         SweepError::NoMeter => Some("use --energy-of all-gpus"),
         SweepError::TooHot { .. } => Some("raise --cool-to"),
         SweepError::Axes(error) => of_axes(error),
+        SweepError::Template(TemplateError::Unknown { .. }) => Some("give --axis NAME=VALUE,..."),
+        SweepError::Store(error) => of_store(error),
         _ => None,
     }
 }
@@ -57,6 +62,7 @@ fn of_simulation(error: &SimulationError) -> Option<&'static str> {
             Some("give --node NAME (`sweetspot simulate --list` shows them)")
         }
         SimulationError::Axes(error) => of_axes(error),
+        SimulationError::Store(error) => of_store(error),
         _ => None,
     }
 }
@@ -65,6 +71,14 @@ fn of_axes(error: &AxesError) -> Option<&'static str> {
     match error {
         AxesError::ReadOnly => Some(READ_ONLY),
         AxesError::NothingToVary => Some("give --axis NAME=VALUES or --gpus"),
+        _ => None,
+    }
+}
+
+fn of_store(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Exists(_) => Some("give another folder with --study, or --resume"),
+        StoreError::NotEmpty(_) => Some("give another folder with --study"),
         _ => None,
     }
 }

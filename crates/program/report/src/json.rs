@@ -75,7 +75,7 @@ pub fn study_json(study: &Study, question: &Criteria) -> Value {
 /// What a strategy came to, where one decided what was run: for its own objective and limits.
 fn search(study: &Study) -> Option<Value> {
     let search = study.plan.search.as_ref()?;
-    let searched = study.searched()?;
+    let searched = study.search_progress()?;
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
     put("strategy", json!(search.strategy.to_string()));
@@ -91,12 +91,12 @@ fn search(study: &Study) -> Option<Value> {
         ),
     );
     put("evaluations", json!(searched.evaluations));
-    let learns = search.earlier.iter().map(|earlier| json!(earlier.name));
+    let learns = search.prior.iter().map(|earlier| json!(earlier.name));
     put("learns_from", learns.collect());
-    if let Some(done) = searched.done {
+    if let Some(done) = searched.stop_reason {
         put("ended", json!(ended(done)));
     }
-    if let Some(answer) = searched.answer {
+    if let Some(answer) = searched.recommendation {
         if let Some(point) = study.points.get(answer.point) {
             put("point", json!(answer.point));
             put("choice", settings(&point.configuration));
@@ -172,7 +172,7 @@ fn point_json(
         object.insert("reason".into(), json!(failure.reason));
     }
     object.insert("runs".into(), json!(point.results().count()));
-    let enforced = point.enforced();
+    let enforced = point.reduced_caps();
     if !enforced.is_empty() {
         let enforced = enforced.iter().map(|one| {
             json!({
@@ -194,7 +194,7 @@ fn point_json(
         energy.extend(method.map(|method| ("method".to_owned(), json!(method))));
         object.insert("energy_j".into(), Value::Object(energy));
     }
-    let by_device = point.by_device().into_iter();
+    let by_device = point.energy_by_device().into_iter();
     let by_device = by_device.map(|(uuid, energy)| (uuid, json!(energy.get())));
     object.insert(
         "energy_by_device_j".into(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sweetspot_quantity::Joules;
 use sweetspot_session::Estimate;
-use sweetspot_study::{Axis, Configuration, Info, Outline, RunEnd, Study};
+use sweetspot_study::{Axis, Configuration, Outline, RunCounts, RunEnding, Study};
 
 use crate::table::Rows;
 
@@ -69,7 +69,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
     let until = plan.until.map_or(String::new(), |until| {
         format!(
             ", more until {} is reached, {} at most",
-            until.within, until.most
+            until.half_width, until.max_runs
         )
     });
     lines.push(match &plan.search {
@@ -78,7 +78,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
             plan.configurations.len(),
             search.strategy,
             search.objective,
-            plan.at_most(),
+            plan.max_runs(),
         ),
         None => format!(
             "{} configurations, {} runs each{until}: {} runs, {}",
@@ -88,7 +88,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
             plan.order,
         ),
     });
-    for earlier in plan.search.iter().flat_map(|search| &search.earlier) {
+    for earlier in plan.search.iter().flat_map(|search| &search.prior) {
         lines.push(format!("  learns from {}", earlier.name));
     }
     let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
@@ -109,7 +109,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
         }
     });
     if let Some(command) = &subject.workload.command
-        && let Ok(filled) = sweetspot_study::fill(command, &plan.configurations[0])
+        && let Ok(filled) = sweetspot_study::fill_placeholders(command, &plan.configurations[0])
     {
         lines.push(format!("first command: {}", filled.join(" ")));
     }
@@ -117,7 +117,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
 }
 
 /// A study in a list: its folder, and what it is or why it cannot be read.
-pub type Listed = (String, Result<(Outline, Info), String>);
+pub type Listed = (String, Result<(Outline, RunCounts), String>);
 
 /// A line for each study, or why it cannot be read.
 pub fn studies_text(studies: &[Listed]) -> String {
@@ -152,7 +152,7 @@ pub fn studies_text(studies: &[Listed]) -> String {
 }
 
 /// What a study is and every run of it.
-pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String {
+pub fn study_runs_text(study: &Study, outline: &Outline, info: &RunCounts) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut text = format!("{} on {}\n", subject.workload.name, subject.device_name);
     if let Some(command) = &subject.workload.command {
@@ -188,7 +188,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
             }
             let mut row = vec![id.to_string(), what];
             match &run.end {
-                RunEnd::Done(result) => {
+                RunEnding::Done(result) => {
                     let energy = result.energy_of(study.energy_of());
                     let joules = |joules: Joules| format!("{:.1}", joules.get());
                     row.extend([
@@ -200,7 +200,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
                             .map_or_else(|| "-".to_owned(), |items| items.to_string()),
                     ]);
                 }
-                RunEnd::Failed(failure) => {
+                RunEnding::Failed(failure) => {
                     let unknown = || "-".to_owned();
                     row.extend([failure.status.to_string(), unknown(), unknown(), unknown()]);
                     failures.push((id, failure));

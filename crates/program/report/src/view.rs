@@ -1,7 +1,7 @@
 //! A study and a question about it, with all that answers and figures need worked out once.
 
 use sweetspot_decide::{Choice, Comparison, Criteria, Estimate, NoChoice, Objective, Outcome};
-use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, Study};
 
 use crate::choices::{axis_name, setting};
 use crate::figure::{Kind, Ruler};
@@ -28,7 +28,7 @@ impl<'a> View<'a> {
         let choice = study.choose(&comparison, question);
         let reference = &study.reference.configuration;
         Self {
-            varied: study.varied(),
+            varied: study.varied_axes(),
             choice,
             comparison,
             reference_index: study
@@ -172,7 +172,8 @@ impl<'a> View<'a> {
             (Some(first), Some(last)) => *first > 0.0 && last / first >= 2.0,
             _ => false,
         };
-        let sized = matches!(axis, Axis::Gpus) || *axis == Axis::Parameter(BATCH.to_owned());
+        let sized =
+            matches!(axis, Axis::Gpus) || *axis == Axis::Parameter(BATCH_PARAMETER.to_owned());
         let kind = match numbers {
             Some(numbers) if sized && doubles(&numbers) => Kind::Doubling(numbers),
             Some(_) => Kind::Linear,

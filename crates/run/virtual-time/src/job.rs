@@ -9,7 +9,7 @@ use sweetspot_sim::{
     find_workload, has_workloads, parse_gpu_list, uuid,
 };
 use sweetspot_stats::Seed;
-use sweetspot_study::{Configuration, Enforced, Failure, Status};
+use sweetspot_study::{Configuration, Failure, ReducedCap, Status};
 
 use crate::SimulationError;
 
@@ -163,12 +163,12 @@ impl SimulatedJob {
     }
 
     /// The caps of a configuration that the boards replace by lower ones.
-    pub fn enforced_caps(&self, configuration: &Configuration) -> Vec<Enforced> {
+    pub fn enforced_caps(&self, configuration: &Configuration) -> Vec<ReducedCap> {
         let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
         gpus.filter_map(|(index, gpu)| {
             let requested = configuration.settings(index).power_cap?;
             let enforced = gpu.profile.enforced_cap(requested);
-            (enforced < requested).then(|| Enforced {
+            (enforced < requested).then(|| ReducedCap {
                 device: uuid(&gpu.profile.name, index as u64),
                 requested,
                 enforced,

@@ -7,7 +7,7 @@ use sweetspot_sim::{GroupOutcome, Trace, uuid};
 use sweetspot_stats::Seed;
 use sweetspot_study::{
     Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
-    Quantity, RunEnd, RunResult, Series,
+    Quantity, RunEnding, RunResult, Series,
 };
 
 use crate::{SimulatedJob, SimulationError};
@@ -23,7 +23,7 @@ impl SimulatedJob {
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> Result<RunEnd, SimulationError> {
+    ) -> Result<RunEnding, SimulationError> {
         let together = self.simulate(configuration, seed, &mut ())?;
         Ok(self.run_end(together, configuration, seed))
     }
@@ -33,7 +33,7 @@ impl SimulatedJob {
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> Result<(RunEnd, Vec<Series>), SimulationError> {
+    ) -> Result<(RunEnding, Vec<Series>), SimulationError> {
         let gpus = configuration.gpus as usize;
         let mut traces = vec![Trace::every(SAMPLE_PERIOD); gpus];
         let together = self.simulate(configuration, seed, traces.as_mut_slice())?;
@@ -69,10 +69,10 @@ impl SimulatedJob {
         together: Result<GroupOutcome, Failure>,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> RunEnd {
+    ) -> RunEnding {
         let together = match together {
             Ok(together) => together,
-            Err(failure) => return RunEnd::Failed(failure),
+            Err(failure) => return RunEnding::Failed(failure),
         };
         let in_use = configuration.gpus as usize;
         let of = |of| self.energy(of, &together, in_use, seed).map(Energy::exact);
@@ -91,7 +91,7 @@ impl SimulatedJob {
                 method: METHOD.to_owned(),
             }
         });
-        RunEnd::Done(RunResult {
+        RunEnding::Done(RunResult {
             time: together.time,
             energies,
             devices: devices.collect(),

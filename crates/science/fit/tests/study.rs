@@ -10,7 +10,7 @@ use sweetspot_fit::{StudyFitError, fit_study, measured_study, profile_text};
 use sweetspot_quantity::{Bytes, Joules, Seconds, Watts};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::{
-    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Plan, Point, RunEnd, RunRecord,
+    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Plan, Point, RunEnding, RunRecord,
     RunResult, Status, Study, Subject, Task, WorkloadInfo,
 };
 
@@ -42,8 +42,8 @@ fn capped(watts: f64) -> Configuration {
     })
 }
 
-fn done(time: f64, energy: Option<f64>) -> RunEnd {
-    RunEnd::Done(RunResult {
+fn done(time: f64, energy: Option<f64>) -> RunEnding {
+    RunEnding::Done(RunResult {
         time: Seconds::new(time),
         energies: Energies {
             job_gpus: energy.map(|energy| Energy::exact(Joules::new(energy))),
@@ -57,7 +57,7 @@ fn done(time: f64, energy: Option<f64>) -> RunEnd {
 }
 
 /// One run of each configuration; the last is the reference.
-fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnd>)>) -> Study {
+fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnding>)>) -> Study {
     let configurations: Vec<Configuration> = runs.iter().map(|(at, _)| at.clone()).collect();
     let reference = configurations.last().unwrap().clone();
     let points = runs
@@ -94,7 +94,7 @@ fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnd
     Study::new(subject, plan, points.collect())
 }
 
-fn refused(runs: Vec<(Configuration, Option<RunEnd>)>) -> StudyFitError {
+fn refused(runs: Vec<(Configuration, Option<RunEnding>)>) -> StudyFitError {
     let study = study(board(100.0, 250.0), Axis::PowerCap, runs);
     measured_study(&study).unwrap_err()
 }
@@ -105,7 +105,12 @@ fn what_cannot_be_fitted_to_is_named() {
         refused(vec![(capped(100.0), None), (capped(250.0), None)]),
         StudyFitError::NoRuns
     );
-    let failed = || Some(RunEnd::Failed(Failure::new(Status::Failed, "exit code 3")));
+    let failed = || {
+        Some(RunEnding::Failed(Failure::new(
+            Status::Failed,
+            "exit code 3",
+        )))
+    };
     let all_failed = refused(vec![(capped(100.0), failed()), (capped(250.0), failed())]);
     assert_eq!(
         all_failed,

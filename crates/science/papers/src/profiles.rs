@@ -6,7 +6,7 @@ use sweetspot_decide::Outcome as Means;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, workloads};
-use sweetspot_study::{Configuration, EnergyOf, RunEnd};
+use sweetspot_study::{Configuration, EnergyOf, RunEnding};
 
 use crate::PapersError;
 use sweetspot_virtual_time::SimulatedJob;
@@ -171,14 +171,14 @@ impl SimulatedCase {
     pub fn run(&self, settings: Settings, batch: u64, gpus: u64) -> Result<Counted, PapersError> {
         let configuration = configuration(settings, batch, gpus);
         match self.job.run(&configuration, None)? {
-            RunEnd::Done(result) => Ok(Counted {
+            RunEnding::Done(result) => Ok(Counted {
                 time: result.time,
                 energy: result
                     .energy_of(self.energy_of)
                     .map_or(Joules::ZERO, |energy| energy.value),
                 items: result.items.unwrap_or(0.0),
             }),
-            RunEnd::Failed(failure) => Err(self.failed(failure.reason)),
+            RunEnding::Failed(failure) => Err(self.failed(failure.reason)),
         }
     }
 

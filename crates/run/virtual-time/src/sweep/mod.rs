@@ -10,9 +10,9 @@ use std::num::NonZeroUsize;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::{Mode, Variant};
 use sweetspot_study::{
-    AxesError, BATCH, Configuration, Definition, EnergyOf, OfferedKnobs, Outline, Plan,
-    PriorStudies, RunEnd, RunRecord, Study, Subject, Task, WorkloadInfo, format_gpu_list,
-    resolve_axes, samples_file, write_samples, write_whole,
+    AxesError, BATCH_PARAMETER, Configuration, Definition, EnergyOf, Outline, Plan, PriorStudies,
+    RunEnding, RunRecord, Study, Subject, SupportedKnobs, Task, WorkloadInfo, format_gpu_list,
+    resolve_axes, samples_file, write_atomically, write_samples,
 };
 
 use crate::{JobSpec, SimulatedJob, SimulationError};
@@ -41,13 +41,14 @@ impl SimulatedSweep {
     /// Checks a definition and prepares its runs; nothing is run yet.
     pub fn prepare(definition: &Definition) -> Result<PreparedSweep, SimulationError> {
         definition.check()?;
-        let unknown =
-            |name: &&String| *name != BATCH && !VARIANT_PARAMETERS.contains(&name.as_str());
+        let unknown = |name: &&String| {
+            *name != BATCH_PARAMETER && !VARIANT_PARAMETERS.contains(&name.as_str())
+        };
         if let Some(name) = definition.axis.keys().find(unknown) {
             return Err(AxesError::Parameter {
                 name: name.clone(),
                 problem: format!(
-                    "a simulated workload has the parameters {BATCH}, {}",
+                    "a simulated workload has the parameters {BATCH_PARAMETER}, {}",
                     VARIANT_PARAMETERS.join(", ")
                 ),
             }
@@ -73,10 +74,10 @@ impl SimulatedSweep {
         let devices = job.descriptors();
         let mut resolved = resolve_axes(
             definition,
-            &OfferedKnobs {
+            &SupportedKnobs {
                 devices: &devices,
                 names: &names,
-                usual_parameters: [(BATCH.to_owned(), batch.to_string())].into(),
+                usual_parameters: [(BATCH_PARAMETER.to_owned(), batch.to_string())].into(),
             },
         )?;
         for configuration in resolved
@@ -85,9 +86,9 @@ impl SimulatedSweep {
             .chain([&mut resolved.reference])
         {
             if configuration.batch().is_none() {
-                if let Some(text) = configuration.parameters.get(BATCH) {
+                if let Some(text) = configuration.parameters.get(BATCH_PARAMETER) {
                     return Err(AxesError::Parameter {
-                        name: BATCH.to_owned(),
+                        name: BATCH_PARAMETER.to_owned(),
                         problem: format!("`{text}` is not a number of items"),
                     }
                     .into());
@@ -169,16 +170,16 @@ impl SimulatedSweep {
         let seed = Some(plan.seed(task));
         let Some(folder) = folder.filter(|_| self.samples) else {
             let mut record = RunRecord::new(task, job.run(configuration, seed)?);
-            record.enforced = job.enforced_caps(configuration);
+            record.reduced_caps = job.enforced_caps(configuration);
             return Ok(record);
         };
         let (end, series) = job.run_sampled(configuration, seed)?;
         let file = samples_file(folder, plan.id(task));
         let bytes = write_samples(&series).map_err(std::io::Error::other);
-        let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
+        let written = bytes.and_then(|bytes| write_atomically(&file, &bytes));
         written.map_err(|problem| SimulationError::Samples { file, problem })?;
         let mut record = RunRecord::new(task, end);
-        record.enforced = job.enforced_caps(configuration);
+        record.reduced_caps = job.enforced_caps(configuration);
         Ok(record)
     }
 
@@ -187,7 +188,7 @@ impl SimulatedSweep {
         let plan = &outline.plan;
         let times = plan.configurations.iter().map(|configuration| {
             match self.job_of(configuration).run(configuration, None) {
-                Ok(RunEnd::Done(run)) => run.time,
+                Ok(RunEnding::Done(run)) => run.time,
                 _ => Seconds::ZERO,
             }
         });
@@ -270,7 +271,7 @@ fn workload_info(job: &SimulatedJob, definition: &Definition, batch: u64) -> Wor
         mode: fixed("mode", Some(profile.mode.to_string())),
         conv_algorithm: fixed("conv_algorithm", algorithm),
         dataset: fixed("dataset", dataset),
-        batch: (!is_axis(BATCH)).then_some(batch),
+        batch: (!is_axis(BATCH_PARAMETER)).then_some(batch),
         items: Some(job.items),
         scaled_from: job.gpus[0].work.scaled_from.clone(),
         command: None,

@@ -5,7 +5,7 @@ use sweetspot_sim::{
     GpuProfile, ItemWork, MemoryNeed, Mode, PhaseShare, Workload, WorkloadProfile,
 };
 use sweetspot_stats::Bounds;
-use sweetspot_study::{Configuration, RunEnd};
+use sweetspot_study::{Configuration, RunEnding};
 
 use super::{FitError, FitRequest, MeasuredRow, different_batches, different_settings};
 use sweetspot_virtual_time::SimulatedJob;
@@ -371,12 +371,12 @@ pub fn simulate(
         .with_settings(row.settings)
         .with_batch(row.batch);
     match job.run(&configuration, None) {
-        Ok(RunEnd::Done(run)) => {
+        Ok(RunEnding::Done(run)) => {
             let energy = run.energies.job_gpus.map(|energy| energy.value / run.time);
             let power = energy.ok_or_else(|| refused("it came to no energy".to_owned()))?;
             Ok((run.time / row.iterations as f64, power))
         }
-        Ok(RunEnd::Failed(failure)) => Err(refused(failure.reason)),
+        Ok(RunEnding::Failed(failure)) => Err(refused(failure.reason)),
         Err(problem) => Err(refused(problem.to_string())),
     }
 }

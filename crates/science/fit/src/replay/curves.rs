@@ -208,7 +208,7 @@ pub fn studied_curve(study: &Study) -> Result<RecordedCurve, ReplayError> {
         study: study.name(),
         why: why.to_owned(),
     };
-    let varied = study.varied();
+    let varied = study.varied_axes();
     if varied.is_empty() {
         return Err(fault("varies nothing"));
     }
@@ -216,7 +216,7 @@ pub fn studied_curve(study: &Study) -> Result<RecordedCurve, ReplayError> {
         .iter()
         .map(|axis| RecordedKnob {
             name: axis.column().to_owned(),
-            kind: axis.knob(),
+            kind: axis.knob_kind(),
         })
         .collect();
     let place = |point: &Point| -> Result<Vec<f64>, ReplayError> {

@@ -4,7 +4,7 @@ use sweetspot_device::{Descriptor, Settings};
 use sweetspot_quantity::{Joules, Quantity, Ratio, Seconds};
 use sweetspot_sim::{Mode, PhaseShare};
 use sweetspot_stats::Summary;
-use sweetspot_study::{Axis, BATCH, Configuration, EnergyOf, Point, Status, Study};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, EnergyOf, Point, Status, Study};
 
 use super::StudyFitError;
 
@@ -167,7 +167,7 @@ fn varied(study: &Study, points: &[&Point]) -> Result<(), StudyFitError> {
         };
         let first = axis.text(&points[0].configuration);
         let differs = |point: &&Point| axis.text(&point.configuration) != first;
-        if name != BATCH && points.iter().any(differs) {
+        if name != BATCH_PARAMETER && points.iter().any(differs) {
             return Err(StudyFitError::Parameter(name.clone()));
         }
     }
@@ -190,7 +190,7 @@ fn points(
     };
     let mut batches = Vec::new();
     for point in points {
-        let text = point.configuration.parameters.get(BATCH);
+        let text = point.configuration.parameters.get(BATCH_PARAMETER);
         let batch = point.configuration.batch().or(study.subject.workload.batch);
         match (text, batch.filter(|batch| *batch > 0)) {
             (Some(text), None) => return Err(StudyFitError::Batch(text.clone())),
@@ -231,7 +231,7 @@ fn points(
         .into_iter()
         .map(|(point, batch, items, time, energy)| {
             let mut settings = point.configuration.settings(0);
-            let enforced = point.enforced().iter().map(|one| one.enforced).fold(
+            let enforced = point.reduced_caps().iter().map(|one| one.enforced).fold(
                 None,
                 |least: Option<_>, one| {
                     Some(least.map_or(one, |least: sweetspot_quantity::Watts| least.min(one)))

@@ -2,7 +2,7 @@
 
 use sweetspot_quantity::{Bytes, Quantity, Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, ItemWork, MemoryNeed, PhaseShare, Workload, WorkloadProfile};
-use sweetspot_study::{Configuration, RunEnd};
+use sweetspot_study::{Configuration, RunEnding};
 
 use super::board::Board;
 use super::physics::{MOST_IDLE, Physics};
@@ -76,11 +76,11 @@ impl Made {
             .with_settings(point.settings)
             .with_batch(point.batch);
         match job.run(&configuration, None) {
-            Ok(RunEnd::Done(run)) => {
+            Ok(RunEnding::Done(run)) => {
                 let energy = run.energies.job_gpus.map(|energy| energy.value.get());
                 Ok((run.time.get(), energy.ok_or(StudyFitError::NoResult)?))
             }
-            Ok(RunEnd::Failed(failure)) => Err(refused(&failure.reason)),
+            Ok(RunEnding::Failed(failure)) => Err(refused(&failure.reason)),
             Err(problem) => Err(refused(&problem)),
         }
     }

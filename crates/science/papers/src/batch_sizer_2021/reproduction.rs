@@ -3,7 +3,7 @@
 use sweetspot_control::hold::HoldMode;
 use sweetspot_decide::Objective;
 use sweetspot_sim::find_gpu;
-use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
+use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
 use super::jobs::{JobResult, figures, jobs};
 use super::tables::{batch_sizer_2021, batch_sizer_2021_jobs};
@@ -45,7 +45,7 @@ impl Workload {
         };
         let axis = AxisText(BATCHES.to_owned());
         let batches = runs.sweep(Definition {
-            axis: [(BATCH.to_owned(), axis)].into(),
+            axis: [(BATCH_PARAMETER.to_owned(), axis)].into(),
             ..both
         })?;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! Tables 3 to 9, 12 and 13: a step of a batch on one, two and four GPUs, three runs each.
 
-use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
+use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
 use super::tables::{
     StepCell, multi_gpu_2018, multi_gpu_2018_accuracy, multi_gpu_2018_averages,
@@ -60,7 +60,7 @@ impl Measured {
         let all: f64 = phases.iter().map(|phase| phase.energy.get()).sum();
         // A study keeps each phase's energy of all GPUs and each GPU's energy of all phases; those of one
         // kind share alike, so that only with both kinds the first one's share is taken for its own.
-        let (_, own) = point.by_device().into_iter().next()?;
+        let (_, own) = point.energy_by_device().into_iter().next()?;
         let whole = outcome.energy?.get();
         let step = |names: &[&str]| {
             let meant = phases
@@ -110,7 +110,7 @@ fn sweep(
         node: Some(STUDY.to_owned()),
         items: Some(ITEMS),
         repeat: Some(3),
-        axis: [(BATCH.to_owned(), batches)].into(),
+        axis: [(BATCH_PARAMETER.to_owned(), batches)].into(),
         ..Definition::simulated(&selector, &format!("{network}@{STUDY}"))
     })
 }
