@@ -57,7 +57,7 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
         ))?;
     }
     Ok(Outcome {
-        is_met: fitted.errors.is_near_enough(),
+        is_met: fitted.errors.is_accurate(),
         written,
         ..Outcome::DONE
     })

@@ -1,5 +1,6 @@
 //! What to type after an error: libraries say what happened, and the program knows its flags.
 
+use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_session::hold::HoldError;
 use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
 use sweetspot_study::{AxesError, StoreError, TemplateError};
@@ -27,7 +28,17 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<StoreError>() {
         return of_store(error);
     }
-    error.downcast_ref().and_then(of_simulation)
+    if let Some(error) = error.downcast_ref::<StudyFitError>() {
+        return of_fit(error);
+    }
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(RowsError::Several { what, .. }), _) => Some(match *what {
+            "networks" => "give --network",
+            _ => "give --train or --infer",
+        }),
+        (_, Some(ReplayError::NoOthers)) => Some("give --group, or --prior none"),
+        _ => error.downcast_ref().and_then(of_simulation),
+    }
 }
 
 fn of_devices(error: &DevicesError) -> Option<&'static str> {
@@ -79,6 +90,15 @@ fn of_store(error: &StoreError) -> Option<&'static str> {
     match error {
         StoreError::Exists(_) => Some("give another folder with --study, or --resume"),
         StoreError::NotEmpty(_) => Some("give another folder with --study"),
+        _ => None,
+    }
+}
+
+fn of_fit(error: &StudyFitError) -> Option<&'static str> {
+    match error {
+        StudyFitError::EnergyOf(_) => Some("give --energy-of job-gpus"),
+        StudyFitError::NoRuns => Some("run `sweetspot sweep --resume STUDY`"),
+        StudyFitError::SeveralGpus(_) => Some("sweep with --gpus 1"),
         _ => None,
     }
 }

@@ -35,7 +35,7 @@ pub fn fit_study_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     parts.push(best(axes, fitted).terminal());
     let tried = format!(
         "Tried in the study: {}. Beyond that the profile is physics alone.",
-        fitted.tried
+        fitted.explored
     );
     let notes = fitted.notes.iter().map(|note| format!("Note: {note}."));
     let last: Vec<String> = std::iter::once(tried).chain(notes).collect();
@@ -76,10 +76,10 @@ fn table(axes: &[Axis], fitted: &FittedStudy) -> Rows {
             label(axes, &point.configuration),
             digits(point.measured.0.get()),
             digits(point.fitted.0.get()),
-            off(point.time_off()),
+            off(point.time_deviation()),
             digits(point.measured.1.get()),
             digits(point.fitted.1.get()),
-            off(point.energy_off()),
+            off(point.energy_deviation()),
         ]);
     }
     rows
@@ -98,13 +98,13 @@ fn errors(fitted: &FittedStudy) -> String {
         )
     };
     let mut text = format!("Mean error: {}.", all(&fitted.errors));
-    if let Some(left_out) = &fitted.left_out {
+    if let Some(left_out) = &fitted.cross_validation {
         text += &format!(
             "\nOf configurations that are left out, every other one: {}.",
             all(left_out)
         );
     }
-    if !fitted.errors.is_near_enough() {
+    if !fitted.errors.is_accurate() {
         text += "\n";
         text += &wrapped(
             "The profile is NOT near the study: more than 5 % off on average. Do not rely on what is tried with it; is there an odd run, a workload that changes over time, or a GPU that something else uses too?",
@@ -138,7 +138,7 @@ pub fn fit_study_json(study: &str, fitted: &FittedStudy) -> Value {
             "items": point.items,
             "measured": both(point.measured),
             "fitted": both(point.fitted),
-            "off": {"time": point.time_off().get(), "energy": point.energy_off().get()},
+            "off": {"time": point.time_deviation().get(), "energy": point.energy_deviation().get()},
         })
     };
     let errors = |errors: &FitErrors| {
@@ -165,10 +165,10 @@ pub fn fit_study_json(study: &str, fitted: &FittedStudy) -> Value {
         "errors": errors(&fitted.errors),
         "best": best,
         "assumed": fitted.assumed,
-        "tried": fitted.tried,
+        "tried": fitted.explored,
         "notes": fitted.notes,
     });
-    if let (Value::Object(map), Some(left_out)) = (&mut document, &fitted.left_out) {
+    if let (Value::Object(map), Some(left_out)) = (&mut document, &fitted.cross_validation) {
         map.insert("left_out".to_owned(), errors(left_out));
     }
     document

@@ -51,7 +51,7 @@ fn strategies(replays: &[Replay]) -> Rows {
         rows.push(vec![
             replay.strategy.to_string(),
             format!("{}", replay.evaluations_median()),
-            replay.evaluations_most().to_string(),
+            replay.evaluations_max().to_string(),
             percent(within(replay, 0.01), 1),
             percent(within(replay, 0.02), 1),
             percent(replay.regret_mean(), 2),
@@ -63,7 +63,7 @@ fn strategies(replays: &[Replay]) -> Rows {
 
 /// Unknown where no curve can be judged.
 fn within(replay: &Replay, regret: f64) -> Option<f64> {
-    (replay.judged() > 0).then(|| replay.within(regret))
+    (replay.curves_with_optimum() > 0).then(|| replay.share_within(regret))
 }
 
 /// What of the record cannot be searched, or not judged; it is the same for every strategy.
@@ -204,9 +204,12 @@ fn of_strategy(replay: &Replay) -> Map<String, Value> {
     );
     summary.insert(
         "evaluations_most".to_owned(),
-        replay.evaluations_most().into(),
+        replay.evaluations_max().into(),
     );
-    summary.insert("curves_judged".to_owned(), replay.judged().into());
+    summary.insert(
+        "curves_judged".to_owned(),
+        replay.curves_with_optimum().into(),
+    );
     known(&mut summary, "within_1pct", within(replay, 0.01));
     known(&mut summary, "within_2pct", within(replay, 0.02));
     known(&mut summary, "regret_mean", replay.regret_mean());
@@ -242,7 +245,7 @@ fn curve_json(curve: &ReplayedCurve) -> Value {
     object.insert("group".to_owned(), group.into());
     object.insert("points".to_owned(), curve.points.into());
     object.insert("evaluations".to_owned(), curve.evaluations.into());
-    object.insert("ended".to_owned(), ended(curve.done).into());
+    object.insert("ended".to_owned(), ended(curve.stop_reason).into());
     if let Some(choice) = &curve.choice {
         object.insert("choice".to_owned(), setting(choice));
     }

@@ -1,4 +1,4 @@
-//! A GPU and a workload fitted to studies: measured ones, and those that no profile can be fitted to.
+//! Fits a GPU and a workload to measured studies, and rejects studies that no profile can be fitted to.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +14,8 @@ use sweetspot_study::{
     RunResult, Status, Study, Subject, Task, WorkloadInfo,
 };
 
-/// A board that no profile is known of, with these caps.
-fn board(min: f64, max: f64) -> Descriptor {
+/// A GPU without a built-in profile, with these caps.
+fn unknown_gpu(min: f64, max: f64) -> Descriptor {
     Descriptor {
         id: DeviceId::new("GPU-0"),
         name: "Board of nobody".to_owned(),
@@ -94,15 +94,15 @@ fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnd
     Study::new(subject, plan, points.collect())
 }
 
-fn refused(runs: Vec<(Configuration, Option<RunEnding>)>) -> StudyFitError {
-    let study = study(board(100.0, 250.0), Axis::PowerCap, runs);
+fn fit_error(runs: Vec<(Configuration, Option<RunEnding>)>) -> StudyFitError {
+    let study = study(unknown_gpu(100.0, 250.0), Axis::PowerCap, runs);
     measured_study(&study).unwrap_err()
 }
 
 #[test]
-fn what_cannot_be_fitted_to_is_named() {
+fn studies_that_cannot_be_fitted_are_rejected() {
     assert_eq!(
-        refused(vec![(capped(100.0), None), (capped(250.0), None)]),
+        fit_error(vec![(capped(100.0), None), (capped(250.0), None)]),
         StudyFitError::NoRuns
     );
     let failed = || {
@@ -111,24 +111,24 @@ fn what_cannot_be_fitted_to_is_named() {
             "exit code 3",
         )))
     };
-    let all_failed = refused(vec![(capped(100.0), failed()), (capped(250.0), failed())]);
+    let all_failed = fit_error(vec![(capped(100.0), failed()), (capped(250.0), failed())]);
     assert_eq!(
         all_failed,
         StudyFitError::AllFailed("exit code 3".to_owned())
     );
-    let one = refused(vec![
+    let one = fit_error(vec![
         (capped(100.0), failed()),
         (capped(250.0), Some(done(10.0, Some(2000.0)))),
     ]);
     assert_eq!(one, StudyFitError::OneConfiguration);
     let timed = |watts: f64| (capped(watts), Some(done(10.0, None)));
     assert_eq!(
-        refused(vec![timed(100.0), timed(250.0)]),
+        fit_error(vec![timed(100.0), timed(250.0)]),
         StudyFitError::NoEnergies("job-gpus".to_owned())
     );
     let nothing = |watts: f64| (capped(watts), Some(done(10.0, Some(0.0))));
     assert_eq!(
-        refused(vec![nothing(100.0), nothing(250.0)]),
+        fit_error(vec![nothing(100.0), nothing(250.0)]),
         StudyFitError::Impossible("0 J".to_owned())
     );
     let several = |watts: f64| {
@@ -139,7 +139,7 @@ fn what_cannot_be_fitted_to_is_named() {
         (at, Some(done(10.0, Some(2000.0))))
     };
     assert_eq!(
-        refused(vec![several(100.0), several(250.0)]),
+        fit_error(vec![several(100.0), several(250.0)]),
         StudyFitError::SeveralGpus(2)
     );
     let rate = |text: &str| {
@@ -148,7 +148,7 @@ fn what_cannot_be_fitted_to_is_named() {
         (at, Some(done(10.0, Some(2000.0))))
     };
     let varied = study(
-        board(100.0, 250.0),
+        unknown_gpu(100.0, 250.0),
         Axis::Parameter("rate".to_owned()),
         vec![rate("0.1"), rate("0.2")],
     );
@@ -159,14 +159,14 @@ fn what_cannot_be_fitted_to_is_named() {
     );
 }
 
-/// Two points are fewer than there are parameters: what they do not tell stays as usual, and they are met.
+/// Two points are fewer than the parameters: undetermined parameters keep their usual values, and the fit meets both points.
 #[test]
 fn two_configurations_are_enough() {
     let runs = vec![
         (capped(125.0), Some(done(120.0, Some(120.0 * 118.0)))),
         (capped(250.0), Some(done(100.0, Some(100.0 * 200.0)))),
     ];
-    let study = study(board(100.0, 250.0), Axis::PowerCap, runs);
+    let study = study(unknown_gpu(100.0, 250.0), Axis::PowerCap, runs);
     let fitted = fit_study(&measured_study(&study).unwrap()).unwrap();
     assert!(fitted.errors.time.worst.get() < 0.01, "{:?}", fitted.errors);
     assert!(
@@ -186,7 +186,7 @@ fn two_configurations_are_enough() {
     assert_eq!(workload.on[0].core, fitted.workload.on[0].core);
 }
 
-/// Every recorded curve of one board as a study of its own: power limits, seconds of an epoch, watts.
+/// Every recorded curve of one GPU as its own study: power limits, seconds of an epoch, watts.
 fn curves(file: &str) -> Vec<Vec<(f64, f64, f64)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/measured_zeus");
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
@@ -204,11 +204,11 @@ fn curves(file: &str) -> Vec<Vec<(f64, f64, f64)>> {
     curves
 }
 
-/// Measured trainings on two boards, one noisy measurement a point: every third curve. Where the cap does not
-/// bind, the recorded best is whichever point the noise favoured, which no physics follows.
+/// Measured trainings on two GPUs, one noisy measurement per point, every third curve. Where the cap does not
+/// limit the power, noise decides which recorded point is best, which no physics predicts.
 #[test]
 #[ignore = "needs ../shared/measured_zeus"]
-fn measured_zeus_curves_are_met() {
+fn measured_zeus_curves_are_fitted() {
     for (file, min, max) in [
         ("summary_power_v100.csv", 100.0, 250.0),
         ("summary_power_p100.csv", 125.0, 250.0),
@@ -222,7 +222,7 @@ fn measured_zeus_curves_are_met() {
             let study = study(board(min, max), Axis::PowerCap, runs.collect());
             let fitted = fit_study(&measured_study(&study).unwrap()).unwrap();
             parse_gpu("it", &profile_text("it", &fitted)).unwrap();
-            far += usize::from(!fitted.errors.is_near_enough());
+            far += usize::from(!fitted.errors.is_accurate());
             errors.push(fitted.errors.time.mean.get());
             errors.push(fitted.errors.energy.mean.get());
             regrets.extend(fitted.choices.iter().map(|choice| choice.regret.get()));
