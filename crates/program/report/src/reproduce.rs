@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sweetspot_papers::batch_sizer_2021::JobResult;
-use sweetspot_papers::{Counted, Label, ReproducedRow, Reproduction};
+use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction};
 
 use crate::table::Rows;
 use crate::words::wrapped;
@@ -175,16 +175,16 @@ const fn mark(within: bool) -> &'static str {
 }
 
 fn within(row: &ReproducedRow) -> &'static str {
-    row.within().map_or("", mark)
+    row.is_within_tolerance().map_or("", mark)
 }
 
 fn summary(study: &Reproduction) -> String {
-    let (met, judged) = study.met();
+    let (met, judged) = study.count_met();
     let mut lines = vec![format!(
         "{met} of {judged} judged values are within their tolerance."
     )];
     for row in &study.rows {
-        if row.must_hold() && row.within() == Some(false) {
+        if row.must_hold() && row.is_within_tolerance() == Some(false) {
             lines.push(format!(
                 "  not within: {}, {}, {}: published {}, here {}",
                 titled(&row.table),
@@ -195,7 +195,7 @@ fn summary(study: &Reproduction) -> String {
             ));
         }
     }
-    lines.extend(study.counted.iter().map(counted));
+    lines.extend(study.counted_tolerances.iter().map(counted));
     let faults = study.rows.iter().filter(|row| is_fault(row)).count();
     if faults > 0 {
         lines.push(format!(
@@ -214,14 +214,19 @@ fn summary(study: &Reproduction) -> String {
             conclusion.what, conclusion.here
         ));
     }
-    if !study.waits.is_empty() {
+    if !study.not_reproduced.is_empty() {
         lines.push(String::new());
-        lines.extend(study.waits.iter().map(|what| format!("Waits: {what}")));
+        lines.extend(
+            study
+                .not_reproduced
+                .iter()
+                .map(|what| format!("Waits: {what}")),
+        );
     }
     lines.join("\n")
 }
 
-fn counted(counted: &Counted) -> String {
+fn counted(counted: &CountedTolerance) -> String {
     format!(
         "{} of {} ({} needed{}): {}",
         counted.met,
@@ -252,7 +257,7 @@ pub fn reproduction_json(study: &Reproduction) -> Value {
         })
         .collect();
     let counted: Vec<Value> = study
-        .counted
+        .counted_tolerances
         .iter()
         .map(|counted| {
             json!({
@@ -264,7 +269,7 @@ pub fn reproduction_json(study: &Reproduction) -> Value {
             })
         })
         .collect();
-    let (met, judged) = study.met();
+    let (met, judged) = study.count_met();
     let mut object = Map::new();
     object.insert("schema".into(), json!("sweetspot.reproduce/1"));
     object.insert("paper".into(), json!(study.paper));
@@ -277,8 +282,8 @@ pub fn reproduction_json(study: &Reproduction) -> Value {
     object.insert("counted".into(), json!(counted));
     object.insert("within".into(), json!(study.is_within()));
     object.insert("conclusions".into(), json!(conclusions));
-    if !study.waits.is_empty() {
-        object.insert("waits".into(), json!(study.waits));
+    if !study.not_reproduced.is_empty() {
+        object.insert("waits".into(), json!(study.not_reproduced));
     }
     if !study.jobs.is_empty() {
         let jobs: Vec<Value> = study.jobs.iter().map(job_json).collect();
@@ -309,7 +314,7 @@ fn row_json(row: &ReproducedRow) -> Value {
     put(&mut object, "reproduced", row.reproduced);
     put(&mut object, "deviation", row.deviation());
     put(&mut object, "tolerance", row.tolerance());
-    put(&mut object, "within", row.within());
+    put(&mut object, "within", row.is_within_tolerance());
     put(&mut object, "note", row.note.clone());
     Value::Object(object)
 }
@@ -359,7 +364,7 @@ pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
     ])?;
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for row in &study.rows {
-        let within = row.within().map(|within| within.to_string());
+        let within = row.is_within_tolerance().map(|within| within.to_string());
         writer.write_record([
             row.table.clone(),
             label(row, &[]),

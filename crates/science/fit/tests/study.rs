@@ -219,7 +219,7 @@ fn measured_zeus_curves_are_fitted() {
             let runs = curve.iter().map(|(watts, time, power)| {
                 (capped(*watts), Some(done(*time, Some(time * power))))
             });
-            let study = study(board(min, max), Axis::PowerCap, runs.collect());
+            let study = study(unknown_gpu(min, max), Axis::PowerCap, runs.collect());
             let fitted = fit_study(&measured_study(&study).unwrap()).unwrap();
             parse_gpu("it", &profile_text("it", &fitted)).unwrap();
             far += usize::from(!fitted.errors.is_accurate());

@@ -7,6 +7,7 @@ use sweetspot_sim::{
 use sweetspot_stats::Bounds;
 use sweetspot_study::{Configuration, RunEnding};
 
+use super::rows::MAX_ITEMS;
 use super::{FitError, FitRequest, MeasuredRow, count_batches, count_settings};
 use sweetspot_virtual_time::SimulatedJob;
 
@@ -325,9 +326,6 @@ impl<'a> Model<'a> {
         iterations.saturating_mul(self.largest).min(MAX_ITEMS)
     }
 }
-
-/// The largest number of items: a billion take years on any GPU.
-const MAX_ITEMS: u64 = 1_000_000_000;
 
 /// The usual half-speed batch of a GPU.
 fn typical_half_speed(gpu: &GpuProfile) -> f64 {

@@ -255,4 +255,4 @@ impl<'a> Table<'a> {
 }
 
 /// The largest number of items: a billion take years on any GPU.
-const MAX_ITEMS: u64 = 1_000_000_000;
+pub const MAX_ITEMS: u64 = 1_000_000_000;
