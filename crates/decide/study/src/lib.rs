@@ -37,7 +37,7 @@ pub use run::{
 pub use samples::{Column, Quantity, Series, read_samples, write_samples};
 pub use search::{PriorResults, SearchError, SearchProgress, StudySearch};
 pub use store::{
-    RunCounts, SCHEMA, Store, StoreError, is_study, merge, read_plan_file, samples_file,
+    SCHEMA, Store, StoreError, StoredRuns, is_study, merge, read_plan_file, samples_file,
     write_atomically, write_task,
 };
 pub use template::{TemplateError, fill_placeholders, is_parameter_name, run_environment};

@@ -22,7 +22,7 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
         StudyCommand::List { folder } => list(&folder)?,
         StudyCommand::Show { study } => {
             let store = Store::open(&self::folder(&study))?;
-            let (outline, info) = (store.outline()?, store.run_counts()?);
+            let (outline, info) = (store.outline()?, store.stored_runs()?);
             print(&study_runs_text(&store.study(None)?, &outline, &info))?;
             if store.waiting_results() > 0 {
                 let waiting = store.waiting_results();
@@ -50,8 +50,8 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
         }
         StudyCommand::Gather { study } => {
             let folder = self::folder(&study);
-            let before = Store::open(&folder)?.run_counts()?.runs;
-            let runs = Store::resume(&folder)?.run_counts()?.runs;
+            let before = Store::open(&folder)?.stored_runs()?.runs;
+            let runs = Store::resume(&folder)?.stored_runs()?.runs;
             print(&format!("{} runs taken in, {runs} there\n", runs - before))?;
         }
         StudyCommand::Merge { studies, output } => {
@@ -113,7 +113,7 @@ fn list(folder: &Path) -> Result<()> {
     for path in folders {
         let read = || {
             let store = Store::open(&path)?;
-            Ok::<_, sweetspot_study::StoreError>((store.outline()?, store.run_counts()?))
+            Ok::<_, sweetspot_study::StoreError>((store.outline()?, store.stored_runs()?))
         };
         rows.push((
             path.display().to_string(),
@@ -126,7 +126,7 @@ fn list(folder: &Path) -> Result<()> {
 fn delete(folder: &Path, yes: bool) -> Result<()> {
     // Nobody may be at it, and it must be a study.
     let store = Store::open_exclusive(folder)?;
-    let runs = store.run_counts()?.runs;
+    let runs = store.stored_runs()?.runs;
     if !yes {
         let folder = folder.display();
         match ask(&format!("delete {folder} with its {runs} runs?"))? {

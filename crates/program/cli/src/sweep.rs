@@ -79,7 +79,7 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome
     let done = conduct(args, sweep, store.as_mut(), documents);
     // A study without a run is none.
     if let Some(store) = store
-        && store.run_counts().is_ok_and(|info| info.runs == 0)
+        && store.stored_runs().is_ok_and(|info| info.runs == 0)
         && store.waiting_results() == 0
     {
         let _ = store.delete();
@@ -165,7 +165,7 @@ fn conduct(
 
 /// A sweep that did not come to its end: what is kept, and how to go on.
 fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
-    let kept = store.and_then(|store| Some((store.folder(), store.run_counts().ok()?.runs)));
+    let kept = store.and_then(|store| Some((store.folder(), store.stored_runs().ok()?.runs)));
     let nothing_ran = is_reference_failed(&error);
     let go_on = kept
         .filter(|(_, runs)| *runs > 0)

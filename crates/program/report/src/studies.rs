@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sweetspot_quantity::Joules;
 use sweetspot_session::Estimate;
-use sweetspot_study::{Axis, Configuration, Outline, RunCounts, RunEnding, Study};
+use sweetspot_study::{Axis, Configuration, Outline, RunEnding, StoredRuns, Study};
 
 use crate::table::Rows;
 
@@ -117,7 +117,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
 }
 
 /// A study in a list: its folder, and what it is or why it cannot be read.
-pub type Listed = (String, Result<(Outline, RunCounts), String>);
+pub type Listed = (String, Result<(Outline, StoredRuns), String>);
 
 /// A line for each study, or why it cannot be read.
 pub fn studies_text(studies: &[Listed]) -> String {
@@ -152,7 +152,7 @@ pub fn studies_text(studies: &[Listed]) -> String {
 }
 
 /// What a study is and every run of it.
-pub fn study_runs_text(study: &Study, outline: &Outline, info: &RunCounts) -> String {
+pub fn study_runs_text(study: &Study, outline: &Outline, info: &StoredRuns) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut text = format!("{} on {}\n", subject.workload.name, subject.device_name);
     if let Some(command) = &subject.workload.command {

@@ -1,4 +1,4 @@
-//! The results of simulated runs, as a study keeps them.
+//! The results of simulated runs, as a study stores them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl SimulatedJob {
         seed: Option<Seed>,
     ) -> Result<RunEnding, SimulationError> {
         let together = self.simulate(configuration, seed, &mut ())?;
-        Ok(self.run_end(together, configuration, seed))
+        Ok(self.run_ending(together, configuration, seed))
     }
 
     /// Simulates a run, and returns its result with samples of power, clock and utilisation.
@@ -40,7 +40,7 @@ impl SimulatedJob {
         let series = traces.into_iter().enumerate();
         let series = series.map(|(index, trace)| self.series(index, trace));
         let series = series.collect();
-        Ok((self.run_end(together, configuration, seed), series))
+        Ok((self.run_ending(together, configuration, seed), series))
     }
 
     fn series(&self, index: usize, trace: Trace) -> Series {
@@ -64,7 +64,7 @@ impl SimulatedJob {
         }
     }
 
-    fn run_end(
+    fn run_ending(
         &self,
         together: Result<GroupOutcome, Failure>,
         configuration: &Configuration,
@@ -124,8 +124,8 @@ impl SimulatedJob {
                     let gpus = span.energy / span.time + unused;
                     node.wall_power(gpus, most, in_use) * span.time
                 });
-                let off = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
-                Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
+                let error = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
+                Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * error))
             }
         }
     }

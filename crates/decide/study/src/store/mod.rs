@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 
 pub use error::StoreError;
 pub use merge::merge;
-pub use read::RunCounts;
+pub use read::StoredRuns;
 pub use tasks::{read_plan_file, write_task};
 
 use crate::{Outline, RunRecord};

@@ -16,7 +16,7 @@ use crate::{
 
 /// The number of runs of a study so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RunCounts {
+pub struct StoredRuns {
     /// The number of runs.
     pub runs: usize,
     /// The number of failed runs among them.
@@ -68,12 +68,12 @@ impl Store {
     }
 
     /// The number of runs so far.
-    pub fn run_counts(&self) -> std::result::Result<RunCounts, StoreError> {
+    pub fn stored_runs(&self) -> std::result::Result<StoredRuns, StoreError> {
         let counted = self.connection.query_row(
             "SELECT count(*), ifnull(sum(status <> 'ok'), 0), max(started_unix_s) FROM run",
             [],
             |row| {
-                Ok(RunCounts {
+                Ok(StoredRuns {
                     runs: row.get::<_, i64>(0)? as usize,
                     failed: row.get::<_, i64>(1)? as usize,
                     last_unix_s: row.get(2)?,

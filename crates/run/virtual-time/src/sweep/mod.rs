@@ -28,7 +28,7 @@ pub struct SimulatedSweep {
 pub struct PreparedSweep {
     /// The study.
     pub outline: Outline,
-    /// What became of the earlier studies that its search may learn from.
+    /// The earlier studies that its search cannot use.
     pub prior: PriorStudies,
     /// The simulation that makes the runs.
     pub sweep: SimulatedSweep,
@@ -80,21 +80,9 @@ impl SimulatedSweep {
                 usual_parameters: [(BATCH_PARAMETER.to_owned(), batch.to_string())].into(),
             },
         )?;
-        for configuration in resolved
-            .configurations
-            .iter_mut()
-            .chain([&mut resolved.reference])
-        {
-            if configuration.batch().is_none() {
-                if let Some(text) = configuration.parameters.get(BATCH_PARAMETER) {
-                    return Err(AxesError::Parameter {
-                        name: BATCH_PARAMETER.to_owned(),
-                        problem: format!("`{text}` is not a number of items"),
-                    }
-                    .into());
-                }
-                *configuration = configuration.clone().with_batch(batch);
-            }
+        let configurations = resolved.configurations.iter_mut();
+        for configuration in configurations.chain([&mut resolved.reference]) {
+            set_missing_batch(configuration, batch)?;
         }
         let subject = format!(
             "{} {}",
@@ -157,7 +145,7 @@ impl SimulatedSweep {
         &known.unwrap_or(&self.variants[0]).1
     }
 
-    /// Makes one run; its samples go into the folder, if they are kept.
+    /// Makes one run; its samples go into the folder, if they are stored.
     pub fn run_task(
         &self,
         outline: &Outline,
@@ -170,7 +158,7 @@ impl SimulatedSweep {
         let seed = Some(plan.seed(task));
         let Some(folder) = folder.filter(|_| self.samples) else {
             let mut record = RunRecord::new(task, job.run(configuration, seed)?);
-            record.reduced_caps = job.enforced_caps(configuration);
+            record.reduced_caps = job.reduced_caps(configuration);
             return Ok(record);
         };
         let (end, series) = job.run_sampled(configuration, seed)?;
@@ -179,7 +167,7 @@ impl SimulatedSweep {
         let written = bytes.and_then(|bytes| write_atomically(&file, &bytes));
         written.map_err(|problem| SimulationError::Samples { file, problem })?;
         let mut record = RunRecord::new(task, end);
-        record.reduced_caps = job.enforced_caps(configuration);
+        record.reduced_caps = job.reduced_caps(configuration);
         Ok(record)
     }
 
@@ -197,7 +185,22 @@ impl SimulatedSweep {
     }
 }
 
-/// Runs a simulated study that is stored nowhere.
+/// Sets the batch size of a configuration that has none.
+fn set_missing_batch(configuration: &mut Configuration, batch: u64) -> Result<(), AxesError> {
+    if configuration.batch().is_some() {
+        return Ok(());
+    }
+    if let Some(text) = configuration.parameters.get(BATCH_PARAMETER) {
+        return Err(AxesError::Parameter {
+            name: BATCH_PARAMETER.to_owned(),
+            problem: format!("`{text}` is not a number of items"),
+        });
+    }
+    *configuration = configuration.clone().with_batch(batch);
+    Ok(())
+}
+
+/// Runs a simulated study without storing it.
 pub fn sweep(definition: &Definition, threads: NonZeroUsize) -> Result<Study, SimulationError> {
     let PreparedSweep { outline, sweep, .. } = SimulatedSweep::prepare(definition)?;
     let mut points = outline.empty_points(outline.subject.energy_of);
@@ -259,12 +262,12 @@ fn job(
 fn workload_info(job: &SimulatedJob, definition: &Definition, batch: u64) -> WorkloadInfo {
     let profile = &job.workload.profile;
     let is_axis = |name: &str| definition.axis.contains_key(name);
-    let fixed = |name: &str, form: Option<String>| form.filter(|_| !is_axis(name));
+    let fixed = |name: &str, variant: Option<String>| variant.filter(|_| !is_axis(name));
     let algorithm = profile
         .conv_algorithms
         .first()
-        .map(|form| form.name.clone());
-    let dataset = profile.datasets.first().map(|form| form.name.clone());
+        .map(|algorithm| algorithm.name.clone());
+    let dataset = profile.datasets.first().map(|dataset| dataset.name.clone());
     WorkloadInfo {
         name: job.workload.name.clone(),
         network: Some(profile.network.clone()),
