@@ -154,7 +154,7 @@ fn studies_that_cannot_be_fitted_are_rejected() {
     );
     let message = measured_study(&varied).unwrap_err().to_string();
     assert!(
-        message.contains("varies rate, which the simulator's model does not have"),
+        message.contains("varies rate, which the simulator does not model"),
         "{message}"
     );
 }

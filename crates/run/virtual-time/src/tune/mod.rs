@@ -96,7 +96,7 @@ impl JobSequence {
         self.jobs.iter().map(|job| job.items as f64).sum()
     }
 
-    /// A part of a workload on each GPU: so many iterations, or the whole workload with its startup.
+    /// A part of a workload on each GPU: a number of iterations, or the whole workload with its startup.
     pub(super) fn part(
         &self,
         job: &SimulatedJob,

@@ -151,9 +151,7 @@ pub fn read_curves(
     for line in &lines {
         let cell = |index: usize| line.cells.get(index).map_or("", String::as_str);
         let number = |index: usize| {
-            let value: Option<f64> = cell(index).parse().ok();
-            let above_zero = |value: &f64| *value > 0.0 && value.is_finite();
-            value.filter(above_zero).ok_or_else(|| ReplayError::Cell {
+            positive_number(cell(index)).ok_or_else(|| ReplayError::Cell {
                 file: file.to_owned(),
                 line: line.number,
                 column: header[index].clone(),
@@ -200,6 +198,12 @@ pub fn read_curves(
         )
     };
     groups.into_iter().map(curve).collect()
+}
+
+/// The number in a cell, if it is above zero.
+fn positive_number(cell: &str) -> Option<f64> {
+    let value: f64 = cell.parse().ok()?;
+    (value > 0.0 && value.is_finite()).then_some(value)
 }
 
 /// The curve of a study over all axes that it varies.

@@ -1,7 +1,7 @@
 //! The file of a fitted GPU and workload.
 
 use sweetspot_quantity::Ratio;
-use sweetspot_sim::{Generation, GpuProfile};
+use sweetspot_sim::{Generation, GpuProfile, Peak};
 
 use super::FittedStudy;
 use crate::batch_rows::{list, quoted, write_keys, write_workload};
@@ -90,20 +90,7 @@ fn write_gpu(text: &mut String, gpu: &GpuProfile) {
         ("default", quoted(memory.default)),
     ];
     table(text, "memory", &keys);
-    let peak = &gpu.peak;
-    let peaks = [
-        ("tf32", peak.tf32),
-        ("fp16", peak.fp16),
-        ("bf16", peak.bf16),
-        ("int8", peak.int8),
-    ];
-    let mut keys: Vec<(&str, String)> = peaks
-        .iter()
-        .filter_map(|(name, peak)| Some((*name, quoted((*peak)?))))
-        .collect();
-    if let Some(figure) = peak.sgemm_gflops_per_watt {
-        keys.push(("sgemm_gflops_per_watt", format!("{figure:?}")));
-    }
+    let keys = peak_keys(&gpu.peak);
     if !keys.is_empty() {
         table(text, "peak", &keys);
     }
@@ -145,4 +132,22 @@ fn generation(generation: Generation) -> &'static str {
         Generation::Ada => "ada",
         Generation::Hopper => "hopper",
     }
+}
+
+/// The keys of the peak rates that are known.
+fn peak_keys(peak: &Peak) -> Vec<(&'static str, String)> {
+    let peaks = [
+        ("tf32", peak.tf32),
+        ("fp16", peak.fp16),
+        ("bf16", peak.bf16),
+        ("int8", peak.int8),
+    ];
+    let mut keys: Vec<(&'static str, String)> = peaks
+        .iter()
+        .filter_map(|(name, peak)| Some((*name, quoted((*peak)?))))
+        .collect();
+    if let Some(figure) = peak.sgemm_gflops_per_watt {
+        keys.push(("sgemm_gflops_per_watt", format!("{figure:?}")));
+    }
+    keys
 }
