@@ -95,7 +95,7 @@ fn check_mergeable(one: &Outline, other: &Outline) -> Result<(), String> {
         let definition = &outline.definition;
         (
             definition.window.clone(),
-            definition.method.clone(),
+            definition.method,
             definition.progress.clone(),
         )
     };
