@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use sweetspot_control::hold::{
     CompletedBatch, DeviceKnob, HoldConfig, HoldEvent, HoldMode, HoldNotice, Holder, PowerReading,
 };
-use sweetspot_papers::batch_sizer_2021::tables::batch_sizer_2021_jobs;
+use sweetspot_papers::batch_sizer_2021::tables::read_jobs;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 use sweetspot_sim::Variant;
 use sweetspot_stats::Seed;
@@ -123,7 +123,7 @@ fn one() -> Result<()> {
 
 /// The jobs of table 2 under every mode.
 fn jobs() -> Result<()> {
-    for job in batch_sizer_2021_jobs()? {
+    for job in read_jobs()? {
         let server = server(job.network, &job.dataset)?;
         print!(
             "{:2} {:15} {:8} {:4.0} W",

@@ -13,9 +13,9 @@ use sweetspot_device::{Descriptor, DeviceId, DeviceKind};
 use sweetspot_quantity::{Joules, Megahertz, Seconds, Watts};
 use sweetspot_report::{ReportExtras, Timeline, report_text, study_html};
 use sweetspot_study::{
-    Axis, BATCH, Column, Configuration, Definition, DeviceEnergy, Energies, Energy, EnergyOf,
-    Outline, PhaseResult, Plan, Quantity, RunEnd, RunRecord, RunResult, Series, Store, Subject,
-    Task, WorkloadInfo,
+    Axis, BATCH_PARAMETER, Column, Configuration, Definition, DeviceEnergy, Energies, Energy,
+    EnergyOf, Outline, PhaseResult, Plan, Quantity, RunEnding, RunRecord, RunResult, Series, Store,
+    Subject, Task, WorkloadInfo,
 };
 
 const REPEAT: u32 = 5;
@@ -88,7 +88,8 @@ fn configurations() -> Vec<Configuration> {
                     ..Configuration::on(1)
                 };
                 let batch = 16 << batch;
-                one.parameters.insert(BATCH.to_owned(), batch.to_string());
+                one.parameters
+                    .insert(BATCH_PARAMETER.to_owned(), batch.to_string());
                 all.push(one);
             }
         }
@@ -102,7 +103,7 @@ fn write(folder: &std::path::Path) -> Result<Store> {
     let axes = vec![
         Axis::PowerCap,
         Axis::CoreClock,
-        Axis::Parameter(BATCH.to_owned()),
+        Axis::Parameter(BATCH_PARAMETER.to_owned()),
     ];
     let plan = Plan::new(
         axes,
@@ -148,7 +149,7 @@ fn write(folder: &std::path::Path) -> Result<Store> {
                 configuration,
                 repeat,
             };
-            let end = RunEnd::Done(result(settings, task));
+            let end = RunEnding::Done(result(settings, task));
             runs.push((plan.id(task), RunRecord::new(task, end)));
         }
     }

@@ -12,9 +12,10 @@ use sweetspot_benchmarks::{BOARDS, NETWORKS};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::{Sweep, SweepOptions};
 use sweetspot_sim::{
-    Chip, Job, Limits, Order, State, Trace, Variant, Variation, Work, find_gpu, find_workload, run,
+    Chip, Job, JobRequest, Limits, ScaledWork, State, Trace, Variant, Variation, find_gpu,
+    find_workload, run,
 };
-use sweetspot_study::{Definition, Point, RunEnd, Study};
+use sweetspot_study::{Definition, Point, RunEnding, Study};
 
 const HOUR: f64 = 3600.0;
 
@@ -58,7 +59,7 @@ fn twelve_sweeps() -> Result<()> {
         .flat_map(Point::results)
         .map(|run| run.time.get())
         .sum();
-    let ends = |studies: &[Study]| -> Vec<RunEnd> {
+    let ends = |studies: &[Study]| -> Vec<RunEnding> {
         let points = studies.iter().flat_map(|study| &study.points);
         let runs = points.flat_map(|point| &point.runs);
         runs.map(|run| run.end.clone()).collect()
@@ -80,15 +81,15 @@ fn virtual_hour(network: &str) -> Result<()> {
     const TARGET_MS: f64 = 10.0;
     let (name, gpu) = find_gpu("v100")?;
     let workload = find_workload(network, gpu.study.as_deref(), &Variant::default())?;
-    let work = Work::on(&workload.profile, &name, &gpu, |_| None)?;
+    let work = ScaledWork::on(&workload.profile, &name, &gpu, |_| None)?;
     let chip = Chip::new(&gpu);
     let limits = chip.limits(Watts::new(200.0), None, None);
     let job = |items| {
-        let order = Order {
+        let request = JobRequest {
             batch: None,
             items: Some(items),
         };
-        Job::new(&workload.profile, &work, &gpu, order, Variation::NONE)
+        Job::new(&workload.profile, &work, &gpu, request, Variation::NONE)
     };
     let trial = run(
         &chip,

@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use sweetspot_benchmarks::NETWORKS;
 use sweetspot_session::{Sweep, SweepOptions};
-use sweetspot_study::{Definition, RunEnd, Store};
+use sweetspot_study::{Definition, RunEnding, Store};
 
 fn main() -> Result<()> {
     stored_sweeps()?;
@@ -27,7 +27,7 @@ fn stored_sweeps() -> Result<()> {
     let mut times = Vec::new();
     for round in ["first", "second"] {
         let begun = Instant::now();
-        let mut ends: Vec<RunEnd> = Vec::new();
+        let mut ends: Vec<RunEnding> = Vec::new();
         for network in NETWORKS {
             let sweep = Sweep::prepare(&Definition::simulated("v100", network))?;
             let place = folder.path().join(round).join(network);
@@ -58,10 +58,10 @@ fn stored_sweeps() -> Result<()> {
     Ok(())
 }
 
-fn seconds(end: &RunEnd) -> f64 {
+fn seconds(end: &RunEnding) -> f64 {
     match end {
-        RunEnd::Done(run) => run.time.get(),
-        RunEnd::Failed(_) => 0.0,
+        RunEnding::Done(run) => run.time.get(),
+        RunEnding::Failed(_) => 0.0,
     }
 }
 

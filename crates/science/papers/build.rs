@@ -1,5 +1,5 @@
-//! Takes the published and measured tables along where there are any. The program builds and simulates without them;
-//! only comparing with them then says that they are missing.
+//! Embeds the published and measured tables if they are present. The program builds and simulates without them;
+//! comparisons then report that they are missing.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -7,31 +7,31 @@ use sweetspot_decide::search::KnobKind;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Megahertz, Watts};
 
-/// The parameter that simulated workloads and items per batch know.
-pub const BATCH: &str = "batch";
+/// The name of the parameter that is the batch size.
+pub const BATCH_PARAMETER: &str = "batch";
 
 /// A value for each knob.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Nothing: the default. One: the same on every GPU of the job. Several: one for each of them.
+    /// The power caps: none for the default, one for every GPU of the job, or one for each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_caps: Vec<Watts>,
-    /// The clock that cores are locked to.
+    /// The clock to which the cores are locked, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<Megahertz>,
-    /// The clock that memory is locked to.
+    /// The clock to which the memory is locked, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<Megahertz>,
-    /// Devices used.
+    /// The number of GPUs of the job.
     pub gpus: u64,
-    /// Of the workload, by name.
+    /// The parameters of the workload, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
 }
 
 impl Configuration {
-    /// Everything at its default on so many GPUs.
+    /// The default configuration on this number of GPUs.
     pub fn on(gpus: u64) -> Self {
         Self {
             gpus,
@@ -39,13 +39,14 @@ impl Configuration {
         }
     }
 
-    /// With a batch size.
+    /// This configuration with a batch size.
     pub fn with_batch(mut self, batch: u64) -> Self {
-        self.parameters.insert(BATCH.to_owned(), batch.to_string());
+        self.parameters
+            .insert(BATCH_PARAMETER.to_owned(), batch.to_string());
         self
     }
 
-    /// With these settings on each GPU.
+    /// This configuration with these settings on each GPU.
     pub fn with_settings(mut self, settings: Settings) -> Self {
         self.power_caps = settings.power_cap.into_iter().collect();
         self.core_clock = settings.core_clock;
@@ -53,7 +54,7 @@ impl Configuration {
         self
     }
 
-    /// What is set on a GPU of the job.
+    /// The settings of a GPU of the job.
     pub fn settings(&self, gpu: usize) -> Settings {
         let caps = &self.power_caps;
         Settings {
@@ -63,19 +64,19 @@ impl Configuration {
         }
     }
 
-    /// The cap, where it is the same on every GPU.
+    /// The power cap, if it is the same on every GPU.
     pub fn power_cap(&self) -> Option<Watts> {
         let first = self.power_caps.first()?;
         let same = self.power_caps.iter().all(|cap| cap == first);
         same.then_some(*first)
     }
 
-    /// Items in a batch, where that is known.
+    /// The batch size, if it is known.
     pub fn batch(&self) -> Option<u64> {
-        self.parameters.get(BATCH)?.parse().ok()
+        self.parameters.get(BATCH_PARAMETER)?.parse().ok()
     }
 
-    /// Its name for seeds: the same on every machine, with every digit of every value.
+    /// The text that seeds are derived from: the same on every machine, with every digit of every value.
     pub(crate) fn label(&self) -> String {
         let caps: Vec<String> = self
             .power_caps
@@ -83,41 +84,44 @@ impl Configuration {
             .map(|cap| cap.get().to_string())
             .collect();
         let clock = |clock: Option<Megahertz>| clock.map(|clock| clock.get().to_string());
-        let batch = self.parameters.get(BATCH).cloned();
+        let batch = self.parameters.get(BATCH_PARAMETER).cloned();
         let knobs = [
             ("power_cap_w", (!caps.is_empty()).then(|| caps.join("/"))),
             ("core_clock_mhz", clock(self.core_clock)),
             ("memory_clock_mhz", clock(self.memory_clock)),
-            (BATCH, batch),
+            (BATCH_PARAMETER, batch),
             ("gpus", Some(self.gpus.to_string())),
         ];
         let knobs = knobs
             .into_iter()
             .filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        let others = self.parameters.iter().filter(|(name, _)| *name != BATCH);
+        let others = self
+            .parameters
+            .iter()
+            .filter(|(name, _)| *name != BATCH_PARAMETER);
         let others = others.map(|(name, value)| format!("{name}={value}"));
         knobs.chain(others).collect::<Vec<_>>().join(";")
     }
 }
 
-/// A knob that a study can vary.
+/// A knob or parameter that a study can vary.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
-    /// Devices used.
+    /// The number of GPUs.
     Gpus,
-    /// Of each device.
+    /// The power cap of each device.
     PowerCap,
-    /// Of each device.
+    /// The core clock of each device.
     CoreClock,
-    /// Of each device.
+    /// The memory clock of each device.
     MemoryClock,
-    /// Of the workload.
+    /// A parameter of the workload.
     Parameter(String),
 }
 
 impl Axis {
-    /// As flags name it: `power-cap`, `batch`.
+    /// The name of the axis as users write it: `power-cap`, `batch`.
     pub fn name(&self) -> &str {
         match self {
             Self::Gpus => "gpus",
@@ -128,7 +132,7 @@ impl Axis {
         }
     }
 
-    /// The axis with this name; of those that are no knob of a device, a parameter.
+    /// The axis with this name; a name that is not a knob of a device is a parameter.
     pub fn named(name: &str) -> Self {
         match name {
             "gpus" => Self::Gpus,
@@ -139,8 +143,8 @@ impl Axis {
         }
     }
 
-    /// What a search takes it for.
-    pub fn knob(&self) -> KnobKind {
+    /// The kind of knob that the axis is for a search.
+    pub fn knob_kind(&self) -> KnobKind {
         match self {
             Self::PowerCap => KnobKind::PowerCap,
             Self::CoreClock => KnobKind::CoreClock,
@@ -148,7 +152,7 @@ impl Axis {
         }
     }
 
-    /// As documents name it, with the unit: `power_cap_w`, `batch`.
+    /// The name of the axis in documents, with its unit: `power_cap_w`, `batch`.
     pub fn column(&self) -> &str {
         match self {
             Self::Gpus => "gpus",
@@ -159,7 +163,7 @@ impl Axis {
         }
     }
 
-    /// Its value in a configuration, without a unit; none where it is left at its default.
+    /// The axis's value in a configuration, without a unit; nothing if it is left at its default.
     pub fn text(&self, configuration: &Configuration) -> Option<String> {
         match self {
             Self::Gpus => Some(configuration.gpus.to_string()),
@@ -181,7 +185,7 @@ impl Axis {
         }
     }
 
-    /// Its value as a number, where it is one.
+    /// The axis's value as a number, if it is one.
     pub fn number(&self, configuration: &Configuration) -> Option<f64> {
         let number: f64 = self.text(configuration)?.parse().ok()?;
         number.is_finite().then_some(number)

@@ -1,4 +1,4 @@
-//! A study as its user defines it: the flags of `sweep`, or a file that says the same.
+//! A study as its user defines it, on the command line or in a file.
 
 use std::collections::BTreeMap;
 
@@ -9,134 +9,134 @@ use sweetspot_decide::{Limit, Objective};
 use sweetspot_measure::{MethodChoice, RunWindow};
 use sweetspot_quantity::{Celsius, Ratio, Seconds};
 
-use crate::{EnergyOf, Order, Until, text_field};
+use crate::{EnergyOf, Order, PrecisionTarget, text_field};
 
-/// What is run, which values are tried, and how; what is absent has a default.
+/// The workload of a study, the values to try, and the way to run it; absent fields have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Definition {
-    /// Program and arguments, with placeholders such as `{batch}`.
+    /// The program and its arguments, with placeholders such as `{batch}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// Where the command runs.
+    /// The folder in which the command runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Which real GPUs.
+    /// The real GPUs to use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 
-    /// Simulated GPUs in place of real ones.
+    /// The simulated GPUs to use in place of real ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulate: Option<String>,
-    /// What stands around them.
+    /// The host model of the simulated node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// The workload on them.
+    /// The network that the simulated GPUs run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// `train` or `infer`.
+    /// The mode of the network: `train` or `infer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// How convolutions are done.
+    /// The convolution algorithm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conv_algorithm: Option<String>,
-    /// What the network is fed with.
+    /// The dataset that the network reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// Items in a batch.
+    /// The batch size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u64>,
-    /// Items in a run.
+    /// The number of items in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
 
-    /// Power caps.
+    /// The power caps to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap: Option<AxisText>,
-    /// Core clocks.
+    /// The core clocks to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<AxisText>,
-    /// Memory clocks.
+    /// The memory clocks to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<AxisText>,
-    /// Numbers of GPUs.
+    /// The numbers of GPUs to try.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<AxisText>,
-    /// What all others are compared with, where it is not the default.
+    /// The configuration that all others are compared with, if it is not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 
-    /// Whose energy counts.
+    /// The part of the machine whose energy counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_of: Option<EnergyOf>,
-    /// Runs of each configuration.
+    /// The number of runs of each configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// More runs, until the interval is so tight.
+    /// The half-width of the 95 % interval, relative to the mean, until which a configuration is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Ratio>,
-    /// Runs of a configuration at most, with `until`.
+    /// The largest number of runs of a configuration, with `until`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u32>,
-    /// In which order.
+    /// The order of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
-    /// What decides which configurations are run, where not all are.
+    /// The strategy that chooses the configurations to run; without one, all are run.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub strategy: Option<StrategyName>,
-    /// What the study is made for: what a strategy looks for, and what is recommended.
+    /// The objective of the strategy and of the recommendation.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub objective: Option<Objective>,
-    /// What its choice must keep to.
+    /// The limits that the recommendation must keep.
     #[serde(
         skip_serializing_if = "Option::is_none",
         with = "text_field::optional_list"
     )]
     pub limit: Option<Vec<Limit>>,
-    /// Runs at most, with a strategy.
+    /// The largest number of runs, with a strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluations: Option<u32>,
-    /// Folders of studies that the strategy may learn from.
+    /// The folders of earlier studies that the strategy may learn from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prior: Option<Vec<String>>,
-    /// Of everything random.
+    /// The seed of everything random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 
-    /// Runs of each configuration, before its first, that do not count.
+    /// The number of warm-up runs before the first run of each configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<u32>,
-    /// Between a setting and the run.
+    /// The wait between a change of settings and the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<Seconds>,
-    /// No run begins while a GPU of the job is hotter.
+    /// The temperature to which every GPU of the job cools down before a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cool_to: Option<Celsius>,
-    /// The longest that a run may take.
+    /// The longest time that a run may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
     /// The part of a run that counts.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub window: Option<RunWindow>,
-    /// How progress shows in the command's output.
+    /// The pattern by which the command's output shows its progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// How energy is come to.
+    /// The method by which energy is measured.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub method: Option<MethodChoice>,
-    /// Whether power samples are kept.
+    /// Whether power samples are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<bool>,
     /// Whether no device setting is changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 
-    /// Parameters of the workload, by name.
+    /// The values to try of each parameter of the workload, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub axis: BTreeMap<String, AxisText>,
 }
 
-/// The values of an axis, as written: `150..300:5`, `64,128`; in a file also a list.
+/// The values of an axis as the user wrote them: `150..300:5`, `64,128`; in a file they may also be a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct AxisText(pub String);
@@ -171,16 +171,16 @@ impl<'de> Deserialize<'de> for AxisText {
     }
 }
 
-/// A day.
-const LONGEST: f64 = 86_400.0;
+/// The longest settling time and timeout: one day.
+const MAX_DURATION_S: f64 = 86_400.0;
 
-/// A study file that cannot be used.
+/// Why a study's definition cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DefinitionError(String);
 
 impl Definition {
-    /// The papers' study: every cap of a simulated GPU, five runs each.
+    /// The usual study of the papers: every power cap of a simulated GPU, five runs each.
     pub fn simulated(gpu: &str, network: &str) -> Self {
         Self {
             simulate: Some(gpu.to_owned()),
@@ -189,7 +189,7 @@ impl Definition {
         }
     }
 
-    /// From a file's text.
+    /// Reads the definition from the text of a TOML file.
     pub fn parse(text: &str) -> Result<Self, DefinitionError> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map(|span| {
@@ -204,12 +204,12 @@ impl Definition {
         })
     }
 
-    /// As a file.
-    pub fn text(&self) -> Result<String, DefinitionError> {
+    /// The definition as the text of a TOML file.
+    pub fn to_toml(&self) -> Result<String, DefinitionError> {
         toml::to_string(self).map_err(|error| DefinitionError(error.to_string()))
     }
 
-    /// What this says, and what `other` says where this says nothing.
+    /// This definition, with the fields that it does not have taken from `other`.
     pub fn or(self, other: Self) -> Self {
         let mut axis = other.axis;
         axis.extend(self.axis);
@@ -254,11 +254,11 @@ impl Definition {
         }
     }
 
-    /// Whether every value makes sense, whoever wrote it.
+    /// Checks that every value is within its range and that no two contradict each other.
     pub fn check(&self) -> Result<(), DefinitionError> {
         let bad = |text: &str| Err(DefinitionError(text.to_owned()));
         let is_outside = |time: Option<Seconds>, least: f64| {
-            time.is_some_and(|time| !(least..=LONGEST).contains(&time.get()))
+            time.is_some_and(|time| !(least..=MAX_DURATION_S).contains(&time.get()))
         };
         if self
             .command
@@ -290,11 +290,11 @@ impl Definition {
         }
         if self.strategy.is_some() && self.until.is_some() {
             return bad(
-                "until: a strategy decides itself what is run again; leave one of them out",
+                "until: a strategy chooses itself what to repeat; remove until or the strategy",
             );
         }
         if self.strategy.is_none() && (self.evaluations.is_some() || self.prior.is_some()) {
-            return bad("evaluations and prior: they belong to a strategy, so give one");
+            return bad("evaluations and prior: they need a strategy");
         }
         if self.warmup.is_some_and(|warmup| warmup > 1_000) {
             return bad("warmup: 1000 runs at most");
@@ -317,23 +317,26 @@ impl Definition {
         Ok(())
     }
 
-    /// Runs of each configuration.
+    /// The number of runs of each configuration.
     pub fn repeat(&self) -> u32 {
         self.repeat.unwrap_or(5)
     }
 
-    /// When a configuration is known well enough.
-    pub fn until(&self) -> Option<Until> {
-        let most = self.at_most.unwrap_or(30).max(self.repeat());
-        self.until.map(|within| Until { within, most })
+    /// The precision at which a configuration needs no more runs.
+    pub fn until(&self) -> Option<PrecisionTarget> {
+        let max_runs = self.at_most.unwrap_or(30).max(self.repeat());
+        self.until.map(|half_width| PrecisionTarget {
+            half_width,
+            max_runs,
+        })
     }
 
-    /// The seed.
+    /// The seed of everything random.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 
-    /// Between a setting and the run: a GPU has changed its clock within 0.2 s.
+    /// The wait between a change of settings and the run: a GPU has changed its clock within 0.2 s.
     pub fn settle(&self) -> Seconds {
         self.settle.unwrap_or(Seconds::new(0.5))
     }
@@ -343,7 +346,7 @@ impl Definition {
         self.read_only.unwrap_or(false)
     }
 
-    /// Whether power samples are kept.
+    /// Whether power samples are stored.
     pub fn samples(&self) -> bool {
         self.samples.unwrap_or(true)
     }

@@ -1,9 +1,11 @@
-//! What a study is, before its first run.
+//! The description of a study before its first run.
 
 use crate::prior::read_prior_studies;
-use crate::{Definition, EnergyOf, Plan, Point, PriorStudies, Search, SearchError, Study, Subject};
+use crate::{
+    Definition, EnergyOf, Plan, Point, PriorStudies, SearchError, Study, StudySearch, Subject,
+};
 
-/// What a study is, before its first run.
+/// A study before its first run: its definition, its subject and its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// The definition, as the user wrote it.
@@ -24,7 +26,7 @@ pub struct Outline {
     pub created_unix_s: Option<f64>,
 }
 
-/// How far a sweep has come.
+/// The progress of a sweep.
 pub struct SweepProgress<'a> {
     /// The study.
     pub outline: &'a Outline,
@@ -32,7 +34,7 @@ pub struct SweepProgress<'a> {
     pub points: &'a [Point],
     /// The number of runs that are done.
     pub done: usize,
-    /// The number of runs in all, as far as it is known.
+    /// The number of runs in all, as far as is known.
     pub planned: usize,
 }
 
@@ -47,8 +49,8 @@ pub struct ReferenceFailed {
 }
 
 impl Outline {
-    /// The outline of a new study, created now on this machine, and what became of the earlier studies that its
-    /// search may learn from.
+    /// The outline of a new study, created now on this machine, and the earlier studies that its search
+    /// cannot use.
     pub fn new(
         definition: &Definition,
         subject: Subject,
@@ -103,22 +105,22 @@ fn search(
     definition: &Definition,
     subject: &Subject,
     plan: &Plan,
-) -> Result<(Option<Search>, PriorStudies), SearchError> {
+) -> Result<(Option<StudySearch>, PriorStudies), SearchError> {
     let Some(strategy) = definition.strategy else {
         return Ok((None, PriorStudies::default()));
     };
-    let (earlier, prior) = read_prior_studies(definition, subject, plan);
-    let search = Search {
+    let (prior, unused) = read_prior_studies(definition, subject, plan);
+    let search = StudySearch {
         strategy,
         objective: definition
             .objective
             .unwrap_or(sweetspot_decide::Objective::Edp),
         limits: definition.limit.clone().unwrap_or_default(),
-        most: definition.evaluations,
-        earlier,
+        run_limit: definition.evaluations,
+        prior,
     };
     search.check(plan)?;
-    Ok((Some(search), prior))
+    Ok((Some(search), unused))
 }
 
 /// Writes the names of GPUs as a list such as `v100:2,quadro_rtx_6000`.

@@ -1,28 +1,28 @@
-//! Which runs a study is made of, and in which order.
+//! The plan of a study: which runs it has, and in which order.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Ratio;
 use sweetspot_stats::{Seed, Summary};
 
-use crate::{Axis, Configuration, EnergyOf, Point, Search};
+use crate::{Axis, Configuration, EnergyOf, Point, StudySearch};
 
-/// Runs of a configuration that a search may ask for.
-const MOST_SEARCHED: u32 = 16;
+/// The largest number of runs of a configuration in a search.
+const MAX_SEARCH_REPEATS: u32 = 16;
 
-/// One run: a configuration and which of its repeats.
+/// One run of a plan: a configuration and the number of the repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Task {
-    /// Index of its configuration.
+    /// The index of the configuration.
     pub configuration: usize,
-    /// From 0.
+    /// The number of the repeat, from 0.
     pub repeat: u32,
 }
 
-/// In which order runs are made.
+/// The order of the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// All configurations once, then again in the opposite direction: what drifts slowly cancels.
+    /// All configurations once, then again in the opposite direction, so that slow drift cancels out.
     #[default]
     Interleaved,
     /// All configurations once in a random order, then again in another.
@@ -52,45 +52,47 @@ impl std::str::FromStr for Order {
     }
 }
 
-/// Repeat until the mean is known so well.
+/// The precision until which a configuration is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Until {
-    /// Half the 95 % interval of time and of energy, against the mean.
-    pub within: Ratio,
-    /// Runs of a configuration at most.
-    pub most: u32,
+pub struct PrecisionTarget {
+    /// The largest half-width of the 95 % intervals of time and energy, relative to their means.
+    #[serde(rename = "within")]
+    pub half_width: Ratio,
+    /// The largest number of runs of a configuration.
+    #[serde(rename = "most")]
+    pub max_runs: u32,
 }
 
-/// The configurations of a study and how often each is run.
+/// The configurations of a study and the number of runs of each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What is varied, in the order in which people read it.
+    /// The axes, in the order in which tables show them.
     pub axes: Vec<Axis>,
-    /// Those on the axes, in order, and the reference last where it is not among them.
+    /// The configurations on the axes, in order, and the reference last if it is not among them.
     pub configurations: Vec<Configuration>,
-    /// How many of them are on the axes.
+    /// The number of configurations on the axes.
     pub on_axes: usize,
-    /// Index of the reference.
+    /// The index of the reference.
     pub reference: usize,
-    /// Runs of each configuration, at least.
+    /// The smallest number of runs of each configuration.
     pub repeat: u32,
-    /// Where more may be needed.
-    pub until: Option<Until>,
-    /// In which order.
+    /// The precision until which configurations are repeated, if the user gave one.
+    pub until: Option<PrecisionTarget>,
+    /// The order of the runs.
     pub order: Order,
-    /// What decides which of them are run, where not all are.
+    /// The search that chooses the configurations to run; without one, all are run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<Search>,
-    /// The seed the user gave.
+    pub search: Option<StudySearch>,
+    /// The seed that the user gave.
     pub seed: u64,
-    /// The device and the workload, so that their draws are their own.
+    /// The names of the device and the workload, from which seeds are derived too.
     pub subject: String,
 }
 
 impl Plan {
-    /// Every configuration on the axes and the reference, each run equally often.
+    /// A plan that runs every configuration on the axes, and the reference, equally often.
     pub fn new(
         axes: Vec<Axis>,
         on_axes: Vec<Configuration>,
@@ -101,15 +103,15 @@ impl Plan {
     ) -> Self {
         let mut configurations = on_axes;
         let count = configurations.len();
-        let place = configurations.iter().position(|c| *c == reference);
-        if place.is_none() {
+        let position = configurations.iter().position(|c| *c == reference);
+        if position.is_none() {
             configurations.push(reference);
         }
         Self {
             axes,
             configurations,
             on_axes: count,
-            reference: place.unwrap_or(count),
+            reference: position.unwrap_or(count),
             repeat,
             until: None,
             order: Order::default(),
@@ -119,44 +121,44 @@ impl Plan {
         }
     }
 
-    /// A run's number: the same for every order, and for more repeats than planned.
+    /// The number of a run, which depends neither on the order nor on the number of repeats.
     pub fn id(&self, task: Task) -> u64 {
         u64::from(task.repeat) * self.configurations.len() as u64 + task.configuration as u64
     }
 
-    /// The run with this number; none that could never be needed.
+    /// The run with this number, if the plan can have it.
     pub fn task(&self, id: u64) -> Option<Task> {
         let count = self.configurations.len() as u64;
         let repeat = u32::try_from(id.checked_div(count)?).ok()?;
-        (repeat < self.most()).then_some(Task {
+        (repeat < self.max_repeats()).then_some(Task {
             configuration: (id % count) as usize,
             repeat,
         })
     }
 
-    /// Runs of a configuration at most.
-    pub fn most(&self) -> u32 {
+    /// The largest number of runs of a configuration.
+    pub fn max_repeats(&self) -> u32 {
         if self.search.is_some() {
-            return self.repeat.max(MOST_SEARCHED);
+            return self.repeat.max(MAX_SEARCH_REPEATS);
         }
         self.until
-            .map_or(self.repeat, |until| until.most.max(self.repeat))
+            .map_or(self.repeat, |until| until.max_runs.max(self.repeat))
     }
 
-    /// Runs, as far as that is known beforehand.
+    /// The number of runs, as far as it is known before the first.
     pub fn len(&self) -> usize {
         if let Some(search) = &self.search {
-            return search.at_most(self);
+            return search.max_runs(self);
         }
         self.configurations.len() * self.repeat as usize
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the plan has no runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is random in a run: a hash of what it is, so that it is the same in any order and study.
+    /// The seed of a run: a hash of its configuration and repeat, so that it is the same in any order and study.
     pub fn seed(&self, task: Task) -> Seed {
         let configuration = &self.configurations[task.configuration];
         Seed::new(self.seed)
@@ -165,8 +167,8 @@ impl Plan {
             .number(u64::from(task.repeat))
     }
 
-    /// What is to be run next, in order, after what was run already; nothing where all is done. A
-    /// configuration that failed is not tried again. With [`Until`] there may be more after these.
+    /// The runs that remain after those in `points`, in order. A configuration that failed is not run again. With
+    /// a [`PrecisionTarget`] or a search, more runs may follow these.
     pub fn pending(&self, points: &[Point], of: EnergyOf) -> Vec<Task> {
         if let Some(search) = &self.search {
             return search.next(self, points).into_iter().collect();
@@ -182,19 +184,19 @@ impl Plan {
                     .binary_search_by_key(repeat, |run| run.task.repeat);
                 found.is_ok()
             };
-            let wanted = (0..self.wanted(point, of)).filter(|repeat| !done(repeat));
+            let wanted = (0..self.repeats_needed(point, of)).filter(|repeat| !done(repeat));
             tasks.extend(wanted.map(|repeat| Task {
                 configuration,
                 repeat,
             }));
         }
-        tasks.sort_by_key(|task| self.place(*task));
+        tasks.sort_by_key(|task| self.order_key(*task));
         tasks
     }
 
-    /// The next round of [`Plan::pending`]: of each configuration at most one, all of the same repeat; and how
-    /// many runs are called for in all, those that are there included.
-    pub fn round(&self, points: &[Point], of: EnergyOf) -> (Vec<Task>, usize) {
+    /// The next round of [`Plan::pending`], at most one run of each configuration and all of the same repeat; and
+    /// the number of runs needed in all, including those in `points`.
+    pub fn next_round(&self, points: &[Point], of: EnergyOf) -> (Vec<Task>, usize) {
         if self.search.is_some() {
             let next = self.pending(points, of);
             let done: usize = points.iter().map(|point| point.runs.len()).sum();
@@ -207,18 +209,18 @@ impl Plan {
                 total += point.runs.len();
                 continue;
             }
-            let wanted = self.wanted(point, of);
+            let wanted = self.repeats_needed(point, of);
             total += point.runs.len().max(wanted as usize);
             let numbers = point.runs.iter().map(|run| run.task.repeat);
-            let is_whole = point
+            let has_no_gap = point
                 .runs
                 .last()
                 .is_none_or(|run| run.task.repeat as usize + 1 == point.runs.len());
-            let repeat = match is_whole {
+            let repeat = match has_no_gap {
                 true => point.runs.len() as u32,
                 false => {
-                    let gap = (0..).zip(numbers).find(|(place, repeat)| place != repeat);
-                    gap.map_or(0, |(place, _)| place)
+                    let gap = (0..).zip(numbers).find(|(index, repeat)| index != repeat);
+                    gap.map_or(0, |(index, _)| index)
                 }
             };
             if repeat < wanted {
@@ -230,22 +232,22 @@ impl Plan {
         }
         let round = next.iter().map(|task| task.repeat).min();
         next.retain(|task| Some(task.repeat) == round);
-        next.sort_by_key(|task| self.place(*task));
+        next.sort_by_key(|task| self.order_key(*task));
         (next, total)
     }
 
-    /// Runs, at most.
-    pub fn at_most(&self) -> usize {
+    /// The largest number of runs.
+    pub fn max_runs(&self) -> usize {
         if let Some(search) = &self.search {
-            return search.at_most(self);
+            return search.max_runs(self);
         }
         self.configurations
             .len()
-            .saturating_mul(self.most() as usize)
+            .saturating_mul(self.max_repeats() as usize)
     }
 
-    /// How many runs of a configuration are called for by what is known of it.
-    fn wanted(&self, point: &Point, of: EnergyOf) -> u32 {
+    /// The number of runs that a configuration needs, judged by the runs it has.
+    fn repeats_needed(&self, point: &Point, of: EnergyOf) -> u32 {
         let Some(until) = self.until else {
             return self.repeat;
         };
@@ -253,28 +255,29 @@ impl Plan {
         if have < self.repeat.max(2) {
             return self.repeat.max(2);
         }
-        let is_tight = |values: Vec<f64>| {
+        let is_precise = |values: Vec<f64>| {
             let summary = Summary::of(&values);
             summary.is_some_and(|summary| {
                 let half = summary
                     .interval95
                     .map(|interval| interval.high - summary.mean);
-                half.is_some_and(|half| half <= until.within.get() * summary.mean.abs())
+                half.is_some_and(|half| half <= until.half_width.get() * summary.mean.abs())
             })
         };
         let energies: Vec<f64> = point
             .results()
             .filter_map(|run| Some(run.energy_of(of)?.value.get()))
             .collect();
-        let tight = is_tight(point.results().map(|run| run.time.get()).collect())
-            && (energies.is_empty() || is_tight(energies));
-        match tight {
+        let precise = is_precise(point.results().map(|run| run.time.get()).collect())
+            && (energies.is_empty() || is_precise(energies));
+        match precise {
             true => have,
-            false => (have + 1).min(self.most()),
+            false => (have + 1).min(self.max_repeats()),
         }
     }
 
-    fn place(&self, task: Task) -> (u64, u64) {
+    /// The key by which runs are sorted.
+    fn order_key(&self, task: Task) -> (u64, u64) {
         let repeat = u64::from(task.repeat);
         let index = task.configuration as u64;
         match self.order {

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use crate::{Definition, EarlierStudy, Plan, Store, StoreError, Study, Subject};
+use crate::{Definition, Plan, PriorResults, Store, StoreError, Study, Subject};
 
 /// The largest number of earlier studies that a search uses: more teach little more.
 const MAX_PRIOR_STUDIES: usize = 6;
 
-/// What became of the earlier studies that the user named.
+/// The earlier studies that the user named and that the search does not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorStudies {
-    /// Studies that do not help here: the folder, and why.
+    /// Studies whose results do not apply: the folder, and why.
     pub unused: Vec<(String, String)>,
     /// Studies that cannot be read: the folder, and why.
     pub damaged: Vec<(String, String)>,
@@ -22,11 +22,11 @@ pub fn read_prior_studies(
     definition: &Definition,
     subject: &Subject,
     plan: &Plan,
-) -> (Vec<EarlierStudy>, PriorStudies) {
+) -> (Vec<PriorResults>, PriorStudies) {
     let mut folders: Vec<&String> = definition.prior.iter().flatten().collect();
     folders.sort();
     folders.dedup();
-    let mut studies: Vec<(f64, EarlierStudy)> = Vec::new();
+    let mut studies: Vec<(f64, PriorResults)> = Vec::new();
     let mut prior = PriorStudies::default();
     for folder in folders {
         let read = || {
@@ -48,16 +48,16 @@ pub fn read_prior_studies(
 }
 
 /// The results of a study that help to search a plan, or why there are none.
-fn usable_results(study: &Study, subject: &Subject, plan: &Plan) -> Result<EarlierStudy, String> {
+fn usable_results(study: &Study, subject: &Subject, plan: &Plan) -> Result<PriorResults, String> {
     let (own, device) = (study.device(), subject.devices.first());
     if device.is_none_or(|device| device.name != own.name) {
-        return Err(format!("it is of another GPU, {}", own.name));
+        return Err(format!("it measured another GPU, {}", own.name));
     }
     if study.plan.axes != plan.axes {
         let axes = study.plan.axes.iter();
         let axes: Vec<&str> = axes.map(|axis| axis.name()).collect();
-        return Err(format!("it varies something else: {}", axes.join(", ")));
+        return Err(format!("it has other axes: {}", axes.join(", ")));
     }
-    let results = EarlierStudy::of(study, &plan.axes);
+    let results = PriorResults::from_study(study, &plan.axes);
     results.ok_or_else(|| "fewer than two of its configurations have time and energy".to_owned())
 }

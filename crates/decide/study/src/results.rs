@@ -1,4 +1,4 @@
-//! What the runs of a study came to.
+//! The results of a study, point by point.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_stats::Summary;
 
 use crate::{
-    Axis, Configuration, EnergyOf, Enforced, Failure, PhaseResult, Plan, RunEnd, RunRecord,
-    RunResult, Searched, Status, Task,
+    Axis, Configuration, EnergyOf, Failure, PhaseResult, Plan, ReducedCap, RunEnding, RunRecord,
+    RunResult, SearchProgress, Status, Task,
 };
 
 /// A configuration and its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What was set.
+    /// The configuration.
     pub configuration: Configuration,
-    /// Whose energy counts.
+    /// The part of the machine whose energy counts.
     pub energy_of: EnergyOf,
-    /// In the order of their repeats.
+    /// The runs, in the order of their repeats.
     pub runs: Vec<RunRecord>,
 }
 
 impl Point {
-    /// A configuration that has not run yet.
+    /// The point of a configuration that has not run yet.
     pub fn new(configuration: Configuration, energy_of: EnergyOf) -> Self {
         Self {
             configuration,
@@ -35,38 +35,38 @@ impl Point {
         }
     }
 
-    /// Takes in a run; one that is there already stays.
+    /// Adds a run; if there is a run of the same repeat already, that one stays.
     pub fn add(&mut self, run: RunRecord) {
-        let place = self
+        let position = self
             .runs
             .binary_search_by_key(&run.task.repeat, |run| run.task.repeat);
-        if let Err(place) = place {
-            self.runs.insert(place, run);
+        if let Err(position) = position {
+            self.runs.insert(position, run);
         }
     }
 
-    /// Takes out a run.
+    /// Removes a run.
     pub fn remove(&mut self, task: Task) {
         self.runs.retain(|run| run.task != task);
     }
 
-    /// The runs that ended well.
+    /// The results of the successful runs.
     pub fn results(&self) -> impl Iterator<Item = &RunResult> {
         self.runs.iter().filter_map(|run| match &run.end {
-            RunEnd::Done(result) => Some(result),
-            RunEnd::Failed(_) => None,
+            RunEnding::Done(result) => Some(result),
+            RunEnding::Failed(_) => None,
         })
     }
 
-    /// The first run that did not.
+    /// The failure of the first failed run, if one failed.
     pub fn failure(&self) -> Option<&Failure> {
         self.runs.iter().find_map(|run| match &run.end {
-            RunEnd::Done(_) => None,
-            RunEnd::Failed(failure) => Some(failure),
+            RunEnding::Done(_) => None,
+            RunEnding::Failed(failure) => Some(failure),
         })
     }
 
-    /// How it fares.
+    /// The status of the configuration after its runs.
     pub fn status(&self) -> Status {
         match self.failure() {
             Some(failure) => failure.status,
@@ -75,10 +75,10 @@ impl Point {
         }
     }
 
-    /// Caps that were in force only in part, one for each device.
-    pub fn enforced(&self) -> Vec<&Enforced> {
-        let mut found: Vec<&Enforced> = Vec::new();
-        for one in self.runs.iter().flat_map(|run| &run.enforced) {
+    /// The caps that devices enforced only in part: the lowest of each device.
+    pub fn reduced_caps(&self) -> Vec<&ReducedCap> {
+        let mut found: Vec<&ReducedCap> = Vec::new();
+        for one in self.runs.iter().flat_map(|run| &run.reduced_caps) {
             match found.iter_mut().find(|other| other.device == one.device) {
                 Some(other) if one.enforced < other.enforced => *other = one,
                 Some(_) => {}
@@ -93,24 +93,23 @@ impl Point {
         Summary::of(&values?)
     }
 
-    /// Of the time in seconds.
+    /// The summary of the times in seconds.
     pub fn time(&self) -> Option<Summary> {
         self.summary(|run| Some(run.time.get()))
     }
 
-    /// Of the energy in joules; nothing where that of a run is not known.
+    /// The summary of the energies in joules; nothing if the energy of a run is unknown.
     pub fn energy(&self) -> Option<Summary> {
         self.summary(|run| Some(run.energy_of(self.energy_of)?.value.get()))
     }
 
-    /// Mean energy over mean time.
+    /// The average power: mean energy over mean time.
     pub fn average_power(&self) -> Option<Watts> {
         let outcome = self.outcome()?;
         Some(outcome.energy? / outcome.time)
     }
 
-    /// The means, for choosing; nothing where a run failed: those that did not would be a choice of
-    /// the lucky ones.
+    /// The means of the runs; nothing if a run failed, because the mean of the others would be biased.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.status() {
             Status::Ok => Outcome::mean(&self.candidate().runs),
@@ -118,7 +117,8 @@ impl Point {
         }
     }
 
-    /// Its runs as `decide` sees them. What is set can be limited like what is measured.
+    /// The point as a candidate for a choice. Settings and parameters are among its values, so that they can be
+    /// limited like measured values.
     pub fn candidate(&self) -> Candidate {
         let configuration = &self.configuration;
         let knobs = [Axis::PowerCap, Axis::CoreClock, Axis::MemoryClock];
@@ -150,7 +150,7 @@ impl Point {
         }
     }
 
-    /// The mean of each value that every run reported.
+    /// The summary of each value that every run reported.
     pub fn values(&self) -> BTreeMap<String, Summary> {
         let names = self.results().flat_map(|run| run.values.keys());
         let names: std::collections::BTreeSet<&String> = names.collect();
@@ -161,8 +161,8 @@ impl Point {
             .collect()
     }
 
-    /// The mean energy of each device that is known in every run, in their order.
-    pub fn by_device(&self) -> Vec<(String, Joules)> {
+    /// The mean energy of each device whose energy is known in every run, in the order of the devices.
+    pub fn energy_by_device(&self) -> Vec<(String, Joules)> {
         let Some(first) = self.results().next() else {
             return Vec::new();
         };
@@ -182,7 +182,7 @@ impl Point {
             .collect()
     }
 
-    /// How the energy was come to.
+    /// The method by which the energy was measured.
     pub fn method(&self) -> Option<String> {
         if self.energy_of == EnergyOf::Node {
             return self.energy().map(|_| "meter".to_owned());
@@ -191,7 +191,7 @@ impl Point {
         Some(first.method.clone())
     }
 
-    /// Mean time and energy of each phase.
+    /// The mean time and energy of each phase.
     pub fn phases(&self) -> Vec<PhaseResult> {
         let Some(first) = self.results().next() else {
             return Vec::new();
@@ -213,35 +213,35 @@ impl Point {
     }
 }
 
-/// The workload of a study, in words; what is not known is absent.
+/// The workload of a study as documents describe it; what is unknown is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadInfo {
-    /// `NETWORK@STUDY`, a path, or the command.
+    /// The name: `NETWORK@STUDY`, a path, or the command.
     pub name: String,
-    /// The network alone.
+    /// The name of the network alone.
     pub network: Option<String>,
-    /// `training` or `inference`.
+    /// The mode: `training` or `inference`.
     pub mode: Option<String>,
-    /// How convolutions are done, where there is a choice.
+    /// The convolution algorithm, where there is a choice.
     pub conv_algorithm: Option<String>,
-    /// What it is fed with, where there is a choice.
+    /// The dataset, where there is a choice.
     pub dataset: Option<String>,
-    /// Items in a batch, where it is no axis.
+    /// The batch size, if it is not an axis.
     pub batch: Option<u64>,
-    /// Items in a run.
+    /// The number of items in a run.
     pub items: Option<u64>,
-    /// The GPU from which the work was scaled, where it was.
+    /// The GPU from whose profile the work was scaled, if it was.
     pub scaled_from: Option<String>,
-    /// Program and arguments, with placeholders.
+    /// The program and its arguments, with placeholders.
     pub command: Option<Vec<String>>,
 }
 
-/// What a study is about.
+/// The devices and the workload of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// Whose energy was asked for.
+    /// The part of the machine whose energy counts.
     pub energy_of: EnergyOf,
     /// The devices that may be used, in order.
     pub devices: Vec<Descriptor>,
@@ -251,21 +251,21 @@ pub struct Subject {
     pub workload: WorkloadInfo,
 }
 
-/// A study and everything that came of it.
+/// A study and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// What it is about.
+    /// The devices and the workload.
     pub subject: Subject,
-    /// What was planned.
+    /// The plan of the runs.
     pub plan: Plan,
-    /// The configurations on the axes, in order.
+    /// The points on the axes, in order.
     pub points: Vec<Point>,
-    /// What all are compared with.
+    /// The point that all others are compared with.
     pub reference: Point,
 }
 
 impl Study {
-    /// From a plan and what was run of it; `points` are as many as the plan has configurations.
+    /// The study of a plan with the points of its configurations, one for each.
     pub fn new(subject: Subject, plan: Plan, mut points: Vec<Point>) -> Self {
         let reference = points[plan.reference].clone();
         points.truncate(plan.on_axes);
@@ -277,35 +277,38 @@ impl Study {
         }
     }
 
-    /// How far a search has come, where one decided what was run.
-    pub fn searched(&self) -> Option<Searched> {
+    /// The progress of the search, if the study has one.
+    pub fn search_progress(&self) -> Option<SearchProgress> {
         let mut points = self.points.clone();
         if self.plan.reference >= points.len() {
             points.push(self.reference.clone());
         }
-        self.plan.search.as_ref()?.standing(&self.plan, &points)
+        self.plan.search.as_ref()?.progress(&self.plan, &points)
     }
 
-    /// What a search for this very question holds for the best, where its setting was run.
-    pub fn searched_for(&self, question: &Criteria) -> Option<Recommendation> {
-        let own = self.plan.search.as_ref()?.question();
-        if own.objective != question.objective || own.limits != question.limits {
+    /// The recommendation of the study's search, if it searched for these very criteria and the recommended point
+    /// was run.
+    pub fn search_recommendation(&self, criteria: &Criteria) -> Option<Recommendation> {
+        let own = self.plan.search.as_ref()?.criteria();
+        if own.objective != criteria.objective || own.limits != criteria.limits {
             return None;
         }
-        let answer = self.searched()?.answer?;
-        let point = self.points.get(answer.point)?;
-        point.outcome().map(|_| answer)
+        let recommendation = self.search_progress()?.recommendation?;
+        let point = self.points.get(recommendation.point)?;
+        point.outcome().map(|_| recommendation)
     }
 
-    /// The best point for a question, or why there is none: what a search for it answers, else what the means
-    /// of the runs say.
-    pub fn choose(&self, comparison: &Comparison, question: &Criteria) -> Result<Choice, NoChoice> {
-        let preferred = self.searched_for(question).map(|answer| answer.point);
-        comparison.choose_preferring(question.objective, &question.limits, preferred)
+    /// The best point for some criteria, or why there is none: the recommendation of a search for them, else the
+    /// best by the means of the runs.
+    pub fn choose(&self, comparison: &Comparison, criteria: &Criteria) -> Result<Choice, NoChoice> {
+        let preferred = self
+            .search_recommendation(criteria)
+            .map(|recommendation| recommendation.point);
+        comparison.choose_preferring(criteria.objective, &criteria.limits, preferred)
     }
 
-    /// Runs that were made.
-    pub fn runs(&self) -> usize {
+    /// The number of runs so far.
+    pub fn run_count(&self) -> usize {
         let on_axes: usize = self.points.iter().map(|point| point.runs.len()).sum();
         match self.plan.reference >= self.points.len() {
             true => on_axes + self.reference.runs.len(),
@@ -313,23 +316,23 @@ impl Study {
         }
     }
 
-    /// The device, or the first of several.
+    /// The first device.
     pub fn device(&self) -> &Descriptor {
         &self.subject.devices[0]
     }
 
-    /// Whose energy counts.
+    /// The part of the machine whose energy counts.
     pub fn energy_of(&self) -> EnergyOf {
         self.reference.energy_of
     }
 
-    /// A title for people.
+    /// The name of the study: its workload and its device.
     pub fn name(&self) -> String {
         let subject = &self.subject;
         format!("{} on {}", subject.workload.name, subject.device_name)
     }
 
-    /// Its points against its reference; a point's index is its candidate's.
+    /// The points compared with the reference; a candidate has the index of its point.
     pub fn comparison(&self, tariff: &Tariff) -> Comparison {
         let candidates: Vec<Candidate> = self.points.iter().map(Point::candidate).collect();
         let reference = Some(self.reference.candidate());
@@ -337,8 +340,8 @@ impl Study {
         Comparison::new(&candidates, reference.as_ref(), tariff.clone())
     }
 
-    /// The knobs that have several values in the study; the power cap where there are none.
-    pub fn varied(&self) -> Vec<Axis> {
+    /// The axes that have several values in the study; the power cap if none has.
+    pub fn varied_axes(&self) -> Vec<Axis> {
         let all = || self.points.iter().chain([&self.reference]);
         let differs = |axis: &&Axis| {
             let mut values = all().map(|point| axis.text(&point.configuration));

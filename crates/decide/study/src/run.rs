@@ -1,4 +1,4 @@
-//! What one run came to.
+//! The result of one run.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use crate::Task;
 
-/// Whose energy counts.
+/// The part of the machine whose energy counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyOf {
-    /// The devices that the job uses.
+    /// The GPUs of the job.
     #[default]
     JobGpus,
-    /// All devices of the node, those that idle too.
+    /// All GPUs of the node, including idle ones.
     AllGpus,
-    /// The whole node at the wall.
+    /// The whole node, measured at the wall.
     Node,
 }
 
 impl EnergyOf {
-    /// Each of them.
+    /// Every variant.
     pub const ALL: [Self; 3] = [Self::JobGpus, Self::AllGpus, Self::Node];
 }
 
@@ -47,17 +47,17 @@ impl std::str::FromStr for EnergyOf {
     }
 }
 
-/// An amount of energy, and how far off it may be.
+/// An amount of energy and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// How much.
+    /// The estimate.
     pub value: Joules,
-    /// It lies in here in 95 of 100 cases, where that is known.
+    /// The 95 % interval, if it is known.
     pub interval95: Option<(Joules, Joules)>,
 }
 
 impl Energy {
-    /// A value that is what it is.
+    /// A value without uncertainty.
     pub const fn exact(value: Joules) -> Self {
         Self {
             value,
@@ -66,19 +66,19 @@ impl Energy {
     }
 }
 
-/// Energy kept apart by whose it is; what is not known is absent.
+/// The energy of each part of the machine; what is unknown is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Energies {
-    /// Of the devices that the job uses.
+    /// The energy of the GPUs of the job.
     pub job_gpus: Option<Energy>,
-    /// Of all devices of the node.
+    /// The energy of all GPUs of the node.
     pub all_gpus: Option<Energy>,
-    /// Of the whole node at the wall.
+    /// The energy of the whole node, measured at the wall.
     pub node: Option<Energy>,
 }
 
 impl Energies {
-    /// Whose.
+    /// The energy of one part of the machine.
     pub fn of(&self, of: EnergyOf) -> Option<Energy> {
         match of {
             EnergyOf::JobGpus => self.job_gpus,
@@ -88,67 +88,67 @@ impl Energies {
     }
 }
 
-/// One device in one run.
+/// The energy of one device in one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceEnergy {
-    /// Which.
+    /// The device.
     pub device: DeviceId,
     /// Whether the job used it.
     pub in_job: bool,
-    /// Nothing where it is not known.
+    /// Its energy, if it is known.
     pub energy: Option<Energy>,
-    /// How it was come to: `counter`, `simulator`.
+    /// The method by which it was measured: `counter`, `simulator`.
     pub method: String,
 }
 
-/// Time and energy of one phase in one run.
+/// The time and energy of one phase in one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// Its name.
+    /// The name of the phase.
     pub name: String,
-    /// Spent in it.
+    /// The time spent in it.
     pub time: Seconds,
-    /// Drawn in it by the devices of the job.
+    /// The energy of the job's GPUs in it.
     pub energy: Joules,
 }
 
-/// A run that ended well.
+/// The result of a successful run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Of the window that counts.
+    /// The length of the measured window.
     pub time: Seconds,
-    /// By whose it is.
+    /// The energy of each part of the machine.
     pub energies: Energies,
-    /// By device.
+    /// The energy of each device.
     pub devices: Vec<DeviceEnergy>,
-    /// Items done, where progress is known.
+    /// The number of items done, if progress is known.
     pub items: Option<f64>,
-    /// By phase, where the workload has phases.
+    /// The phases, if the workload has any.
     pub phases: Vec<PhaseResult>,
-    /// What the workload reported: accuracy, latency.
+    /// The values that the workload reported, such as accuracy or latency.
     pub values: BTreeMap<String, f64>,
 }
 
 impl RunResult {
-    /// Whose energy.
+    /// The energy of one part of the machine.
     pub fn energy_of(&self, of: EnergyOf) -> Option<Energy> {
         self.energies.of(of)
     }
 }
 
-/// How a configuration fares.
+/// The status of a run or a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// As it should.
+    /// Every run succeeded.
     Ok,
-    /// With an error.
+    /// A run failed.
     Failed,
-    /// It took longer than it may.
+    /// A run took longer than its timeout.
     Timeout,
-    /// The device's memory was too small.
+    /// A run ran out of device memory.
     OutOfMemory,
-    /// No run was made of it, for nobody asked for one or the study is not done.
+    /// There was no run, because none was needed or the study is unfinished.
     NotRun,
 }
 
@@ -171,23 +171,23 @@ impl std::str::FromStr for Status {
         [Self::Ok, Self::Failed, Self::Timeout, Self::OutOfMemory]
             .into_iter()
             .find(|status| status.to_string() == text)
-            .ok_or_else(|| format!("`{text}` is no status of a run"))
+            .ok_or_else(|| format!("`{text}` is not the status of a run"))
     }
 }
 
-/// A run that did not end well.
+/// The failure of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Neither [`Status::Ok`] nor [`Status::NotRun`].
+    /// The status: neither [`Status::Ok`] nor [`Status::NotRun`].
     pub status: Status,
-    /// In words.
+    /// Why the run failed.
     pub reason: String,
-    /// The end of what the command printed.
+    /// The end of the command's output.
     pub output: String,
 }
 
 impl Failure {
-    /// Without output.
+    /// A failure without output.
     pub fn new(status: Status, reason: impl Into<String>) -> Self {
         Self {
             status,
@@ -200,49 +200,50 @@ impl Failure {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RunEnd {
-    /// Well.
+pub enum RunEnding {
+    /// The run succeeded.
     Done(RunResult),
-    /// Not well.
+    /// The run failed.
     Failed(Failure),
 }
 
-/// A cap that a device enforces only in part.
+/// A power cap that is lower in force than requested.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Enforced {
-    /// Which device.
+pub struct ReducedCap {
+    /// The device.
     pub device: DeviceId,
-    /// As asked for and read back.
+    /// The power cap that was requested and read back.
     pub requested: Watts,
-    /// In force.
+    /// The power cap in force.
     pub enforced: Watts,
     /// Why it is lower.
     pub reason: Shortfall,
 }
 
-/// One run, as it is kept.
+/// One run as the store holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Which.
+    /// The run's configuration and repeat.
     pub task: Task,
     /// How it ended.
-    pub end: RunEnd,
-    /// When it began, in seconds since 1970: a label, nothing is computed from it.
+    pub end: RunEnding,
+    /// When the run started, in seconds since 1970: a label only.
     pub started_unix_s: Option<f64>,
-    /// Caps of which only a part was in force.
-    pub enforced: Vec<Enforced>,
-    /// What should be known about it.
+    /// The caps that devices enforced only in part.
+    #[serde(rename = "enforced")]
+    pub reduced_caps: Vec<ReducedCap>,
+    /// The warnings about the run.
     pub warnings: Vec<String>,
 }
 
 impl RunRecord {
-    /// With nothing around it.
-    pub fn new(task: Task, end: RunEnd) -> Self {
+    /// A run without start time and warnings.
+    pub fn new(task: Task, end: RunEnding) -> Self {
         Self {
             task,
             end,
             started_unix_s: None,
-            enforced: Vec::new(),
+            reduced_caps: Vec::new(),
             warnings: Vec::new(),
         }
     }

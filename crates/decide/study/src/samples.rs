@@ -1,4 +1,4 @@
-//! Readings over time, as Parquet: a row for each reading, a column for each quantity that was read.
+//! Readings over time as Parquet files: a row for each reading, a column for each quantity.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use parquet::record::Field;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-/// What a reading can say.
+/// A quantity that a reading can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
-    /// Watts.
+    /// The power in watts.
     Power,
-    /// Joules, of a counter.
+    /// The energy counter in joules.
     Energy,
-    /// A share of time.
+    /// The utilisation as a share of time.
     Utilisation,
-    /// Megahertz.
+    /// The core clock in megahertz.
     CoreClock,
-    /// Megahertz.
+    /// The memory clock in megahertz.
     MemoryClock,
-    /// Degrees Celsius.
+    /// The temperature in degrees Celsius.
     Temperature,
 }
 
 impl Quantity {
-    /// Each of them.
+    /// Every quantity.
     pub const ALL: [Self; 6] = [
         Self::Power,
         Self::Energy,
@@ -42,7 +42,7 @@ impl Quantity {
         Self::Temperature,
     ];
 
-    /// The column's name.
+    /// The name of the quantity's column.
     pub const fn column(self) -> &'static str {
         match self {
             Self::Power => "power_w",
@@ -55,27 +55,27 @@ impl Quantity {
     }
 }
 
-/// Readings of one device by one way of reading; every column is as long as `nanos`.
+/// The readings of one device from one source; every column is as long as `nanos`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// The device's UUID.
     pub device: String,
-    /// `buffer`, `counter`, `instant`, `average`, `beside`, `simulator`.
+    /// The source of the readings: `buffer`, `counter`, `instant`, `average`, `beside`, `simulator`.
     pub source: String,
-    /// Nanoseconds since the run began.
+    /// The times of the readings in nanoseconds since the start of the run.
     pub nanos: Vec<i64>,
-    /// What was read.
+    /// The quantities that were read, and their values.
     pub columns: Vec<(Quantity, Column)>,
-    /// Reasons for throttling, separated by commas.
+    /// The reasons for throttling at each reading, separated by commas.
     pub throttle: Option<Vec<Option<String>>>,
 }
 
-/// Values of one quantity.
+/// The values of one quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Each reading has one.
+    /// Every reading has a value, in single precision.
     All(Vec<f32>),
-    /// Some have; or single precision is not enough.
+    /// Some readings have a value, in double precision.
     Some(Vec<Option<f64>>),
 }
 
@@ -88,7 +88,7 @@ impl Column {
     }
 }
 
-/// A file's bytes. Rows come series by series.
+/// The bytes of a Parquet file with these series, one after the other.
 pub fn write_samples(series: &[Series]) -> Result<Vec<u8>, ParquetError> {
     let has = |quantity: Quantity| {
         let mut columns = series.iter().flat_map(|one| &one.columns);
@@ -122,13 +122,15 @@ pub fn write_samples(series: &[Series]) -> Result<Vec<u8>, ParquetError> {
     let mut group = writer.next_row_group()?;
     let rows: usize = series.iter().map(|one| one.nanos.len()).sum();
     let nanos: Vec<i64> = series.iter().flat_map(|one| &one.nanos).copied().collect();
-    put::<Int64Type>(&mut group, &nanos, None)?;
-    texts(&mut group, series, |one| &one.device)?;
-    texts(&mut group, series, |one| &one.source)?;
+    write_column::<Int64Type>(&mut group, &nanos, None)?;
+    write_text_column(&mut group, series, |one| &one.device)?;
+    write_text_column(&mut group, series, |one| &one.source)?;
     for quantity in present {
         match quantity {
-            Quantity::Energy => number::<DoubleType>(&mut group, series, quantity, |v| v)?,
-            _ => number::<FloatType>(&mut group, series, quantity, |v| v as f32)?,
+            Quantity::Energy => {
+                write_number_column::<DoubleType>(&mut group, series, quantity, |v| v)?
+            }
+            _ => write_number_column::<FloatType>(&mut group, series, quantity, |v| v as f32)?,
         }
     }
     if throttles {
@@ -140,36 +142,37 @@ pub fn write_samples(series: &[Series]) -> Result<Vec<u8>, ParquetError> {
                 known.extend(text.map(|text| ByteArray::from(text.as_bytes().to_vec())));
             }
         }
-        put::<ByteArrayType>(&mut group, &known, Some(&levels))?;
+        write_column::<ByteArrayType>(&mut group, &known, Some(&levels))?;
     }
     group.close()?;
     writer.close()?;
     Ok(bytes)
 }
 
-/// A text for each row of a series: handed over in pieces, for they are all the same.
-fn texts(
+/// Writes a column of texts that are the same in all rows of a series, in chunks to save memory.
+fn write_text_column(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     series: &[Series],
     text: impl Fn(&Series) -> &String,
 ) -> Result<(), ParquetError> {
-    const PIECE: usize = 1024;
-    let mut column = next(group)?;
+    const CHUNK_ROWS: usize = 1024;
+    let mut column = next_column(group)?;
     for one in series {
         let value = ByteArray::from(text(one).as_bytes().to_vec());
-        let piece = vec![value; PIECE.min(one.nanos.len())];
+        let chunk = vec![value; CHUNK_ROWS.min(one.nanos.len())];
         let mut left = one.nanos.len();
         while left > 0 {
-            let rows = left.min(PIECE);
+            let rows = left.min(CHUNK_ROWS);
             let typed = column.typed::<ByteArrayType>();
-            typed.write_batch(&piece[..rows], None, None)?;
+            typed.write_batch(&chunk[..rows], None, None)?;
             left -= rows;
         }
     }
     column.close()
 }
 
-fn number<T: DataType>(
+/// Writes a column of numbers that may be absent.
+fn write_number_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     series: &[Series],
     quantity: Quantity,
@@ -192,22 +195,22 @@ fn number<T: DataType>(
             None => levels.resize(levels.len() + one.nanos.len(), 0),
         }
     }
-    put::<T>(group, &known, Some(&levels))
+    write_column::<T>(group, &known, Some(&levels))
 }
 
-fn next<'a>(
+fn next_column<'a>(
     group: &'a mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
 ) -> Result<SerializedColumnWriter<'a>, ParquetError> {
     let column = group.next_column()?;
     column.ok_or_else(|| ParquetError::General("a column is missing".to_owned()))
 }
 
-fn put<T: DataType>(
+fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
     known: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
-    let mut column = next(group)?;
+    let mut column = next_column(group)?;
     column.typed::<T>().write_batch(known, levels, None)?;
     column.close()
 }
@@ -222,20 +225,20 @@ pub fn read_samples(file: std::fs::File) -> Result<Vec<Series>, ParquetError> {
         let (mut device, mut source, mut throttle) = (String::new(), String::new(), None);
         let mut numbers = [None; Quantity::ALL.len()];
         for (name, field) in row.get_column_iter() {
-            let place = Quantity::ALL.iter().position(|q| q.column() == name);
+            let position = Quantity::ALL.iter().position(|q| q.column() == name);
             match (name.as_str(), field) {
                 ("time_ns", Field::Long(value)) => nanos = *value,
                 ("device", Field::Str(text)) => device.clone_from(text),
                 ("source", Field::Str(text)) => source.clone_from(text),
                 ("throttle", Field::Str(text)) => throttle = Some(text.clone()),
                 (_, Field::Float(value)) => {
-                    if let Some(place) = place {
-                        numbers[place] = Some(f64::from(*value));
+                    if let Some(position) = position {
+                        numbers[position] = Some(f64::from(*value));
                     }
                 }
                 (_, Field::Double(value)) => {
-                    if let Some(place) = place {
-                        numbers[place] = Some(*value);
+                    if let Some(position) = position {
+                        numbers[position] = Some(*value);
                     }
                 }
                 _ => {}
@@ -279,7 +282,7 @@ pub fn read_samples(file: std::fs::File) -> Result<Vec<Series>, ParquetError> {
 }
 
 impl Series {
-    /// Seconds and values of a quantity, where it was read.
+    /// The times in seconds and the values of a quantity, where it was read.
     pub fn over_time(&self, quantity: Quantity) -> Vec<(f64, f64)> {
         let column = self.columns.iter().find(|(of, _)| *of == quantity);
         let Some((_, column)) = column else {
@@ -297,7 +300,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn samples_are_read_as_they_were_written() {
         let series = vec![
             Series {
                 device: "GPU-1".into(),

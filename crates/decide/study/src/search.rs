@@ -1,4 +1,4 @@
-//! A study that is not made whole: a strategy says which configuration is worth a run.
+//! Studies in which a search strategy chooses the configurations to run.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_decide::search::{
@@ -8,122 +8,122 @@ use sweetspot_decide::search::{
 use sweetspot_decide::{Criteria, Limit, Objective, Outcome, Tariff};
 use sweetspot_quantity::{Joules, Seconds};
 
-use crate::{Axis, BATCH, Configuration, Plan, Point, Status, Study, Task, text_field};
+use crate::{Axis, BATCH_PARAMETER, Configuration, Plan, Point, Status, Study, Task, text_field};
 
-/// Which strategy decides what is run next, and for what.
+/// The search of a study: its strategy, its criteria and what it knows from earlier studies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
-    /// The strategy.
+pub struct StudySearch {
+    /// The strategy that chooses the next run.
     #[serde(with = "text_field::required")]
     pub strategy: StrategyName,
-    /// What it minimises.
+    /// The objective that it minimises.
     #[serde(with = "text_field::required")]
     pub objective: Objective,
-    /// The limits that its choice must keep.
+    /// The limits that its recommendation must keep.
     #[serde(default, with = "text_field::list")]
     pub limits: Vec<Limit>,
-    /// No more runs than this.
-    #[serde(default)]
-    pub most: Option<u32>,
-    /// What earlier studies found.
-    #[serde(default)]
-    pub earlier: Vec<EarlierStudy>,
+    /// The largest number of runs, if the user gave one.
+    #[serde(default, rename = "most")]
+    pub run_limit: Option<u32>,
+    /// The results of earlier studies.
+    #[serde(default, rename = "earlier")]
+    pub prior: Vec<PriorResults>,
 }
 
-/// What an earlier study found, as far as it can teach.
+/// The results of an earlier study that a search learns from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EarlierStudy {
-    /// For people.
+pub struct PriorResults {
+    /// The name of the study.
     pub name: String,
-    /// A coordinate for each knob, then time in seconds and energy in joules.
+    /// One row for each point: a coordinate for each knob, then the time in seconds and the energy in joules.
     pub rows: Vec<Vec<f64>>,
-    /// The row that the others are compared with.
+    /// The index of the row that the others are compared with.
     pub reference: usize,
-    /// GPUs of a run.
+    /// The number of GPUs of a run.
     pub gpus: u64,
 }
 
-/// How far a search has come.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Searched {
-    /// Runs that were made for it.
+pub struct SearchProgress {
+    /// The number of runs so far.
     pub evaluations: usize,
-    /// What it holds for the best, where anything was run well.
-    pub answer: Option<Recommendation>,
-    /// Why it is over, where it is.
-    pub done: Option<StopReason>,
+    /// The point that it recommends, once a run has succeeded.
+    pub recommendation: Option<Recommendation>,
+    /// Why it stopped, if it did.
+    pub stop_reason: Option<StopReason>,
 }
 
-/// A search that cannot be begun.
+/// Why a search cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SearchError(String);
 
-/// A guided search of a study makes no more runs, that of its answer included.
-const GUIDED: usize = 16;
-/// More places of an earlier study teach little more.
-const PLACES: usize = 8;
+/// The largest number of runs of a guided search, including the run of its recommendation.
+const MAX_GUIDED_RUNS: usize = 16;
+/// The largest number of points that a search takes from an earlier study: more teach little more.
+const MAX_PRIOR_POINTS: usize = 8;
 
-impl Search {
-    /// Whether it can be begun on a plan.
+impl StudySearch {
+    /// Checks that the search can start on a plan.
     pub fn check(&self, plan: &Plan) -> Result<(), SearchError> {
         self.start(plan).map(|_| ())
     }
 
-    /// Runs at most.
-    pub(crate) fn at_most(&self, plan: &Plan) -> usize {
+    /// The largest number of runs of the search.
+    pub(crate) fn max_runs(&self, plan: &Plan) -> usize {
         let all = plan
             .configurations
             .len()
             .saturating_mul(plan.repeat as usize);
         let own = match self.strategy {
-            StrategyName::Guided => GUIDED,
+            StrategyName::Guided => MAX_GUIDED_RUNS,
             _ => all,
         };
-        self.most.map_or(own, |most| own.min(most as usize))
+        self.run_limit.map_or(own, |limit| own.min(limit as usize))
     }
 
-    /// What is to be run next: one run, or none where the search is over and its answer was run.
+    /// The next run; nothing if the search has stopped and its recommendation was run.
     pub(crate) fn next(&self, plan: &Plan, points: &[Point]) -> Option<Task> {
-        let (mut strategy, _) = self.told(plan, points)?;
+        let (mut strategy, _) = self.replay_runs(plan, points)?;
         let wanted = match strategy.ask() {
-            Proposal::Evaluate(place) => place,
+            Proposal::Evaluate(point) => point,
             Proposal::Stop(_) => {
-                let place = strategy.recommend()?.point;
+                let point = strategy.recommend()?.point;
                 let runs: usize = points.iter().map(|point| point.runs.len()).sum();
-                let is_due = points[place].runs.is_empty() && runs < self.at_most(plan);
-                is_due.then_some(place)?
+                let is_due = points[point].runs.is_empty() && runs < self.max_runs(plan);
+                is_due.then_some(point)?
             }
         };
         let used = |repeat: &u32| {
             let runs = &points[wanted].runs;
             runs.iter().any(|run| run.task.repeat == *repeat)
         };
-        let repeat = (0..plan.most()).find(|repeat| !used(repeat))?;
+        let repeat = (0..plan.max_repeats()).find(|repeat| !used(repeat))?;
         Some(Task {
             configuration: wanted,
             repeat,
         })
     }
 
-    /// How far it has come.
-    pub(crate) fn standing(&self, plan: &Plan, points: &[Point]) -> Option<Searched> {
-        let (mut strategy, runs) = self.told(plan, points)?;
+    /// The progress of the search after these runs.
+    pub(crate) fn progress(&self, plan: &Plan, points: &[Point]) -> Option<SearchProgress> {
+        let (mut strategy, runs) = self.replay_runs(plan, points)?;
         let failed = points.iter().filter(|point| point.failure().is_some());
-        Some(Searched {
+        Some(SearchProgress {
             evaluations: runs + failed.count(),
-            answer: strategy.recommend().filter(|_| runs > 0),
-            done: match strategy.ask() {
-                Proposal::Stop(done) => Some(done),
+            recommendation: strategy.recommend().filter(|_| runs > 0),
+            stop_reason: match strategy.ask() {
+                Proposal::Stop(reason) => Some(reason),
                 Proposal::Evaluate(_) => None,
             },
         })
     }
 
-    /// What it looks for.
-    pub fn question(&self) -> Criteria {
+    /// The criteria of the search.
+    pub fn criteria(&self) -> Criteria {
         Criteria {
             objective: self.objective,
             limits: self.limits.clone(),
@@ -131,7 +131,8 @@ impl Search {
         }
     }
 
-    fn told(&self, plan: &Plan, points: &[Point]) -> Option<(Box<dyn Strategy>, usize)> {
+    /// Starts the strategy and gives it the results of every run; also returns the number of successful runs.
+    fn replay_runs(&self, plan: &Plan, points: &[Point]) -> Option<(Box<dyn Strategy>, usize)> {
         let mut strategy = self.start(plan).ok()?;
         let mut runs = 0;
         let too_large: Vec<&Configuration> = points
@@ -139,18 +140,18 @@ impl Search {
             .filter(|point| point.status() == Status::OutOfMemory)
             .map(|point| &point.configuration)
             .collect();
-        for (place, point) in points.iter().enumerate() {
+        for (index, point) in points.iter().enumerate() {
             let candidate = point.candidate();
             if candidate.failed.is_some() {
-                strategy.tell(place, Evaluation::Failed);
+                strategy.tell(index, Evaluation::Failed);
                 continue;
             }
-            if point.runs.is_empty() && is_as_large(&point.configuration, &too_large) {
-                strategy.tell(place, Evaluation::Impossible);
+            if point.runs.is_empty() && needs_as_much_memory(&point.configuration, &too_large) {
+                strategy.tell(index, Evaluation::Impossible);
                 continue;
             }
             for run in candidate.runs {
-                strategy.tell(place, Evaluation::measured(run));
+                strategy.tell(index, Evaluation::measured(run));
                 runs += 1;
             }
         }
@@ -161,39 +162,37 @@ impl Search {
         let (name, objective) = (self.strategy, self.objective);
         if matches!(objective, Objective::Cost | Objective::Carbon) {
             return Err(SearchError(format!(
-                "a strategy does not search for {objective}, for its prices may change later: make the study for energy or eds:K, or without a strategy"
+                "a strategy cannot search for {objective}, because prices may change later: use the objective energy or eds:K, or no strategy"
             )));
         }
-        let (knobs, space) = space(plan)?;
-        let earlier: Vec<EarlierResults> = self
-            .earlier
-            .iter()
-            .filter_map(EarlierStudy::lesson)
-            .collect();
-        let terms = SearchOptions {
+        let (knobs, space) = search_space(plan)?;
+        let prior = self.prior.iter();
+        let prior: Vec<EarlierResults> =
+            prior.filter_map(PriorResults::to_earlier_results).collect();
+        let options = SearchOptions {
             repeats: plan.repeat as usize,
             max_evaluations: match name {
-                // One is left for a run of its answer.
-                StrategyName::Guided => self.at_most(plan).saturating_sub(1).max(1),
-                _ => self.most.map_or(usize::MAX, |most| most as usize),
+                // The last run is that of the recommendation.
+                StrategyName::Guided => self.max_runs(plan).saturating_sub(1).max(1),
+                _ => self.run_limit.map_or(usize::MAX, |limit| limit as usize),
             },
             seed: plan.seed,
             prior: match name {
-                StrategyName::Guided => Prior::learn(&knobs, &earlier),
+                StrategyName::Guided => Prior::learn(&knobs, &prior),
                 _ => Prior::default(),
             },
             ..SearchOptions::default()
         };
-        Ok(name.start(space, &self.question(), terms))
+        Ok(name.start(space, &self.criteria(), options))
     }
 }
 
-/// Whether a configuration needs as much memory as one that had too little, whatever is set on the GPUs: a
-/// batch as large of the same work.
-fn is_as_large(own: &Configuration, too_large: &[&Configuration]) -> bool {
+/// Whether a configuration needs at least as much memory as one that ran out of it: the same work with at least
+/// the same batch size, whatever the settings of the GPUs.
+fn needs_as_much_memory(own: &Configuration, too_large: &[&Configuration]) -> bool {
     let work = |configuration: &Configuration| {
         let mut parameters = configuration.parameters.clone();
-        parameters.remove(BATCH);
+        parameters.remove(BATCH_PARAMETER);
         (configuration.gpus, parameters)
     };
     let as_large = |other: &Configuration| match (own.batch(), other.batch()) {
@@ -204,22 +203,22 @@ fn is_as_large(own: &Configuration, too_large: &[&Configuration]) -> bool {
     others.any(|other| as_large(other) && work(own) == work(other))
 }
 
-/// Every configuration as a place.
-fn space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError> {
-    let mut knobs: Vec<KnobKind> = plan.axes.iter().map(Axis::knob).collect();
-    let mut places: Vec<Vec<f64>> = plan
+/// The search space in which each configuration of a plan is a point.
+fn search_space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError> {
+    let mut knobs: Vec<KnobKind> = plan.axes.iter().map(Axis::knob_kind).collect();
+    let mut points: Vec<Vec<f64>> = plan
         .configurations
         .iter()
-        .map(|configuration| place(plan, configuration))
+        .map(|configuration| coordinates(plan, configuration))
         .collect();
-    let space = match SearchSpace::new(knobs.clone(), places.clone(), plan.reference) {
-        // The reference differs in something that is no axis.
+    let space = match SearchSpace::new(knobs.clone(), points.clone(), plan.reference) {
+        // The reference differs in something that is not an axis.
         Err(SearchSpaceError::Duplicate(_)) => {
-            for (index, place) in places.iter_mut().enumerate() {
-                place.push(f64::from(u8::from(index == plan.reference)));
+            for (index, point) in points.iter_mut().enumerate() {
+                point.push(f64::from(u8::from(index == plan.reference)));
             }
             knobs.push(KnobKind::Level);
-            SearchSpace::new(knobs.clone(), places, plan.reference)
+            SearchSpace::new(knobs.clone(), points, plan.reference)
         }
         space => space,
     };
@@ -227,10 +226,10 @@ fn space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError> {
     Ok((knobs, space))
 }
 
-fn place(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
+fn coordinates(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
     let value = |axis: &Axis| {
         axis.number(configuration).unwrap_or_else(|| {
-            // What has no number has its place in the list.
+            // A value that is not a number counts by its position in the list.
             let text = axis.text(configuration);
             let mut texts = plan.configurations.iter().map(|other| axis.text(other));
             texts.position(|other| other == text).unwrap_or(0) as f64 + 1.0
@@ -239,9 +238,9 @@ fn place(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
     plan.axes.iter().map(value).collect()
 }
 
-impl EarlierStudy {
-    /// Of a study that varies the same; nothing where it cannot teach.
-    pub fn of(study: &Study, axes: &[Axis]) -> Option<Self> {
+impl PriorResults {
+    /// The results of a study over the same axes; nothing if fewer than two points have time and energy.
+    pub fn from_study(study: &Study, axes: &[Axis]) -> Option<Self> {
         if study.plan.axes != axes || axes.is_empty() {
             return None;
         }
@@ -257,7 +256,7 @@ impl EarlierStudy {
         };
         let reference = row(&study.reference)?;
         let others: Vec<Vec<f64>> = study.points.iter().filter_map(row).collect();
-        let stride = others.len().div_ceil(PLACES).max(1);
+        let stride = others.len().div_ceil(MAX_PRIOR_POINTS).max(1);
         let mut rows = vec![reference.clone()];
         rows.extend(
             others
@@ -273,21 +272,21 @@ impl EarlierStudy {
         })
     }
 
-    fn lesson(&self) -> Option<EarlierResults> {
-        let mut places = Vec::new();
+    fn to_earlier_results(&self) -> Option<EarlierResults> {
+        let mut points = Vec::new();
         let mut outcomes = Vec::new();
         for row in &self.rows {
-            let [place @ .., time, energy] = row.as_slice() else {
+            let [point @ .., time, energy] = row.as_slice() else {
                 return None;
             };
-            places.push(place.to_vec());
+            points.push(point.to_vec());
             outcomes.push(Outcome {
                 gpus: self.gpus,
                 ..Outcome::new(Seconds::new(*time), Joules::new(*energy))
             });
         }
         Some(EarlierResults {
-            points: places,
+            points,
             outcomes,
             reference: self.reference,
         })
@@ -299,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_as_large_as_one_that_had_too_little_memory_is_not_tried() {
+    fn a_batch_at_least_as_large_as_one_that_ran_out_of_memory_is_skipped() {
         let of = |batch: u64, gpus: u64| {
             let one = Configuration {
                 gpus,
@@ -308,9 +307,9 @@ mod tests {
             one.with_batch(batch)
         };
         let failed = of(128, 1);
-        let is_out = |own: &Configuration| is_as_large(own, &[&failed]);
+        let is_out = |own: &Configuration| needs_as_much_memory(own, &[&failed]);
         assert!(is_out(&of(128, 1)) && is_out(&of(256, 1)));
         assert!(!is_out(&of(64, 1)) && !is_out(&of(128, 2)));
-        assert!(!is_as_large(&of(128, 1), &[]));
+        assert!(!needs_as_much_memory(&of(128, 1), &[]));
     }
 }

@@ -1,36 +1,36 @@
-//! Placeholders in a command: `{batch}` becomes the value of the configuration at hand.
+//! Placeholders in a command: `{batch}` becomes the batch size of the configuration.
 
 use std::collections::BTreeMap;
 
-use crate::{BATCH, Configuration};
+use crate::{BATCH_PARAMETER, Configuration};
 
-/// A command that cannot be made for a configuration.
+/// Why the placeholders of a command cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A name that nothing gives a value to.
+    /// No axis has the name of a placeholder.
     #[error(
-        "the command has {{{name}}}, and there is no axis of that name: add --axis {name}=VALUE,..., or write {{{{{name}}}}} for the text itself (known: {known})"
+        "the command has the placeholder {{{name}}}, but there is no axis of that name: add an axis {name}, or write {{{{{name}}}}} for the text itself (known: {known})"
     )]
     Unknown {
-        /// As written.
+        /// The name of the placeholder.
         name: String,
-        /// What could be meant.
+        /// The names that have values.
         known: String,
     },
-    /// A batch that cannot be shared out.
+    /// The batch size is not a multiple of the number of GPUs.
     #[error(
-        "a batch of {batch} cannot be shared by {gpus} GPUs: take multiples of the numbers of GPUs"
+        "a batch of {batch} cannot be divided among {gpus} GPUs: use multiples of the number of GPUs"
     )]
     Share {
-        /// Items in a batch.
+        /// The batch size.
         batch: String,
-        /// How many GPUs.
+        /// The number of GPUs.
         gpus: u64,
     },
 }
 
-/// The command for a configuration.
-pub fn fill(
+/// Fills the placeholders of a command with the values of a configuration.
+pub fn fill_placeholders(
     command: &[String],
     configuration: &Configuration,
 ) -> Result<Vec<String>, TemplateError> {
@@ -46,9 +46,9 @@ pub fn fill(
         .collect()
 }
 
-/// What a run is told in its environment: each parameter under its own name, so that a parameter can be a
-/// variable that the program knows already.
-pub fn environment(configuration: &Configuration) -> Vec<(String, String)> {
+/// The environment variables of a run. Each parameter has its own name, so that it can be a variable that the
+/// program reads already.
+pub fn run_environment(configuration: &Configuration) -> Vec<(String, String)> {
     let parameters = configuration.parameters.clone().into_iter();
     let settings = configuration.settings(0);
     let knobs = [
@@ -91,7 +91,11 @@ fn values(
     for (name, value) in &configuration.parameters {
         values.insert(name, value.clone());
     }
-    if let Some(batch) = configuration.parameters.get(BATCH).filter(|_| shared) {
+    if let Some(batch) = configuration
+        .parameters
+        .get(BATCH_PARAMETER)
+        .filter(|_| shared)
+    {
         let share = batch
             .parse::<u64>()
             .ok()
@@ -108,7 +112,7 @@ fn values(
     Ok(values)
 }
 
-/// Only a name in braces is a placeholder: programs of awk and JSON stay as they are.
+/// Fills the placeholders of one word. Only a name in braces is a placeholder: awk programs and JSON are unchanged.
 fn fill_word(word: &str, values: &BTreeMap<&str, String>) -> Result<String, TemplateError> {
     let mut filled = String::new();
     let mut rest = word;
@@ -118,16 +122,16 @@ fn fill_word(word: &str, values: &BTreeMap<&str, String>) -> Result<String, Temp
         let name = rest[1..].split('}').next().unwrap_or_default();
         let is_closed = rest[1..].len() > name.len();
         if filled.ends_with('$') {
-            // A shell's own variable, `${batch}`: the environment has it.
+            // `${batch}` is a variable of the shell, which reads it from the environment.
             filled.push('{');
             rest = &rest[1..];
         } else if let Some(text) = rest[1..].strip_prefix('{')
             && let Some(end) = text.find("}}")
-            && is_name(&text[..end])
+            && is_parameter_name(&text[..end])
         {
             filled.push_str(&format!("{{{}}}", &text[..end]));
             rest = &text[end + 2..];
-        } else if is_closed && is_name(name) {
+        } else if is_closed && is_parameter_name(name) {
             let value = values.get(name).ok_or_else(|| TemplateError::Unknown {
                 name: name.to_owned(),
                 known: values.keys().copied().collect::<Vec<_>>().join(", "),
@@ -143,8 +147,8 @@ fn fill_word(word: &str, values: &BTreeMap<&str, String>) -> Result<String, Temp
     Ok(filled)
 }
 
-/// Whether it can be the name of a parameter.
-pub fn is_name(text: &str) -> bool {
+/// Whether a text can be the name of a parameter.
+pub fn is_parameter_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters
         .next()
@@ -161,7 +165,7 @@ mod tests {
         configuration
             .parameters
             .insert("precision".into(), "bf16".into());
-        fill(&[word.to_owned()], &configuration)
+        fill_placeholders(&[word.to_owned()], &configuration)
             .map(|words| words.concat())
             .map_err(|error| error.to_string())
     }
@@ -184,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_cannot_be_shared_is_told() {
+    fn a_batch_that_cannot_be_divided_is_an_error() {
         let configuration = Configuration::on(3).with_batch(64);
-        let fill = |word: &str| fill(&[word.to_owned()], &configuration);
+        let fill = |word: &str| fill_placeholders(&[word.to_owned()], &configuration);
         assert!(fill("{batch}").is_ok());
         assert!(
             fill("{batch_per_gpu}")

@@ -1,4 +1,4 @@
-//! Fields that documents hold as text: what `Display` writes, `FromStr` reads.
+//! Serialisation of fields as text: `Display` writes them and `FromStr` reads them.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that is always there.
+/// A value that is always present.
 pub mod required {
     use super::*;
 

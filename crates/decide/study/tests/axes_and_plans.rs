@@ -1,11 +1,11 @@
-//! Axes as people write them, right and wrong; plans and their seeds.
+//! Valid and invalid axes; plans and the seeds of their runs.
 
 use proptest::prelude::*;
 use sweetspot_device::{Domain, Settings};
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_study::{
-    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Order, Plan, Point, RunEnd,
-    RunRecord, RunResult, Status, Task, Until, parse_axis,
+    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Order, Plan, Point, PrecisionTarget,
+    RunEnding, RunRecord, RunResult, Status, Task, parse_axis,
 };
 
 fn caps() -> Domain<Watts> {
@@ -30,7 +30,7 @@ fn cap(watts: f64) -> Configuration {
 }
 
 #[test]
-fn ranges_lists_and_everything() {
+fn ranges_lists_and_all_are_read() {
     let all = axis("all").unwrap();
     assert_eq!((all.len(), all[0], all[30]), (31, 150.0, 300.0));
     assert_eq!(axis("150..300:5").unwrap(), all);
@@ -41,7 +41,7 @@ fn ranges_lists_and_everything() {
 }
 
 #[test]
-fn all_has_both_ends_even_off_the_step() {
+fn all_includes_both_ends_even_between_steps() {
     let odd = Domain::Range {
         min: Watts::new(101.0),
         max: Watts::new(108.0),
@@ -54,7 +54,7 @@ fn all_has_both_ends_even_off_the_step() {
 }
 
 #[test]
-fn wrong_axes_are_refused_in_one_sentence() {
+fn invalid_axes_are_rejected_with_a_clear_message() {
     let refused = |text: &str| axis(text).unwrap_err();
     assert_eq!(
         refused(""),
@@ -70,7 +70,7 @@ fn wrong_axes_are_refused_in_one_sentence() {
     );
     assert_eq!(
         refused("150..300:0"),
-        "the range `150..300:0` has a step that leads nowhere: the step must be more than zero"
+        "the range `150..300:0` has the wrong step: the step must be more than zero"
     );
     assert_eq!(
         refused("100,200"),
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn a_runs_seed_depends_on_what_it_is_not_on_when(count in 1usize..20, repeat in 1u32..5) {
+    fn a_seed_does_not_depend_on_the_order_of_runs(count in 1usize..20, repeat in 1u32..5) {
         let caps: Vec<_> = (0..count).map(|i| cap(150.0 + i as f64)).collect();
         let mut reversed = caps.clone();
         reversed.reverse();
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn the_reference_is_run_like_any_other_and_only_once() {
+fn the_reference_is_planned_once() {
     let plan = |caps: &[f64]| {
         let caps = caps.iter().map(|watts| cap(*watts)).collect();
         Plan::new(vec![Axis::PowerCap], caps, cap(300.0), 5, 1, String::new())
@@ -182,7 +182,7 @@ fn done(task: Task, time: f64) -> RunRecord {
         phases: Vec::new(),
         values: Default::default(),
     };
-    RunRecord::new(task, RunEnd::Done(result))
+    RunRecord::new(task, RunEnding::Done(result))
 }
 
 fn three(order: Order) -> Plan {
@@ -200,7 +200,7 @@ fn order(plan: &Plan, points: &[Point]) -> Vec<usize> {
 }
 
 #[test]
-fn the_second_round_goes_the_other_way() {
+fn every_second_round_is_reversed() {
     let plan = three(Order::Interleaved);
     assert_eq!(order(&plan, &points(&plan)), [0, 1, 2, 2, 1, 0]);
     let plan = three(Order::AsGiven);
@@ -214,7 +214,7 @@ fn the_second_round_goes_the_other_way() {
 }
 
 #[test]
-fn what_is_done_is_not_pending_and_what_failed_is_not_tried_again() {
+fn finished_and_failed_configurations_are_not_pending() {
     let plan = three(Order::Interleaved);
     let mut points = points(&plan);
     let task = |configuration, repeat| Task {
@@ -223,7 +223,7 @@ fn what_is_done_is_not_pending_and_what_failed_is_not_tried_again() {
     };
     points[0].add(done(task(0, 1), 1.0));
     let failure = Failure::new(Status::OutOfMemory, "too large");
-    points[1].add(RunRecord::new(task(1, 0), RunEnd::Failed(failure)));
+    points[1].add(RunRecord::new(task(1, 0), RunEnding::Failed(failure)));
     assert_eq!(order(&plan, &points), [0, 2, 2]);
     assert_eq!(points[1].status(), Status::OutOfMemory);
     for id in 0..6 {
@@ -233,16 +233,16 @@ fn what_is_done_is_not_pending_and_what_failed_is_not_tried_again() {
 }
 
 #[test]
-fn a_configuration_is_repeated_until_it_is_known_well_enough() {
+fn a_configuration_is_repeated_until_its_mean_is_precise() {
     let mut plan = three(Order::AsGiven);
-    plan.until = Some(Until {
-        within: Ratio::new(0.01),
-        most: 4,
+    plan.until = Some(PrecisionTarget {
+        half_width: Ratio::new(0.01),
+        max_runs: 4,
     });
     let mut points = points(&plan);
     let mut runs = Vec::new();
     while let Some(task) = plan.pending(&points, EnergyOf::JobGpus).first().copied() {
-        // The first never settles, the others do at once.
+        // The first configuration never becomes precise, the others are at once.
         let time = match (task.configuration, task.repeat % 2) {
             (0, 1) => 2.0,
             _ => 1.0,

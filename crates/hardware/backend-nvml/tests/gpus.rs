@@ -11,7 +11,7 @@ use sweetspot_device::{
 };
 use sweetspot_quantity::{Megahertz, Watts};
 use sweetspot_sim::gpu_text;
-use sweetspot_sim_host::{ENVIRONMENT, Host as SimulatedHost, Spec};
+use sweetspot_sim_host::{ENVIRONMENT, Host as SimulatedHost, ProfileText};
 
 const V100: usize = 0;
 const H200: usize = 1;
@@ -59,7 +59,7 @@ fn fixture() -> MutexGuard<'static, Fixture> {
         let specs = gpus.map(|(name, faults)| {
             let (name, profile) = gpu_text(name).unwrap();
             let profile = format!("{profile}\n{faults}");
-            Spec { name, profile }
+            ProfileText { name, profile }
         });
         let host = SimulatedHost::create(&folder, specs.to_vec(), None, 1).unwrap();
         // SAFETY: every test calls this before anything else.
@@ -263,7 +263,7 @@ fn unsupported_values_are_rejected_before_any_write() {
         }
     }
     assert_eq!(gpu.settings().unwrap(), before);
-    let lock = fixture.host.gpus()[V100].look(|live| live.core_lock());
+    let lock = fixture.host.gpus()[V100].with_gpu(|live| live.core_lock());
     assert_eq!(lock.unwrap(), None);
 }
 
@@ -299,7 +299,7 @@ fn locked_clocks_are_set_and_reset() {
         let mut gpu = fixture.gpu(index);
         let lock = || {
             let shared = &fixture.host.gpus()[index];
-            shared.look(|live| live.core_lock()).unwrap()
+            shared.with_gpu(|live| live.core_lock()).unwrap()
         };
         let applied = gpu.apply(&core(clock)).unwrap().core_clock.unwrap();
         assert_eq!(applied.requested, Megahertz::new(clock));

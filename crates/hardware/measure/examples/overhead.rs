@@ -14,7 +14,7 @@ use sweetspot_device::{
 };
 use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_measure::{MethodChoice, Sampler};
-use sweetspot_sim_host::{Host, LiveGpu, Spec};
+use sweetspot_sim_host::{Host, LiveGpu, ProfileText};
 
 /// The time that an H200's driver takes for a read of the counter and of the buffer.
 const COUNTER_READ_TIME: Duration = Duration::from_micros(2_800);
@@ -30,7 +30,7 @@ struct SimulatedDevice {
 impl SimulatedDevice {
     fn with_gpu<R>(&self, work: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, ReadError> {
         self.host.gpus()[self.index]
-            .look(work)
+            .with_gpu(work)
             .map_err(|_| ReadError::Lost)
     }
 
@@ -144,7 +144,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map_or(Ok(MethodChoice::Auto), |text| text.parse())?;
     let folder = tempfile::tempdir()?;
     let (name, profile) = sweetspot_sim::gpu_text("v100")?;
-    let spec = Spec { name, profile };
+    let spec = ProfileText { name, profile };
     Host::create(folder.path(), vec![spec; gpus], None, 1)?;
     let devices = (0..gpus).map(|index| open(folder.path(), index));
     let sampler = Sampler::start(

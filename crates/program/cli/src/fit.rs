@@ -31,7 +31,7 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
     // Nothing is written that could not be used.
     parse_gpu("the fitted profile", &text)?;
     parse_workload("the fitted profile", &text)?;
-    let table = || fit_text(&study.varied(), &fitted);
+    let table = || fit_text(&study.varied_axes(), &fitted);
     let show = |text: &str| match documents.on_stdout() {
         true => {
             say(text.trim_end());
@@ -57,7 +57,7 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
         ))?;
     }
     Ok(Outcome {
-        is_met: fitted.errors.is_near_enough(),
+        is_met: fitted.errors.is_accurate(),
         written,
         ..Outcome::DONE
     })

@@ -1,8 +1,9 @@
 //! What to type after an error: libraries say what happened, and the program knows its flags.
 
+use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_session::hold::HoldError;
 use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
-use sweetspot_study::{AxesError, StudyError};
+use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 
 /// The message of an error, with the flags that help.
@@ -24,7 +25,20 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             _ => None,
         };
     }
-    error.downcast_ref().and_then(of_simulation)
+    if let Some(error) = error.downcast_ref::<StoreError>() {
+        return of_store(error);
+    }
+    if let Some(error) = error.downcast_ref::<StudyFitError>() {
+        return of_fit(error);
+    }
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(RowsError::Several { what, .. }), _) => Some(match *what {
+            "networks" => "give --network",
+            _ => "give --train or --infer",
+        }),
+        (_, Some(ReplayError::NoOthers)) => Some("give --group, or --prior none"),
+        _ => error.downcast_ref().and_then(of_simulation),
+    }
 }
 
 fn of_devices(error: &DevicesError) -> Option<&'static str> {
@@ -43,7 +57,16 @@ fn of_sweep(error: &SweepError) -> Option<&'static str> {
         SweepError::CommandInVirtualTime => Some("give --network NAME in place of `-- CMD`"),
         SweepError::NoMeter => Some("use --energy-of all-gpus"),
         SweepError::TooHot { .. } => Some("raise --cool-to"),
-        SweepError::Study(StudyError::Axes(error)) => of_axes(error),
+        SweepError::Study(error) => of_study(error),
+        SweepError::Template(TemplateError::Unknown { .. }) => Some("give --axis NAME=VALUE,..."),
+        _ => None,
+    }
+}
+
+fn of_study(error: &StudyError) -> Option<&'static str> {
+    match error {
+        StudyError::Axes(error) => of_axes(error),
+        StudyError::Store(error) => of_store(error),
         _ => None,
     }
 }
@@ -56,7 +79,7 @@ fn of_simulation(error: &SimulationError) -> Option<&'static str> {
         SimulationError::NoNode => {
             Some("give --node NAME (`sweetspot simulate --list` shows them)")
         }
-        SimulationError::Study(StudyError::Axes(error)) => of_axes(error),
+        SimulationError::Study(error) => of_study(error),
         _ => None,
     }
 }
@@ -65,6 +88,23 @@ fn of_axes(error: &AxesError) -> Option<&'static str> {
     match error {
         AxesError::ReadOnly => Some(READ_ONLY),
         AxesError::NothingToVary => Some("give --axis NAME=VALUES or --gpus"),
+        _ => None,
+    }
+}
+
+fn of_store(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Exists(_) => Some("give another folder with --study, or --resume"),
+        StoreError::NotEmpty(_) => Some("give another folder with --study"),
+        _ => None,
+    }
+}
+
+fn of_fit(error: &StudyFitError) -> Option<&'static str> {
+    match error {
+        StudyFitError::EnergyOf(_) => Some("give --energy-of job-gpus"),
+        StudyFitError::NoRuns => Some("run `sweetspot sweep --resume STUDY`"),
+        StudyFitError::SeveralGpus(_) => Some("sweep with --gpus 1"),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use sweetspot_decide::Criteria;
 use sweetspot_quantity::Joules;
 use sweetspot_report::{configuration_text, duration_text};
 use sweetspot_session::Observer;
-use sweetspot_study::{Point, RunEnd, RunRecord, Study, SweepProgress, Task};
+use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
 
 /// A log gets a line so often.
 const LINE_EVERY: Duration = Duration::from_secs(30);
@@ -141,7 +141,7 @@ impl Observer for Bar {
         }
         // A simulated study tells all its failures together, in a moment.
         let is_real = progress.outline.definition.command.is_some();
-        if let (RunEnd::Failed(failure), true) = (&run.end, is_real) {
+        if let (RunEnding::Failed(failure), true) = (&run.end, is_real) {
             let plan = &progress.outline.plan;
             let configuration = &plan.configurations[run.task.configuration];
             let what = configuration_text(&plan.axes, configuration);

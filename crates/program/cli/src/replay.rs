@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_fit::{
     EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, ReplayRequest,
-    recorded_curves, replay, studied_curve,
+    curve_of_study, read_curves, replay,
 };
 use sweetspot_report::{replay_csv, replay_figures, replay_json, replay_markdown, replay_text};
 use sweetspot_study::{Store, Study};
@@ -32,11 +32,11 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     let objective = question.objective.to_string();
     let request = ReplayRequest {
         curves: curves(args)?,
-        question,
+        criteria: question,
         prior: prior(args)?,
         seed: args.seed,
         step: args.step,
-        most: args.evaluations,
+        max_evaluations: args.evaluations,
     };
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let replays = replay(&request, &strategies, threads)?;
@@ -49,7 +49,9 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
             .figures(|| replay_figures(&replays, &objective)),
     );
     Ok(Outcome {
-        is_met: replays.iter().all(|replay| replay.judged() > 0),
+        is_met: replays
+            .iter()
+            .all(|replay| replay.curves_with_optimum() > 0),
         written,
         ..Outcome::DONE
     })
@@ -58,7 +60,7 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
 fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
     let Some(file) = &args.curves else {
         let studies = args.study.iter().map(|study| study_at(study.as_path()));
-        let curves = studies.map(|study| Ok(studied_curve(&study?)?));
+        let curves = studies.map(|study| Ok(curve_of_study(&study?)?));
         return curves.collect();
     };
     let energy = match (&args.power, &args.energy) {
@@ -81,11 +83,7 @@ fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
         group: args.group.clone(),
         reference: args.reference,
     };
-    Ok(recorded_curves(
-        &file.display().to_string(),
-        &text,
-        &columns,
-    )?)
+    Ok(read_curves(&file.display().to_string(), &text, &columns)?)
 }
 
 fn prior(args: &ReplayArgs) -> Result<PriorChoice> {

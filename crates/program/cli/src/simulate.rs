@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use sweetspot_fit::{FitRequest, RowChoice, fit_workload, measured_rows, workload_text};
-use sweetspot_papers::{Profiles, StudyDeviations, deviations, deviations_of, studies};
+use sweetspot_papers::{Profiles, SimulatorDeviations, deviations, deviations_of, studies};
 use sweetspot_report::{deviations_summary, deviations_text, fit_workload_text, profiles_text};
 use sweetspot_session::SessionError;
 use sweetspot_sim::{Mode, find_gpu, gpus, nodes, parse_workload, workloads};
@@ -53,7 +53,7 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         false => deviations_text(&studies, args.markdown),
     })?;
     let met = studies.iter().all(|study| {
-        let (met, judged) = study.met();
+        let (met, judged) = study.count_met();
         met == judged
     });
     Ok(Outcome::met(met))
@@ -75,7 +75,7 @@ fn run_in_environment(command: &CommandSpec) -> Result<Outcome> {
 }
 
 /// Every study, or the one that is named, as files and flags spell it.
-fn compared(name: Option<&str>) -> Result<Vec<StudyDeviations>> {
+fn compared(name: Option<&str>) -> Result<Vec<SimulatorDeviations>> {
     let profiles = Profiles::built_in()?;
     let Some(name) = name else {
         return Ok(deviations(&profiles)?);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use sweetspot_decide::Objective;
 use sweetspot_report::{studies_text, study_runs_text, study_text};
 use sweetspot_session::{SessionError, Sweep, SweepError, SweepOptions};
-use sweetspot_study::{RunEnd, Store, is_study, read_plan_file, write_task};
+use sweetspot_study::{RunEnding, Store, is_study, read_plan_file, write_task};
 
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
 use crate::ask::ask;
@@ -22,10 +22,10 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
         StudyCommand::List { folder } => list(&folder)?,
         StudyCommand::Show { study } => {
             let store = Store::open(&self::folder(&study))?;
-            let (outline, info) = (store.outline()?, store.info()?);
+            let (outline, info) = (store.outline()?, store.stored_runs()?);
             print(&study_runs_text(&store.study(None)?, &outline, &info))?;
-            if store.waiting() > 0 {
-                let waiting = store.waiting();
+            if store.waiting_results() > 0 {
+                let waiting = store.waiting_results();
                 print(&format!(
                     "\n{waiting} results of tasks wait to be taken in: `sweetspot study gather`\n"
                 ))?;
@@ -50,8 +50,8 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
         }
         StudyCommand::Gather { study } => {
             let folder = self::folder(&study);
-            let before = Store::open(&folder)?.info()?.runs;
-            let runs = Store::resume(&folder)?.info()?.runs;
+            let before = Store::open(&folder)?.stored_runs()?.runs;
+            let runs = Store::resume(&folder)?.stored_runs()?.runs;
             print(&format!("{} runs taken in, {runs} there\n", runs - before))?;
         }
         StudyCommand::Merge { studies, output } => {
@@ -113,7 +113,7 @@ fn list(folder: &Path) -> Result<()> {
     for path in folders {
         let read = || {
             let store = Store::open(&path)?;
-            Ok::<_, sweetspot_study::StoreError>((store.outline()?, store.info()?))
+            Ok::<_, sweetspot_study::StoreError>((store.outline()?, store.stored_runs()?))
         };
         rows.push((
             path.display().to_string(),
@@ -125,8 +125,8 @@ fn list(folder: &Path) -> Result<()> {
 
 fn delete(folder: &Path, yes: bool) -> Result<()> {
     // Nobody may be at it, and it must be a study.
-    let store = Store::take(folder)?;
-    let runs = store.info()?.runs;
+    let store = Store::open_exclusive(folder)?;
+    let runs = store.stored_runs()?.runs;
     if !yes {
         let folder = folder.display();
         match ask(&format!("delete {folder} with its {runs} runs?"))? {
@@ -161,5 +161,5 @@ pub fn task(args: &TaskArgs) -> Result<Outcome> {
     };
     let file = write_task(&folder, args.id, &record)?;
     print(&format!("{}\n", file.display()))?;
-    Ok(Outcome::met(matches!(record.end, RunEnd::Done(_))))
+    Ok(Outcome::met(matches!(record.end, RunEnding::Done(_))))
 }

@@ -30,7 +30,7 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     if let Some(path) = &args.write_study {
         let documents = Documents::open([(Format::Toml, Some(path.as_path()))])?;
         definition.check()?;
-        let text = definition.text()?;
+        let text = definition.to_toml()?;
         let written = documents.write(Content::default().toml(|| Ok(text)));
         return Ok(Outcome {
             written,
@@ -70,7 +70,7 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
-    confirm(args, sweep.outline.plan.at_most())?;
+    confirm(args, sweep.outline.plan.max_runs())?;
     let mut store = match args.no_study {
         true => None,
         false => Some(create(args, sweep)?),
@@ -79,8 +79,8 @@ fn one(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome
     let done = conduct(args, sweep, store.as_mut(), documents);
     // A study without a run is none.
     if let Some(store) = store
-        && store.info().is_ok_and(|info| info.runs == 0)
-        && store.waiting() == 0
+        && store.stored_runs().is_ok_and(|info| info.runs == 0)
+        && store.waiting_results() == 0
     {
         let _ = store.delete();
     }
@@ -104,7 +104,7 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
         return Ok(Outcome::DONE);
     }
     if args.retry_failed {
-        store.forget_failed()?;
+        store.delete_failed_runs()?;
     }
     conduct(args, &sweep, Some(&mut store), &documents)
 }
@@ -165,7 +165,7 @@ fn conduct(
 
 /// A sweep that did not come to its end: what is kept, and how to go on.
 fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
-    let kept = store.and_then(|store| Some((store.folder(), store.info().ok()?.runs)));
+    let kept = store.and_then(|store| Some((store.folder(), store.stored_runs().ok()?.runs)));
     let nothing_ran = is_reference_failed(&error);
     let go_on = kept
         .filter(|(_, runs)| *runs > 0)
@@ -294,7 +294,7 @@ fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
         eprintln!("sweetspot: the search learns nothing from {study}: {why}");
     }
     let search = sweep.outline.plan.search.iter();
-    for earlier in search.flat_map(|search| &search.earlier) {
+    for earlier in search.flat_map(|search| &search.prior) {
         eprintln!("sweetspot: the search learns from {}", earlier.name);
     }
 }

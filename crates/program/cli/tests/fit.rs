@@ -143,7 +143,7 @@ fn of_a_command() {
         "{shown}"
     );
     assert!(
-        shown.contains("Note: the study knows of no batch size"),
+        shown.contains("Note: the study has no batch sizes"),
         "{shown}"
     );
     let fit: Value =
@@ -198,10 +198,7 @@ fn what_is_far_off_is_said() {
         shown.contains("The profile does NOT match the study"),
         "{shown}"
     );
-    assert!(
-        shown.contains("Note: the study knows of no progress"),
-        "{shown}"
-    );
+    assert!(shown.contains("Note: the study has no progress"), "{shown}");
     assert!(folder.join("odd.toml").exists());
 }
 
@@ -241,15 +238,15 @@ fn refused_in_one_sentence() {
     sweep(folder, &[&p100[..], &forms].concat());
     for (args, expected) in [
         (&["nothing"][..], "there is no study in nothing"),
-        (&["one"], "one configuration only"),
+        (&["one"], "only one successful configuration"),
         (&["node"], "the study counts the energy of a whole node"),
         (
             &["node", "--energy-of", "job-gpus"],
-            "one configuration only",
+            "only one successful configuration",
         ),
         (
             &["forms"],
-            "varies conv_algorithm, which the simulator's model does not have",
+            "varies conv_algorithm, which the simulator does not model",
         ),
         (&["two", "-o", "mine"], "name it mine.toml"),
         (

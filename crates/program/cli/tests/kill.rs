@@ -27,7 +27,7 @@ fn is_running(marker: u64) -> bool {
 fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
     let shared = Host::open(host.folder()).unwrap();
     let gpu = &shared.gpus()[0];
-    gpu.look(|gpu| gpu.set_power_cap(Watts::new(250.0)))
+    gpu.with_gpu(|gpu| gpu.set_power_cap(Watts::new(250.0)))
         .unwrap()
         .unwrap();
     let marker = 100_000_000 + u64::from(std::process::id()) * 1000 + number;
@@ -50,7 +50,7 @@ fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
     std::thread::sleep(Duration::from_secs_f64(
         0.35 * seed.label("moment").uniform().powi(2),
     ));
-    let was_set = gpu.look(|gpu| gpu.power_cap().get()).unwrap() == 160.0;
+    let was_set = gpu.with_gpu(|gpu| gpu.power_cap().get()).unwrap() == 160.0;
     let signal = ["-KILL", "-TERM", "-INT"][(3.0 * seed.label("signal").uniform()) as usize];
     Command::new("kill")
         .args([signal, &client.id().to_string()])
@@ -58,7 +58,7 @@ fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
         .unwrap();
     let killed = Instant::now();
     let as_before = || {
-        gpu.look(|gpu| gpu.power_cap().get() == 250.0 && gpu.core_lock().is_none())
+        gpu.with_gpu(|gpu| gpu.power_cap().get() == 250.0 && gpu.core_lock().is_none())
             .unwrap()
     };
     // A guard that had not begun may still begin, and must then end: so look until the second is over.

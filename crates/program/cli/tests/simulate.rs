@@ -108,7 +108,7 @@ fn a_fitted_profile_is_swept_at_other_batch_sizes() {
 fn rows_that_cannot_be_fitted_are_refused() {
     let rows = measured();
     let of = |more: &[&str]| refused(&[&["simulate", "--fit", rows.as_str()], more].concat());
-    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one with"));
+    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one of"));
     let message = of(&["--gpu", "h200", "--network", "lenet"]);
     assert!(
         message.contains("there are no rows of network lenet"),

@@ -198,7 +198,7 @@ pub fn in_study(
         energy_of: study.energy_of(),
         flops_per_item: flops,
         gpu: found.map(|(name, _)| name),
-        axes: study.varied(),
+        axes: study.varied_axes(),
         rows,
     })
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, MigSlices, Settings};
 use sweetspot_quantity::Quantity;
-use sweetspot_study::{Configuration, environment, fill};
+use sweetspot_study::{Configuration, fill_placeholders, run_environment};
 use sweetspot_workload::{
     CommandExit, CommandSpec, GuardProgram, Lease, NoHandler, ProgressReader, RunLimits,
     SignalSource, WorkloadError, run_until_exit,
@@ -163,7 +163,7 @@ impl RunRequest {
         let configuration = self.resolved(gpus);
         let filled = self.command.iter().map(|word| match word.to_str() {
             Some(text) if self.is_chosen => {
-                let word = fill(&[text.to_owned()], &configuration)?.concat();
+                let word = fill_placeholders(&[text.to_owned()], &configuration)?.concat();
                 Ok(word.into())
             }
             _ => Ok(word.clone()),
@@ -175,7 +175,7 @@ impl RunRequest {
         if !self.is_chosen {
             return Vec::new();
         }
-        let mut variables = environment(&self.resolved(gpus));
+        let mut variables = run_environment(&self.resolved(gpus));
         variables.extend(visible(gpus));
         variables
     }
@@ -288,7 +288,7 @@ fn environment_of(variables: Vec<(String, String)>) -> Vec<(String, OsString)> {
 
 /// Whether the device offers the setting, before anything is touched.
 fn check(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
-    let bad = |problem: String| DevicesError::NotOffered {
+    let bad = |problem: String| DevicesError::NotSupported {
         device: device.name.clone(),
         problem,
     };

@@ -37,15 +37,15 @@ pub enum SimulationError {
     /// The GPUs cannot be tuned.
     #[error(transparent)]
     TuneSpace(#[from] TuneSpaceError),
-    /// A running job cannot answer the question.
+    /// A running job cannot be judged by the criteria.
     #[error("{subject}: {problem}")]
-    Question {
-        /// The part of the question that cannot be answered.
+    Criteria {
+        /// The part of the criteria that cannot be judged.
         subject: String,
-        /// Why it cannot be answered.
+        /// Why it cannot be judged.
         problem: String,
     },
-    /// A simulated GPU refuses to work.
+    /// A simulated GPU failed.
     #[error("{device}: {problem}")]
     Device {
         /// The name of the GPU.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use sweetspot_device::{Actuator, Descriptor, Device, Shortfall, VirtualClock};
 use sweetspot_sim::{
-    AllReduce, GpuProfile, GroupOutcome, Job, JobError, NodeProfile, Order, PlacementError,
-    SimulatedGpu, StretchSink, Variant, Variation, Work, Workload, find_gpu, find_node,
+    AllReduce, GpuProfile, GroupOutcome, Job, JobError, JobRequest, NodeProfile, PlacementError,
+    ScaledWork, SimulatedGpu, StretchSink, Variant, Variation, Workload, find_gpu, find_node,
     find_workload, has_workloads, parse_gpu_list, uuid,
 };
 use sweetspot_stats::Seed;
-use sweetspot_study::{Configuration, Enforced, Failure, Status};
+use sweetspot_study::{Configuration, Failure, ReducedCap, Status};
 
 use crate::SimulationError;
 
@@ -35,7 +35,7 @@ pub struct JobGpu {
     /// Its profile.
     pub profile: GpuProfile,
     /// The work of an item on it.
-    pub work: Work,
+    pub work: ScaledWork,
 }
 
 /// A workload on simulated GPUs.
@@ -105,7 +105,7 @@ impl SimulatedJob {
         gpus: usize,
         seed: Option<Seed>,
     ) -> Result<Vec<Job>, SimulationError> {
-        let order = Order {
+        let request = JobRequest {
             batch: Some(batch),
             items: Some(self.items),
         };
@@ -114,9 +114,9 @@ impl SimulatedJob {
                 None => Variation::NONE,
                 Some(seed) => Variation::draw(gpu.profile.noise, rank_seed(seed, rank)),
             };
-            let order = order.share(&self.workload.profile, gpus);
+            let request = request.share(&self.workload.profile, gpus);
             let workload = &self.workload.profile;
-            Job::new(workload, &gpu.work, &gpu.profile, order, variation)
+            Job::new(workload, &gpu.work, &gpu.profile, request, variation)
                 .map_err(|problem| self.workload.cannot_run(problem).into())
         });
         jobs.collect()
@@ -163,12 +163,12 @@ impl SimulatedJob {
     }
 
     /// The caps of a configuration that the boards replace by lower ones.
-    pub fn enforced_caps(&self, configuration: &Configuration) -> Vec<Enforced> {
+    pub fn reduced_caps(&self, configuration: &Configuration) -> Vec<ReducedCap> {
         let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
         gpus.filter_map(|(index, gpu)| {
             let requested = configuration.settings(index).power_cap?;
             let enforced = gpu.profile.enforced_cap(requested);
-            (enforced < requested).then(|| Enforced {
+            (enforced < requested).then(|| ReducedCap {
                 device: uuid(&gpu.profile.name, index as u64),
                 requested,
                 enforced,

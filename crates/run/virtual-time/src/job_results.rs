@@ -1,4 +1,4 @@
-//! The results of simulated runs, as a study keeps them.
+//! The results of simulated runs, as a study stores them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use sweetspot_sim::{GroupOutcome, Trace, uuid};
 use sweetspot_stats::Seed;
 use sweetspot_study::{
     Column, Configuration, DeviceEnergy, Energies, Energy, EnergyOf, Failure, PhaseResult,
-    Quantity, RunEnd, RunResult, Series,
+    Quantity, RunEnding, RunResult, Series,
 };
 
 use crate::{SimulatedJob, SimulationError};
@@ -23,9 +23,9 @@ impl SimulatedJob {
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> Result<RunEnd, SimulationError> {
+    ) -> Result<RunEnding, SimulationError> {
         let together = self.simulate(configuration, seed, &mut ())?;
-        Ok(self.run_end(together, configuration, seed))
+        Ok(self.run_ending(together, configuration, seed))
     }
 
     /// Simulates a run, and returns its result with samples of power, clock and utilisation.
@@ -33,14 +33,14 @@ impl SimulatedJob {
         &self,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> Result<(RunEnd, Vec<Series>), SimulationError> {
+    ) -> Result<(RunEnding, Vec<Series>), SimulationError> {
         let gpus = configuration.gpus as usize;
         let mut traces = vec![Trace::every(SAMPLE_PERIOD); gpus];
         let together = self.simulate(configuration, seed, traces.as_mut_slice())?;
         let series = traces.into_iter().enumerate();
         let series = series.map(|(index, trace)| self.series(index, trace));
         let series = series.collect();
-        Ok((self.run_end(together, configuration, seed), series))
+        Ok((self.run_ending(together, configuration, seed), series))
     }
 
     fn series(&self, index: usize, trace: Trace) -> Series {
@@ -64,15 +64,15 @@ impl SimulatedJob {
         }
     }
 
-    fn run_end(
+    fn run_ending(
         &self,
         together: Result<GroupOutcome, Failure>,
         configuration: &Configuration,
         seed: Option<Seed>,
-    ) -> RunEnd {
+    ) -> RunEnding {
         let together = match together {
             Ok(together) => together,
-            Err(failure) => return RunEnd::Failed(failure),
+            Err(failure) => return RunEnding::Failed(failure),
         };
         let in_use = configuration.gpus as usize;
         let of = |of| self.energy(of, &together, in_use, seed).map(Energy::exact);
@@ -91,7 +91,7 @@ impl SimulatedJob {
                 method: METHOD.to_owned(),
             }
         });
-        RunEnd::Done(RunResult {
+        RunEnding::Done(RunResult {
             time: together.time,
             energies,
             devices: devices.collect(),
@@ -124,8 +124,8 @@ impl SimulatedJob {
                     let gpus = span.energy / span.time + unused;
                     node.wall_power(gpus, most, in_use) * span.time
                 });
-                let off = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
-                Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * off))
+                let error = seed.map_or(0.0, |seed| 2.0 * seed.label("meter").uniform() - 1.0);
+                Some(spans.sum::<Joules>() * (1.0 + node.meter.accuracy.get() * error))
             }
         }
     }

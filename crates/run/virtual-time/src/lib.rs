@@ -4,8 +4,8 @@
 //! [`tune`] lets a tuner act on a [`JobSequence`], and [`SimulatedServer`] lets a holder act on a program that
 //! serves requests. Tuner and holder are the same as for real GPUs.
 //!
-//! Promises: the same request and seed give the same bits, on any number of threads.
-//! Left to others: real commands and devices (`session`), judging the results (`decide`).
+//! The same request and seed give the same bits, on any number of threads. Real commands and devices are in `session`,
+//! choices among the results in `decide`.
 
 #![cfg_attr(
     not(test),

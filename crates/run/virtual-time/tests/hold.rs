@@ -1,4 +1,4 @@
-//! Holders on the simulated P40 in virtual time: caps, sets of sizes, and what happens in the middle of a run.
+//! Holders on the simulated P40 in virtual time: caps, sets of batch sizes, and disturbances during a run.
 //! `cargo run --release -p sweetspot-benchmarks --bin hold` does the same with every cap.
 
 use sweetspot_control::hold::{DeviceKnob, HoldConfig, HoldMode, HoldNotice};
@@ -33,27 +33,27 @@ fn joint(cap: f64) -> HoldConfig {
     HoldConfig::new(HoldMode::Joint, Watts::new(cap), SIZES.to_vec(), knob)
 }
 
-fn run(server: &SimulatedServer, terms: HoldConfig, time: f64, sensor: Sensor) -> HoldOutcome {
+fn run(server: &SimulatedServer, config: HoldConfig, time: f64, sensor: Sensor) -> HoldOutcome {
     let conditions = Conditions {
         sensor,
         ..Conditions::steady(Seconds::new(time), 1)
     };
-    server.hold(terms, &conditions).unwrap()
+    server.hold(config, &conditions).unwrap()
 }
 
 fn share(outcome: &HoldOutcome) -> f64 {
     outcome.summary.violation_share.map_or(0.0, Ratio::get)
 }
 
-/// A size alone: items a second and the highest mean of a second.
+/// The items per second and the highest mean power of a second with a fixed batch size.
 fn alone(server: &SimulatedServer, size: u64) -> (f64, f64) {
-    let terms = HoldConfig::robust(Watts::new(1000.0), vec![size]);
-    let outcome = run(server, terms, 200.0, Sensor::Averaged);
+    let config = HoldConfig::robust(Watts::new(1000.0), vec![size]);
+    let outcome = run(server, config, 200.0, Sensor::Averaged);
     let most = outcome.summary.largest_mean.unwrap().get();
     (outcome.summary.items_per_s, most)
 }
 
-/// The most items a second of a size that clearly keeps the cap.
+/// The most items per second of a fixed batch size that clearly keeps the cap.
 fn best_fixed(fixed: &[(f64, f64)], cap: f64) -> f64 {
     let fitting = fixed.iter().filter(|(_, most)| *most <= 0.995 * cap);
     fitting.map(|(rate, _)| *rate).fold(0.0, f64::max)
@@ -117,7 +117,7 @@ fn batch_and_clock_together_are_no_worse_than_either() {
                 ..joint(cap)
             };
             let by_clock = run(&server, clock, 900.0, Sensor::Averaged);
-            // A clock search that breaks the cap is no measure.
+            // A clock search that breaks the cap is not comparable.
             let allowed = [&by_batch, &by_clock].into_iter();
             let allowed = allowed.filter(|outcome| share(outcome) < 0.01);
             let best = allowed.map(|outcome| outcome.summary.items_per_s);
@@ -147,10 +147,10 @@ fn any_set_of_sizes_is_searched_in_fifteen_windows() {
             _ => sizes.iter().map(|size| alone(&server, *size)).collect(),
         };
         for cap in [80.0, 121.0, 150.0, 240.0] {
-            let terms = HoldConfig::robust(Watts::new(cap), sizes.clone());
-            let outcome = run(&server, terms, 400.0, Sensor::Averaged);
+            let config = HoldConfig::robust(Watts::new(cap), sizes.clone());
+            let outcome = run(&server, config, 400.0, Sensor::Averaged);
             let case = format!("{} sizes, {cap} W: {:#?}", sizes.len(), outcome.summary);
-            // So many sizes are crossed by doubling, and their last part by halves.
+            // The search doubles the size, and then halves the last interval.
             let most = if sizes.len() > 12 { 20 } else { SETTLE_WINDOWS };
             assert!(outcome.summary.settle_windows.unwrap() <= most, "{case}");
             let best = best_fixed(&fixed, cap);
@@ -165,8 +165,8 @@ fn any_set_of_sizes_is_searched_in_fifteen_windows() {
     }
 }
 
-/// What happens in the middle of a run, after which it settles again: what is set before and after.
-fn disturbed(terms: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -> HoldOutcome {
+/// A run with disturbances, after each of which the holder settles again.
+fn disturbed(config: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -> HoldOutcome {
     let conditions = Conditions {
         sensor,
         script: script
@@ -176,7 +176,7 @@ fn disturbed(terms: HoldConfig, script: &[(f64, Disturbance)], sensor: Sensor) -
         ..Conditions::steady(Seconds::new(script[script.len() - 1].0 + 200.0), 3)
     };
     server("resnet50", "caltech")
-        .hold(terms, &conditions)
+        .hold(config, &conditions)
         .unwrap()
 }
 
@@ -190,7 +190,7 @@ fn batch_at(outcome: &HoldOutcome, time: f64) -> u64 {
 }
 
 #[test]
-fn it_settles_again_after_whatever_happens() {
+fn the_holder_settles_again_after_every_disturbance() {
     type Case = (
         &'static str,
         f64,
@@ -267,14 +267,14 @@ fn it_settles_again_after_whatever_happens() {
 }
 
 #[test]
-fn an_infeasible_cap_is_said_once_and_not_looped() {
+fn an_infeasible_cap_is_reported_once() {
     for sensor in SENSORS {
         for cap in [20.0, 49.0, 60.0, 74.0] {
-            let terms = HoldConfig {
+            let config = HoldConfig {
                 idle_power: Some(Watts::new(50.0)),
                 ..robust(cap)
             };
-            let outcome = run(&server("resnet50", "caltech"), terms, 900.0, sensor);
+            let outcome = run(&server("resnet50", "caltech"), config, 900.0, sensor);
             assert_eq!(infeasible(&outcome), 1, "{cap} W: {:?}", outcome.notices);
             let said = outcome.notices.iter();
             let below =
@@ -302,7 +302,7 @@ fn an_infeasible_cap_that_is_raised_is_used() {
 }
 
 #[test]
-fn a_latency_bound_is_kept_and_one_that_nothing_keeps_is_said_once() {
+fn a_latency_limit_is_kept_and_an_infeasible_one_is_reported_once() {
     let server = server("resnet50", "caltech");
     let bounded = |bound: f64| HoldConfig {
         latency_p99: Some(Seconds::new(bound)),
@@ -324,12 +324,12 @@ fn a_latency_bound_is_kept_and_one_that_nothing_keeps_is_said_once() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_not_tried_twice() {
+fn a_batch_that_does_not_fit_into_memory_is_not_tried_twice() {
     let sizes = vec![1, 16, 256, 2048, 8192];
-    let terms = HoldConfig::robust(Watts::new(250.0), sizes);
+    let config = HoldConfig::robust(Watts::new(250.0), sizes);
     let outcome = run(
         &server("resnet152", "caltech"),
-        terms,
+        config,
         400.0,
         Sensor::Averaged,
     );
@@ -340,14 +340,14 @@ fn what_does_not_fit_into_memory_is_not_tried_twice() {
 }
 
 #[test]
-fn energy_for_an_item_is_less_at_a_lower_clock() {
+fn energy_per_item_is_lower_at_a_lower_clock() {
     let server = server("resnet101", "caltech");
     let energy = |goal| {
-        let terms = HoldConfig {
+        let config = HoldConfig {
             goal,
             ..joint(240.0)
         };
-        let outcome = run(&server, terms, 900.0, Sensor::Averaged);
+        let outcome = run(&server, config, 900.0, Sensor::Averaged);
         (outcome.summary.energy_per_item.unwrap().get(), outcome.last)
     };
     let fast = energy(sweetspot_control::hold::HoldGoal::Throughput);
@@ -363,14 +363,14 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(once(), once());
 }
 
-fn served(arrivals: &str, terms: HoldConfig, time: f64) -> HoldOutcome {
+fn served(arrivals: &str, config: HoldConfig, time: f64) -> HoldOutcome {
     let conditions = Conditions {
         sensor: Sensor::Buffered,
         arrivals: Some(arrivals.parse::<Arrivals>().unwrap()),
         ..Conditions::steady(Seconds::new(time), 4)
     };
     let server = server("resnet50", "imagenet");
-    server.hold(terms, &conditions).unwrap()
+    server.hold(config, &conditions).unwrap()
 }
 
 #[test]
@@ -386,13 +386,13 @@ fn requests_fill_batches_and_wait_for_them() {
     let items = outcome.latencies.iter().map(|(_, _, items)| items);
     assert!(items.clone().all(|items| (1..=16).contains(items)));
     assert!(items.clone().any(|items| *items < 16) && items.clone().any(|items| *items > 1));
-    // More than it can serve: what waits grows, and every batch is full.
+    // More requests than the server can serve: the queue grows, and every batch is full.
     let flooded = served("bursts:5000,9000,4s", one(4), 20.0);
     let mut after_the_first = flooded.latencies.iter().skip(1);
     assert!(after_the_first.all(|(_, _, items)| *items == 4));
     let late = flooded.latency_p99(Seconds::new(15.0)).unwrap();
     assert!(late > Seconds::new(5.0), "{late:?}");
-    // Nobody comes before the end.
+    // No request arrives before the end.
     let over = served("poisson:0.001", one(4), 20.0);
     assert_eq!(over.summary.items, 0);
 }

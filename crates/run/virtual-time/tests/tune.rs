@@ -1,4 +1,4 @@
-//! `tune` in virtual time, where what is true is known: the same job without noise at every setting.
+//! `tune` in virtual time, compared with the same job without noise at every setting.
 
 use sweetspot_control::tune::{
     EarlierChoice, GiveUpReason, RatioInterval, TuneKnob, TuneNotice, TuneRequest, TuneSpaceError,
@@ -37,7 +37,7 @@ fn run(request: &TuneRequest, job: &JobSequence) -> Result<TunedJob, SimulationE
     tune(request, job, None, &mut |_, _| {})
 }
 
-fn truth(job: &JobSequence, workload: usize, tuned: &TunedJob) -> Vec<Outcome> {
+fn true_outcomes(job: &JobSequence, workload: usize, tuned: &TunedJob) -> Vec<Outcome> {
     let outcomes = tuned.settings.iter().map(|settings| {
         let (time, energy, _) = job.outcome_at(workload, *settings).unwrap();
         Outcome::new(time, energy)
@@ -49,7 +49,7 @@ fn holds(share: RatioInterval, value: f64) -> bool {
     share.low.get() <= value && value <= share.high.get()
 }
 
-/// Ten minutes of training each; the whole of it is `benchmarks/src/bin/tune.rs`.
+/// Ten minutes of training each; `benchmarks/src/bin/tune.rs` tunes all curves.
 #[test]
 fn published_curves_are_tuned_within_a_minute_at_little_cost() {
     let (mut cases, mut within, mut held) = (0, 0, 0);
@@ -59,7 +59,7 @@ fn published_curves_are_tuned_within_a_minute_at_little_cost() {
             let mut outcomes = None;
             for objective in [Objective::Energy, Objective::Edp, Objective::Eds(2.0)] {
                 let tuned = run(&request(objective, 3), &job).unwrap();
-                let outcomes = outcomes.get_or_insert_with(|| truth(&job, 0, &tuned));
+                let outcomes = outcomes.get_or_insert_with(|| true_outcomes(&job, 0, &tuned));
                 let reference = &outcomes[tuned.reference];
                 let value = |outcome: &Outcome| objective.value(outcome, reference).unwrap();
                 let best = outcomes.iter().map(value).fold(f64::INFINITY, f64::min);
@@ -101,7 +101,7 @@ fn limits_hold() {
     };
     let job = job("v100", &["resnet50"]);
     let tuned = run(&request(question, 1), &job).unwrap();
-    let outcomes = truth(&job, 0, &tuned);
+    let outcomes = true_outcomes(&job, 0, &tuned);
     let choice = tuned.choice().unwrap();
     let lost = (outcomes[choice].time / outcomes[tuned.reference].time).get() - 1.0;
     assert!(
@@ -152,7 +152,7 @@ fn caps_and_clocks_are_tuned_together() {
     let took = load.found_at.unwrap() - load.steady_since.unwrap();
     assert!(took < Seconds::new(60.0), "{took}");
     let energy = |outcome: &Outcome| outcome.energy.unwrap().get();
-    let outcomes = truth(&job, 0, &tuned);
+    let outcomes = true_outcomes(&job, 0, &tuned);
     let best = outcomes.iter().map(energy).fold(f64::INFINITY, f64::min);
     let choice = tuned.choice().unwrap();
     let regret = energy(&outcomes[choice]) / best - 1.0;
@@ -166,7 +166,7 @@ fn caps_and_clocks_are_tuned_together() {
 }
 
 #[test]
-fn a_denied_knob_ends_in_a_word() {
+fn a_denied_knob_is_reported() {
     let mut gpu = find_gpu("v100").unwrap();
     gpu.1.faults.push(Fault::write_denied(Knob::CoreClock));
     let workload = find_workload("resnet50", gpu.1.study.as_deref(), &Variant::default()).unwrap();
@@ -191,7 +191,7 @@ fn a_denied_knob_ends_in_a_word() {
 }
 
 #[test]
-fn a_gpu_with_one_cap_is_left_alone() {
+fn a_gpu_with_one_cap_is_not_tuned() {
     let mut gpu = find_gpu("v100").unwrap();
     gpu.1.cap.min = Watts::new(200.0);
     gpu.1.cap.default = Watts::new(200.0);
@@ -203,7 +203,7 @@ fn a_gpu_with_one_cap_is_left_alone() {
 }
 
 #[test]
-fn a_short_job_and_gpus_of_two_kinds_are_told() {
+fn short_jobs_and_mixed_gpus_are_reported() {
     let spec = |gpus: &str, items| JobSpec {
         gpus: Some(gpus.to_owned()),
         network: "resnet50@power_capping_2022".to_owned(),

@@ -1,8 +1,8 @@
 //! Fits profiles to some rows of each network measured on the H200 and predicts the others: to every other
 //! batch size (both halves), and to all but the two largest batches.
 //!
-//! `cargo run --release -p sweetspot-fit --example half_half` prints a Markdown table; a mark stands
-//! where a value is more than 10 % off (35 % below a batch of 64).
+//! `cargo run --release -p sweetspot-fit --example half_half` prints a Markdown table; a mark shows
+//! values that are more than 10 % off (35 % below a batch of 64).
 
 use std::error::Error;
 use std::path::Path;
@@ -86,8 +86,8 @@ fn line(request: &FitRequest, rest: &[MeasuredRow]) -> Result<String, Box<dyn Er
         predicted.push(format!(
             "{}: {} {}",
             row.batch,
-            mark(here.throughput_off().get()),
-            mark(here.power_off().get())
+            mark(here.throughput_deviation().get()),
+            mark(here.power_deviation().get())
         ));
     }
     Ok(format!(

@@ -1,23 +1,23 @@
-//! A user's CSV file: a header, then lines by their number; lines that begin with `#` are left out.
+//! Reads a user's CSV file: a header, then rows; lines that begin with `#` are comments.
 
-/// By line and column.
+/// The text of a CSV file by line and column.
 pub struct CsvText {
-    /// As the header names them.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// Below the header.
+    /// The lines below the header.
     pub lines: Vec<CsvLine>,
 }
 
-/// One line.
+/// One line of a CSV file.
 pub struct CsvLine {
-    /// In the file, from 1.
+    /// The number of the line in the file, from 1.
     pub number: u64,
-    /// As many as there are columns, without blanks around them.
+    /// The cells, one for each column, without surrounding blanks.
     pub cells: Vec<String>,
 }
 
 impl CsvText {
-    /// What is wrong is told without the file's name.
+    /// Reads the text; an error does not have the file's name.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)

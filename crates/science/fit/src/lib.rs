@@ -1,9 +1,9 @@
-//! Profiles of simulated GPUs and workloads from measurements, and strategies on recorded curves.
+//! Fits profiles of simulated GPUs and workloads to measurements, and replays strategies on recorded curves.
 //!
 //! [`fit_workload`] fits a workload to measured rows of batch sizes (`simulate --fit`); [`fit_study`] fits a GPU
 //! and a workload to a study (`fit STUDY`); [`replay`] runs search strategies against recorded measurements.
 //!
-//! Left to others: the physics that is fitted (`sim`), text for people (`report`).
+//! The physics that is fitted is in `sim`, the text for people in `report`.
 
 #![cfg_attr(
     not(test),
@@ -21,7 +21,7 @@ pub use batch_rows::{
 };
 pub use replay::{
     EnergyColumn, PriorChoice, RecordColumns, RecordedCurve, RecordedKnob, Replay, ReplayError,
-    ReplayRequest, ReplayedCurve, recorded_curves, replay, studied_curve,
+    ReplayRequest, ReplayedCurve, curve_of_study, read_curves, replay,
 };
 pub use study::{
     Errors, FitErrors, FittedChoice, FittedPoint, FittedStudy, MeasuredPoint, MeasuredStudy,

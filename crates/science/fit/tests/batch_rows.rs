@@ -1,4 +1,4 @@
-//! Profiles fitted to measured rows: what they predict, and rows that cannot be.
+//! Predictions of profiles fitted to measured rows, and rows that are rejected.
 
 use std::path::Path;
 
@@ -46,12 +46,12 @@ fn request(mode: Mode, network: &str, rows: Vec<MeasuredRow>) -> FitRequest {
     }
 }
 
-/// What may be off, by batch size: below 64 the host sets the pace, and is not smooth.
+/// The tolerated deviation by batch size: below 64 the host limits the speed, and its time varies.
 fn allowed(batch: u64) -> f64 {
     if batch >= 64 { 0.10 } else { 0.35 }
 }
 
-/// Each network is fitted to every other row, both ways, and the rest predicted. Three values of 130 are
+/// Each network is fitted to every other row, and the rest is predicted, both ways. Three values of 130 are
 /// known to be out of reach: AlexNet's batch of 1, measured slower than its batch of 2; GoogLeNet's batch of
 /// 32, measured slower than its batch of 64; and AlexNet's largest training batch from two smaller ones.
 #[test]
@@ -74,7 +74,7 @@ fn half_of_the_rows_predicts_the_rest() {
             assert!(fitted.parameters < fitted.values);
             for (_, row) in rest {
                 let here = predict(&request, &fitted.profile, &row).unwrap();
-                for off in [here.throughput_off(), here.power_off()] {
+                for off in [here.throughput_deviation(), here.power_deviation()] {
                     values += 1;
                     if off.abs() > Ratio::new(allowed(row.batch)) {
                         missed.push((mode, network, row.batch));
@@ -107,9 +107,9 @@ fn iterations_of_a_fitted_profile_take_longer_the_larger_the_batch() {
     }
 }
 
-/// Rows that the simulator made are met, and the parameters behind them come out again.
+/// A fit to simulated rows recovers the parameters that made them.
 #[test]
-fn a_fit_to_the_simulators_own_rows_finds_what_made_them() {
+fn a_fit_to_simulated_rows_recovers_their_parameters() {
     let text = "power_cap_w,batch,gpus,status,time_s,energy_j,items\n";
     let (gpu_name, gpu) = find_gpu("v100").unwrap();
     let caps = [150.0, 175.0, 200.0, 225.0, 250.0, 275.0, 300.0];
@@ -148,8 +148,11 @@ fn a_fit_to_the_simulators_own_rows_finds_what_made_them() {
     request.rows = rows;
     let fitted = fit_workload(&request).unwrap();
     for row in &fitted.rows {
-        assert!(row.throughput_off().abs() < Ratio::new(0.005), "{row:?}");
-        assert!(row.power_off().abs() < Ratio::new(0.005), "{row:?}");
+        assert!(
+            row.throughput_deviation().abs() < Ratio::new(0.005),
+            "{row:?}"
+        );
+        assert!(row.power_deviation().abs() < Ratio::new(0.005), "{row:?}");
     }
     let (here, there) = (&fitted.profile.on[0], &known.on[0]);
     for (a, b) in [
@@ -165,14 +168,14 @@ fn a_fit_to_the_simulators_own_rows_finds_what_made_them() {
 }
 
 #[test]
-fn the_text_of_a_profile_is_read_back_as_it_is() {
+fn the_text_of_a_profile_reads_back_unchanged() {
     let request = request(Mode::Train, "a \"name\"\\", h200_rows(Mode::Train, "vgg19"));
     let fitted = fit_workload(&request).unwrap();
     let read = parse_workload("mine.toml", &workload_text(&fitted)).unwrap();
     assert_eq!(read, fitted.profile);
 }
 
-/// Few rows get few parameters, and too few are refused.
+/// Few rows have few parameters, and too few rows are an error.
 #[test]
 fn there_are_always_fewer_parameters_than_values() {
     let rows = h200_rows(Mode::Infer, "resnet50");
@@ -189,7 +192,7 @@ fn there_are_always_fewer_parameters_than_values() {
 }
 
 #[test]
-fn a_row_that_the_gpu_cannot_have_run_is_told() {
+fn a_row_that_the_gpu_cannot_run_is_an_error() {
     let mut rows = h200_rows(Mode::Infer, "resnet50");
     rows[3].settings.power_cap = Some(Watts::new(5000.0));
     let refused = fit_workload(&request(Mode::Infer, "resnet50", rows)).unwrap_err();
@@ -201,7 +204,7 @@ fn a_row_that_the_gpu_cannot_have_run_is_told() {
 }
 
 #[test]
-fn rows_with_mistakes_are_named_with_file_line_and_column() {
+fn invalid_rows_are_reported_with_file_line_and_column() {
     let read = |text: &str| {
         measured_rows("my.csv", text, &RowChoice::default())
             .unwrap_err()
@@ -238,7 +241,7 @@ fn rows_with_mistakes_are_named_with_file_line_and_column() {
         ),
         (
             "network,batch,items_per_s,mean_w\na,1,2,3\nb,1,2,3\n",
-            "my.csv has rows of several networks: choose one with --network (a, b)",
+            "my.csv has rows of several networks: choose one of a, b",
         ),
         (
             "batch,items_per_s,mean_w\n",

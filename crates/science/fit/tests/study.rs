@@ -1,4 +1,4 @@
-//! A GPU and a workload fitted to studies: measured ones, and those that no profile can be fitted to.
+//! Fits a GPU and a workload to measured studies, and rejects studies that no profile can be fitted to.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,12 +10,12 @@ use sweetspot_fit::{StudyFitError, fit_study, measured_study, profile_text};
 use sweetspot_quantity::{Bytes, Joules, Seconds, Watts};
 use sweetspot_sim::{parse_gpu, parse_workload};
 use sweetspot_study::{
-    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Plan, Point, RunEnd, RunRecord,
+    Axis, Configuration, Energies, Energy, EnergyOf, Failure, Plan, Point, RunEnding, RunRecord,
     RunResult, Status, Study, Subject, Task, WorkloadInfo,
 };
 
-/// A board that no profile is known of, with these caps.
-fn board(min: f64, max: f64) -> Descriptor {
+/// A GPU without a built-in profile, with these caps.
+fn unknown_gpu(min: f64, max: f64) -> Descriptor {
     Descriptor {
         id: DeviceId::new("GPU-0"),
         name: "Board of nobody".to_owned(),
@@ -42,8 +42,8 @@ fn capped(watts: f64) -> Configuration {
     })
 }
 
-fn done(time: f64, energy: Option<f64>) -> RunEnd {
-    RunEnd::Done(RunResult {
+fn done(time: f64, energy: Option<f64>) -> RunEnding {
+    RunEnding::Done(RunResult {
         time: Seconds::new(time),
         energies: Energies {
             job_gpus: energy.map(|energy| Energy::exact(Joules::new(energy))),
@@ -57,7 +57,7 @@ fn done(time: f64, energy: Option<f64>) -> RunEnd {
 }
 
 /// One run of each configuration; the last is the reference.
-fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnd>)>) -> Study {
+fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnding>)>) -> Study {
     let configurations: Vec<Configuration> = runs.iter().map(|(at, _)| at.clone()).collect();
     let reference = configurations.last().unwrap().clone();
     let points = runs
@@ -94,36 +94,41 @@ fn study(device: Descriptor, axis: Axis, runs: Vec<(Configuration, Option<RunEnd
     Study::new(subject, plan, points.collect())
 }
 
-fn refused(runs: Vec<(Configuration, Option<RunEnd>)>) -> StudyFitError {
-    let study = study(board(100.0, 250.0), Axis::PowerCap, runs);
+fn fit_error(runs: Vec<(Configuration, Option<RunEnding>)>) -> StudyFitError {
+    let study = study(unknown_gpu(100.0, 250.0), Axis::PowerCap, runs);
     measured_study(&study).unwrap_err()
 }
 
 #[test]
-fn what_cannot_be_fitted_to_is_named() {
+fn studies_that_cannot_be_fitted_are_rejected() {
     assert_eq!(
-        refused(vec![(capped(100.0), None), (capped(250.0), None)]),
+        fit_error(vec![(capped(100.0), None), (capped(250.0), None)]),
         StudyFitError::NoRuns
     );
-    let failed = || Some(RunEnd::Failed(Failure::new(Status::Failed, "exit code 3")));
-    let all_failed = refused(vec![(capped(100.0), failed()), (capped(250.0), failed())]);
+    let failed = || {
+        Some(RunEnding::Failed(Failure::new(
+            Status::Failed,
+            "exit code 3",
+        )))
+    };
+    let all_failed = fit_error(vec![(capped(100.0), failed()), (capped(250.0), failed())]);
     assert_eq!(
         all_failed,
         StudyFitError::AllFailed("exit code 3".to_owned())
     );
-    let one = refused(vec![
+    let one = fit_error(vec![
         (capped(100.0), failed()),
         (capped(250.0), Some(done(10.0, Some(2000.0)))),
     ]);
     assert_eq!(one, StudyFitError::OneConfiguration);
     let timed = |watts: f64| (capped(watts), Some(done(10.0, None)));
     assert_eq!(
-        refused(vec![timed(100.0), timed(250.0)]),
+        fit_error(vec![timed(100.0), timed(250.0)]),
         StudyFitError::NoEnergies("job-gpus".to_owned())
     );
     let nothing = |watts: f64| (capped(watts), Some(done(10.0, Some(0.0))));
     assert_eq!(
-        refused(vec![nothing(100.0), nothing(250.0)]),
+        fit_error(vec![nothing(100.0), nothing(250.0)]),
         StudyFitError::Impossible("0 J".to_owned())
     );
     let several = |watts: f64| {
@@ -134,7 +139,7 @@ fn what_cannot_be_fitted_to_is_named() {
         (at, Some(done(10.0, Some(2000.0))))
     };
     assert_eq!(
-        refused(vec![several(100.0), several(250.0)]),
+        fit_error(vec![several(100.0), several(250.0)]),
         StudyFitError::SeveralGpus(2)
     );
     let rate = |text: &str| {
@@ -143,25 +148,25 @@ fn what_cannot_be_fitted_to_is_named() {
         (at, Some(done(10.0, Some(2000.0))))
     };
     let varied = study(
-        board(100.0, 250.0),
+        unknown_gpu(100.0, 250.0),
         Axis::Parameter("rate".to_owned()),
         vec![rate("0.1"), rate("0.2")],
     );
     let message = measured_study(&varied).unwrap_err().to_string();
     assert!(
-        message.contains("varies rate, which the simulator's model does not have"),
+        message.contains("varies rate, which the simulator does not model"),
         "{message}"
     );
 }
 
-/// Two points are fewer than there are parameters: what they do not tell stays as usual, and they are met.
+/// Two points are fewer than the parameters: undetermined parameters keep their usual values, and the fit meets both points.
 #[test]
 fn two_configurations_are_enough() {
     let runs = vec![
         (capped(125.0), Some(done(120.0, Some(120.0 * 118.0)))),
         (capped(250.0), Some(done(100.0, Some(100.0 * 200.0)))),
     ];
-    let study = study(board(100.0, 250.0), Axis::PowerCap, runs);
+    let study = study(unknown_gpu(100.0, 250.0), Axis::PowerCap, runs);
     let fitted = fit_study(&measured_study(&study).unwrap()).unwrap();
     assert!(fitted.errors.time.worst.get() < 0.01, "{:?}", fitted.errors);
     assert!(
@@ -181,7 +186,7 @@ fn two_configurations_are_enough() {
     assert_eq!(workload.on[0].core, fitted.workload.on[0].core);
 }
 
-/// Every recorded curve of one board as a study of its own: power limits, seconds of an epoch, watts.
+/// Every recorded curve of one GPU as its own study: power limits, seconds of an epoch, watts.
 fn curves(file: &str) -> Vec<Vec<(f64, f64, f64)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/measured_zeus");
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
@@ -199,11 +204,11 @@ fn curves(file: &str) -> Vec<Vec<(f64, f64, f64)>> {
     curves
 }
 
-/// Measured trainings on two boards, one noisy measurement a point: every third curve. Where the cap does not
-/// bind, the recorded best is whichever point the noise favoured, which no physics follows.
+/// Measured trainings on two GPUs, one noisy measurement per point, every third curve. Where the cap does not
+/// limit the power, noise decides which recorded point is best, which no physics predicts.
 #[test]
 #[ignore = "needs ../shared/measured_zeus"]
-fn measured_zeus_curves_are_met() {
+fn measured_zeus_curves_are_fitted() {
     for (file, min, max) in [
         ("summary_power_v100.csv", 100.0, 250.0),
         ("summary_power_p100.csv", 125.0, 250.0),
@@ -214,10 +219,10 @@ fn measured_zeus_curves_are_met() {
             let runs = curve.iter().map(|(watts, time, power)| {
                 (capped(*watts), Some(done(*time, Some(time * power))))
             });
-            let study = study(board(min, max), Axis::PowerCap, runs.collect());
+            let study = study(unknown_gpu(min, max), Axis::PowerCap, runs.collect());
             let fitted = fit_study(&measured_study(&study).unwrap()).unwrap();
             parse_gpu("it", &profile_text("it", &fitted)).unwrap();
-            far += usize::from(!fitted.errors.is_near_enough());
+            far += usize::from(!fitted.errors.is_accurate());
             errors.push(fitted.errors.time.mean.get());
             errors.push(fitted.errors.energy.mean.get());
             regrets.extend(fitted.choices.iter().map(|choice| choice.regret.get()));

@@ -1,4 +1,4 @@
-//! `simulate --errors`: how far the simulator is from what was published or measured.
+//! The deviations of the simulator from published or measured values.
 
 use sweetspot_quantity::Ratio;
 
@@ -7,148 +7,158 @@ use crate::{
     node_power_capping_2023, power_capping_2022,
 };
 
-/// How two values are compared.
+/// How the deviation of a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Off {
-    /// By their quotient, less one.
+pub enum DeviationKind {
+    /// The ratio of the values, less one.
     Relative,
-    /// By their difference, in the unit they are given in.
+    /// The difference of the values, in their unit.
     Difference,
 }
 
-/// A column of a table: one kind of value.
+/// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Column {
-    /// With its unit: `s`, `kJ`, `% saved`.
+    /// The heading with its unit: `s`, `kJ`, `% saved`.
     pub unit: &'static str,
-    /// Behind the decimal point.
+    /// The number of decimals.
     pub digits: usize,
-    /// How two values are compared.
-    pub off: Off,
+    /// How the deviations of the column are computed.
+    pub deviation_kind: DeviationKind,
 }
 
 impl Column {
     pub(crate) const fn relative(unit: &'static str, digits: usize) -> Self {
-        let off = Off::Relative;
-        Self { unit, digits, off }
+        Self {
+            unit,
+            digits,
+            deviation_kind: DeviationKind::Relative,
+        }
     }
 
     pub(crate) const fn difference(unit: &'static str, digits: usize) -> Self {
-        let off = Off::Difference;
-        Self { unit, digits, off }
+        Self {
+            unit,
+            digits,
+            deviation_kind: DeviationKind::Difference,
+        }
     }
 }
 
-/// A value that the simulator is to meet.
+/// A published or measured value beside the simulated one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value {
-    /// As published or measured.
+    /// The published or measured value.
     pub published: f64,
-    /// As simulated, without noise.
+    /// The value simulated without noise.
     pub here: f64,
-    /// How far off it may be, a fraction or in the column's unit; none where the published value
-    /// contradicts others, so that it is shown and not judged.
+    /// The tolerated deviation, a fraction or in the column's unit; nothing if the published value contradicts others,
+    /// so that it is shown and not judged.
     pub tolerance: Option<f64>,
 }
 
 impl Value {
-    /// How far off it is.
-    pub fn off(&self, how: Off) -> f64 {
-        match how {
-            Off::Relative => self.here / self.published - 1.0,
-            Off::Difference => self.here - self.published,
+    /// The deviation of the simulated value.
+    pub fn deviation(&self, kind: DeviationKind) -> f64 {
+        match kind {
+            DeviationKind::Relative => self.here / self.published - 1.0,
+            DeviationKind::Difference => self.here - self.published,
         }
     }
 
-    /// Whether that is near enough.
-    pub fn is_met(&self, how: Off) -> bool {
-        // A hair for values that are exactly as far off as they may be.
+    /// Whether the deviation is within the tolerance.
+    pub fn is_met(&self, kind: DeviationKind) -> bool {
+        // The margin covers rounding at exactly the tolerance.
         self.tolerance
-            .is_none_or(|tolerance| self.off(how).abs() <= tolerance * (1.0 + 1e-9))
+            .is_none_or(|tolerance| self.deviation(kind).abs() <= tolerance * (1.0 + 1e-9))
     }
 }
 
-/// Rows of values of the same kinds.
+/// A table of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What the rows are, and where from.
+    /// The title: what the rows are, and their source.
     pub title: String,
-    /// One for each value of a row.
+    /// The columns, one for each value of a row.
     pub columns: Vec<Column>,
-    /// A label and its values.
+    /// The rows: a label and its values.
     pub rows: Vec<(String, Vec<Value>)>,
 }
 
 impl Table {
-    /// Every value and how it is compared.
-    pub fn values(&self) -> impl Iterator<Item = (&Value, Off)> {
-        let offs: Vec<Off> = self.columns.iter().map(|column| column.off).collect();
+    /// Every value, with the kind of its deviation.
+    pub fn values(&self) -> impl Iterator<Item = (&Value, DeviationKind)> {
+        let kinds: Vec<DeviationKind> = self
+            .columns
+            .iter()
+            .map(|column| column.deviation_kind)
+            .collect();
         self.rows.iter().flat_map(move |(_, values)| {
-            let offs = offs.clone();
-            values.iter().zip(offs)
+            let kinds = kinds.clone();
+            values.iter().zip(kinds)
         })
     }
 }
 
-/// All deviations of one study.
+/// All deviations of the simulator from one study.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StudyDeviations {
-    /// The study's name.
+pub struct SimulatorDeviations {
+    /// The name of the study.
     pub study: String,
-    /// Parameters of the profiles that were fitted to it.
+    /// The number of profile parameters that were fitted to it.
     pub free_parameters: usize,
-    /// Different values that they are to meet.
+    /// The number of different values that they were fitted to.
     pub values: usize,
-    /// What is compared.
+    /// The compared values.
     pub tables: Vec<Table>,
 }
 
-impl StudyDeviations {
-    /// Those that are judged, and how many of them are near enough.
-    pub fn met(&self) -> (usize, usize) {
+impl SimulatorDeviations {
+    /// The number of values within their tolerance, and the number of values that have one.
+    pub fn count_met(&self) -> (usize, usize) {
         let judged = self.tables.iter().flat_map(Table::values);
         let judged: Vec<_> = judged
             .filter(|(value, _)| value.tolerance.is_some())
             .collect();
-        let met = judged.iter().filter(|(value, off)| value.is_met(*off));
+        let met = judged.iter().filter(|(value, kind)| value.is_met(*kind));
         (met.count(), judged.len())
     }
 
-    /// The largest deviation of a column of a table, among those that are judged.
+    /// The largest deviation in a column of a table among the values with a tolerance.
     pub fn worst(&self, table: usize, column: usize) -> Option<f64> {
         let table = self.tables.get(table)?;
-        let off = table.columns.get(column)?.off;
+        let kind = table.columns.get(column)?.deviation_kind;
         let values = table
             .rows
             .iter()
             .filter_map(|(_, values)| values.get(column));
         values
             .filter(|value| value.tolerance.is_some())
-            .map(|value| value.off(off))
+            .map(|value| value.deviation(kind))
             .max_by(|a, b| a.abs().total_cmp(&b.abs()))
     }
 }
 
-/// Every study whose figures are part of this build, compared value by value.
-pub fn deviations(profiles: &Profiles) -> Result<Vec<StudyDeviations>, PapersError> {
+/// The deviations from every study.
+pub fn deviations(profiles: &Profiles) -> Result<Vec<SimulatorDeviations>, PapersError> {
     STUDIES.iter().map(|(_, study)| study(profiles)).collect()
 }
 
-/// One study by name.
+/// The deviations from one study, by its name.
 pub fn deviations_of(
     study: &str,
     profiles: &Profiles,
-) -> Result<Option<StudyDeviations>, PapersError> {
+) -> Result<Option<SimulatorDeviations>, PapersError> {
     let found = STUDIES.iter().find(|(name, _)| *name == study);
     found.map(|(_, study)| study(profiles)).transpose()
 }
 
-/// The names of the studies, as [`deviations`] goes through them.
+/// The names of the studies, in the order of [`deviations`].
 pub fn studies() -> impl Iterator<Item = &'static str> {
     STUDIES.iter().map(|(name, _)| *name)
 }
 
-type Compare = fn(&Profiles) -> Result<StudyDeviations, PapersError>;
+type Compare = fn(&Profiles) -> Result<SimulatorDeviations, PapersError>;
 
 const STUDIES: [(&str, Compare); 6] = [
     ("power_capping_2022", power_capping_2022::compare),

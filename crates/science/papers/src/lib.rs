@@ -1,8 +1,8 @@
-//! The published studies: what was printed, how far the simulator is from it, and the studies run again.
+//! The published studies: their tables, the simulator's deviations from them, and their reproductions.
 //!
 //! Each paper has a folder with its tables as printed (`tables.rs`), the deviations of the simulator from them
 //! (`deviations.rs`, for `simulate --errors`) and its reproduction (`reproduction.rs`, for `reproduce PAPER`). The
-//! folder `h200` holds measurements in place of a paper. Published values are only compared with: nothing is
+//! folder `h200` has measurements in place of a paper. Published values are only compared with: no result is
 //! computed from them.
 
 #![cfg_attr(
@@ -26,11 +26,11 @@ mod simulated_runs;
 mod tables;
 
 pub use deviations::{
-    Column, Off, StudyDeviations, Table, Value, deviations, deviations_of, studies,
+    Column, DeviationKind, SimulatorDeviations, Table, Value, deviations, deviations_of, studies,
 };
 pub use error::PapersError;
 pub use profiles::Profiles;
 pub use reproduction::{Reproduction, papers, reproduce};
-pub use row::{Conclusion, Counted, Judgement, Kind, Label, ReproducedRow};
-pub use simulated_runs::Runs;
+pub use row::{Conclusion, CountedTolerance, Judgement, Label, ReproducedRow, ValueKind};
+pub use simulated_runs::SweepRunner;
 pub use tables::PublishedError;

@@ -1,4 +1,4 @@
-//! The profiles that are compared: those in the program, or others in their place while they are fitted.
+//! The profiles that are compared with the papers: the built-in ones, or others while they are fitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use sweetspot_decide::Outcome as Means;
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, NodeProfile, Outcome, Variant, Workload, gpus, nodes, workloads};
-use sweetspot_study::{Configuration, EnergyOf, RunEnd};
+use sweetspot_study::{Configuration, EnergyOf, RunEnding};
 
 use crate::PapersError;
 use sweetspot_virtual_time::SimulatedJob;
@@ -14,30 +14,30 @@ use sweetspot_virtual_time::SimulatedJob;
 /// GPUs, nodes and workloads by name.
 #[derive(Clone, Debug)]
 pub struct Profiles {
-    /// By name.
+    /// The GPUs by name.
     pub gpus: BTreeMap<String, GpuProfile>,
-    /// By name.
+    /// The nodes by name.
     pub nodes: BTreeMap<String, NodeProfile>,
-    /// Every form of every network.
+    /// Every variant of every network.
     pub workloads: Vec<Workload>,
 }
 
-/// A workload on GPUs, without noise.
+/// A workload on simulated GPUs, without noise.
 pub(super) struct SimulatedCase {
     job: SimulatedJob,
     energy_of: EnergyOf,
     study: String,
 }
 
-/// A run, with the energy that counts.
-pub(super) struct Counted {
+/// The time, energy and items of a run.
+pub(super) struct CaseRun {
     pub time: Seconds,
     pub energy: Joules,
     pub items: f64,
 }
 
 impl Profiles {
-    /// Those in the program.
+    /// The built-in profiles.
     pub fn built_in() -> Result<Self, PapersError> {
         Ok(Self {
             gpus: gpus()?.into_iter().collect(),
@@ -46,7 +46,7 @@ impl Profiles {
         })
     }
 
-    /// A workload on the first `count` GPUs of this name.
+    /// A variant of a workload on these GPUs.
     pub(super) fn case(
         &self,
         gpus: &[&str],
@@ -64,7 +64,7 @@ impl Profiles {
         });
         let found = found.ok_or_else(|| missing(workload))?;
         let profile = found.profile.with_variant(variant);
-        let form = Workload {
+        let workload_variant = Workload {
             name: found.name.clone(),
             profile: profile.map_err(|problem| missing(&problem.to_string()))?,
         };
@@ -77,15 +77,15 @@ impl Profiles {
             job: SimulatedJob::from_profiles(
                 gpus.collect::<Result<_, PapersError>>()?,
                 node.transpose()?.cloned(),
-                form,
+                workload_variant,
             )?,
             energy_of,
             study: workload.to_owned(),
         })
     }
 
-    /// Time and energy at each of some caps of a workload's GPUs, without noise: the default form on the
-    /// first `count` of them.
+    /// The time and energy of a workload's default variant at some power caps, without noise, on the first `count` of
+    /// the GPUs.
     pub fn curve(
         &self,
         gpus: &[&str],
@@ -107,15 +107,15 @@ impl Profiles {
         caps.into_iter().map(at).collect()
     }
 
-    /// How many parameters were fitted in these workloads, on these GPUs, in these nodes.
-    pub(super) fn free(&self, study: &str, gpus: &[&str], nodes: &[&str]) -> usize {
-        let mut free = BTreeSet::new();
+    /// The number of parameters that were fitted in the workloads of a study, in these GPUs and in these nodes.
+    pub(super) fn count_fitted(&self, study: &str, gpus: &[&str], nodes: &[&str]) -> usize {
+        let mut fitted = BTreeSet::new();
         for (name, gpu) in self
             .gpus
             .iter()
             .filter(|gpu| gpus.contains(&gpu.0.as_str()))
         {
-            free.extend(gpu.fitted.iter().map(|key| (name.clone(), key.clone())));
+            fitted.extend(gpu.fitted.iter().map(|key| (name.clone(), key.clone())));
         }
         for (name, node) in self
             .nodes
@@ -127,26 +127,26 @@ impl Profiles {
                     "supply.efficiency" => node.supply.efficiency.len(),
                     _ => 1,
                 };
-                free.extend((0..times).map(|index| (format!("{name} {index}"), key.clone())));
+                fitted.extend((0..times).map(|index| (format!("{name} {index}"), key.clone())));
             }
         }
         let of_study = |workload: &&Workload| workload.name.ends_with(&format!("@{study}"));
         for workload in self.workloads.iter().filter(of_study) {
-            let place = format!("{} {}", workload.name, workload.profile.mode);
+            let name = format!("{} {}", workload.name, workload.profile.mode);
             for on in &workload.profile.on {
-                let place = format!("{place} {}", on.gpu);
-                free.extend(on.fitted.iter().map(|key| (place.clone(), key.clone())));
+                let name = format!("{name} {}", on.gpu);
+                fitted.extend(on.fitted.iter().map(|key| (name.clone(), key.clone())));
             }
             for key in &workload.profile.fitted {
-                // One phase is what the others leave.
+                // The last phase has the share that the others leave.
                 let times = match key.as_str() {
                     "half_speed_batch" => 1,
                     _ => workload.profile.phases.len() - 1,
                 };
-                free.extend((0..times).map(|index| (format!("{place} {index}"), key.clone())));
+                fitted.extend((0..times).map(|index| (format!("{name} {index}"), key.clone())));
             }
         }
-        free.len()
+        fitted.len()
     }
 }
 
@@ -156,33 +156,33 @@ impl SimulatedCase {
         self.job.workload.profile.batch
     }
 
-    /// Does so many items instead of the study's.
+    /// The same case with another number of items.
     pub fn items(mut self, items: u64) -> Self {
         self.job.items = items;
         self
     }
 
-    /// Whether a batch fits the GPUs' memory.
+    /// Whether a batch fits into the GPUs' memory.
     pub fn fits(&self, batch: u64) -> bool {
         self.job.jobs(batch, 1, None).is_ok()
     }
 
-    /// A run with these settings on the first so many GPUs.
-    pub fn run(&self, settings: Settings, batch: u64, gpus: u64) -> Result<Counted, PapersError> {
+    /// Runs with these settings on the first `gpus` GPUs.
+    pub fn run(&self, settings: Settings, batch: u64, gpus: u64) -> Result<CaseRun, PapersError> {
         let configuration = configuration(settings, batch, gpus);
         match self.job.run(&configuration, None)? {
-            RunEnd::Done(result) => Ok(Counted {
+            RunEnding::Done(result) => Ok(CaseRun {
                 time: result.time,
                 energy: result
                     .energy_of(self.energy_of)
                     .map_or(Joules::ZERO, |energy| energy.value),
                 items: result.items.unwrap_or(0.0),
             }),
-            RunEnd::Failed(failure) => Err(self.failed(failure.reason)),
+            RunEnding::Failed(failure) => Err(self.failed(failure.reason)),
         }
     }
 
-    /// The same, GPU by GPU.
+    /// Runs with these settings, and returns the outcome of each GPU.
     pub fn ranks(
         &self,
         settings: Settings,

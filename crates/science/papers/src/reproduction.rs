@@ -1,49 +1,50 @@
-//! `reproduce`: a published study, run again on simulated GPUs, beside what was printed.
+//! Reproductions: the published studies, run again on simulated GPUs and compared with the printed values.
 //!
-//! A study goes the ordinary way: definitions, sweeps with their noise and the paper's repeats, comparisons
-//! and choices. What was printed is read only to be compared with, and is shown as it was printed: where a
-//! number does not follow from its neighbours, a note at its row says so.
+//! A reproduction uses ordinary sweeps with noise and the paper's repeats, comparisons and choices. Printed values are
+//! read only for comparison and shown as printed; where a number contradicts others, a note in its row says so.
 
 use crate::batch_sizer_2021::JobResult;
-use crate::row::{Conclusion, Counted, ReproducedRow};
+use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
 use crate::{
-    PapersError, Runs, batch_sizer_2021, dvfs_2019, multi_gpu_2018, node_power_capping_2023,
+    PapersError, SweepRunner, batch_sizer_2021, dvfs_2019, multi_gpu_2018, node_power_capping_2023,
     power_capping_2022,
 };
 
 /// A published study beside its reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproduction {
-    /// Its name, as the command takes it.
+    /// The name of the paper, as the command takes it.
     pub paper: &'static str,
-    /// Where it was published.
+    /// The reference of the publication.
     pub source: &'static str,
-    /// What was run.
-    pub runs: Runs,
-    /// Value by value, in the order of the paper's tables.
+    /// The sweeps that were run.
+    pub runs: SweepRunner,
+    /// The values, in the order of the paper's tables.
     pub rows: Vec<ReproducedRow>,
-    /// Tolerances that so many of the rows must keep.
-    pub counted: Vec<Counted>,
-    /// What the paper concludes.
+    /// The tolerances that a number of rows must keep.
+    pub counted_tolerances: Vec<CountedTolerance>,
+    /// The conclusions of the paper.
     pub conclusions: Vec<Conclusion>,
-    /// What cannot be reproduced yet, and for want of what.
-    pub waits: Vec<String>,
+    /// What cannot be reproduced, and why.
+    pub not_reproduced: Vec<String>,
     /// The jobs of batch_sizer_2021.
     pub jobs: Vec<JobResult>,
 }
 
 impl Reproduction {
-    /// Rows that are judged one by one, and how many of them are near enough.
-    pub fn met(&self) -> (usize, usize) {
+    /// The number of rows within their tolerance, and the number of rows that must be.
+    pub fn count_met(&self) -> (usize, usize) {
         let judged = self.rows.iter().filter(|row| row.must_hold());
-        let judged: Vec<bool> = judged.map(|row| row.within() == Some(true)).collect();
+        let judged: Vec<bool> = judged
+            .map(|row| row.is_within_tolerance() == Some(true))
+            .collect();
         (judged.iter().filter(|met| **met).count(), judged.len())
     }
 
-    /// Whether every tolerance is kept.
+    /// Whether the reproduction keeps every tolerance.
     pub fn is_within(&self) -> bool {
-        let (met, judged) = self.met();
-        met == judged && self.counted.iter().all(Counted::is_met)
+        let (met, judged) = self.count_met();
+        met == judged && self.counted_tolerances.iter().all(CountedTolerance::is_met)
     }
 }
 
@@ -52,7 +53,7 @@ pub fn papers() -> impl Iterator<Item = &'static str> {
     PAPERS.iter().map(|(name, _)| *name)
 }
 
-/// Runs a published study again, with this seed, and compares; nothing where there is none of this name.
+/// Reproduces a published study with a seed; nothing if there is no study of this name.
 pub fn reproduce(
     paper: &str,
     seed: u64,
@@ -61,11 +62,11 @@ pub fn reproduce(
     let paper = paper.replace('_', "-");
     let found = PAPERS.iter().find(|(name, _)| *name == paper);
     found
-        .map(|(_, reproduce)| reproduce(&mut Runs::new(seed, threads)))
+        .map(|(_, reproduce)| reproduce(&mut SweepRunner::new(seed, threads)))
         .transpose()
 }
 
-type Reproduce = fn(&mut Runs) -> Result<Reproduction, PapersError>;
+type Reproduce = fn(&mut SweepRunner) -> Result<Reproduction, PapersError>;
 
 const PAPERS: [(&str, Reproduce); 5] = [
     (power_capping_2022::PAPER, power_capping_2022::reproduce),

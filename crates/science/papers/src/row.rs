@@ -1,22 +1,22 @@
-//! A printed value beside the one that was come to here.
+//! The rows of a reproduction: printed values beside reproduced ones.
 
-/// What a value is: its key in documents and how people read it.
+/// The kind of a value: its key in documents, and its heading and unit for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kind {
-    /// The key, with the SI unit where it has one.
+pub struct ValueKind {
+    /// The key, with the SI unit if it has one.
     pub key: &'static str,
-    /// The words and the unit for people.
+    /// The heading for people, with their unit.
     pub words: &'static str,
-    /// From the SI unit to theirs.
+    /// The factor from the SI unit to the unit for people.
     pub scale: f64,
-    /// Behind the decimal point, in their unit.
+    /// The number of decimals in the unit for people.
     pub digits: usize,
-    /// Whether values are compared by their quotient, else by their difference.
+    /// Whether values are compared by their ratio; else by their difference.
     pub relative: bool,
 }
 
-impl Kind {
-    /// Compared by quotient.
+impl ValueKind {
+    /// A kind that is compared by ratio.
     pub(super) const fn relative(
         key: &'static str,
         words: &'static str,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Compared by difference.
+    /// A kind that is compared by difference.
     pub(super) const fn difference(
         key: &'static str,
         words: &'static str,
@@ -49,10 +49,10 @@ impl Kind {
     }
 }
 
-/// What a row is about: a name and a text or a number.
+/// A label that identifies a row: a text or a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
-    /// A word.
+    /// A text.
     Text(String),
     /// A number.
     Number(f64),
@@ -91,38 +91,38 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// How a deviation is judged; a fraction or in the SI unit, as the kind is compared.
+/// How a deviation is judged. The tolerance is a fraction or in the SI unit, as the kind is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement {
-    /// Each must be within.
+    /// The row must be within the tolerance.
     Each(f64),
-    /// Told for each; how many must be within is one of the counted tolerances.
+    /// A number of such rows, given by a counted tolerance, must be within the tolerance.
     Counted(f64),
-    /// Shown only.
+    /// The row is shown and not judged.
     Shown,
 }
 
-/// A printed value beside the one that was come to here.
+/// A printed value beside the reproduced one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
     /// The table, figure or section.
     pub table: String,
-    /// What the row is about.
+    /// The labels that identify the row.
     pub row: Vec<(&'static str, Label)>,
-    /// What the value is.
-    pub kind: Kind,
-    /// As printed, in SI units and fractions.
+    /// The kind of the value.
+    pub kind: ValueKind,
+    /// The printed value, in SI units and fractions.
     pub published: Option<f64>,
-    /// As come to here; none where it waits for something.
+    /// The reproduced value; nothing if it cannot be reproduced.
     pub reproduced: Option<f64>,
     /// How the deviation is judged.
     pub judgement: Judgement,
-    /// What is to be known: a fault of the printed table, why a value is missing or not judged.
+    /// A note: an error of the printed table, or why a value is missing or not judged.
     pub note: Option<String>,
 }
 
 impl ReproducedRow {
-    /// How far off: a fraction or in the SI unit, as the kind is compared.
+    /// The deviation: a fraction or in the SI unit, as the kind is compared.
     pub fn deviation(&self) -> Option<f64> {
         let (published, reproduced) = (self.published?, self.reproduced?);
         let deviation = match self.kind.relative {
@@ -132,7 +132,7 @@ impl ReproducedRow {
         deviation.is_finite().then_some(deviation)
     }
 
-    /// How far off it may be.
+    /// The tolerated deviation.
     pub const fn tolerance(&self) -> Option<f64> {
         match self.judgement {
             Judgement::Each(tolerance) | Judgement::Counted(tolerance) => Some(tolerance),
@@ -140,24 +140,24 @@ impl ReproducedRow {
         }
     }
 
-    /// Whether it is near enough; nothing where it is only shown.
-    pub fn within(&self) -> Option<bool> {
+    /// Whether the deviation is within the tolerance; nothing if the row is only shown.
+    pub fn is_within_tolerance(&self) -> Option<bool> {
         let tolerance = self.tolerance()?;
-        // A hair for values that are exactly as far off as they may be; what is missing is not near.
-        let hair = 1e-9 * tolerance.max(self.published.unwrap_or(0.0).abs());
+        // The margin covers rounding at exactly the tolerance; a missing value is not within it.
+        let margin = 1e-9 * tolerance.max(self.published.unwrap_or(0.0).abs());
         Some(
             self.deviation()
-                .is_some_and(|deviation| deviation.abs() <= tolerance + hair),
+                .is_some_and(|deviation| deviation.abs() <= tolerance + margin),
         )
     }
 
-    /// Whether a tolerance is missed if this row is not near enough.
+    /// Whether the row must be within its tolerance.
     pub const fn must_hold(&self) -> bool {
         matches!(self.judgement, Judgement::Each(_))
     }
 }
 
-/// Rows of one table.
+/// The rows of one table.
 pub(super) struct Rows {
     table: String,
     pub rows: Vec<ReproducedRow>,
@@ -171,16 +171,16 @@ impl Rows {
         }
     }
 
-    /// Adds one, and gives it back for a note.
+    /// Adds a row and returns its note, to be filled in.
     pub fn add(
         &mut self,
         row: &[(&'static str, Label)],
-        kind: Kind,
+        kind: ValueKind,
         published: Option<f64>,
         reproduced: Option<f64>,
         judgement: Judgement,
     ) -> &mut Option<String> {
-        let place = self.rows.len();
+        let index = self.rows.len();
         self.rows.push(ReproducedRow {
             table: self.table.clone(),
             row: row.to_vec(),
@@ -190,38 +190,38 @@ impl Rows {
             judgement,
             note: None,
         });
-        &mut self.rows[place].note
+        &mut self.rows[index].note
     }
 }
 
-/// A tolerance that so many rows must keep.
+/// A tolerance that a number of rows must keep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
-    /// In words.
+pub struct CountedTolerance {
+    /// The tolerance in words.
     pub what: String,
-    /// How many keep it.
+    /// The number of rows that keep it.
     pub met: usize,
-    /// Of how many.
+    /// The number of rows that it applies to.
     pub of: usize,
-    /// How many must.
+    /// The number of rows that must keep it.
     pub needed: usize,
 }
 
-impl Counted {
-    /// Whether enough keep it.
+impl CountedTolerance {
+    /// Whether enough rows keep it.
     pub const fn is_met(&self) -> bool {
         self.met >= self.needed
     }
 }
 
-/// What a paper concludes, and whether it holds here.
+/// A conclusion of a paper, and whether the reproduction confirms it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
-    /// In words.
+    /// The conclusion in words.
     pub what: String,
-    /// Whether it holds here; none where that cannot be told yet.
+    /// Whether the reproduction confirms it; nothing if that is unknown.
     pub holds: Option<bool>,
-    /// What was found here.
+    /// The result of the reproduction.
     pub here: String,
 }
 
@@ -235,8 +235,8 @@ impl Conclusion {
     }
 }
 
-/// The least and the most of some numbers; zeros for none.
-pub(super) fn ends(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+/// The smallest and the largest of some numbers; zeros for none.
+pub(super) fn range_of(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let all = values.into_iter().map(|value| (value, value));
     let ends = all.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));
     ends.unwrap_or_default()

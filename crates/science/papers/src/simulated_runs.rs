@@ -1,4 +1,4 @@
-//! Sweeps for a reproduction.
+//! The sweeps of a reproduction.
 
 use std::num::NonZeroUsize;
 
@@ -7,22 +7,22 @@ use sweetspot_study::{Definition, Point, Study};
 
 use crate::PapersError;
 
-/// How the sweeps of a reproduction are made, and how many there were.
+/// Runs the sweeps of a reproduction and counts them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Runs {
-    /// Of everything random.
+pub struct SweepRunner {
+    /// The seed of everything random.
     pub seed: u64,
-    /// Runs at a time; no result depends on it.
+    /// The number of parallel runs; no result depends on it.
     threads: NonZeroUsize,
-    /// Sweeps so far.
+    /// The number of sweeps so far.
     pub studies: usize,
-    /// Configurations so far.
+    /// The number of configurations so far.
     pub configurations: usize,
-    /// Runs so far.
+    /// The number of runs so far.
     pub runs: usize,
 }
 
-impl Runs {
+impl SweepRunner {
     pub(crate) const fn new(seed: u64, threads: NonZeroUsize) -> Self {
         Self {
             seed,
@@ -33,7 +33,7 @@ impl Runs {
         }
     }
 
-    /// A sweep, kept nowhere.
+    /// Runs a sweep without storing it.
     pub(crate) fn sweep(&mut self, definition: Definition) -> Result<Study, PapersError> {
         let definition = Definition {
             seed: Some(self.seed),
@@ -75,18 +75,18 @@ impl CapCurve {
         self.comparison.mean(self.index(cap)?)
     }
 
-    /// The means at the default.
+    /// The means at the default cap.
     pub fn reference(&self) -> Option<&Outcome> {
         self.comparison.reference()
     }
 
-    /// An objective's value at a cap.
+    /// The value of an objective at a cap.
     pub fn value(&self, cap: f64, objective: Objective) -> Option<f64> {
         let estimate = self.comparison.estimate(self.index(cap)?, objective).ok()?;
         Some(estimate.value)
     }
 
-    /// The best cap by an objective, and the value there.
+    /// The best cap for an objective, and the value there.
     pub fn best(&self, objective: Objective) -> Option<(f64, f64)> {
         let choice = self.comparison.choose(objective, &[]).ok()?;
         let found = self
@@ -96,7 +96,7 @@ impl CapCurve {
         Some((found?.0, choice.value.value))
     }
 
-    /// What a best cap by an objective gains: by how much it is better than the default, as a fraction.
+    /// The gain of the best cap for an objective over the default cap, as a fraction.
     pub fn gain(&self, objective: Objective) -> Option<f64> {
         let (_, best) = self.best(objective)?;
         match objective {
@@ -114,7 +114,7 @@ fn cap(point: &Point) -> Option<f64> {
     point.configuration.power_caps.first().map(|cap| cap.get())
 }
 
-/// Joules of an outcome.
+/// The energy of an outcome in joules.
 pub(crate) fn joules(outcome: &Outcome) -> Option<f64> {
     outcome.energy.map(|energy| energy.get())
 }

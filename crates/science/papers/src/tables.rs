@@ -1,29 +1,29 @@
-//! The papers' tables, as printed, and measurements, as taken.
+//! Reads the tables of the papers and of measurements.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-// The tables that were there when the program was built: `TABLES: &[(name, text)]`.
+// The tables that were present when the program was built: `TABLES: &[(name, text)]`.
 include!(concat!(env!("OUT_DIR"), "/published.rs"));
 
-/// A published table that cannot be had.
+/// Why a published table cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
-    /// It is not part of this program.
+    /// The table is not part of this build.
     #[error("the published table {0} is not part of this build (data/published)")]
     Absent(&'static str),
-    /// It is there but damaged.
+    /// The table is damaged.
     #[error("the published table {file} cannot be read: {reason}")]
     Damaged {
-        /// Which file.
+        /// The name of the file.
         file: &'static str,
-        /// Where and how.
+        /// What is wrong, and where.
         reason: String,
     },
 }
 
-/// All rows of a table.
-pub(crate) fn rows<T: DeserializeOwned>(file: &'static str) -> Result<Vec<T>, PublishedError> {
+/// Reads all rows of a table.
+pub(crate) fn read_rows<T: DeserializeOwned>(file: &'static str) -> Result<Vec<T>, PublishedError> {
     let table = TABLES.iter().find(|(name, _)| *name == file);
     let (_, text) = table.ok_or(PublishedError::Absent(file))?;
     csv::Reader::from_reader(text.as_bytes())
@@ -32,12 +32,16 @@ pub(crate) fn rows<T: DeserializeOwned>(file: &'static str) -> Result<Vec<T>, Pu
         .collect()
 }
 
+/// The error of a damaged table.
 pub(crate) fn damaged(file: &'static str, reason: String) -> PublishedError {
     PublishedError::Damaged { file, reason }
 }
 
-/// A network's name here, by the name that a paper prints.
-pub(crate) fn network(file: &'static str, printed: &str) -> Result<&'static str, PublishedError> {
+/// The name of a network in the profiles, by the name that a paper prints.
+pub(crate) fn network_name(
+    file: &'static str,
+    printed: &str,
+) -> Result<&'static str, PublishedError> {
     Ok(match printed {
         "Alexnet" | "AlexNet" => "alexnet",
         "VGG-19" => "vgg19",
@@ -61,14 +65,19 @@ pub(crate) fn network(file: &'static str, printed: &str) -> Result<&'static str,
     })
 }
 
+/// A named value of a paper.
 #[derive(Deserialize)]
 pub(crate) struct Fact {
     pub fact: String,
     pub value: String,
 }
 
-/// A number among the facts of a paper.
-pub(crate) fn fact(file: &'static str, facts: &[Fact], name: &str) -> Result<f64, PublishedError> {
+/// Finds a number among the facts of a paper.
+pub(crate) fn find_fact(
+    file: &'static str,
+    facts: &[Fact],
+    name: &str,
+) -> Result<f64, PublishedError> {
     let found = facts.iter().find(|fact| fact.fact == name);
     let number = found.and_then(|fact| fact.value.parse().ok());
     number.ok_or_else(|| damaged(file, format!("no number `{name}`")))

@@ -1,4 +1,4 @@
-//! What the papers say in words, and what holds for every profile: facts that no table was fitted to.
+//! Statements of the papers and properties of every profile, to which no profile was fitted.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -12,12 +12,12 @@ use sweetspot_study::{AxisText, Definition};
 use sweetspot_virtual_time::sweep;
 
 /// A workload on one GPU, without noise.
-struct Stand {
+struct TestWorkload {
     request: FitRequest,
     profile: WorkloadProfile,
 }
 
-impl Stand {
+impl TestWorkload {
     fn new(gpu: &str, workload: &str, variant: &Variant) -> Self {
         let (gpu_name, gpu) = find_gpu(gpu).unwrap();
         let profile = find_workload(workload, None, variant).unwrap().profile;
@@ -37,7 +37,7 @@ impl Stand {
         &self.request.gpu
     }
 
-    /// Time of an iteration and mean power, or why there is none.
+    /// The time of an iteration and the mean power, or why the run fails.
     fn try_run(&self, batch: u64, settings: Settings) -> Result<(Seconds, Watts), String> {
         let row = MeasuredRow {
             batch,
@@ -52,7 +52,7 @@ impl Stand {
         }
     }
 
-    /// Items a second and watts.
+    /// The items per second and watts.
     fn run(&self, batch: u64, settings: Settings) -> (f64, f64) {
         let (iteration, power) = self.try_run(batch, settings).unwrap();
         (batch as f64 / iteration.get(), power.get())
@@ -82,8 +82,8 @@ const DVFS: [(&str, &[u64]); 4] = [
     ("resnet50", &[8, 16, 32]),
 ];
 
-fn dvfs(gpu: &str, network: &str, variant: &Variant) -> Stand {
-    Stand::new(gpu, &format!("{network}@dvfs_2019"), variant)
+fn dvfs(gpu: &str, network: &str, variant: &Variant) -> TestWorkload {
+    TestWorkload::new(gpu, &format!("{network}@dvfs_2019"), variant)
 }
 
 /// Section IV.B and appendix A: "when the core frequency surpasses 1,000 MHz, the power consumption has a
@@ -197,8 +197,8 @@ fn batches_that_do_not_fit_fail_with_the_largest_that_does() {
 
 /// batch_sizer_2021, section 3: "when processing the Caltech256 dataset using MobileNet, we observe
 /// significant throughput improvement as the batch size increases, while the improvement is negligible when
-/// processing the ImageNet dataset with the same DNN". Here the first few items of a batch bring something on
-/// ImageNet too: an eighth of what they bring on Caltech.
+/// processing the ImageNet dataset with the same DNN". In the simulator the first few items of a batch gain something
+/// on ImageNet too: an eighth of the gain on Caltech.
 #[test]
 fn mobilenet_gains_from_batch_on_caltech_and_hardly_on_imagenet() {
     for network in ["mobilenet_v1", "mobilenet_v2"] {
@@ -208,7 +208,7 @@ fn mobilenet_gains_from_batch_on_caltech_and_hardly_on_imagenet() {
                 ..Variant::default()
             };
             let name = format!("{network}@batch_sizer_2021");
-            let stand = Stand::new("tesla_p40", &name, &variant);
+            let stand = TestWorkload::new("tesla_p40", &name, &variant);
             [1, 8, 256].map(|batch| stand.run(batch, Settings::default()).0)
         };
         let (caltech, imagenet) = (speeds("caltech"), speeds("imagenet"));
@@ -222,8 +222,8 @@ fn mobilenet_gains_from_batch_on_caltech_and_hardly_on_imagenet() {
     }
 }
 
-/// The same section: from a batch of 256 on the multiprocessors are the limit (Inception on Caltech), so that
-/// speed follows the core clock and not the launches.
+/// batch_sizer_2021, section 3: from a batch of 256 on the multiprocessors limit the speed (Inception on Caltech), so
+/// that it follows the core clock and not the launches.
 #[test]
 fn at_a_batch_of_256_the_p40_is_bound_by_its_cores() {
     let variant = Variant {
@@ -231,7 +231,7 @@ fn at_a_batch_of_256_the_p40_is_bound_by_its_cores() {
         ..Variant::default()
     };
     for network in ["googlenet", "inception_v2", "inception_v3"] {
-        let stand = Stand::new(
+        let stand = TestWorkload::new(
             "tesla_p40",
             &format!("{network}@batch_sizer_2021"),
             &variant,
@@ -248,7 +248,7 @@ fn at_a_batch_of_256_the_p40_is_bound_by_its_cores() {
     }
 }
 
-/// Measured on the H200: never does a larger batch take a shorter iteration here.
+/// On the H200 a larger batch never has a shorter iteration.
 #[test]
 fn iterations_on_the_h200_take_longer_the_larger_the_batch() {
     let profiles = Profiles::built_in().unwrap();
@@ -262,7 +262,7 @@ fn iterations_on_the_h200_take_longer_the_larger_the_batch() {
             mode: Some(workload.profile.mode),
             ..Variant::default()
         };
-        let stand = Stand::new("nvidia_h200", &workload.name, &variant);
+        let stand = TestWorkload::new("nvidia_h200", &workload.name, &variant);
         let time = |power: u32| stand.try_run(1 << power, Settings::default()).unwrap().0;
         let times: Vec<Seconds> = (0..=9).map(time).collect();
         assert!(
@@ -275,8 +275,8 @@ fn iterations_on_the_h200_take_longer_the_larger_the_batch() {
     assert_eq!(networks, 8);
 }
 
-/// node_power_capping_2023: how many GPUs a job has is nowhere in the profiles. Its GPUs each do what one
-/// would do alone, and the exchange of gradients is added.
+/// node_power_capping_2023: the profiles do not contain the number of GPUs of a job. Each GPU behaves as one alone, and
+/// the exchange of gradients is added.
 #[test]
 fn several_gpus_follow_from_one() {
     let definition = Definition {
@@ -311,9 +311,9 @@ fn several_gpus_follow_from_one() {
     }
 }
 
-/// A node's profile has no key in which a result for a number of GPUs could be.
+/// A node's profile has no key that could hold a result for a number of GPUs.
 #[test]
-fn no_node_profile_knows_a_number_of_gpus() {
+fn no_node_profile_depends_on_the_number_of_gpus() {
     let known = BTreeSet::from([
         "name",
         "gpus",
@@ -356,9 +356,9 @@ fn no_node_profile_knows_a_number_of_gpus() {
     }
 }
 
-/// One GPU is where every curve starts: the settings it was studied with can all be had.
+/// The simulated GPUs support every setting of the studies.
 #[test]
-fn every_clock_of_the_studies_is_offered() {
+fn every_clock_of_the_studies_is_supported() {
     let offered = |gpu: &str, clocks: &[f64]| {
         let levels = find_gpu(gpu).unwrap().1.core.levels();
         for clock in clocks {
@@ -386,6 +386,6 @@ fn every_clock_of_the_studies_is_offered() {
             544.0, 632.0, 734.0, 835.0, 949.0, 1063.0, 1189.0, 1303.0, 1430.0, 1531.0,
         ],
     );
-    let stand = Stand::new("nvidia_h200", "resnet50@h200", &Variant::default());
+    let stand = TestWorkload::new("nvidia_h200", "resnet50@h200", &Variant::default());
     assert_eq!(stand.gpu().cap.default, Watts::new(700.0));
 }

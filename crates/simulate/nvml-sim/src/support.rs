@@ -80,7 +80,7 @@ pub fn read_gpu<R>(
     device: nvmlDevice_t,
     read: impl FnOnce(&mut LiveGpu<'_>) -> R,
 ) -> Result<R, nvmlReturn_t> {
-    let result = gpu(device)?.look(|live| {
+    let result = gpu(device)?.with_gpu(|live| {
         if live.is_lost() {
             None
         } else {

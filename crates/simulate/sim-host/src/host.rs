@@ -23,7 +23,7 @@ const DESCRIPTION: &str = "host.json";
 
 /// The name and the text of a profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Spec {
+pub struct ProfileText {
     /// The profile's name.
     pub name: String,
     /// The profile's text.
@@ -38,9 +38,9 @@ struct Description {
     /// The wall clock minus the monotonic clock when the host was created, in microseconds, so that the times of
     /// samples never change.
     wall_offset: i64,
-    gpus: Vec<Spec>,
+    gpus: Vec<ProfileText>,
     #[serde(default)]
-    node: Option<Spec>,
+    node: Option<ProfileText>,
 }
 
 /// A simulated host.
@@ -67,8 +67,8 @@ impl Host {
     /// Creates a host in an empty folder; the node describes the host model, where it is known.
     pub fn create(
         folder: &Path,
-        gpus: Vec<Spec>,
-        node: Option<Spec>,
+        gpus: Vec<ProfileText>,
+        node: Option<ProfileText>,
         seed: u64,
     ) -> Result<Self, HostError> {
         for (index, spec) in gpus.iter().enumerate() {
@@ -193,7 +193,7 @@ impl SharedGpu {
 
     /// Advances the GPU to the present moment and passes it to a closure, under a lock that excludes all other
     /// processes.
-    pub fn look<R>(&self, access: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, HostError> {
+    pub fn with_gpu<R>(&self, access: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, HostError> {
         let result = self.store.update(|record: &mut Record| {
             let mut live = LiveGpu {
                 profile: &self.profile,

@@ -26,7 +26,7 @@ mod tests;
 mod virtual_gpu;
 
 pub use error::HostError;
-pub use host::{ENVIRONMENT, Host, SharedGpu, Spec};
+pub use host::{ENVIRONMENT, Host, ProfileText, SharedGpu};
 pub use job::{JobId, JobProgress};
 pub use live::{LiveGpu, Throttle, WriteDenied};
 pub use sensors::{PowerSensor, Sample};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use sweetspot_sim::{CatalogueError, GpuListError, find_node, gpu_text, node_text, parse_gpu_list};
 
-use crate::{ENVIRONMENT, Host, HostError, Spec};
+use crate::{ENVIRONMENT, Host, HostError, ProfileText};
 
 /// A simulated host that exists as long as this value.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub enum CreateHostError {
 /// The profiles of the GPUs of a host, and of its node.
 #[derive(Clone, Debug)]
 pub struct HostParts {
-    gpus: Vec<Spec>,
-    node: Option<Spec>,
+    gpus: Vec<ProfileText>,
+    node: Option<ProfileText>,
 }
 
 impl HostParts {
@@ -64,11 +64,11 @@ impl HostParts {
         let mut gpus = Vec::new();
         for name in parse_gpu_list(selector)? {
             let (name, profile) = gpu_text(&name)?;
-            gpus.push(Spec { name, profile });
+            gpus.push(ProfileText { name, profile });
         }
         let node = node.map(|name| {
             let (name, profile) = node_text(name)?;
-            Ok::<_, CreateHostError>(Spec { name, profile })
+            Ok::<_, CreateHostError>(ProfileText { name, profile })
         });
         Ok(Self {
             gpus,

@@ -72,8 +72,8 @@ fn waiting(seconds: f64) -> Phase {
 /// Adds a job of this process, which is running.
 fn add_job(gpu: &mut TestGpu, phases: &[Phase], iterations: u64) -> crate::JobId {
     let mut live = gpu.live();
-    let job = live.join(std::process::id(), Bytes::new(1e9)).unwrap();
-    live.grant(job, phases, iterations).unwrap();
+    let job = live.add_job(std::process::id(), Bytes::new(1e9)).unwrap();
+    live.grant_iterations(job, phases, iterations).unwrap();
     job
 }
 
@@ -170,7 +170,7 @@ fn the_number_of_updates_changes_neither_work_nor_energy() {
         gpu.live().set_power_cap(Watts::new(170.0)).unwrap();
         let job = add_job(&mut gpu, &[waiting(0.02), kernels(0.05, 0.9)], 1_000_000);
         gpu.pass(8000, step);
-        let progress = gpu.live().show(job).unwrap();
+        let progress = gpu.live().poll_job(job).unwrap();
         (progress.done, gpu.live().energy().get())
     };
     let (often, seldom) = (after(1), after(4000));
@@ -186,12 +186,12 @@ fn two_jobs_share_the_cores() {
     let mut gpu = TestGpu::new(Generation::Volta);
     let alone = add_job(&mut gpu, &[kernels(0.01, 0.5)], 1_000_000);
     gpu.pass(2000, 10);
-    let one = gpu.live().show(alone).unwrap().done;
+    let one = gpu.live().poll_job(alone).unwrap().done;
     let other = add_job(&mut gpu, &[kernels(0.01, 0.5)], 1_000_000);
     gpu.pass(2000, 10);
     let both = (
-        gpu.live().show(alone).unwrap().done - one,
-        gpu.live().show(other).unwrap().done,
+        gpu.live().poll_job(alone).unwrap().done - one,
+        gpu.live().poll_job(other).unwrap().done,
     );
     assert!(
         both.0.abs_diff(one / 2) <= 3 && both.1.abs_diff(one / 2) <= 3,
@@ -206,13 +206,13 @@ fn exactly_the_granted_iterations_are_done() {
     let mut gpu = TestGpu::new(Generation::Volta);
     let job = add_job(&mut gpu, &[kernels(0.01, 0.5)], 7);
     gpu.pass(1000, 30);
-    let progress = gpu.live().show(job).unwrap();
+    let progress = gpu.live().poll_job(job).unwrap();
     assert_eq!(progress.done, 7);
     let took = (progress.finished_at.unwrap() - START) as f64 * 1e-9;
     assert!((took - 0.07).abs() < 1e-3, "{took}");
     assert_eq!(gpu.live().throttle(), Throttle::Idle);
-    gpu.live().leave(job);
-    assert!(gpu.live().show(job).is_err());
+    gpu.live().remove_job(job);
+    assert!(gpu.live().poll_job(job).is_err());
 }
 
 #[test]
@@ -221,9 +221,9 @@ fn a_job_whose_process_has_ended_stops_soon() {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let ended = child.id();
     child.wait().unwrap();
-    let job = gpu.live().join(ended, Bytes::new(1e9)).unwrap();
+    let job = gpu.live().add_job(ended, Bytes::new(1e9)).unwrap();
     gpu.live()
-        .grant(job, &[kernels(0.01, 0.5)], 1_000_000)
+        .grant_iterations(job, &[kernels(0.01, 0.5)], 1_000_000)
         .unwrap();
     gpu.pass(1000, 1000);
     assert_eq!(gpu.live().jobs(), []);

@@ -10,7 +10,7 @@ use sweetspot_device::{
 use sweetspot_quantity::{Joules, Megahertz, Quantity, Ratio, Seconds, Watts};
 use sweetspot_stats::Seed;
 
-use crate::job::{Exchange, Job};
+use crate::job::{GradientExchange, Job};
 use crate::physics::{Chip, Limits, Load, State};
 use crate::profile::GpuProfile;
 use crate::run::{GroupOutcome, Outcome, Rank, StretchSink, run, run_together};
@@ -87,7 +87,7 @@ impl SimulatedGpu {
     pub fn run_together(
         gpus: &mut [Self],
         jobs: &[Job],
-        exchange: Exchange,
+        exchange: GradientExchange,
         sink: &mut (impl StretchSink + ?Sized),
     ) -> Result<GroupOutcome, ReadError> {
         let limits: Vec<Limits> = gpus

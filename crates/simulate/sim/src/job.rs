@@ -8,14 +8,14 @@ use crate::profile::{GpuProfile, ItemWork, WorkloadProfile};
 
 /// The batch size and the number of items that the user asks for; what is not given is as in the study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Order {
+pub struct JobRequest {
     /// The number of items in a batch.
     pub batch: Option<u64>,
     /// The number of items in total.
     pub items: Option<u64>,
 }
 
-impl Order {
+impl JobRequest {
     /// The part of one GPU when so many GPUs share the workload.
     pub fn share(self, workload: &WorkloadProfile, gpus: usize) -> Self {
         let gpus = gpus as u64;
@@ -115,7 +115,7 @@ pub struct Job {
 
 /// The exchange of gradients between the GPUs of a job after each iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Exchange {
+pub struct GradientExchange {
     /// The time that the exchange takes once all GPUs have arrived.
     pub time: Seconds,
     /// The power of a waiting GPU, relative to its power at work.
@@ -124,13 +124,13 @@ pub struct Exchange {
 
 /// The work of one item on one GPU, perhaps scaled from another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Work {
+pub struct ScaledWork {
     on: ItemWork,
     /// The GPU that the work was scaled from, where it is not known for this one.
     pub scaled_from: Option<String>,
 }
 
-impl Work {
+impl ScaledWork {
     /// The number of items in a run unless the user gives one.
     pub fn items(&self) -> u64 {
         self.on.items
@@ -170,14 +170,14 @@ impl Job {
     /// Creates the job of a workload on the GPU that `work` is for.
     pub fn new(
         workload: &WorkloadProfile,
-        work: &Work,
+        work: &ScaledWork,
         gpu: &GpuProfile,
-        order: Order,
+        request: JobRequest,
         variation: Variation,
     ) -> Result<Self, JobError> {
         let on = &work.on;
-        let batch = order.batch.unwrap_or(workload.batch);
-        let items = order.items.unwrap_or(on.items);
+        let batch = request.batch.unwrap_or(workload.batch);
+        let items = request.items.unwrap_or(on.items);
         check_memory(workload, gpu, batch.min(items))?;
         check_length(on, batch, items)?;
         let iteration = |batch| phases(workload, on, batch, variation);

@@ -28,7 +28,7 @@ pub use catalogue::{
     node_text, nodes, workloads,
 };
 pub use device::{SimulatedGpu, uuid};
-pub use job::{Exchange, Job, JobError, Order, Phase, Variation, Work};
+pub use job::{GradientExchange, Job, JobError, JobRequest, Phase, ScaledWork, Variation};
 pub use physics::{Chip, Cycle, Limits, Load, State, Step};
 pub use placement::{GpuListError, PlacementError, parse_gpu_list};
 pub use profile::{

@@ -2,7 +2,7 @@
 
 use sweetspot_quantity::{BytesPerSecond, Ratio, Seconds};
 
-use crate::{AllReduce, GpuProfile, JobError, NodeProfile, Work, Workload, find_gpu};
+use crate::{AllReduce, GpuProfile, JobError, NodeProfile, ScaledWork, Workload, find_gpu};
 
 /// The largest number of GPUs of a simulated host.
 const MAX_GPUS: u64 = 64;
@@ -56,9 +56,10 @@ pub struct PlacementError {
 
 impl Workload {
     /// The work of one item of this workload on a GPU.
-    pub fn work_on(&self, gpu_name: &str, gpu: &GpuProfile) -> Result<Work, PlacementError> {
+    pub fn work_on(&self, gpu_name: &str, gpu: &GpuProfile) -> Result<ScaledWork, PlacementError> {
         let find = |name: &str| find_gpu(name).ok();
-        Work::on(&self.profile, gpu_name, gpu, find).map_err(|problem| self.cannot_run(problem))
+        ScaledWork::on(&self.profile, gpu_name, gpu, find)
+            .map_err(|problem| self.cannot_run(problem))
     }
 
     /// The error of a job of this workload.

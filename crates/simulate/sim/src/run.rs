@@ -2,7 +2,7 @@
 
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
-use crate::job::{Exchange, Job};
+use crate::job::{GradientExchange, Job};
 use crate::physics::{Chip, Cycle, Limits, Load, State};
 
 /// A stretch of time with constant power and clock.
@@ -74,7 +74,11 @@ pub fn run(
         limits,
         job,
     };
-    let mut outcome = run_together(std::slice::from_mut(&mut rank), Exchange::default(), sink);
+    let mut outcome = run_together(
+        std::slice::from_mut(&mut rank),
+        GradientExchange::default(),
+        sink,
+    );
     outcome.ranks.swap_remove(0)
 }
 
@@ -114,7 +118,7 @@ pub struct GroupOutcome {
 /// has finished the one before and gradients have been exchanged.
 pub fn run_together(
     ranks: &mut [Rank<'_>],
-    exchange: Exchange,
+    exchange: GradientExchange,
     sink: &mut (impl StretchSink + ?Sized),
 ) -> GroupOutcome {
     let mut group = Group {
@@ -198,7 +202,7 @@ type TakenStep = (usize, Stretch);
 /// The GPUs of a running job.
 struct Group<'a, 'b, S: ?Sized> {
     ranks: &'a mut [Rank<'b>],
-    exchange: Exchange,
+    exchange: GradientExchange,
     totals: Vec<Vec<(Seconds, Joules)>>,
     /// The steps of the last [`Group::run_part`], rank by rank.
     steps: Vec<Vec<TakenStep>>,

@@ -5,7 +5,7 @@ mod common;
 use common::{gpu, job};
 use proptest::prelude::*;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
-use sweetspot_sim::{Chip, GpuProfile, Job, Limits, Order, Variation, parse_workload, run};
+use sweetspot_sim::{Chip, GpuProfile, Job, JobRequest, Limits, Variation, parse_workload, run};
 
 /// The time and energy of a job in steps of at most `slice`.
 fn in_slices(chip: &Chip, limits: &Limits, job: &Job, slice: f64) -> (f64, f64) {
@@ -51,8 +51,8 @@ proptest! {
         profile.cap.settling = Seconds::new(settling);
         profile.cap.recovery = Seconds::new(recovery);
         let cap = profile.cap.min + (profile.cap.max - profile.cap.min) * share;
-        let order = Order { batch: Some(batch), items: Some(batch * 200) };
-        let job = job(&(name, profile.clone()), network, order, Variation::NONE);
+        let request = JobRequest { batch: Some(batch), items: Some(batch * 200) };
+        let job = job(&(name, profile.clone()), network, request, Variation::NONE);
         let (time, energy) = compare(&profile, &job, cap.get(), 2e-4);
         prop_assert!(time.abs() < 2e-3, "{} in time", time);
         prop_assert!(energy.abs() < 2e-3, "{} in energy", energy);
@@ -87,11 +87,11 @@ fn the_cap_is_enforced_for_iterations_of_microseconds() {
     let chip = Chip::new(&profile);
     let limits = chip.limits(Watts::new(200.0), None, None);
     let power = |batch| {
-        let order = Order {
+        let request = JobRequest {
             batch: Some(batch),
             items: None,
         };
-        let job = common::job_on(&workload, &(name.clone(), profile.clone()), order);
+        let job = common::job_on(&workload, &(name.clone(), profile.clone()), request);
         let outcome = run(&chip, &mut chip.rest_state(), &limits, &job, &mut ());
         (outcome.average_power().get(), outcome.time.get())
     };

@@ -6,11 +6,11 @@ use common::{at_cap, gpu, job};
 use proptest::prelude::*;
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, Limits, Load, Order, State, Trace, Variant, Variation, Work,
+    Chip, GpuProfile, Job, JobRequest, Limits, Load, ScaledWork, State, Trace, Variant, Variation,
     find_workload, run,
 };
 
-const SMALL: Order = Order {
+const SMALL: JobRequest = JobRequest {
     batch: None,
     items: Some(6400),
 };
@@ -137,8 +137,8 @@ proptest! {
     #[test]
     fn parts_sum_to_the_whole(gpu in any_gpu(), cap in 150.0..300.0f64, items in 1u64..3000, batch in 1u64..100) {
         let named = ("tesla_v100_sxm2_16gb".to_owned(), gpu);
-        let order = Order { batch: Some(batch), items: Some(items) };
-        let job = job(&named, "resnet50", order, Variation::NONE);
+        let request = JobRequest { batch: Some(batch), items: Some(items) };
+        let job = job(&named, "resnet50", request, Variation::NONE);
         let chip = Chip::new(&named.1);
         let limits = chip.limits(Watts::new(cap), None, None);
         let mut state = chip.rest_state();
@@ -159,11 +159,15 @@ proptest! {
 fn twice_the_items_take_twice_as_long() {
     let v100 = gpu("v100");
     let of = |items| {
-        let order = Order {
+        let request = JobRequest {
             batch: None,
             items: Some(items),
         };
-        at_cap(&v100.1, &job(&v100, "vgg19", order, Variation::NONE), 200.0)
+        at_cap(
+            &v100.1,
+            &job(&v100, "vgg19", request, Variation::NONE),
+            200.0,
+        )
     };
     let (one, two) = (of(128_000), of(256_000));
     assert!(((two.time / one.time).get() - 2.0).abs() < 0.002);
@@ -285,13 +289,13 @@ fn memory_bound_work_scales_with_the_memory_clock() {
 fn larger_batches_are_more_efficient_until_they_do_not_fit() {
     let v100 = gpu("v100");
     let rate = |batch| {
-        let order = Order {
+        let request = JobRequest {
             batch: Some(batch),
             items: Some(batch * 50),
         };
         let outcome = at_cap(
             &v100.1,
-            &job(&v100, "resnet50", order, Variation::NONE),
+            &job(&v100, "resnet50", request, Variation::NONE),
             300.0,
         );
         outcome.items as f64 / outcome.time.get()
@@ -303,13 +307,13 @@ fn larger_batches_are_more_efficient_until_they_do_not_fit() {
             let (name, profile) = gpu(board);
             let workload =
                 find_workload(network, profile.study.as_deref(), &Variant::default()).unwrap();
-            let work = Work::on(&workload.profile, &name, &profile, |_| None).unwrap();
+            let work = ScaledWork::on(&workload.profile, &name, &profile, |_| None).unwrap();
             let fits = |batch| {
-                let order = Order {
+                let request = JobRequest {
                     batch: Some(batch),
                     items: None,
                 };
-                Job::new(&workload.profile, &work, &profile, order, Variation::NONE)
+                Job::new(&workload.profile, &work, &profile, request, Variation::NONE)
             };
             assert!(fits(64).is_ok(), "{network} on {board}");
             let message = fits(128).unwrap_err().to_string();

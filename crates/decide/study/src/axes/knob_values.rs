@@ -5,72 +5,74 @@ use std::fmt::Display;
 use sweetspot_device::Domain;
 use sweetspot_quantity::{ParseQuantityError, Quantity, parse_bare};
 
-/// More values than this on one axis are a slip of the pen.
-pub const MOST_VALUES: usize = 10_000;
+/// The largest number of values on one axis; more are taken for a mistake in writing.
+const MAX_AXIS_VALUES: usize = 10_000;
 
-/// An axis that cannot be explored.
+/// Why the values of a knob cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AxisError {
-    /// No values.
+    /// The axis has no values.
     #[error(
         "the axis `{0}` is empty: write `all`, a range such as 150..300:5, or a list such as 150,180,210"
     )]
     Empty(String),
-    /// A value that is not a quantity.
+    /// A value is not a quantity.
     #[error("in the axis `{axis}`, {problem}")]
     Value {
-        /// As written.
+        /// The axis as the user wrote it.
         axis: String,
-        /// What is wrong.
+        /// What is wrong with the value.
         problem: ParseQuantityError,
     },
-    /// A range without a step.
+    /// A range has no step.
     #[error("the range `{0}` has no step: write {0}:5, for example")]
     NoStep(String),
-    /// A step of nothing or less.
-    #[error("the range `{0}` has a step that leads nowhere: the step must be more than zero")]
+    /// A range has a step of zero or less.
+    #[error("the range `{0}` has the wrong step: the step must be more than zero")]
     Step(String),
-    /// A range from high to low.
+    /// A range runs from high to low.
     #[error("the range `{axis}` is reversed: write {low}..{high}:{step}")]
     Reversed {
-        /// As written.
+        /// The axis as the user wrote it.
         axis: String,
-        /// Its lower end.
+        /// The lower end.
         low: String,
-        /// Its upper end.
+        /// The upper end.
         high: String,
-        /// Its step.
+        /// The step.
         step: String,
     },
-    /// A value written twice.
+    /// A value is given twice.
     #[error("the axis `{axis}` has {value} twice")]
     Duplicate {
-        /// As written.
+        /// The axis as the user wrote it.
         axis: String,
-        /// Which value.
+        /// The value.
         value: String,
     },
-    /// More values than anybody means.
-    #[error("the axis `{axis}` has {count} values, more than {MOST_VALUES}: take a larger step")]
+    /// The axis has too many values.
+    #[error(
+        "the axis `{axis}` has {count} values, more than {MAX_AXIS_VALUES}: take a larger step"
+    )]
     TooMany {
-        /// As written.
+        /// The axis as the user wrote it.
         axis: String,
-        /// How many.
+        /// The number of values.
         count: u64,
     },
-    /// A value that the device does not offer.
-    #[error("{value} is not supported by {device}: {offered}")]
-    NotOffered {
-        /// Which value.
+    /// The device does not support a value.
+    #[error("{value} is not supported by {device}: {supported}")]
+    NotSupported {
+        /// The value.
         value: String,
-        /// By whom.
+        /// The name of the device.
         device: String,
-        /// What is offered.
-        offered: String,
+        /// The nearest values that it supports.
+        supported: String,
     },
 }
 
-/// Reads an axis over what `device` offers. `all` is every level, or the range in steps of
+/// Reads the values of an axis within what `device` supports. `all` is every level, or the range in steps of
 /// `usual_step` with both its ends.
 pub fn parse_axis<Q: Quantity + Display>(
     text: &str,
@@ -80,7 +82,7 @@ pub fn parse_axis<Q: Quantity + Display>(
 ) -> Result<Vec<Q>, AxisError> {
     let text = text.trim();
     let values = if text == "all" {
-        everything(text, domain, usual_step)?
+        all_values(text, domain, usual_step)?
     } else if let Some((low, rest)) = text.split_once("..") {
         range(text, low, rest)?
     } else {
@@ -97,17 +99,17 @@ pub fn parse_axis<Q: Quantity + Display>(
             });
         }
         if !domain.contains(*value) {
-            return Err(AxisError::NotOffered {
+            return Err(AxisError::NotSupported {
                 value: value.to_string(),
                 device: device.to_owned(),
-                offered: domain.describe_nearest(*value),
+                supported: domain.describe_nearest(*value),
             });
         }
     }
     Ok(values)
 }
 
-fn everything<Q: Quantity + Display>(
+fn all_values<Q: Quantity + Display>(
     axis: &str,
     domain: &Domain<Q>,
     usual_step: Q,
@@ -147,10 +149,10 @@ fn range<Q: Quantity + Display>(axis: &str, low: &str, rest: &str) -> Result<Vec
     steps(axis, low, high, step)
 }
 
-/// From the lower end in steps as far as the upper one; a hair of rounding does not lose the end.
+/// The values from `low` to `high`; a tolerance for rounding keeps the upper end.
 fn steps<Q: Quantity>(axis: &str, low: Q, high: Q, step: Q) -> Result<Vec<Q>, AxisError> {
     let count = ((high.base() - low.base()) / step.base() + 1e-9).floor();
-    if count >= MOST_VALUES as f64 {
+    if count >= MAX_AXIS_VALUES as f64 {
         return Err(AxisError::TooMany {
             axis: axis.to_owned(),
             count: (count as u64).saturating_add(1),
@@ -167,7 +169,7 @@ fn list<Q: Quantity + Display>(axis: &str) -> Result<Vec<Q>, AxisError> {
         return Err(AxisError::Empty(axis.to_owned()));
     }
     let count = axis.split(',').count();
-    if count > MOST_VALUES {
+    if count > MAX_AXIS_VALUES {
         return Err(AxisError::TooMany {
             axis: format!("{}...", axis.chars().take(20).collect::<String>()),
             count: count as u64,

@@ -1,4 +1,4 @@
-//! From axes as the user writes them to configurations.
+//! Resolves the axes that a user writes into configurations.
 
 mod error;
 mod knob_values;
@@ -7,7 +7,7 @@ mod reference;
 mod values;
 
 pub use error::AxesError;
-pub use knob_values::{AxisError, MOST_VALUES, parse_axis};
+pub use knob_values::{AxisError, parse_axis};
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct ResolvedAxes {
 }
 
 /// The devices of a study, and the usual parameters of its workload.
-pub struct OfferedKnobs<'a> {
+pub struct SupportedKnobs<'a> {
     /// The devices that may be used, in order; at least one.
     pub devices: &'a [Descriptor],
     /// The devices' names as the user wrote them.
@@ -40,7 +40,7 @@ pub struct OfferedKnobs<'a> {
     pub usual_parameters: BTreeMap<String, String>,
 }
 
-impl OfferedKnobs<'_> {
+impl SupportedKnobs<'_> {
     pub(super) fn is_mixed(&self) -> bool {
         self.names.iter().any(|name| *name != self.names[0])
     }
@@ -79,14 +79,14 @@ impl OfferedKnobs<'_> {
     }
 }
 
-/// Resolves the axes of a definition against what the devices offer: every combination of their values, and the
+/// Resolves the axes of a definition against what the devices support: every combination of their values, and the
 /// reference, which has the default settings, the largest number of GPUs on the axis, and the usual value of each
 /// parameter (or its first).
 pub fn resolve_axes(
     definition: &Definition,
-    offered: &OfferedKnobs<'_>,
+    supported: &SupportedKnobs<'_>,
 ) -> Result<ResolvedAxes, AxesError> {
-    let mut values = AxisValues::read(definition, offered)?;
+    let mut values = AxisValues::read(definition, supported)?;
     let count = values.combination_count();
     if count.saturating_mul(definition.repeat() as usize) > MAX_RUNS {
         return Err(AxesError::TooManyRuns {
@@ -94,7 +94,7 @@ pub fn resolve_axes(
             limit: MAX_RUNS,
         });
     }
-    let reference = values.reference(definition, offered)?;
+    let reference = values.reference(definition, supported)?;
     let configurations = values.combinations();
     // A knob that only the reference sets is an axis too: it is what distinguishes the reference.
     let knobs = [

@@ -12,7 +12,7 @@ pub fn read_parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<Strin
         name: name.to_owned(),
         problem,
     };
-    if !crate::is_name(name) {
+    if !crate::is_parameter_name(name) {
         return Err(error(
             "a name is made of letters, digits and _, and begins with no digit".to_owned(),
         ));

@@ -3,14 +3,14 @@
 use sweetspot_quantity::Megahertz;
 
 use super::values::{read_axis, read_caps};
-use super::{AxesError, OfferedKnobs};
+use super::{AxesError, SupportedKnobs};
 use crate::{Axis, Configuration};
 
 /// Changes what a text such as `power-cap=250,batch=64` names; the rest of the reference stays.
 pub fn change_reference(
     reference: &mut Configuration,
     text: &str,
-    offered: &OfferedKnobs<'_>,
+    supported: &SupportedKnobs<'_>,
 ) -> Result<(), AxesError> {
     let error = |problem: String| AxesError::Reference {
         text: text.to_owned(),
@@ -30,31 +30,37 @@ pub fn change_reference(
         match Axis::named(name) {
             Axis::PowerCap => {
                 let gpus = [reference.gpus];
-                let mut caps = read_caps(value, offered, &gpus)?;
+                let mut caps = read_caps(value, supported, &gpus)?;
                 require_single(&caps).map_err(error)?;
                 reference.power_caps = caps.swap_remove(0);
             }
             Axis::CoreClock => {
-                let range = &offered.core_clocks()?.domain;
-                let clock = read_axis(Axis::CoreClock, value, range, Megahertz::new(1.0), offered)?;
+                let range = &supported.core_clocks()?.domain;
+                let clock = read_axis(
+                    Axis::CoreClock,
+                    value,
+                    range,
+                    Megahertz::new(1.0),
+                    supported,
+                )?;
                 require_single(&clock).map_err(error)?;
                 reference.core_clock = Some(clock[0]);
             }
             Axis::MemoryClock => {
-                let range = &offered.memory_clocks()?.domain;
+                let range = &supported.memory_clocks()?.domain;
                 let clock = read_axis(
                     Axis::MemoryClock,
                     value,
                     range,
                     Megahertz::new(1.0),
-                    offered,
+                    supported,
                 )?;
                 require_single(&clock).map_err(error)?;
                 reference.memory_clock = Some(clock[0]);
             }
             Axis::Gpus => {
                 let count: Option<u64> = value.parse().ok();
-                let available = offered.devices.len() as u64;
+                let available = supported.devices.len() as u64;
                 let count = count.filter(|count| (1..=available).contains(count));
                 reference.gpus = count.ok_or_else(|| {
                     error(format!(

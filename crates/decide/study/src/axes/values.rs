@@ -8,7 +8,7 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts, parse_bare};
 
 use super::parameters::read_parameter;
 use super::reference::change_reference;
-use super::{AxesError, AxisError, OfferedKnobs, parse_axis};
+use super::{AxesError, AxisError, SupportedKnobs, parse_axis};
 use crate::{Axis, AxisText, Configuration, Definition};
 
 /// The step between caps where the user gives none: that of the papers.
@@ -27,7 +27,10 @@ pub struct AxisValues {
 
 impl AxisValues {
     /// Reads the axes of a definition.
-    pub fn read(definition: &Definition, offered: &OfferedKnobs<'_>) -> Result<Self, AxesError> {
+    pub fn read(
+        definition: &Definition,
+        supported: &SupportedKnobs<'_>,
+    ) -> Result<Self, AxesError> {
         let named = [
             (Axis::PowerCap, &definition.power_cap),
             (Axis::CoreClock, &definition.core_clock),
@@ -38,24 +41,24 @@ impl AxisValues {
             return Err(AxesError::ReadOnly);
         }
         if let Some((axis, _)) = first
-            && offered.is_mixed()
+            && supported.is_mixed()
         {
             return Err(AxesError::MixedGpus {
                 axis: axis.clone(),
-                gpus: offered.names.join(", "),
+                gpus: supported.names.join(", "),
             });
         }
-        let gpu_counts = read_gpu_counts(definition, offered.devices.len())?;
+        let gpu_counts = read_gpu_counts(definition, supported.devices.len())?;
         let no_axis = first.is_none() && definition.gpus.is_none() && definition.axis.is_empty();
         if no_axis && definition.read_only() {
             return Err(AxesError::NothingToVary);
         }
         let caps = match &definition.power_cap {
-            Some(axis) => read_caps(&axis.0, offered, &gpu_counts)?,
-            None if definition.read_only() || offered.is_mixed() => vec![Vec::new()],
-            None if no_axis => read_caps("all", offered, &gpu_counts)?,
+            Some(axis) => read_caps(&axis.0, supported, &gpu_counts)?,
+            None if definition.read_only() || supported.is_mixed() => vec![Vec::new()],
+            None if no_axis => read_caps("all", supported, &gpu_counts)?,
             // A cap that is not explored is at its default, whatever is set now.
-            None => match offered.caps() {
+            None => match supported.caps() {
                 Ok(range) => vec![vec![range.default]],
                 Err(_) => vec![Vec::new()],
             },
@@ -64,13 +67,19 @@ impl AxisValues {
             let Some(text) = text else {
                 return Ok(vec![None]);
             };
-            let values = read_axis(axis, &text.0, &range?.domain, Megahertz::new(1.0), offered)?;
+            let values = read_axis(
+                axis,
+                &text.0,
+                &range?.domain,
+                Megahertz::new(1.0),
+                supported,
+            )?;
             Ok::<_, AxesError>(values.into_iter().map(Some).collect())
         };
         let core_clocks = definition.core_clock.as_ref();
-        let core_clocks = clocks(Axis::CoreClock, core_clocks, offered.core_clocks())?;
+        let core_clocks = clocks(Axis::CoreClock, core_clocks, supported.core_clocks())?;
         let memory_clocks = definition.memory_clock.as_ref();
-        let memory_clocks = clocks(Axis::MemoryClock, memory_clocks, offered.memory_clocks())?;
+        let memory_clocks = clocks(Axis::MemoryClock, memory_clocks, supported.memory_clocks())?;
         let parameters = definition.axis.iter();
         let parameters = parameters
             .map(|(name, axis)| Ok((name.clone(), read_parameter(name, axis)?)))
@@ -151,10 +160,10 @@ impl AxisValues {
     pub fn reference(
         &self,
         definition: &Definition,
-        offered: &OfferedKnobs<'_>,
+        supported: &SupportedKnobs<'_>,
     ) -> Result<Configuration, AxesError> {
         let default_cap = match self.caps.iter().any(|caps| !caps.is_empty()) {
-            true => vec![offered.caps()?.default],
+            true => vec![supported.caps()?.default],
             false => Vec::new(),
         };
         // A clock that is on an axis is locked in the reference too, so that it is one of the points.
@@ -162,18 +171,18 @@ impl AxisValues {
         let mut reference = Configuration {
             power_caps: default_cap,
             core_clock: match is_locked(&self.core_clocks) {
-                true => Some(offered.core_clocks()?.default),
+                true => Some(supported.core_clocks()?.default),
                 false => None,
             },
             memory_clock: match is_locked(&self.memory_clocks) {
-                true => Some(offered.memory_clocks()?.default),
+                true => Some(supported.memory_clocks()?.default),
                 false => None,
             },
             gpus: self.gpu_counts.iter().copied().max().unwrap_or(1),
             parameters: BTreeMap::new(),
         };
         for (name, values) in &self.parameters {
-            let usual = offered
+            let usual = supported
                 .usual_parameters
                 .get(name)
                 .filter(|usual| values.contains(usual));
@@ -181,7 +190,7 @@ impl AxisValues {
             reference.parameters.insert(name.clone(), value);
         }
         if let Some(text) = &definition.reference {
-            change_reference(&mut reference, text, offered)?;
+            change_reference(&mut reference, text, supported)?;
         }
         Ok(reference)
     }
@@ -192,21 +201,21 @@ pub fn read_axis<Q: Quantity + Display>(
     text: &str,
     domain: &Domain<Q>,
     step: Q,
-    offered: &OfferedKnobs<'_>,
+    supported: &SupportedKnobs<'_>,
 ) -> Result<Vec<Q>, AxesError> {
-    parse_axis(text, domain, step, &offered.names[0])
+    parse_axis(text, domain, step, &supported.names[0])
         .map_err(|problem| AxesError::Axis { axis, problem })
 }
 
 /// Reads power caps: each value is one cap for all GPUs, or `250/200`, one for each GPU of the job.
 pub fn read_caps(
     text: &str,
-    offered: &OfferedKnobs<'_>,
+    supported: &SupportedKnobs<'_>,
     counts: &[u64],
 ) -> Result<Vec<Vec<Watts>>, AxesError> {
-    let domain = &offered.caps()?.domain;
+    let domain = &supported.caps()?.domain;
     if !text.contains('/') {
-        let caps = read_axis(Axis::PowerCap, text, domain, USUAL_CAP_STEP, offered)?;
+        let caps = read_axis(Axis::PowerCap, text, domain, USUAL_CAP_STEP, supported)?;
         return Ok(caps.into_iter().map(|cap| vec![cap]).collect());
     }
     let error = |problem| AxesError::Axis {
@@ -222,10 +231,10 @@ pub fn read_caps(
                 error(AxisError::Value { axis, problem })
             })?;
             if !domain.contains(cap) {
-                return Err(error(AxisError::NotOffered {
+                return Err(error(AxisError::NotSupported {
                     value: cap.to_string(),
-                    device: offered.names[0].clone(),
-                    offered: domain.describe_nearest(cap),
+                    device: supported.names[0].clone(),
+                    supported: domain.describe_nearest(cap),
                 }));
             }
             each.push(cap);

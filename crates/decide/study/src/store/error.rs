@@ -1,76 +1,76 @@
-//! Why a study cannot be kept or read.
+//! Errors of the store of a study.
 
 use std::path::{Path, PathBuf};
 
-/// Why a study cannot be kept or read.
+/// Why a study cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No study in a folder.
-    #[error("there is no study in {}: `sweetspot study list` shows those that there are", .0.display())]
+    /// A folder has no study.
+    #[error("there is no study in {}: `sweetspot study list` shows the studies", .0.display())]
     Missing(PathBuf),
-    /// A study where a new one was to be.
-    #[error("there is a study in {} already: name another folder with --study, or go on with it with --resume", .0.display())]
+    /// The folder of a new study has a study already.
+    #[error("there is a study in {} already: use another folder, or resume the study", .0.display())]
     Exists(PathBuf),
-    /// Something else where a new one was to be.
-    #[error("{} is not empty: a study needs a folder of its own, name another with --study", .0.display())]
+    /// The folder of a new study has other files.
+    #[error("{} is not empty: use a new or empty folder for the study", .0.display())]
     NotEmpty(PathBuf),
-    /// Another process is at it.
+    /// Another process is working on the study.
     #[error("another process is working on the study in {}: wait for it, or end it", .0.display())]
     Busy(PathBuf),
-    /// A database of another program.
+    /// The database belongs to another program.
     #[error("{} is not the database of a study", .0.display())]
     Foreign(PathBuf),
-    /// Of a later or earlier program.
+    /// Another version of the program created the study.
     #[error("the study in {} has schema {version}, and this program reads {}: use the version of sweetspot that made it", .folder.display(), super::SCHEMA)]
     Version {
-        /// Where.
+        /// The folder of the study.
         folder: PathBuf,
-        /// Which.
+        /// The version of the schema.
         version: i32,
     },
-    /// Something in it is not as it should be.
+    /// A part of the study is missing or invalid.
     #[error("the study in {} is damaged: {problem}", .folder.display())]
     Damaged {
-        /// Where.
+        /// The folder of the study.
         folder: PathBuf,
-        /// What.
+        /// What is wrong.
         problem: String,
     },
-    /// Its folder.
+    /// The folder cannot be read or written.
     #[error("the study in {}: {problem}", .folder.display())]
     Folder {
-        /// Where.
+        /// The folder of the study.
         folder: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         problem: std::io::Error,
     },
-    /// Its database.
+    /// The database cannot be read or written.
     #[error("the study in {}: {problem}{}", .folder.display(), remedy(.problem))]
     Database {
-        /// Where.
+        /// The folder of the study.
         folder: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         problem: rusqlite::Error,
     },
-    /// Two that do not belong together.
+    /// Two studies cannot be merged.
     #[error("{} cannot be merged with {}: {problem}", .one.display(), .other.display())]
     Merge {
-        /// One.
+        /// The first study.
         one: PathBuf,
-        /// The other.
+        /// The other study.
         other: PathBuf,
-        /// Why.
+        /// Why they cannot.
         problem: String,
     },
 }
 
-/// What to do about what SQLite says.
+/// What the user can do about an error of SQLite.
 fn remedy(problem: &rusqlite::Error) -> &'static str {
     use rusqlite::ErrorCode::{DatabaseBusy, DiskFull, ReadOnly, SystemIoFailure};
     match problem.sqlite_error_code() {
-        Some(DiskFull | SystemIoFailure) => "; make room on its disk",
-        Some(DatabaseBusy) => "; another program holds it: close that",
-        Some(ReadOnly) => "; is the folder still there, and may you write to it?",
+        Some(DiskFull | SystemIoFailure) => "; free space on its disk",
+        Some(DatabaseBusy) => "; another program has it open: close that program",
+        Some(ReadOnly) => "; check that the folder exists and that you may write to it",
         _ => "",
     }
 }

@@ -1,12 +1,12 @@
-//! Several studies of one workload become one.
+//! Merges several studies of one workload into one.
 
 use std::path::{Path, PathBuf};
 
 use super::{Store, StoreError, samples_file};
 use crate::{Outline, Plan, RunRecord, Task};
 
-/// Puts the runs of studies into a new one, and says how many there are. Runs of the same configuration are
-/// its repeats; a run that two studies have (copies of one study, on two machines) counts once.
+/// Merges the runs of studies into a new study and returns their number. Runs of the same configuration become
+/// its repeats; a run that is in two studies (copies of one study on two machines) counts once.
 pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
     let mut parts = Vec::new();
     for folder in folders {
@@ -21,38 +21,38 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
         ..outline.clone()
     };
     for (folder, other, _) in &parts[1..] {
-        fits(outline, other).map_err(|problem| StoreError::Merge {
+        check_mergeable(outline, other).map_err(|problem| StoreError::Merge {
             one: (*first).clone(),
             other: (*folder).clone(),
             problem,
         })?;
-        merged.plan = union(merged.plan, &other.plan);
+        merged.plan = merge_plans(merged.plan, &other.plan);
     }
     let mut runs: Vec<(usize, RunRecord, PathBuf)> = Vec::new();
     let mut counts = vec![0u32; merged.plan.configurations.len()];
     for (part, (folder, other, records)) in parts.iter().enumerate() {
         for (id, run) in records {
             let configuration = &other.plan.configurations[run.task.configuration];
-            let place = merged
+            let index = merged
                 .plan
                 .configurations
                 .iter()
                 .position(|c| c == configuration);
-            let Some(place) = place else { continue };
-            let is_twin = |(of, there, _): &(usize, RunRecord, PathBuf)| {
+            let Some(index) = index else { continue };
+            let is_copy = |(of, there, _): &(usize, RunRecord, PathBuf)| {
                 *of != part
-                    && there.task.configuration == place
+                    && there.task.configuration == index
                     && there.end == run.end
                     && there.started_unix_s == run.started_unix_s
             };
-            if runs.iter().any(is_twin) {
+            if runs.iter().any(is_copy) {
                 continue;
             }
             let task = Task {
-                configuration: place,
-                repeat: counts[place],
+                configuration: index,
+                repeat: counts[index],
             };
-            counts[place] += 1;
+            counts[index] += 1;
             let run = RunRecord {
                 task,
                 ..run.clone()
@@ -76,17 +76,14 @@ pub fn merge(folders: &[PathBuf], output: &Path) -> Result<usize, StoreError> {
     Ok(numbered.len())
 }
 
-/// Whether two studies are about the same thing.
-fn fits(one: &Outline, other: &Outline) -> Result<(), String> {
+/// Checks that two studies measured the same workload, in the same way, on the same devices.
+fn check_mergeable(one: &Outline, other: &Outline) -> Result<(), String> {
     let (a, b) = (&one.subject, &other.subject);
     if a.workload != b.workload {
         return Err(match a.workload.name == b.workload.name {
-            true => format!(
-                "they do {} in another way (items, batch or form)",
-                a.workload.name
-            ),
+            true => format!("{} differs in its items, batch or mode", a.workload.name),
             false => format!(
-                "one is of {}, the other of {}",
+                "one measured {}, the other {}",
                 a.workload.name, b.workload.name
             ),
         });
@@ -98,12 +95,12 @@ fn fits(one: &Outline, other: &Outline) -> Result<(), String> {
         let definition = &outline.definition;
         (
             definition.window.clone(),
-            definition.method.clone(),
+            definition.method,
             definition.progress.clone(),
         )
     };
     if how(one) != how(other) {
-        return Err("they were measured in another way (window, method or progress)".to_owned());
+        return Err("they were measured differently (window, method or progress)".to_owned());
     }
     let names = |outline: &Outline| -> Vec<String> {
         let devices = outline.subject.devices.iter();
@@ -111,7 +108,7 @@ fn fits(one: &Outline, other: &Outline) -> Result<(), String> {
     };
     if names(one) != names(other) {
         return Err(format!(
-            "one is on {}, the other on {}",
+            "one ran on {}, the other on {}",
             a.device_name, b.device_name
         ));
     }
@@ -122,7 +119,8 @@ fn fits(one: &Outline, other: &Outline) -> Result<(), String> {
     Ok(())
 }
 
-fn union(plan: Plan, other: &Plan) -> Plan {
+/// A plan with the configurations of both.
+fn merge_plans(plan: Plan, other: &Plan) -> Plan {
     let reference = plan.configurations[plan.reference].clone();
     let mut configurations = plan.configurations;
     configurations.truncate(plan.on_axes);

@@ -1,7 +1,7 @@
-//! Where a study is kept: a folder with a database and a file of samples for each run.
+//! The store of a study: a folder with a database, and a file of samples for each run.
 //!
-//! A run is on disk before it counts as done. The database is only ever written by one process, which
-//! holds the folder's lock; it may be read at any time.
+//! A run is on disk before it counts as done. Only one process writes the database, and it holds the folder's lock;
+//! any process may read the database at any time.
 
 mod error;
 mod merge;
@@ -18,15 +18,15 @@ use rustix::fs::{FlockOperation, flock};
 
 pub use error::StoreError;
 pub use merge::merge;
-pub use read::Info;
+pub use read::StoredRuns;
 pub use tasks::{read_plan_file, write_task};
 
 use crate::{Outline, RunRecord};
 
-/// The schema that this program writes and reads.
+/// The version of the schema that this program writes and reads.
 pub const SCHEMA: i32 = 1;
-/// `SWSP`: tells what a database is for.
-const APPLICATION: i32 = 0x5357_5350;
+/// The application id of SQLite that marks the database of a study: `SWSP`.
+const APPLICATION_ID: i32 = 0x5357_5350;
 
 const DATABASE: &str = "study.db";
 const LOCK: &str = "lock";
@@ -34,8 +34,8 @@ const SAMPLES: &str = "samples";
 const TASKS: &str = "tasks";
 const PLAN: &str = "plan.json";
 const UNFINISHED: &str = ".unfinished-";
-/// How often a commit is tried while others hold the database, 10 s each.
-const PATIENCE: u32 = 60;
+/// The largest number of tries of a commit while another program holds the database; each waits 10 s.
+const MAX_COMMIT_TRIES: u32 = 60;
 
 /// A study on disk.
 #[derive(Debug)]
@@ -46,35 +46,35 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes a new study in a folder that holds none.
+    /// Creates a study in a folder that has none.
     pub fn create(folder: &Path, outline: &Outline) -> Result<Self, StoreError> {
         let fail = |problem| StoreError::folder(folder, problem);
         let database = folder.join(DATABASE);
         if database.exists() {
             return Err(StoreError::Exists(folder.to_owned()));
         }
-        if !is_free(folder).map_err(fail)? {
+        if !is_empty_or_unfinished(folder).map_err(fail)? {
             return Err(StoreError::NotEmpty(folder.to_owned()));
         }
         std::fs::create_dir_all(folder.join(SAMPLES)).map_err(fail)?;
         let lock = lock(folder)?;
-        // It takes its name when it is whole.
+        // The database gets its final name once it is complete.
         let unfinished = folder.join("study.db.new");
         let _ = std::fs::remove_file(&unfinished);
-        let made = write::make(&unfinished, outline);
-        made.map_err(|problem| StoreError::database(folder, problem))?;
+        let created = write::create_database(&unfinished, outline);
+        created.map_err(|problem| StoreError::database(folder, problem))?;
         std::fs::rename(&unfinished, &database).map_err(fail)?;
         tasks::write_plan_file(folder, outline)?;
-        sync(folder).map_err(fail)?;
+        sync_folder(folder).map_err(fail)?;
         Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))
     }
 
-    /// Opens a study to go on with it; nobody else may be at it.
+    /// Opens a study to add runs to it; fails if another process does.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
-        let mut store = Self::take(folder)?;
+        let mut store = Self::open_exclusive(folder)?;
         let samples = folder.join(SAMPLES);
-        tidy(&samples);
-        // A copy of a study may have been made without them.
+        remove_unfinished(&samples);
+        // A copy of a study may lack the folder of samples.
         std::fs::create_dir_all(&samples).map_err(|problem| StoreError::Folder {
             folder: samples.clone(),
             problem,
@@ -86,22 +86,22 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a study to remove it; nobody else may be at it.
-    pub fn take(folder: &Path) -> Result<Self, StoreError> {
-        exists(folder)?;
+    /// Opens a study to change or delete it; fails if another process is working on it.
+    pub fn open_exclusive(folder: &Path) -> Result<Self, StoreError> {
+        require_study(folder)?;
         let lock = lock(folder)?;
         Self::connect(folder, OpenFlags::SQLITE_OPEN_READ_WRITE, Some(lock))
     }
 
-    /// Opens a study to look at it; it may be under way.
+    /// Opens a study to read it, even while another process adds runs.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        exists(folder)?;
-        // A journal left by a crash is rolled back by the first who may write.
-        let with = match folder.join("study.db-journal").exists() {
+        require_study(folder)?;
+        // A journal left by a crash is rolled back by the first process that may write.
+        let mode = match folder.join("study.db-journal").exists() {
             true => OpenFlags::SQLITE_OPEN_READ_WRITE,
             false => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
-        Self::connect(folder, with, None)
+        Self::connect(folder, mode, None)
     }
 
     fn connect(folder: &Path, flags: OpenFlags, lock: Option<File>) -> Result<Self, StoreError> {
@@ -111,12 +111,12 @@ impl Store {
         connection
             .busy_timeout(Duration::from_secs(10))
             .map_err(fail)?;
-        // A commit outlasts a power cut.
+        // With EXTRA, a commit survives a power failure.
         connection
             .pragma_update(None, "synchronous", "EXTRA")
             .map_err(fail)?;
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        if pragma("application_id").map_err(fail)? != APPLICATION {
+        if pragma("application_id").map_err(fail)? != APPLICATION_ID {
             return Err(StoreError::Foreign(folder.join(DATABASE)));
         }
         let version = pragma("user_version").map_err(fail)?;
@@ -135,27 +135,26 @@ impl Store {
         })
     }
 
-    /// Where it is.
+    /// The folder of the study.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where a run's samples are, or will be.
+    /// The path of the file with a run's samples.
     pub fn samples_file(&self, run: u64) -> PathBuf {
         samples_file(&self.folder, run)
     }
 
-    /// Keeps runs, all or none; they are on disk when this returns. Of two with the same number the first
-    /// stays.
+    /// Stores runs, all or none; they are on disk when this returns. Of two with the same number the first is kept.
     pub fn record(&mut self, runs: &[(u64, RunRecord)]) -> Result<(), StoreError> {
-        // The names of the samples' files first.
-        sync(&self.folder.join(SAMPLES))
+        // The names of the files of samples must be on disk before the runs.
+        sync_folder(&self.folder.join(SAMPLES))
             .map_err(|problem| StoreError::folder(&self.folder, problem))?;
         let mut tries = 0;
         loop {
             match write::record(&mut self.connection, runs) {
-                // Somebody looks at it, with a tool that holds it for long.
-                Err(problem) if write::is_busy(&problem) && tries < PATIENCE => {
+                // Another program, such as a database viewer, may hold the database for long.
+                Err(problem) if write::is_busy(&problem) && tries < MAX_COMMIT_TRIES => {
                     tracing::warn!(tries, "study database is busy");
                     tries += 1;
                 }
@@ -168,14 +167,14 @@ impl Store {
         }
     }
 
-    /// Forgets the runs that did not end well, so that they are tried again; says how many.
-    pub fn forget_failed(&mut self) -> Result<usize, StoreError> {
-        write::forget_failed(&mut self.connection)
+    /// Deletes the failed runs, so that they are made again, and returns their number.
+    pub fn delete_failed_runs(&mut self) -> Result<usize, StoreError> {
+        write::delete_failed_runs(&mut self.connection)
             .map_err(|problem| StoreError::database(&self.folder, problem))
     }
 
-    /// Results that single tasks have left and nobody took in.
-    pub fn waiting(&self) -> usize {
+    /// The number of results of single tasks that have not been gathered.
+    pub fn waiting_results(&self) -> usize {
         let entries = std::fs::read_dir(self.folder.join(TASKS));
         let names = entries
             .into_iter()
@@ -187,7 +186,7 @@ impl Store {
             .count()
     }
 
-    /// Takes in what single tasks have left.
+    /// Stores the results of single tasks in the database, and returns their number.
     pub fn gather(&mut self) -> Result<usize, StoreError> {
         let found = tasks::read_tasks(&self.folder)?;
         let runs: Vec<(u64, RunRecord)> = found
@@ -201,14 +200,14 @@ impl Store {
         Ok(found.len())
     }
 
-    /// Removes the study and its files, and its folder where nothing else is in it.
+    /// Deletes the study and its files, and its folder if it is then empty.
     pub fn delete(self) -> Result<(), StoreError> {
         let folder = self.folder.clone();
         let fail = |problem| StoreError::folder(&folder, problem);
         drop(self.connection);
         for (name, extension) in [(SAMPLES, "parquet"), (TASKS, "json")] {
             let within = folder.join(name);
-            tidy(&within);
+            remove_unfinished(&within);
             for entry in std::fs::read_dir(&within).into_iter().flatten().flatten() {
                 if is_numbered(&entry.path(), extension) {
                     std::fs::remove_file(entry.path()).map_err(fail)?;
@@ -227,18 +226,18 @@ impl Store {
     }
 }
 
-/// Where a run's samples are, or will be.
+/// The path of the file with a run's samples.
 pub fn samples_file(folder: &Path, run: u64) -> PathBuf {
     folder.join(SAMPLES).join(format!("{run}.parquet"))
 }
 
-/// Whether a folder holds a study.
+/// Whether a folder has a study.
 pub fn is_study(folder: &Path) -> bool {
     folder.join(DATABASE).is_file()
 }
 
-/// Whether nothing is in a folder but what a study that was not finished leaves.
-fn is_free(folder: &Path) -> std::io::Result<bool> {
+/// Whether a folder is empty but for the files of a study whose creation was interrupted.
+fn is_empty_or_unfinished(folder: &Path) -> std::io::Result<bool> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
         entries => entries?,
@@ -258,8 +257,8 @@ fn is_free(folder: &Path) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// Removes files that a killed process did not finish.
-fn tidy(folder: &Path) {
+/// Removes the temporary files of killed processes.
+fn remove_unfinished(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             let _ = std::fs::remove_file(entry.path());
@@ -267,7 +266,7 @@ fn tidy(folder: &Path) {
     }
 }
 
-/// `17.parquet`: a file of a run.
+/// Whether a path is the file of a run, such as `17.parquet`.
 fn is_numbered(path: &Path, extension: &str) -> bool {
     let is_number = path
         .file_stem()
@@ -275,14 +274,14 @@ fn is_numbered(path: &Path, extension: &str) -> bool {
     is_number.is_some() && path.extension().is_some_and(|of| of == extension)
 }
 
-fn exists(folder: &Path) -> Result<(), StoreError> {
+fn require_study(folder: &Path) -> Result<(), StoreError> {
     match is_study(folder) {
         true => Ok(()),
         false => Err(StoreError::Missing(folder.to_owned())),
     }
 }
 
-/// The kernel lets go of it however this process ends.
+/// Locks the folder of a study; the kernel releases the lock however this process ends.
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join(LOCK);
     let file = File::options()
@@ -298,13 +297,13 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
     }
 }
 
-/// Has a folder's names on disk.
-fn sync(folder: &Path) -> std::io::Result<()> {
+/// Writes the names of a folder's files to disk.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Writes a file that takes its name when it is whole and on disk.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes a file under a temporary name and renames it once it is complete and on disk.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     let folder = path.parent().unwrap_or(Path::new("."));

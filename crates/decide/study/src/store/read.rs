@@ -1,4 +1,4 @@
-//! Out of the database.
+//! Reads a study from its database.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Store, StoreError};
 use crate::{
-    DeviceEnergy, Energies, Energy, EnergyOf, Enforced, Failure, Outline, PhaseResult, Point,
-    RunEnd, RunRecord, RunResult, Status, Study, Task,
+    DeviceEnergy, Energies, Energy, EnergyOf, Failure, Outline, PhaseResult, Point, ReducedCap,
+    RunEnding, RunRecord, RunResult, Status, Study, Task,
 };
 
-/// How far a study is.
+/// The number of runs of a study so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Info {
-    /// Runs that are there.
+pub struct StoredRuns {
+    /// The number of runs.
     pub runs: usize,
-    /// Of them, those that did not end well.
+    /// The number of failed runs among them.
     pub failed: usize,
-    /// When the last one began, in seconds since 1970.
+    /// When the last run started, in seconds since 1970.
     pub last_unix_s: Option<f64>,
 }
 
 impl Store {
-    /// What the study is.
+    /// The study's definition, subject and plan.
     pub fn outline(&self) -> std::result::Result<Outline, StoreError> {
         let fingerprint = self.meta("fingerprint")?;
         Ok(Outline {
@@ -67,13 +67,13 @@ impl Store {
         StoreError::database(&self.folder, problem)
     }
 
-    /// How far it is.
-    pub fn info(&self) -> std::result::Result<Info, StoreError> {
+    /// The number of runs so far.
+    pub fn stored_runs(&self) -> std::result::Result<StoredRuns, StoreError> {
         let counted = self.connection.query_row(
             "SELECT count(*), ifnull(sum(status <> 'ok'), 0), max(started_unix_s) FROM run",
             [],
             |row| {
-                Ok(Info {
+                Ok(StoredRuns {
                     runs: row.get::<_, i64>(0)? as usize,
                     failed: row.get::<_, i64>(1)? as usize,
                     last_unix_s: row.get(2)?,
@@ -83,19 +83,19 @@ impl Store {
         counted.map_err(|problem| self.problem(problem))
     }
 
-    /// Every run, by number.
+    /// Every run, in the order of their numbers.
     pub fn runs(&self) -> std::result::Result<Vec<(u64, RunRecord)>, StoreError> {
         runs(&self.connection).map_err(|problem| self.problem(problem))
     }
 
-    /// The study with all its runs; another energy than was asked for when it was made can be meant.
+    /// The study with all its runs, with the energy that it was made for or another.
     pub fn study(&self, of: Option<EnergyOf>) -> std::result::Result<Study, StoreError> {
         let outline = self.outline()?;
         let points = self.points(&outline, of.unwrap_or(outline.subject.energy_of))?;
         Ok(Study::new(outline.subject, outline.plan, points))
     }
 
-    /// The runs by configuration, as many as the plan has.
+    /// A point for each configuration of the plan, with its runs.
     pub fn points(
         &self,
         outline: &Outline,
@@ -109,7 +109,10 @@ impl Store {
             .collect();
         for (id, run) in self.runs()? {
             let point = points.get_mut(run.task.configuration).ok_or_else(|| {
-                StoreError::damaged(&self.folder, format!("run {id} is of no configuration"))
+                StoreError::damaged(
+                    &self.folder,
+                    format!("run {id} belongs to no configuration"),
+                )
             })?;
             point.add(run);
         }
@@ -131,7 +134,7 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
     let mut values = by_run(connection, "SELECT * FROM run_value", |row| {
         Ok((row.get("name")?, row.get("value")?))
     })?;
-    let mut enforced = by_run(connection, "SELECT * FROM run_enforced", enforcement)?;
+    let mut enforced = by_run(connection, "SELECT * FROM run_enforced", reduced_cap)?;
     let mut warnings = by_run(
         connection,
         "SELECT * FROM run_warning ORDER BY run, position",
@@ -142,7 +145,7 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
         let id: i64 = row.get("id")?;
         let status = parsed::<Status>(row, "status")?;
         let end = match status {
-            Status::Ok => RunEnd::Done(RunResult {
+            Status::Ok => RunEnding::Done(RunResult {
                 time: Seconds::new(row.get("time_s")?),
                 energies: Energies {
                     job_gpus: energy(row, "job_gpus_j", "job_gpus_low_j", "job_gpus_high_j")?,
@@ -154,7 +157,7 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
                 phases: phases.remove(&id).unwrap_or_default(),
                 values: values.remove(&id).unwrap_or_default().into_iter().collect(),
             }),
-            status => RunEnd::Failed(Failure {
+            status => RunEnding::Failed(Failure {
                 status,
                 reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
                 output: row.get::<_, Option<String>>("output")?.unwrap_or_default(),
@@ -167,7 +170,7 @@ fn runs(connection: &Connection) -> Result<Vec<(u64, RunRecord)>> {
             },
             end,
             started_unix_s: row.get("started_unix_s")?,
-            enforced: enforced.remove(&id).unwrap_or_default(),
+            reduced_caps: enforced.remove(&id).unwrap_or_default(),
             warnings: warnings.remove(&id).unwrap_or_default(),
         };
         Ok((id as u64, run))
@@ -220,9 +223,9 @@ fn phase(row: &Row<'_>) -> Result<PhaseResult> {
     })
 }
 
-fn enforcement(row: &Row<'_>) -> Result<Enforced> {
+fn reduced_cap(row: &Row<'_>) -> Result<ReducedCap> {
     let reason: String = get(row, "reason")?;
-    Ok(Enforced {
+    Ok(ReducedCap {
         device: DeviceId::new(get::<String>(row, "device")?),
         requested: Watts::new(get(row, "requested_w")?),
         enforced: Watts::new(get(row, "enforced_w")?),

@@ -1,14 +1,14 @@
-//! Runs that are made one by one, perhaps on other machines: a plan file that tells what to do, and a file
-//! for each result, which a gatherer commits to the database.
+//! Runs that are made one by one, perhaps on other machines: a plan file that describes the study, and a file for
+//! each result, which is later gathered into the database.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outline, PLAN, StoreError, TASKS, write_whole};
+use super::{Outline, PLAN, StoreError, TASKS, write_atomically};
 use crate::{Definition, Plan, RunRecord, Subject};
 
-/// What a task needs to know.
+/// The file from which a task reads its study.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
@@ -24,6 +24,7 @@ struct PlanFile {
 
 const PLAN_SCHEMA: &str = "sweetspot.plan/1";
 
+/// Writes the plan file of a study.
 pub fn write_plan_file(folder: &Path, outline: &Outline) -> Result<(), StoreError> {
     let file = PlanFile {
         schema: PLAN_SCHEMA.to_owned(),
@@ -35,10 +36,11 @@ pub fn write_plan_file(folder: &Path, outline: &Outline) -> Result<(), StoreErro
         machine: outline.machine.clone(),
     };
     let text = serde_json::to_vec(&file).map_err(|problem| StoreError::damaged(folder, problem))?;
-    write_whole(&folder.join(PLAN), &text).map_err(|problem| StoreError::folder(folder, problem))
+    write_atomically(&folder.join(PLAN), &text)
+        .map_err(|problem| StoreError::folder(folder, problem))
 }
 
-/// Reads a plan: a study's folder, or the plan file in it. Says also which folder that is.
+/// Reads a plan from a study's folder or from the plan file in it, and returns the folder too.
 pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
     let (folder, file) = match path.is_dir() {
         true => (path.to_owned(), path.join(PLAN)),
@@ -55,7 +57,7 @@ pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
         .map_err(|problem| StoreError::damaged(&folder, format!("{PLAN}: {problem}")))?;
     if plan.schema != PLAN_SCHEMA {
         let problem = format!(
-            "{PLAN} has schema {}, and this program reads {PLAN_SCHEMA}",
+            "{PLAN} has schema {}, but this program reads {PLAN_SCHEMA}",
             plan.schema
         );
         return Err(StoreError::damaged(&folder, problem));
@@ -73,18 +75,18 @@ pub fn read_plan_file(path: &Path) -> Result<(PathBuf, Outline), StoreError> {
     Ok((folder, outline))
 }
 
-/// Leaves a result for the gatherer.
+/// Writes the result of a task, to be gathered later.
 pub fn write_task(folder: &Path, id: u64, run: &RunRecord) -> Result<PathBuf, StoreError> {
     let fail = |problem| StoreError::folder(folder, problem);
     let tasks = folder.join(TASKS);
     std::fs::create_dir_all(&tasks).map_err(fail)?;
     let text = serde_json::to_vec(run).map_err(|problem| StoreError::damaged(folder, problem))?;
     let file = tasks.join(format!("{id}.json"));
-    write_whole(&file, &text).map_err(fail)?;
+    write_atomically(&file, &text).map_err(fail)?;
     Ok(file)
 }
 
-/// Every result that waits, and its file.
+/// Every result that has not been gathered, and its file.
 pub fn read_tasks(folder: &Path) -> Result<Vec<(u64, RunRecord, PathBuf)>, StoreError> {
     let Ok(entries) = std::fs::read_dir(folder.join(TASKS)) else {
         return Ok(Vec::new());
@@ -101,7 +103,7 @@ pub fn read_tasks(folder: &Path) -> Result<Vec<(u64, RunRecord, PathBuf)>, Store
         let text = std::fs::read(&path).map_err(|problem| StoreError::folder(folder, problem))?;
         match serde_json::from_slice(&text) {
             Ok(run) => found.push((id, run, path)),
-            // Set aside: the run is made again, and nothing else waits for it.
+            // A damaged file is renamed, so that the run is made again.
             Err(_) => {
                 let _ = std::fs::rename(&path, path.with_extension("json.damaged"));
             }

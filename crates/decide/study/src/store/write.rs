@@ -1,18 +1,18 @@
-//! Into the database.
+//! Writes a study into its database.
 
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, Result, Transaction, params};
 use serde::Serialize;
 
-use super::{APPLICATION, Outline, SCHEMA};
-use crate::{Axis, Energy, RunEnd, RunRecord};
+use super::{APPLICATION_ID, Outline, SCHEMA};
+use crate::{Axis, Energy, RunEnding, RunRecord, RunResult};
 
-/// A new database with everything but runs.
-pub fn make(path: &Path, outline: &Outline) -> Result<()> {
+/// Creates a database with everything but runs.
+pub fn create_database(path: &Path, outline: &Outline) -> Result<()> {
     let mut connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "DELETE")?;
-    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", SCHEMA)?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(include_str!("schema.sql"))?;
@@ -37,11 +37,11 @@ pub fn make(path: &Path, outline: &Outline) -> Result<()> {
             transaction.execute("INSERT INTO meta VALUES (?1, ?2)", params![key, value])?;
         }
     }
-    configurations(&transaction, outline)?;
+    insert_configurations(&transaction, outline)?;
     transaction.commit()
 }
 
-fn configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
+fn insert_configurations(transaction: &Transaction<'_>, outline: &Outline) -> Result<()> {
     let plan = &outline.plan;
     let mut one =
         transaction.prepare("INSERT INTO configuration VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
@@ -71,7 +71,7 @@ fn json<T: Serialize>(value: &T) -> Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// Whether somebody else holds the database.
+/// Whether another program holds the database.
 pub fn is_busy(problem: &rusqlite::Error) -> bool {
     let code = problem.sqlite_error_code();
     matches!(
@@ -80,8 +80,8 @@ pub fn is_busy(problem: &rusqlite::Error) -> bool {
     )
 }
 
-/// Takes out the runs that did not end well.
-pub fn forget_failed(connection: &mut Connection) -> Result<usize> {
+/// Deletes the failed runs.
+pub fn delete_failed_runs(connection: &mut Connection) -> Result<usize> {
     let transaction = connection.transaction()?;
     for table in ["run_enforced", "run_warning"] {
         let sql =
@@ -93,33 +93,25 @@ pub fn forget_failed(connection: &mut Connection) -> Result<usize> {
     Ok(count)
 }
 
-/// Runs, all or none.
+/// Inserts runs, all or none.
 pub fn record(connection: &mut Connection, runs: &[(u64, RunRecord)]) -> Result<()> {
     let transaction = connection.transaction()?;
     for (id, run) in runs {
-        one_run(&transaction, *id as i64, run)?;
+        insert_run(&transaction, *id as i64, run)?;
     }
     transaction.commit()
 }
 
-fn one_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()> {
-    let parts = |energy: Option<Energy>| {
-        let interval = energy.and_then(|energy| energy.interval95);
-        (
-            energy.map(|energy| energy.value.get()),
-            interval.map(|interval| interval.0.get()),
-            interval.map(|interval| interval.1.get()),
-        )
-    };
+fn insert_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()> {
     let (result, failure) = match &run.end {
-        RunEnd::Done(result) => (Some(result), None),
-        RunEnd::Failed(failure) => (None, Some(failure)),
+        RunEnding::Done(result) => (Some(result), None),
+        RunEnding::Failed(failure) => (None, Some(failure)),
     };
     let energies = result.map(|result| result.energies).unwrap_or_default();
     let (job, all, node) = (
-        parts(energies.job_gpus),
-        parts(energies.all_gpus),
-        parts(energies.node),
+        energy_columns(energies.job_gpus),
+        energy_columns(energies.all_gpus),
+        energy_columns(energies.node),
     );
     let status = failure.map_or_else(|| "ok".to_owned(), |failure| failure.status.to_string());
     let mut insert = transaction.prepare_cached(
@@ -156,7 +148,7 @@ fn one_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()
             transaction.prepare_cached("INSERT INTO run_warning VALUES (?1, ?2, ?3)")?;
         insert.execute(params![id, position as i64, warning])?;
     }
-    for one in &run.enforced {
+    for one in &run.reduced_caps {
         let mut insert = transaction
             .prepare_cached("INSERT OR IGNORE INTO run_enforced VALUES (?1, ?2, ?3, ?4, ?5)")?;
         let reason = json(&one.reason)?;
@@ -168,13 +160,18 @@ fn one_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()
             reason.trim_matches('"'),
         ])?;
     }
-    let Some(result) = result else {
-        return Ok(());
-    };
+    match result {
+        Some(result) => insert_result(transaction, id, result),
+        None => Ok(()),
+    }
+}
+
+/// Inserts the energy of each device, the phases and the reported values of a run.
+fn insert_result(transaction: &Transaction<'_>, id: i64, result: &RunResult) -> Result<()> {
     for (position, device) in result.devices.iter().enumerate() {
         let mut insert = transaction
             .prepare_cached("INSERT INTO run_device VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
-        let (value, low, high) = parts(device.energy);
+        let (value, low, high) = energy_columns(device.energy);
         insert.execute(params![
             id,
             position as i64,
@@ -202,4 +199,14 @@ fn one_run(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> Result<()
         insert.execute(params![id, name, value])?;
     }
     Ok(())
+}
+
+/// An energy and the ends of its interval in joules.
+fn energy_columns(energy: Option<Energy>) -> (Option<f64>, Option<f64>, Option<f64>) {
+    let interval = energy.and_then(|energy| energy.interval95);
+    (
+        energy.map(|energy| energy.value.get()),
+        interval.map(|interval| interval.0.get()),
+        interval.map(|interval| interval.1.get()),
+    )
 }

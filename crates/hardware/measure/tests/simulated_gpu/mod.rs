@@ -117,7 +117,7 @@ impl SimulatedGpu {
             }
             let mut live = self.gpu.advance(next);
             if let Some(job) = self.job {
-                live.show(job).unwrap();
+                live.poll_job(job).unwrap();
             }
             let energy = live.energy().get();
             if mark == Some(next) {
@@ -139,10 +139,10 @@ impl SimulatedGpu {
             }
             let (name, length, switching) = (self.load_steps)();
             if switching != Some(-1.0) {
-                let job = *self
-                    .job
-                    .get_or_insert_with(|| live.join(std::process::id(), Bytes::new(1e9)).unwrap());
-                live.grant(job, &[phase(switching)], 1).unwrap();
+                let job = *self.job.get_or_insert_with(|| {
+                    live.add_job(std::process::id(), Bytes::new(1e9)).unwrap()
+                });
+                live.grant_iterations(job, &[phase(switching)], 1).unwrap();
             }
             self.phase_name = name;
             self.phase_begin = (next, energy);
@@ -150,7 +150,7 @@ impl SimulatedGpu {
         }
         let mut live = self.gpu.advance(now);
         if let Some(job) = self.job {
-            live.show(job).unwrap();
+            live.poll_job(job).unwrap();
         }
     }
 

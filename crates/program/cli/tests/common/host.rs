@@ -51,7 +51,7 @@ impl TestHost {
     /// As an administrator might have left it.
     pub fn set_cap(&self, gpu: usize, watts: f64) {
         let host = Host::open(&self.folder).expect("a host");
-        let set = host.gpus()[gpu].look(|gpu| gpu.set_power_cap(Watts::new(watts)));
+        let set = host.gpus()[gpu].with_gpu(|gpu| gpu.set_power_cap(Watts::new(watts)));
         set.expect("a GPU").expect("a cap that it takes");
     }
 

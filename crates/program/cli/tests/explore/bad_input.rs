@@ -80,7 +80,7 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
                 "echo",
                 "{batch_per_gpu}",
             ],
-            "a batch of 5 cannot be shared by 2 GPUs",
+            "a batch of 5 cannot be divided among 2 GPUs",
         ),
         (
             &["--reference", "speed=1", "--", "true"],

@@ -35,7 +35,7 @@ pub fn settings(host: &TestHost) -> Vec<(f64, bool)> {
     let shared = Host::open(host.folder()).unwrap();
     let gpus = shared.gpus().iter();
     gpus.map(|gpu| {
-        gpu.look(|gpu| (gpu.power_cap().get(), gpu.core_lock().is_some()))
+        gpu.with_gpu(|gpu| (gpu.power_cap().get(), gpu.core_lock().is_some()))
             .unwrap()
     })
     .collect()

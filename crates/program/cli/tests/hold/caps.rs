@@ -130,11 +130,13 @@ fn the_devices_own_limit_is_followed_whoever_sets_it() {
         said(&refused)
     );
     let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
-    let lower = shared.gpus()[0].look(|gpu| gpu.set_power_cap(Watts::new(250.0)));
+    let lower = shared.gpus()[0].with_gpu(|gpu| gpu.set_power_cap(Watts::new(250.0)));
     lower.unwrap().unwrap();
     let document = document(&running.wait_with_output().unwrap());
     assert_eq!(caps(&document), [700.0, 250.0], "{document}");
-    let limit = shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap();
+    let limit = shared.gpus()[0]
+        .with_gpu(|gpu| gpu.power_cap().get())
+        .unwrap();
     assert_eq!(limit, 250.0, "it is somebody else's, and stays");
 }
 

@@ -24,7 +24,7 @@ fn kill_some(numbers: std::ops::Range<u64>) -> u64 {
     let host = TestHost::new("nvidia_h200");
     let shared = Host::open(host.folder()).unwrap();
     let gpu = &shared.gpus()[0];
-    gpu.look(|gpu| gpu.set_power_cap(Watts::new(600.0)))
+    gpu.with_gpu(|gpu| gpu.set_power_cap(Watts::new(600.0)))
         .unwrap()
         .unwrap();
     let mut in_force = 0;
@@ -37,7 +37,8 @@ fn kill_some(numbers: std::ops::Range<u64>) -> u64 {
         let seed = Seed::new(11).number(number);
         let moment = 0.2 + 1.6 * seed.label("moment").uniform();
         std::thread::sleep(Duration::from_secs_f64(moment));
-        let is_set = gpu.look(|gpu| gpu.core_lock().is_some() || gpu.power_cap().get() != 600.0);
+        let is_set =
+            gpu.with_gpu(|gpu| gpu.core_lock().is_some() || gpu.power_cap().get() != 600.0);
         in_force += u64::from(is_set.unwrap());
         let signal = ["-KILL", "-TERM", "-INT"][(3.0 * seed.label("signal").uniform()) as usize];
         let kill = Command::new("kill")
@@ -46,7 +47,8 @@ fn kill_some(numbers: std::ops::Range<u64>) -> u64 {
         assert!(kill.unwrap().success());
         let killed = Instant::now();
         let as_before = || {
-            let state = gpu.look(|gpu| (gpu.power_cap().get(), gpu.core_lock(), gpu.jobs().len()));
+            let state =
+                gpu.with_gpu(|gpu| (gpu.power_cap().get(), gpu.core_lock(), gpu.jobs().len()));
             state.unwrap()
         };
         while as_before() != (600.0, None, 0) {

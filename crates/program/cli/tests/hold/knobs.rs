@@ -94,7 +94,7 @@ fn set_and_put_back(knob: &str) {
     let written = host.writes();
     assert!(!written.is_empty(), "{knob}: {}", said(&output));
     let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
-    let set = shared.gpus()[0].look(|gpu| (gpu.power_cap().get(), gpu.core_lock()));
+    let set = shared.gpus()[0].with_gpu(|gpu| (gpu.power_cap().get(), gpu.core_lock()));
     assert_eq!(set.unwrap(), (700.0, None), "{knob}: {written}");
     let settings = document["settings"].as_array().unwrap();
     let name = if knob == "power-cap" {

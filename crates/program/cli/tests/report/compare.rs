@@ -1,7 +1,7 @@
 //! `sweetspot compare`.
 
 use serde_json::Value;
-use sweetspot_study::RunEnd;
+use sweetspot_study::RunEnding;
 
 use super::stores::{Maker, caps, faults, result};
 use crate::common::{sweetspot, text};
@@ -11,7 +11,7 @@ fn slower(by: f64) -> Maker {
         run: Box::new(move |configuration, task| {
             let mut run = result(configuration, task);
             run.time = run.time * by;
-            Some(RunEnd::Done(run))
+            Some(RunEnding::Done(run))
         }),
         ..caps(6)
     }

@@ -7,7 +7,7 @@ use sweetspot_device::{Descriptor, DeviceId, DeviceKind};
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_study::{
     Axis, Configuration, Definition, DeviceEnergy, Energies, Energy, EnergyOf, Failure, Outline,
-    PhaseResult, Plan, RunEnd, RunRecord, RunResult, Status, Store, Subject, Task, WorkloadInfo,
+    PhaseResult, Plan, RunEnding, RunRecord, RunResult, Status, Store, Subject, Task, WorkloadInfo,
 };
 
 /// Text that would do harm wherever it is not escaped.
@@ -15,7 +15,7 @@ pub const HOSTILE: &str =
     r#"<script>window.owned=1</script>"><img src=x onerror="window.owned=2">'&</title></style>"#;
 
 /// How a run ends; nothing where it was not made.
-pub type Ends = Box<dyn Fn(&Configuration, Task) -> Option<RunEnd>>;
+pub type Ends = Box<dyn Fn(&Configuration, Task) -> Option<RunEnding>>;
 
 /// A study to be made.
 pub struct Maker {
@@ -44,7 +44,7 @@ pub fn caps(count: usize) -> Maker {
         repeat: 3,
         name: "train".to_owned(),
         command: None,
-        run: Box::new(|configuration, task| Some(RunEnd::Done(result(configuration, task)))),
+        run: Box::new(|configuration, task| Some(RunEnding::Done(result(configuration, task)))),
     }
 }
 
@@ -151,7 +151,7 @@ pub fn hostile() -> Maker {
         command: Some(vec!["sh".to_owned(), HOSTILE.to_owned()]),
         run: Box::new(|configuration, task| {
             if task.configuration == 3 {
-                return Some(RunEnd::Failed(Failure::new(Status::Failed, HOSTILE)));
+                return Some(RunEnding::Failed(Failure::new(Status::Failed, HOSTILE)));
             }
             let mut run = result(configuration, task);
             run.time = run.time * (1.0 + 0.1 * task.configuration as f64);
@@ -161,7 +161,7 @@ pub fn hostile() -> Maker {
                 time: Seconds::new(1.0),
                 energy: Joules::new(2.0),
             }];
-            Some(RunEnd::Done(run))
+            Some(RunEnding::Done(run))
         }),
         ..caps(5)
     }
@@ -187,7 +187,7 @@ fn long_names() -> Maker {
         run: Box::new(move |configuration, task| {
             if task.configuration == 3 {
                 let failure = Failure::new(Status::Failed, long("failure"));
-                return Some(RunEnd::Failed(failure));
+                return Some(RunEnding::Failed(failure));
             }
             let mut run = result(configuration, task);
             run.time = run.time * (1.0 + 0.1 * task.configuration as f64);
@@ -199,7 +199,7 @@ fn long_names() -> Maker {
                     energy: Joules::new(2.0),
                 })
                 .into();
-            Some(RunEnd::Done(run))
+            Some(RunEnding::Done(run))
         }),
         ..caps(6)
     }
@@ -209,7 +209,7 @@ type Fault = (&'static str, Maker);
 
 /// What a user may come with, by name.
 pub fn faults() -> Vec<Fault> {
-    let but = |change: fn(&Configuration, Task) -> Option<RunEnd>| Maker {
+    let but = |change: fn(&Configuration, Task) -> Option<RunEnding>| Maker {
         run: Box::new(change),
         ..caps(6)
     };
@@ -218,32 +218,32 @@ pub fn faults() -> Vec<Fault> {
         ("two", caps(2)),
         (
             "no-reference",
-            but(|c, t| (t.configuration != 5).then(|| RunEnd::Done(result(c, t)))),
+            but(|c, t| (t.configuration != 5).then(|| RunEnding::Done(result(c, t)))),
         ),
         (
             "reference-failed",
             but(|c, t| match t.configuration {
-                5 => Some(RunEnd::Failed(Failure::new(
+                5 => Some(RunEnding::Failed(Failure::new(
                     Status::Timeout,
                     "it took more than 5 s",
                 ))),
-                _ => Some(RunEnd::Done(result(c, t))),
+                _ => Some(RunEnding::Done(result(c, t))),
             }),
         ),
         (
             "some-failed",
             but(|c, t| match t.configuration % 2 {
-                0 => Some(RunEnd::Failed(Failure::new(
+                0 => Some(RunEnding::Failed(Failure::new(
                     Status::OutOfMemory,
                     "no memory",
                 ))),
-                _ => Some(RunEnd::Done(result(c, t))),
+                _ => Some(RunEnding::Done(result(c, t))),
             }),
         ),
         (
             "all-failed",
             but(|_, _| {
-                Some(RunEnd::Failed(Failure::new(
+                Some(RunEnding::Failed(Failure::new(
                     Status::Failed,
                     "it ended with 1",
                 )))
@@ -253,7 +253,7 @@ pub fn faults() -> Vec<Fault> {
             "no-energy",
             but(|c, t| {
                 let run = result(c, t);
-                Some(RunEnd::Done(RunResult {
+                Some(RunEnding::Done(RunResult {
                     energies: Energies::default(),
                     devices: Vec::new(),
                     ..run
@@ -267,7 +267,7 @@ pub fn faults() -> Vec<Fault> {
                 if t.configuration == 2 {
                     run.energies = Energies::default();
                 }
-                Some(RunEnd::Done(run))
+                Some(RunEnding::Done(run))
             }),
         ),
         (
@@ -277,7 +277,7 @@ pub fn faults() -> Vec<Fault> {
                 if t.configuration == 1 {
                     run.time = Seconds::ZERO;
                 }
-                Some(RunEnd::Done(run))
+                Some(RunEnding::Done(run))
             }),
         ),
         (
@@ -286,7 +286,7 @@ pub fn faults() -> Vec<Fault> {
                 let mut run = result(c, t);
                 run.time = Seconds::ZERO;
                 run.energies.job_gpus = Some(Energy::exact(Joules::ZERO));
-                Some(RunEnd::Done(run))
+                Some(RunEnding::Done(run))
             }),
         ),
         (
@@ -294,7 +294,7 @@ pub fn faults() -> Vec<Fault> {
             but(|c, t| {
                 let mut run = result(c, t);
                 run.items = None;
-                Some(RunEnd::Done(run))
+                Some(RunEnding::Done(run))
             }),
         ),
         ("never-run", but(|_, _| None)),

@@ -138,7 +138,7 @@ fn application_clocks_come_back_as_they_were() {
     let shared = Host::open(host.folder()).unwrap();
     let set = Some((Megahertz::new(877.0), Megahertz::new(1005.0)));
     shared.gpus()[0]
-        .look(|gpu| gpu.set_application_clocks(set))
+        .with_gpu(|gpu| gpu.set_application_clocks(set))
         .unwrap()
         .unwrap();
     let output = run(&host, &["--core-clock", "1200MHz", "--", "true"]);

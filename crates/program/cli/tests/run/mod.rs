@@ -19,5 +19,7 @@ fn run(host: &TestHost, args: &[&str]) -> Output {
 
 fn cap(host: &TestHost) -> f64 {
     let shared = Host::open(host.folder()).unwrap();
-    shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap()
+    shared.gpus()[0]
+        .with_gpu(|gpu| gpu.power_cap().get())
+        .unwrap()
 }

@@ -55,7 +55,7 @@ fn second_signal_ends(verb: &[&str]) {
     let code = exit_code_within(&mut child, Duration::from_secs(4));
     assert_eq!(code, Some(128 + 15), "{verb:?}");
     let shared = Host::open(host.folder()).unwrap();
-    let cap = shared.gpus()[0].look(|gpu| gpu.power_cap().get());
+    let cap = shared.gpus()[0].with_gpu(|gpu| gpu.power_cap().get());
     assert_eq!(cap.unwrap(), 300.0, "{verb:?}");
 }
 

@@ -146,7 +146,9 @@ fn the_tool_ends_although_its_guard_is_stopped() {
     let code = end_of(client, Duration::from_secs(15));
     assert_eq!(code, Some(128 + 15));
     let shared = Host::open(host.folder()).unwrap();
-    let cap = shared.gpus()[0].look(|gpu| gpu.power_cap().get()).unwrap();
+    let cap = shared.gpus()[0]
+        .with_gpu(|gpu| gpu.power_cap().get())
+        .unwrap();
     assert_eq!(cap, 250.0);
     wait_until("everything has ended", || running(&marker) == 0);
 }

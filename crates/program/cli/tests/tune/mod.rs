@@ -60,7 +60,7 @@ fn json(output: &Output) -> Value {
 fn caps(host: &TestHost) -> Vec<f64> {
     let host = Host::open(host.folder()).unwrap();
     let gpus = host.gpus().iter();
-    gpus.map(|gpu| gpu.look(|gpu| gpu.power_cap().get()).unwrap())
+    gpus.map(|gpu| gpu.with_gpu(|gpu| gpu.power_cap().get()).unwrap())
         .collect()
 }
 

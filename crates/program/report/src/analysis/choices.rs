@@ -94,11 +94,11 @@ pub fn recommendation(study: &Study, question: &Criteria) -> String {
         Ok(choice) => choice,
         Err(reason) => return format!("Nothing to recommend: {reason}."),
     };
-    let varied = study.varied();
+    let varied = study.varied_axes();
     let default = setting(&varied, &study.reference);
     let candidate = choice.candidate;
     let searched = study
-        .searched_for(question)
+        .search_recommendation(question)
         .filter(|answer| answer.point == candidate);
     let point = &study.points[candidate];
     let is_reference = point.configuration == study.reference.configuration;

@@ -1,7 +1,7 @@
 //! A study and a question about it, with the values that texts and figures share.
 
 use sweetspot_decide::{Choice, Comparison, Criteria, Estimate, NoChoice, Objective, Outcome};
-use sweetspot_study::{Axis, BATCH, Configuration, Point, Study};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, Study};
 
 use crate::figure::{AxisKind, ChartAxis};
 use crate::settings::{axis_label, setting};
@@ -28,7 +28,7 @@ impl<'a> StudyView<'a> {
         let choice = study.choose(&comparison, question);
         let reference = &study.reference.configuration;
         Self {
-            varied: study.varied(),
+            varied: study.varied_axes(),
             choice,
             comparison,
             reference_index: study
@@ -172,7 +172,8 @@ impl<'a> StudyView<'a> {
             (Some(first), Some(last)) => *first > 0.0 && last / first >= 2.0,
             _ => false,
         };
-        let sized = matches!(axis, Axis::Gpus) || *axis == Axis::Parameter(BATCH.to_owned());
+        let sized =
+            matches!(axis, Axis::Gpus) || *axis == Axis::Parameter(BATCH_PARAMETER.to_owned());
         let kind = match numbers {
             Some(numbers) if sized && doubles(&numbers) => AxisKind::Logarithmic(numbers),
             Some(_) => AxisKind::Linear,

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use sweetspot_decide::{Criteria, Objective, Outcome};
 use sweetspot_stats::{Difference, Summary};
-use sweetspot_study::{Axis, BATCH, Configuration, Point, RunResult, Study};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, RunResult, Study};
 
 use crate::analysis::choices::TABLE_OBJECTIVES;
 use crate::analysis::view::StudyView;
@@ -243,7 +243,7 @@ fn axes(studies: &[(String, Study)]) -> Vec<Axis> {
                 all.map(|point| axis.text(&point.configuration)).collect();
             values.len() > 1
         };
-        for axis in study.varied() {
+        for axis in study.varied_axes() {
             if several(&axis) && !axes.contains(&axis) {
                 axes.push(axis);
             }
@@ -279,8 +279,8 @@ fn notes(studies: &[(String, Study)]) -> Vec<String> {
         study.subject.workload.items.map(|items| items.to_string())
     }));
     notes.extend(differing("batch", &|study| {
-        let batch = Axis::Parameter(BATCH.to_owned());
-        match study.varied().contains(&batch) {
+        let batch = Axis::Parameter(BATCH_PARAMETER.to_owned());
+        match study.varied_axes().contains(&batch) {
             true => Some("varied".to_owned()),
             false => batch.text(&study.reference.configuration),
         }

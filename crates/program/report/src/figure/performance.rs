@@ -2,7 +2,7 @@
 //! and the appendix).
 
 use sweetspot_decide::Objective;
-use sweetspot_study::{Axis, BATCH, Configuration};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
@@ -44,7 +44,7 @@ fn line_axes(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
         .collect();
     others.retain(|other| view.values(other).len() > 1);
     others.sort_by_key(|other| match other {
-        Axis::Parameter(name) if name != BATCH => 0,
+        Axis::Parameter(name) if name != BATCH_PARAMETER => 0,
         Axis::Parameter(_) => 1,
         Axis::MemoryClock => 2,
         Axis::Gpus => 3,

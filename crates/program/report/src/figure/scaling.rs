@@ -2,7 +2,7 @@
 //! (node_power_capping_2023, figure 7; multi_gpu_2018, figures 5 to 8).
 
 use sweetspot_decide::Objective;
-use sweetspot_study::{Axis, BATCH, Configuration};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
@@ -11,7 +11,7 @@ use crate::wording::format_amount;
 
 /// Makes a figure for each of the two axes that the study varies.
 pub fn scaling(view: &StudyView<'_>) -> Vec<Figure> {
-    let axes = [Axis::Gpus, Axis::Parameter(BATCH.to_owned())];
+    let axes = [Axis::Gpus, Axis::Parameter(BATCH_PARAMETER.to_owned())];
     let axes = axes
         .iter()
         .filter(|axis| view.varied.contains(axis) && view.is_numeric(axis));

@@ -1,6 +1,6 @@
 //! Power, utilisation and clock over time (batch_sizer_2021, figure 2).
 
-use sweetspot_study::{Point, Quantity, RunEnd, Series};
+use sweetspot_study::{Point, Quantity, RunEnding, Series};
 
 use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
@@ -30,7 +30,7 @@ pub fn runs_to_show(view: &StudyView<'_>, asked: &[u64]) -> Vec<(String, u64)> {
         return found.collect();
     }
     let first = |point: &Point| {
-        let good = |run: &&sweetspot_study::RunRecord| matches!(run.end, RunEnd::Done(_));
+        let good = |run: &&sweetspot_study::RunRecord| matches!(run.end, RunEnding::Done(_));
         Some(plan.id(point.runs.iter().find(good)?.task))
     };
     let mut found: Vec<(String, u64)> = Vec::new();

@@ -27,9 +27,9 @@ pub fn fit_json(study: &str, fitted: &FittedStudy) -> document::Fit {
         errors: errors(&fitted.errors),
         best: best.collect(),
         assumed: fitted.assumed.clone(),
-        tried: fitted.tried.clone(),
+        tried: fitted.explored.clone(),
         notes: fitted.notes.clone(),
-        left_out: fitted.left_out.as_ref().map(errors),
+        left_out: fitted.cross_validation.as_ref().map(errors),
     }
 }
 
@@ -40,8 +40,8 @@ fn point(point: &FittedPoint) -> document::FittedPoint {
         measured: time_and_energy(point.measured),
         fitted: time_and_energy(point.fitted),
         off: document::PointError {
-            time: point.time_off().get(),
-            energy: point.energy_off().get(),
+            time: point.time_deviation().get(),
+            energy: point.energy_deviation().get(),
         },
     }
 }

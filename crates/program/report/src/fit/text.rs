@@ -33,7 +33,7 @@ pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     parts.push(best(axes, fitted).to_terminal());
     let tried = format!(
         "Tried in the study: {}. Outside that range the profile extrapolates by its physical model.",
-        fitted.tried
+        fitted.explored
     );
     let notes = fitted.notes.iter().map(|note| format!("Note: {note}."));
     let last: Vec<String> = std::iter::once(tried).chain(notes).collect();
@@ -74,10 +74,10 @@ fn table(axes: &[Axis], fitted: &FittedStudy) -> Table {
             label(axes, &point.configuration),
             digits(point.measured.0.get()),
             digits(point.fitted.0.get()),
-            off(point.time_off()),
+            off(point.time_deviation()),
             digits(point.measured.1.get()),
             digits(point.fitted.1.get()),
-            off(point.energy_off()),
+            off(point.energy_deviation()),
         ]);
     }
     rows
@@ -96,13 +96,13 @@ fn errors(fitted: &FittedStudy) -> String {
         )
     };
     let mut text = format!("Mean error: {}.", all(&fitted.errors));
-    if let Some(left_out) = &fitted.left_out {
+    if let Some(left_out) = &fitted.cross_validation {
         text += &format!(
             "\nFor configurations left out of the fit, every other one: {}.",
             all(left_out)
         );
     }
-    if !fitted.errors.is_near_enough() {
+    if !fitted.errors.is_accurate() {
         text += "\n";
         text += &wrap(
             "The profile does NOT match the study: its mean error is more than 5 %. Do not rely on it: check for an outlier among the runs, a workload that changes over time, or another program on the GPU.",

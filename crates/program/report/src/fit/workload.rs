@@ -9,8 +9,8 @@ pub fn fit_workload_text(fitted: &FittedWorkload) -> String {
         let largest = rows.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
         largest.unwrap_or_default()
     };
-    let (batch, throughput) = largest(|row| row.throughput_off().get());
-    let (of_power, power) = largest(|row| row.power_off().get());
+    let (batch, throughput) = largest(|row| row.throughput_deviation().get());
+    let (of_power, power) = largest(|row| row.power_deviation().get());
     let mut text = format!(
         "fitted {} parameters to {} values; largest deviations: throughput {:+.1} % (batch {batch}), mean power {:+.1} % (batch {of_power})\n",
         fitted.parameters,

@@ -47,7 +47,7 @@ fn strategies(replays: &[Replay]) -> Table {
         rows.push(vec![
             replay.strategy.to_string(),
             format!("{}", replay.evaluations_median()),
-            replay.evaluations_most().to_string(),
+            replay.evaluations_max().to_string(),
             percent(within(replay, 0.01), 1),
             percent(within(replay, 0.02), 1),
             percent(replay.regret_mean(), 2),
@@ -59,7 +59,7 @@ fn strategies(replays: &[Replay]) -> Table {
 
 /// Returns the share of curves within a regret; unknown where no curve can be judged.
 pub(super) fn within(replay: &Replay, regret: f64) -> Option<f64> {
-    (replay.judged() > 0).then(|| replay.within(regret))
+    (replay.curves_with_optimum() > 0).then(|| replay.share_within(regret))
 }
 
 /// Describes curves that cannot be searched or judged; they are the same for every strategy.

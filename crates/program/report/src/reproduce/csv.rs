@@ -20,7 +20,7 @@ pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
     ])?;
     let text = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for row in &study.rows {
-        let within = row.within().map(|within| within.to_string());
+        let within = row.is_within_tolerance().map(|within| within.to_string());
         writer.write_record([
             row.table.clone(),
             label(row, &[]),

@@ -13,14 +13,17 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
         holds: conclusion.holds,
         here: conclusion.here.clone(),
     });
-    let counted = study.counted.iter().map(|counted| document::Criterion {
-        what: counted.what.clone(),
-        met: counted.met,
-        of: counted.of,
-        needed: counted.needed,
-        within: counted.is_met(),
-    });
-    let (met, judged) = study.met();
+    let counted = study
+        .counted_tolerances
+        .iter()
+        .map(|counted| document::Criterion {
+            what: counted.what.clone(),
+            met: counted.met,
+            of: counted.of,
+            needed: counted.needed,
+            within: counted.is_met(),
+        });
+    let (met, judged) = study.count_met();
     document::Reproduction {
         schema: SchemaName::REPRODUCE,
         paper: study.paper.to_owned(),
@@ -33,7 +36,7 @@ pub fn reproduction_json(study: &Reproduction) -> document::Reproduction {
         counted: counted.collect(),
         within: study.is_within(),
         conclusions: conclusions.collect(),
-        waits: study.waits.clone(),
+        waits: study.not_reproduced.clone(),
         jobs: study.jobs.iter().map(job).collect(),
     }
 }
@@ -54,7 +57,7 @@ fn row(row: &ReproducedRow) -> document::Row {
         reproduced: row.reproduced,
         deviation: row.deviation(),
         tolerance: row.tolerance(),
-        within: row.within(),
+        within: row.is_within_tolerance(),
         note: row.note.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! A published study beside its reproduction, for a terminal and as Markdown.
 
-use sweetspot_papers::{Counted, Label, ReproducedRow, Reproduction};
+use sweetspot_papers::{CountedTolerance, Label, ReproducedRow, Reproduction};
 
 use crate::table::Table;
 use crate::wording::wrap;
@@ -56,7 +56,15 @@ fn tables(study: &Reproduction, draw: fn(&Table) -> String) -> Vec<String> {
 }
 
 fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> String {
-    let mut drawn = Table::new(&["Row", "Value", "Published", "Here", "Off", "Within", ""]);
+    let mut drawn = Table::new(&[
+        "Row",
+        "Value",
+        "Published",
+        "Here",
+        "DeviationKind",
+        "Within",
+        "",
+    ]);
     let mut notes: Vec<&str> = Vec::new();
     let mut before = String::new();
     let common = common(rows);
@@ -173,16 +181,16 @@ const fn mark(within: bool) -> &'static str {
 }
 
 fn within(row: &ReproducedRow) -> &'static str {
-    row.within().map_or("", mark)
+    row.is_within_tolerance().map_or("", mark)
 }
 
 fn summary(study: &Reproduction) -> String {
-    let (met, judged) = study.met();
+    let (met, judged) = study.count_met();
     let mut lines = vec![format!(
         "{met} of {judged} judged values are within their tolerance."
     )];
     for row in &study.rows {
-        if row.must_hold() && row.within() == Some(false) {
+        if row.must_hold() && row.is_within_tolerance() == Some(false) {
             lines.push(format!(
                 "  not within: {}, {}, {}: published {}, here {}",
                 table_name(&row.table),
@@ -193,7 +201,7 @@ fn summary(study: &Reproduction) -> String {
             ));
         }
     }
-    lines.extend(study.counted.iter().map(counted));
+    lines.extend(study.counted_tolerances.iter().map(counted));
     let faults = study.rows.iter().filter(|row| is_fault(row)).count();
     if faults > 0 {
         lines.push(format!(
@@ -212,11 +220,11 @@ fn summary(study: &Reproduction) -> String {
             conclusion.what, conclusion.here
         ));
     }
-    if !study.waits.is_empty() {
+    if !study.not_reproduced.is_empty() {
         lines.push(String::new());
         lines.extend(
             study
-                .waits
+                .not_reproduced
                 .iter()
                 .map(|what| format!("Not reproduced yet: {what}")),
         );
@@ -224,7 +232,7 @@ fn summary(study: &Reproduction) -> String {
     lines.join("\n")
 }
 
-fn counted(counted: &Counted) -> String {
+fn counted(counted: &CountedTolerance) -> String {
     format!(
         "{} of {} ({} needed{}): {}",
         counted.met,

@@ -1,11 +1,11 @@
 //! How far the simulator is from published and measured values.
 
-use sweetspot_papers::{Column, Off, StudyDeviations};
+use sweetspot_papers::{Column, DeviationKind, SimulatorDeviations};
 
 use crate::table::Table;
 
 /// Makes a summary and tables for each study.
-pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
+pub fn deviations_text(studies: &[SimulatorDeviations], markdown: bool) -> String {
     let mut parts = Vec::new();
     for study in studies {
         parts.push(summary(study));
@@ -23,12 +23,12 @@ pub fn deviations_text(studies: &[StudyDeviations], markdown: bool) -> String {
 }
 
 /// Makes a summary of each study, a line each.
-pub fn deviations_summary(studies: &[StudyDeviations]) -> String {
+pub fn deviations_summary(studies: &[SimulatorDeviations]) -> String {
     studies.iter().map(summary).collect()
 }
 
-fn summary(study: &StudyDeviations) -> String {
-    let (met, judged) = study.met();
+fn summary(study: &SimulatorDeviations) -> String {
+    let (met, judged) = study.count_met();
     format!(
         "{}: {} free parameters, {} different values; {met} of {judged} are near enough\n",
         study.study, study.free_parameters, study.values,
@@ -40,9 +40,9 @@ fn rows(table: &sweetspot_papers::Table) -> Table {
     for column in &table.columns {
         headings.push(format!("Theirs\n[{}]", column.unit));
         headings.push(format!("Here\n[{}]", column.unit));
-        headings.push(match column.off {
-            Off::Relative => "off\n[%]".to_owned(),
-            Off::Difference => "off".to_owned(),
+        headings.push(match column.deviation_kind {
+            DeviationKind::Relative => "off\n[%]".to_owned(),
+            DeviationKind::Difference => "off".to_owned(),
         });
     }
     let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
@@ -62,11 +62,15 @@ fn rows(table: &sweetspot_papers::Table) -> Table {
 /// Formats a deviation: with `!` above its tolerance, in brackets where the published value is unreliable.
 fn off(value: &sweetspot_papers::Value, column: &Column) -> String {
     let digits = column.digits;
-    let off = match column.off {
-        Off::Relative => format!("{:+.2}", 100.0 * value.off(Off::Relative)),
-        Off::Difference => format!("{:+.digits$}", value.off(Off::Difference)),
+    let off = match column.deviation_kind {
+        DeviationKind::Relative => {
+            format!("{:+.2}", 100.0 * value.deviation(DeviationKind::Relative))
+        }
+        DeviationKind::Difference => {
+            format!("{:+.digits$}", value.deviation(DeviationKind::Difference))
+        }
     };
-    match (value.tolerance, value.is_met(column.off)) {
+    match (value.tolerance, value.is_met(column.deviation_kind)) {
         (None, _) => format!("({off})"),
         (_, true) => off,
         (_, false) => format!("{off} !"),

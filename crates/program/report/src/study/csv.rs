@@ -1,7 +1,7 @@
 //! A study as CSV: a line for every configuration.
 
 use sweetspot_stats::Summary;
-use sweetspot_study::{Axis, BATCH, Point, Study};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Point, Study};
 
 const RESULTS: [&str; 14] = [
     "status",
@@ -43,7 +43,7 @@ fn columns(study: &Study) -> Vec<Axis> {
         Axis::PowerCap,
         Axis::CoreClock,
         Axis::MemoryClock,
-        Axis::Parameter(BATCH.to_owned()),
+        Axis::Parameter(BATCH_PARAMETER.to_owned()),
         Axis::Gpus,
     ];
     let others = study.plan.axes.iter().filter(|axis| !axes.contains(axis));

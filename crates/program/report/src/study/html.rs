@@ -336,7 +336,7 @@ fn foot(study: &Study, question: &Criteria, extras: &ReportExtras<'_>) -> Markup
                 }
             }
             dt { "Plan" }
-            dd { (plan.configurations.len()) " configurations, " (match &plan.search { Some(search) => format!("{} runs by a {} search", study.runs(), search.strategy), None => format!("{} runs each", plan.repeat) }) ", " (plan.order.to_string()) ", seed " (plan.seed) }
+            dd { (plan.configurations.len()) " configurations, " (match &plan.search { Some(search) => format!("{} runs by a {} search", study.run_count(), search.strategy), None => format!("{} runs each", plan.repeat) }) ", " (plan.order.to_string()) ", seed " (plan.seed) }
             dt { "Objective" }
             dd { (question.objective.to_string()) @for limit in &question.limits { ", " (limit.to_string()) } }
             @if let Some(outline) = extras.outline {

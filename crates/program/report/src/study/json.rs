@@ -73,18 +73,18 @@ pub(crate) fn columns(axes: &[Axis]) -> Vec<String> {
 
 fn search(study: &Study) -> Option<document::Search> {
     let search = study.plan.search.as_ref()?;
-    let searched = study.searched()?;
-    let answer = searched.answer.as_ref();
+    let searched = study.search_progress()?;
+    let answer = searched.recommendation.as_ref();
     let place = answer.map(|answer| answer.point);
     let chosen = place.and_then(|place| Some((place, study.points.get(place)?)));
-    let earlier = search.earlier.iter();
+    let earlier = search.prior.iter();
     Some(document::Search {
         strategy: search.strategy.to_string(),
         objective: search.objective.to_string(),
         limits: search.limits.iter().map(ToString::to_string).collect(),
         evaluations: searched.evaluations,
         learns_from: earlier.map(|study| study.name.clone()).collect(),
-        ended: searched.done.map(search_end),
+        ended: searched.stop_reason.map(search_end),
         point: chosen.map(|(place, _)| place),
         choice: chosen.map(|(_, point)| settings(&point.configuration)),
         expected_regret: answer.and_then(|answer| answer.expected_regret),
@@ -175,7 +175,7 @@ fn point_json(
     comparison: &Comparison,
     objectives: &[Objective],
 ) -> document::Point {
-    let enforced = point.enforced().into_iter();
+    let enforced = point.reduced_caps().into_iter();
     let enforced = enforced.map(|one| document::EnforcedCap {
         uuid: one.device.to_string(),
         requested_w: one.requested.get(),
@@ -207,7 +207,7 @@ fn results(
         method: point.method(),
         ..summary(&energy)
     });
-    let by_device = point.by_device().into_iter();
+    let by_device = point.energy_by_device().into_iter();
     let values = point.values().into_iter();
     let joules = outcome.energy.map(|energy| energy.get());
     let per_item = joules

@@ -1,13 +1,13 @@
 //! The list of studies, and every run of one.
 
 use sweetspot_quantity::Joules;
-use sweetspot_study::{Info, Outline, RunEnd, Study};
+use sweetspot_study::{Outline, RunEnding, StoredRuns, Study};
 
 use crate::settings::configuration_text;
 use crate::table::Table;
 
 /// A study in a list: its folder, and its outline or why it cannot be read.
-pub type Listed = (String, Result<(Outline, Info), String>);
+pub type Listed = (String, Result<(Outline, StoredRuns), String>);
 
 /// Lists studies, a line each.
 pub fn studies_text(studies: &[Listed]) -> String {
@@ -42,7 +42,7 @@ pub fn studies_text(studies: &[Listed]) -> String {
 }
 
 /// Describes a study and lists every run.
-pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String {
+pub fn study_runs_text(study: &Study, outline: &Outline, info: &StoredRuns) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut text = format!("{} on {}\n", subject.workload.name, subject.device_name);
     if let Some(command) = &subject.workload.command {
@@ -78,7 +78,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
             }
             let mut row = vec![id.to_string(), what];
             match &run.end {
-                RunEnd::Done(result) => {
+                RunEnding::Done(result) => {
                     let energy = result.energy_of(study.energy_of());
                     let joules = |joules: Joules| format!("{:.1}", joules.get());
                     row.extend([
@@ -90,7 +90,7 @@ pub fn study_runs_text(study: &Study, outline: &Outline, info: &Info) -> String 
                             .map_or_else(|| "-".to_owned(), |items| items.to_string()),
                     ]);
                 }
-                RunEnd::Failed(failure) => {
+                RunEnding::Failed(failure) => {
                     let unknown = || "-".to_owned();
                     row.extend([failure.status.to_string(), unknown(), unknown(), unknown()]);
                     failures.push((id, failure));

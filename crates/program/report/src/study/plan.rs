@@ -41,7 +41,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
     let until = plan.until.map_or(String::new(), |until| {
         format!(
             ", more until {} is reached, {} at most",
-            until.within, until.most
+            until.half_width, until.max_runs
         )
     });
     lines.push(match &plan.search {
@@ -50,7 +50,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
             plan.configurations.len(),
             search.strategy,
             search.objective,
-            plan.at_most(),
+            plan.max_runs(),
         ),
         None => format!(
             "{} configurations, {} runs each{until}: {} runs, {}",
@@ -60,7 +60,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
             plan.order,
         ),
     });
-    for earlier in plan.search.iter().flat_map(|search| &search.earlier) {
+    for earlier in plan.search.iter().flat_map(|search| &search.prior) {
         lines.push(format!("  learns from {}", earlier.name));
     }
     let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
@@ -81,7 +81,7 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
         }
     });
     if let Some(command) = &subject.workload.command
-        && let Ok(filled) = sweetspot_study::fill(command, &plan.configurations[0])
+        && let Ok(filled) = sweetspot_study::fill_placeholders(command, &plan.configurations[0])
     {
         lines.push(format!("first command: {}", filled.join(" ")));
     }

@@ -42,7 +42,7 @@ pub(crate) fn title(study: &Study) -> String {
     });
     let scaled = workload.scaled_from.as_ref();
     about.extend(scaled.map(|from| format!("work scaled from {from}")));
-    let tried = match study.varied().as_slice() {
+    let tried = match study.varied_axes().as_slice() {
         _ if study.points.len() == 1 => "configuration".to_owned(),
         [Axis::Parameter(name)] => format!("values of {name}"),
         [Axis::Gpus] => "numbers of GPUs".to_owned(),
@@ -50,8 +50,8 @@ pub(crate) fn title(study: &Study) -> String {
         _ => "configurations".to_owned(),
     };
     let runs = match (&plan.search, plan.until, plan.repeat) {
-        (Some(search), ..) => format!("{} runs by a {} search", study.runs(), search.strategy),
-        (_, Some(until), least) => format!("{least} to {} runs each", until.most),
+        (Some(search), ..) => format!("{} runs by a {} search", study.run_count(), search.strategy),
+        (_, Some(until), least) => format!("{least} to {} runs each", until.max_runs),
         (_, None, 1) => "1 run each".to_owned(),
         (_, None, runs) => format!("{runs} runs each"),
     };
@@ -78,7 +78,7 @@ fn devices(study: &Study) -> &str {
 }
 
 pub(crate) fn rows(study: &Study, question: &Criteria) -> Table {
-    let varied = study.varied();
+    let varied = study.varied_axes();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
     headings.extend(RESULTS.map(str::to_owned));
@@ -132,7 +132,7 @@ pub(crate) fn failures(study: &Study) -> Option<String> {
         "{} of {} configurations failed; the first was {} ({}): {}",
         failed.len(),
         study.points.len(),
-        setting(&study.varied(), first),
+        setting(&study.varied_axes(), first),
         failure.status,
         failure.reason,
     ))
@@ -142,14 +142,14 @@ fn no_reference(study: &Study) -> Option<String> {
     let failure = study.reference.failure()?;
     Some(format!(
         "The reference ({}) failed, so that nothing is compared with it: {}",
-        setting(&study.varied(), &study.reference),
+        setting(&study.varied_axes(), &study.reference),
         failure.reason
     ))
 }
 
 /// Lists power caps that a device enforced only in part.
 pub(crate) fn shortfalls(study: &Study) -> Option<String> {
-    let all = study.points.iter().flat_map(|point| point.enforced());
+    let all = study.points.iter().flat_map(|point| point.reduced_caps());
     let problems = all.map(|one| {
         let why = match one.reason {
             Shortfall::Thermal => "it is too hot",

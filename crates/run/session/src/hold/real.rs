@@ -185,7 +185,7 @@ fn the_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
 }
 
 fn sensor_of(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, DevicesError> {
-    let bad = |problem: String| DevicesError::NotOffered {
+    let bad = |problem: String| DevicesError::NotSupported {
         device: device.name.clone(),
         problem,
     };

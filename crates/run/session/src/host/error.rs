@@ -32,7 +32,7 @@ pub enum DevicesError {
     },
     /// A device does not offer a setting or a sensor.
     #[error("{device}: {problem}")]
-    NotOffered {
+    NotSupported {
         /// The name of the device.
         device: String,
         /// What it does not offer.

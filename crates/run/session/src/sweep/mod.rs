@@ -121,7 +121,7 @@ impl Sweep {
         let unlearnt = |plan: &Plan| {
             let mut plan = plan.clone();
             if let Some(search) = &mut plan.search {
-                search.earlier.clear();
+                search.prior.clear();
             }
             plan
         };

@@ -9,8 +9,9 @@ use sweetspot_device::{DeviceId, MigSlices, MonotonicClock};
 use sweetspot_measure::{RunWindow, Sampler};
 use sweetspot_quantity::{Celsius, Seconds};
 use sweetspot_study::{
-    Configuration, Definition, EnergyOf, OfferedKnobs, Outline, Plan, Point, RunRecord, Store,
-    Subject, Task, WorkloadInfo, environment, fill, format_gpu_list, resolve_axes,
+    Configuration, Definition, EnergyOf, Outline, Plan, Point, RunRecord, Store, Subject,
+    SupportedKnobs, Task, WorkloadInfo, fill_placeholders, format_gpu_list, resolve_axes,
+    run_environment,
 };
 use sweetspot_workload::{Lease, SignalSource, WorkloadError};
 
@@ -57,7 +58,7 @@ impl Real {
         let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
         let resolved = resolve_axes(
             definition,
-            &OfferedKnobs {
+            &SupportedKnobs {
                 devices: &devices,
                 names: &names,
                 usual_parameters: Default::default(),
@@ -65,7 +66,7 @@ impl Real {
         )?;
         let mut programs: Vec<String> = Vec::new();
         for configuration in resolved.configurations.iter().chain([&resolved.reference]) {
-            let program = fill(&command, configuration)?.swap_remove(0);
+            let program = fill_placeholders(&command, configuration)?.swap_remove(0);
             if !programs.contains(&program) {
                 exists(&program, definition.folder.as_deref())?;
                 programs.push(program);
@@ -216,8 +217,8 @@ impl Real {
         configuration: &Configuration,
         options: &SweepOptions<'_>,
     ) -> Result<MeasureRequest, SessionError> {
-        let words = fill(&self.command, configuration)?;
-        let mut variables = environment(configuration);
+        let words = fill_placeholders(&self.command, configuration)?;
+        let mut variables = run_environment(configuration);
         variables.extend(visible(self.job(configuration)));
         Ok(MeasureRequest {
             command: words.into_iter().map(OsString::from).collect(),

@@ -7,8 +7,8 @@ use sweetspot_device::Descriptor;
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
-    DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnd, RunRecord, RunResult, Status,
-    StudyError, write_samples, write_whole,
+    DeviceEnergy, Energies, Energy, Failure, PhaseResult, RunEnding, RunRecord, RunResult, Status,
+    StudyError, write_atomically, write_samples,
 };
 use sweetspot_workload::CommandExit;
 
@@ -44,17 +44,17 @@ impl Finisher {
         if let Some(file) = self.samples {
             let series = series(&recorded, self.run.span.begin);
             let bytes = write_samples(&series).map_err(std::io::Error::other);
-            let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
+            let written = bytes.and_then(|bytes| write_atomically(&file, &bytes));
             written.map_err(|problem| StudyError::Samples { file, problem })?;
         }
-        if let RunEnd::Failed(_) = self.record.end {
+        if let RunEnding::Failed(_) = self.record.end {
             return Ok(self.record);
         }
         let (job, others) = self.devices.split_at(self.in_job);
         let (measured, others) = evaluate_beside(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
-        record.end = RunEnd::Done(result(&measured, &others));
+        record.end = RunEnding::Done(result(&measured, &others));
         Ok(record)
     }
 }

@@ -10,8 +10,8 @@ use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
 use sweetspot_quantity::Watts;
 use sweetspot_study::{
-    Configuration, Enforced, Outline, Point, RunEnd, RunRecord, RunResult, Store, SweepProgress,
-    Task, samples_file, write_task,
+    Configuration, Outline, Point, ReducedCap, RunEnding, RunRecord, RunResult, Store,
+    SweepProgress, Task, samples_file, write_task,
 };
 use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
 
@@ -91,7 +91,7 @@ impl SweepRunner<'_, '_> {
     /// Makes one run, whose last readings come while the next one settles.
     fn run_and_finish_later(&mut self, task: Task) -> Result<(), SessionError> {
         let finisher = self.run_task(task)?;
-        // Until its energy is known, what is known of it decides what comes next.
+        // PrecisionTarget its energy is known, what is known of it decides what comes next.
         self.points[task.configuration].add(finisher.record.clone());
         let thread = std::thread::Builder::new()
             .spawn(move || finisher.finish())
@@ -107,7 +107,7 @@ impl SweepRunner<'_, '_> {
     pub fn run_task(&mut self, task: Task) -> Result<Finisher, SessionError> {
         self.show(|observer, progress| observer.run_begins(progress, task));
         let configuration = &self.outline.plan.configurations[task.configuration];
-        let enforced = self.set(configuration)?;
+        let reduced_caps = self.set(configuration)?;
         let settled = Instant::now() + self.real.settle;
         let request = self.real.request(configuration, self.options)?;
         let caps = self.caps()?;
@@ -130,11 +130,11 @@ impl SweepRunner<'_, '_> {
         let record = RunRecord {
             task,
             end: match failure_of(&run, &request) {
-                Some(failure) => RunEnd::Failed(failure),
-                None => RunEnd::Done(provisional(&run)),
+                Some(failure) => RunEnding::Failed(failure),
+                None => RunEnding::Done(provisional(&run)),
             },
             started_unix_s: started.ok().map(|since| since.as_secs_f64()),
-            enforced,
+            reduced_caps,
             warnings: self.changed_caps(configuration)?,
         };
         let folder = self.folder.as_ref().filter(|_| self.real.samples);
@@ -175,10 +175,10 @@ impl SweepRunner<'_, '_> {
     }
 
     /// Brings the job's GPUs to the configuration, and the others to where they were.
-    fn set(&mut self, configuration: &Configuration) -> Result<Vec<Enforced>, SessionError> {
-        let mut enforced = Vec::new();
+    fn set(&mut self, configuration: &Configuration) -> Result<Vec<ReducedCap>, SessionError> {
+        let mut reduced_caps = Vec::new();
         let Some(lease) = &mut self.lease else {
-            return Ok(enforced);
+            return Ok(reduced_caps);
         };
         for (index, gpu) in self.real.gpus.iter().enumerate() {
             let id = &gpu.descriptor().id;
@@ -187,14 +187,14 @@ impl SweepRunner<'_, '_> {
                 continue;
             }
             let lower = lease.set(id, &configuration.settings(index))?;
-            enforced.extend(lower.map(|cap| Enforced {
+            reduced_caps.extend(lower.map(|cap| ReducedCap {
                 device: id.clone(),
                 requested: cap.requested,
                 enforced: cap.enforced,
                 reason: cap.shortfall.unwrap_or(Shortfall::BoardLimit),
             }));
         }
-        Ok(enforced)
+        Ok(reduced_caps)
     }
 
     /// Ends what a run leaves behind: it would disturb the next.
@@ -263,7 +263,7 @@ impl SweepRunner<'_, '_> {
                 {
                     Ok(Amount::Temperature(temperature)) => temperature,
                     _ => {
-                        return Err(DevicesError::NotOffered {
+                        return Err(DevicesError::NotSupported {
                             device: gpu.descriptor().name.clone(),
                             problem: "its temperature cannot be read, so that the sweep cannot wait for it to cool".to_owned(),
                         }

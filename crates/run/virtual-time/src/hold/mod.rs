@@ -13,8 +13,8 @@ use sweetspot_control::hold::{
 };
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{
-    Chip, GpuProfile, Job, JobError, Limits, Load, Order, Phase, RequestQueue, State, Variant,
-    Variation, Work, Workload, find_gpu, find_workload,
+    Chip, GpuProfile, Job, JobError, JobRequest, Limits, Load, Phase, RequestQueue, ScaledWork,
+    State, Variant, Variation, Workload, find_gpu, find_workload,
 };
 use sweetspot_stats::Seed;
 
@@ -35,7 +35,7 @@ pub struct SimulatedServer {
     gpu: GpuProfile,
     chip: Chip,
     workload: Workload,
-    work: Work,
+    work: ScaledWork,
 }
 
 impl SimulatedServer {
@@ -67,12 +67,12 @@ impl SimulatedServer {
         batch: u64,
         variation: Variation,
     ) -> Result<Option<Vec<Phase>>, SimulationError> {
-        let order = Order {
+        let request = JobRequest {
             batch: Some(batch),
             items: Some(batch),
         };
         let workload = &self.workload.profile;
-        match Job::new(workload, &self.work, &self.gpu, order, variation) {
+        match Job::new(workload, &self.work, &self.gpu, request, variation) {
             Ok(job) => Ok(Some(job.iterations().0.to_vec())),
             Err(JobError::OutOfMemory { .. }) => Ok(None),
             Err(problem) => Err(self.workload.cannot_run(problem).into()),
@@ -221,8 +221,8 @@ impl<'a> HoldSimulation<'a> {
     }
 
     fn run_batch(&mut self, size: u64, number: u64) {
-        let off = 2.0 * self.seed.label("batch").number(number).uniform() - 1.0;
-        let jitter = 1.0 + BATCH_VARIATION * off;
+        let deviation = 2.0 * self.seed.label("batch").number(number).uniform() - 1.0;
+        let jitter = 1.0 + BATCH_VARIATION * deviation;
         let phases = self.iterations.get(&size).cloned().flatten();
         for phase in phases.unwrap_or_default() {
             self.run_load(&scale_load(&phase.load, jitter, self.heavier));

@@ -10,9 +10,9 @@ use std::num::NonZeroUsize;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::{Mode, Variant};
 use sweetspot_study::{
-    AxesError, BATCH, Configuration, Definition, EnergyOf, OfferedKnobs, Outline, Plan,
-    PriorStudies, RunEnd, RunRecord, Study, StudyError, Subject, Task, WorkloadInfo,
-    format_gpu_list, resolve_axes, samples_file, write_samples, write_whole,
+    AxesError, BATCH_PARAMETER, Configuration, Definition, EnergyOf, Outline, Plan, PriorStudies,
+    RunEnding, RunRecord, Study, StudyError, Subject, SupportedKnobs, Task, WorkloadInfo,
+    format_gpu_list, resolve_axes, samples_file, write_atomically, write_samples,
 };
 
 use crate::{JobSpec, SimulatedJob, SimulationError};
@@ -28,7 +28,7 @@ pub struct SimulatedSweep {
 pub struct PreparedSweep {
     /// The study.
     pub outline: Outline,
-    /// What became of the earlier studies that its search may learn from.
+    /// The earlier studies that its search cannot use.
     pub prior: PriorStudies,
     /// The simulation that makes the runs.
     pub sweep: SimulatedSweep,
@@ -41,13 +41,14 @@ impl SimulatedSweep {
     /// Checks a definition and prepares its runs; nothing is run yet.
     pub fn prepare(definition: &Definition) -> Result<PreparedSweep, SimulationError> {
         definition.check()?;
-        let unknown =
-            |name: &&String| *name != BATCH && !VARIANT_PARAMETERS.contains(&name.as_str());
+        let unknown = |name: &&String| {
+            *name != BATCH_PARAMETER && !VARIANT_PARAMETERS.contains(&name.as_str())
+        };
         if let Some(name) = definition.axis.keys().find(unknown) {
             return Err(AxesError::Parameter {
                 name: name.clone(),
                 problem: format!(
-                    "a simulated workload has the parameters {BATCH}, {}",
+                    "a simulated workload has the parameters {BATCH_PARAMETER}, {}",
                     VARIANT_PARAMETERS.join(", ")
                 ),
             }
@@ -73,27 +74,15 @@ impl SimulatedSweep {
         let devices = job.descriptors();
         let mut resolved = resolve_axes(
             definition,
-            &OfferedKnobs {
+            &SupportedKnobs {
                 devices: &devices,
                 names: &names,
-                usual_parameters: [(BATCH.to_owned(), batch.to_string())].into(),
+                usual_parameters: [(BATCH_PARAMETER.to_owned(), batch.to_string())].into(),
             },
         )?;
-        for configuration in resolved
-            .configurations
-            .iter_mut()
-            .chain([&mut resolved.reference])
-        {
-            if configuration.batch().is_none() {
-                if let Some(text) = configuration.parameters.get(BATCH) {
-                    return Err(AxesError::Parameter {
-                        name: BATCH.to_owned(),
-                        problem: format!("`{text}` is not a number of items"),
-                    }
-                    .into());
-                }
-                *configuration = configuration.clone().with_batch(batch);
-            }
+        let configurations = resolved.configurations.iter_mut();
+        for configuration in configurations.chain([&mut resolved.reference]) {
+            set_missing_batch(configuration, batch)?;
         }
         let subject = format!(
             "{} {}",
@@ -156,7 +145,7 @@ impl SimulatedSweep {
         &known.unwrap_or(&self.variants[0]).1
     }
 
-    /// Makes one run; its samples go into the folder, if they are kept.
+    /// Makes one run; its samples go into the folder, if they are stored.
     pub fn run_task(
         &self,
         outline: &Outline,
@@ -169,16 +158,16 @@ impl SimulatedSweep {
         let seed = Some(plan.seed(task));
         let Some(folder) = folder.filter(|_| self.samples) else {
             let mut record = RunRecord::new(task, job.run(configuration, seed)?);
-            record.enforced = job.enforced_caps(configuration);
+            record.reduced_caps = job.reduced_caps(configuration);
             return Ok(record);
         };
         let (end, series) = job.run_sampled(configuration, seed)?;
         let file = samples_file(folder, plan.id(task));
         let bytes = write_samples(&series).map_err(std::io::Error::other);
-        let written = bytes.and_then(|bytes| write_whole(&file, &bytes));
+        let written = bytes.and_then(|bytes| write_atomically(&file, &bytes));
         written.map_err(|problem| StudyError::Samples { file, problem })?;
         let mut record = RunRecord::new(task, end);
-        record.enforced = job.enforced_caps(configuration);
+        record.reduced_caps = job.reduced_caps(configuration);
         Ok(record)
     }
 
@@ -187,7 +176,7 @@ impl SimulatedSweep {
         let plan = &outline.plan;
         let times = plan.configurations.iter().map(|configuration| {
             match self.job_of(configuration).run(configuration, None) {
-                Ok(RunEnd::Done(run)) => run.time,
+                Ok(RunEnding::Done(run)) => run.time,
                 _ => Seconds::ZERO,
             }
         });
@@ -196,7 +185,22 @@ impl SimulatedSweep {
     }
 }
 
-/// Runs a simulated study that is stored nowhere.
+/// Sets the batch size of a configuration that has none.
+fn set_missing_batch(configuration: &mut Configuration, batch: u64) -> Result<(), AxesError> {
+    if configuration.batch().is_some() {
+        return Ok(());
+    }
+    if let Some(text) = configuration.parameters.get(BATCH_PARAMETER) {
+        return Err(AxesError::Parameter {
+            name: BATCH_PARAMETER.to_owned(),
+            problem: format!("`{text}` is not a number of items"),
+        });
+    }
+    *configuration = configuration.clone().with_batch(batch);
+    Ok(())
+}
+
+/// Runs a simulated study without storing it.
 pub fn sweep(definition: &Definition, threads: NonZeroUsize) -> Result<Study, SimulationError> {
     let PreparedSweep { outline, sweep, .. } = SimulatedSweep::prepare(definition)?;
     let mut points = outline.empty_points(outline.subject.energy_of);
@@ -258,19 +262,19 @@ fn job(
 fn workload_info(job: &SimulatedJob, definition: &Definition, batch: u64) -> WorkloadInfo {
     let profile = &job.workload.profile;
     let is_axis = |name: &str| definition.axis.contains_key(name);
-    let fixed = |name: &str, form: Option<String>| form.filter(|_| !is_axis(name));
+    let fixed = |name: &str, variant: Option<String>| variant.filter(|_| !is_axis(name));
     let algorithm = profile
         .conv_algorithms
         .first()
-        .map(|form| form.name.clone());
-    let dataset = profile.datasets.first().map(|form| form.name.clone());
+        .map(|algorithm| algorithm.name.clone());
+    let dataset = profile.datasets.first().map(|dataset| dataset.name.clone());
     WorkloadInfo {
         name: job.workload.name.clone(),
         network: Some(profile.network.clone()),
         mode: fixed("mode", Some(profile.mode.to_string())),
         conv_algorithm: fixed("conv_algorithm", algorithm),
         dataset: fixed("dataset", dataset),
-        batch: (!is_axis(BATCH)).then_some(batch),
+        batch: (!is_axis(BATCH_PARAMETER)).then_some(batch),
         items: Some(job.items),
         scaled_from: job.gpus[0].work.scaled_from.clone(),
         command: None,

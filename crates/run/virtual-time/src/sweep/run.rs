@@ -44,7 +44,7 @@ impl SimulatedSweep {
         loop {
             // Runs are made in rounds, so that a configuration that failed is not tried again, whatever the
             // number of threads.
-            let (pending, planned) = outline.plan.round(points, energy_of);
+            let (pending, planned) = outline.plan.next_round(points, energy_of);
             let mut counts = RunCounts {
                 done: points.iter().map(|point| point.runs.len()).sum(),
                 planned,

@@ -11,7 +11,7 @@ use sweetspot_control::tune::{
 };
 use sweetspot_device::{Descriptor, Settings, VirtualClock};
 use sweetspot_quantity::{Joules, Ratio, Seconds};
-use sweetspot_sim::{GpuProfile, Job, Order, SimulatedGpu, Variation, Workload};
+use sweetspot_sim::{GpuProfile, Job, JobRequest, SimulatedGpu, Variation, Workload};
 use sweetspot_stats::Seed;
 use sweetspot_study::{Configuration, ReferenceFailed};
 
@@ -96,7 +96,7 @@ impl JobSequence {
         self.jobs.iter().map(|job| job.items as f64).sum()
     }
 
-    /// A part of a workload on each GPU: so many iterations, or the whole workload with its startup.
+    /// A part of a workload on each GPU: a number of iterations, or the whole workload with its startup.
     pub(super) fn part(
         &self,
         job: &SimulatedJob,
@@ -106,20 +106,20 @@ impl JobSequence {
         let count = job.gpus.len();
         let profile = &job.workload.profile;
         let batch = self.batch.unwrap_or(profile.batch);
-        let whole = Order {
+        let whole = JobRequest {
             batch: Some(batch),
             items: Some(job.items),
         };
         let share = whole.share(profile, count);
         let parts = job.gpus.iter().map(|gpu| {
-            let order = match iterations {
-                Some(iterations) => Order {
+            let request = match iterations {
+                Some(iterations) => JobRequest {
                     items: share.batch.map(|batch| batch * iterations),
                     ..share
                 },
                 None => share,
             };
-            let part = Job::new(profile, &gpu.work, &gpu.profile, order, variation)
+            let part = Job::new(profile, &gpu.work, &gpu.profile, request, variation)
                 .map_err(|problem| job.workload.cannot_run(problem))?;
             Ok(match iterations {
                 Some(_) => part.without_startup(),
@@ -163,7 +163,7 @@ pub fn tune(
     on_notice: &mut dyn FnMut(Seconds, &TuneNotice),
 ) -> Result<TunedJob, SimulationError> {
     if let Some((subject, problem)) = find_unsupported_flag(&request.question) {
-        return Err(SimulationError::Question { subject, problem });
+        return Err(SimulationError::Criteria { subject, problem });
     }
     let devices = sequence.descriptors();
     let space = TuneSpace::new(&devices, request.knob)?;

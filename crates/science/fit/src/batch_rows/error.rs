@@ -1,87 +1,85 @@
-//! Why no profile could be fitted.
+//! Errors of fitting a workload profile.
 
-/// Measured rows that cannot be read.
+/// Why measured rows cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowsError {
-    /// Not CSV at all.
+    /// The file is not a CSV file.
     #[error("{file}: not a CSV file with a header: {reason}")]
     Format {
-        /// Its name in messages.
+        /// The name of the file.
         file: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
-    /// A column that is needed is missing.
-    #[error("{file}: there is no column {wanted}; there are {}", there.join(", "))]
+    /// A required column is missing.
+    #[error("{file}: there is no column {wanted}; there are {}", found.join(", "))]
     Column {
-        /// Its name in messages.
+        /// The name of the file.
         file: String,
-        /// `batch`, or the names that would do.
+        /// The names of the columns that would do.
         wanted: &'static str,
-        /// The columns there are.
-        there: Vec<String>,
+        /// The columns of the file.
+        found: Vec<String>,
     },
-    /// A value that cannot be.
+    /// A value is out of range.
     #[error("{file}:{line}: `{column}`: `{value}` is not possible; allowed is {allowed}")]
     Value {
-        /// Its name in messages.
+        /// The name of the file.
         file: String,
-        /// Counted from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// Which column.
+        /// The name of the column.
         column: String,
-        /// As written.
+        /// The value in the file.
         value: String,
-        /// What could be.
+        /// The values that are allowed.
         allowed: &'static str,
     },
-    /// Nothing is left of what was asked for.
-    #[error("{file}: there are no rows of {what}; there are {}", there.join(", "))]
+    /// No row is of the wanted network or mode.
+    #[error("{file}: there are no rows of {what}; there are {}", found.join(", "))]
     NoRows {
-        /// Its name in messages.
+        /// The name of the file.
         file: String,
-        /// What was asked for.
+        /// The wanted rows.
         what: String,
-        /// What there is.
-        there: Vec<String>,
+        /// The values in the file.
+        found: Vec<String>,
     },
-    /// Several workloads, and the user does not say which.
-    #[error("{file} has rows of several {what}: choose one with {flag} ({})", there.join(", "))]
+    /// The file has rows of several workloads, and none was chosen.
+    #[error("{file} has rows of several {what}: choose one of {}", found.join(", "))]
     Several {
-        /// Its name in messages.
+        /// The name of the file.
         file: String,
-        /// `networks` or `kinds`.
+        /// What there are several of: `networks` or `kinds`.
         what: &'static str,
-        /// How to choose.
-        flag: &'static str,
-        /// What there is.
-        there: Vec<String>,
+        /// The values in the file.
+        found: Vec<String>,
     },
 }
 
-/// Rows that no profile can be fitted to.
+/// Why no profile can be fitted to measured rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
-    /// Fewer values than a profile needs.
+    /// There are too few rows.
     #[error(
         "{rows} {} too few to fit a profile: at least two are needed, with different batch sizes or settings",
         if *rows == 1 { "row is" } else { "rows are" }
     )]
     TooFew {
-        /// Different ones.
+        /// The number of different rows.
         rows: usize,
     },
-    /// A row that the GPU cannot have run.
+    /// The GPU cannot run the configuration of a row.
     #[error("the row with batch {batch} cannot have been measured on this GPU: {reason}")]
     Row {
-        /// Its batch size.
+        /// The batch size of the row.
         batch: u64,
-        /// What the simulator says.
+        /// Why the simulator cannot run it.
         reason: String,
     },
-    /// The least squares went nowhere.
+    /// The fit did not converge.
     #[error(
-        "no profile comes near these rows: are they of this GPU, and in items a second and watts?"
+        "no profile fits these rows: check that they are from this GPU, in items per second and watts"
     )]
     NoResult,
 }

@@ -1,8 +1,8 @@
-//! `simulate --fit`: a workload profile from a user's measured rows.
+//! Fits a workload profile to a user's measured rows.
 //!
-//! The work of an item, the launches of an iteration and the switching power are moved until the simulator
-//! gives the measured speed and power; the GPU stays as its profile has it. What the rows cannot tell is
-//! assumed and said to be.
+//! The work of an item, the launches of an iteration and the switching power are fitted until the simulator gives
+//! the measured speed and power; the GPU stays as its profile has it. What the rows cannot determine is assumed, and
+//! the profile says so.
 
 mod error;
 mod model;
@@ -13,82 +13,83 @@ pub use error::{FitError, RowsError};
 pub use rows::{MeasuredRow, RowChoice, measured_rows};
 pub use text::workload_text;
 
-pub(crate) use model::phases;
-pub(crate) use text::{five_digits, lines, list, quoted, rounded, write_workload};
+pub(crate) use model::default_phases;
+pub(crate) use text::{list, quoted, round_to_five_digits, rounded, write_keys, write_workload};
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, Mode, WorkloadProfile};
 use sweetspot_stats::fit;
 
-use model::{Assumed, Key, Model};
+use model::{Model, Parameter, ParameterValues};
 
-/// What is to be fitted.
+/// The GPU, the network and the measured rows of a fit.
 #[derive(Clone, Debug)]
 pub struct FitRequest {
-    /// The GPU's name or path, as the profile is to name it.
+    /// The GPU's name or path, as the profile will name it.
     pub gpu_name: String,
     /// The GPU.
     pub gpu: GpuProfile,
     /// The network's name.
     pub network: String,
-    /// What was done with it.
+    /// Whether the network was trained or used for inference.
     pub mode: Mode,
-    /// What was measured: runs of this network on one such GPU.
+    /// The measured rows: runs of this network on one such GPU.
     pub rows: Vec<MeasuredRow>,
 }
 
-/// A measured row and what the fitted profile makes of it.
+/// A measured row and what the fitted profile predicts for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedRow {
-    /// As measured.
+    /// The measured row.
     pub measured: MeasuredRow,
-    /// Time of an iteration, simulated without noise.
+    /// The predicted time of an iteration, without noise.
     pub iteration: Seconds,
-    /// Mean power, simulated without noise.
+    /// The predicted mean power, without noise.
     pub power: Watts,
 }
 
 impl FittedRow {
-    /// How far the throughput is off.
-    pub fn throughput_off(&self) -> Ratio {
+    /// The relative deviation of the predicted throughput.
+    pub fn throughput_deviation(&self) -> Ratio {
         self.measured.iteration / self.iteration - Ratio::new(1.0)
     }
 
-    /// How far the mean power is off.
-    pub fn power_off(&self) -> Ratio {
+    /// The relative deviation of the predicted mean power.
+    pub fn power_deviation(&self) -> Ratio {
         self.power / self.measured.power - Ratio::new(1.0)
     }
 }
 
-/// A workload profile and how it was come by.
+/// A fitted workload profile and its predictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedWorkload {
-    /// As it will be read from its file: its numbers are rounded already.
+    /// The profile, with the rounded numbers of its file.
     pub profile: WorkloadProfile,
-    /// Parameters that were free.
+    /// The number of fitted parameters.
     pub parameters: usize,
-    /// Measured values that they were to meet: two for each row.
+    /// The number of measured values that they were fitted to: two for each row.
     pub values: usize,
-    /// Every row, in the order given.
+    /// Every row, in the order of the request.
     pub rows: Vec<FittedRow>,
 }
 
-const MOST_STEPS: usize = 60;
+/// The largest number of steps of a least-squares fit.
+const MAX_STEPS: usize = 60;
 
-/// An optional parameter must bring the sum of squares down to this part, or it is left out.
-const WORTHWHILE: f64 = 0.7;
+/// An optional parameter must reduce the sum of squares to this share, or it is left out.
+const REQUIRED_IMPROVEMENT: f64 = 0.7;
 
 /// Fits a workload profile to measured rows.
 pub fn fit_workload(request: &FitRequest) -> Result<FittedWorkload, FitError> {
     let model = Model::new(request)?;
-    let (keys, optional) = model.keys()?;
-    let (mut best, mut cost) = model_fit(&model, &keys)?;
-    let mut used = keys.clone();
-    for key in optional {
-        let more: Vec<Key> = used.iter().copied().chain([key]).collect();
-        let (trial, at_trial) = model_fit(&model, &more)?;
-        if at_trial < WORTHWHILE * cost {
+    let (parameters, optional) = model.parameters()?;
+    let (mut best, mut cost) = fit_from_starts(&model, &parameters)?;
+    let mut used = parameters.clone();
+    for parameter in optional {
+        let more: Vec<Parameter> = used.iter().copied().chain([parameter]).collect();
+        let (trial, at_trial) = fit_from_starts(&model, &more)?;
+        if at_trial < REQUIRED_IMPROVEMENT * cost {
             (best, cost, used) = (trial, at_trial, more);
         }
     }
@@ -106,24 +107,30 @@ pub fn fit_workload(request: &FitRequest) -> Result<FittedWorkload, FitError> {
     })
 }
 
-/// The best of several starts, and its sum of squares.
-fn model_fit(model: &Model, keys: &[Key]) -> Result<(Assumed, f64), FitError> {
-    let mut best: Option<(Assumed, f64)> = None;
-    for start in model.starts(keys) {
-        let from: Vec<f64> = keys.iter().map(|key| start.get(*key)).collect();
-        let bounds = model.bounds(keys);
-        let residuals = |at: &[f64]| model.residuals(&start.with(keys, at), keys);
-        let found = fit(residuals, &from, &bounds, MOST_STEPS);
+/// The best fit from several starts, and its sum of squares.
+fn fit_from_starts(
+    model: &Model,
+    parameters: &[Parameter],
+) -> Result<(ParameterValues, f64), FitError> {
+    let mut best: Option<(ParameterValues, f64)> = None;
+    for start in model.starts(parameters) {
+        let from: Vec<f64> = parameters
+            .iter()
+            .map(|parameter| start.get(*parameter))
+            .collect();
+        let bounds = model.bounds(parameters);
+        let residuals = |at: &[f64]| model.residuals(&start.with(parameters, at), parameters);
+        let found = fit(residuals, &from, &bounds, MAX_STEPS);
         let cost: f64 = found.residuals.iter().map(|r| r * r).sum();
         let is_better = best.as_ref().is_none_or(|(_, least)| cost < *least);
         if cost.is_finite() && is_better {
-            best = Some((start.with(keys, &found.parameters), cost));
+            best = Some((start.with(parameters, &found.parameters), cost));
         }
     }
     best.ok_or(FitError::NoResult)
 }
 
-/// What a profile makes of a row: time of an iteration and mean power.
+/// Predicts the time of an iteration and the mean power of a row from a profile.
 pub fn predict(
     request: &FitRequest,
     profile: &WorkloadProfile,
@@ -137,8 +144,8 @@ pub fn predict(
     })
 }
 
-/// Different settings among rows.
-fn different_settings(rows: &[MeasuredRow]) -> usize {
+/// The number of different settings among rows.
+fn count_settings(rows: &[MeasuredRow]) -> usize {
     let mut seen: Vec<Settings> = Vec::new();
     for row in rows {
         if !seen.contains(&row.settings) {
@@ -148,8 +155,8 @@ fn different_settings(rows: &[MeasuredRow]) -> usize {
     seen.len()
 }
 
-/// Different batch sizes among rows.
-fn different_batches(rows: &[MeasuredRow]) -> usize {
+/// The number of different batch sizes among rows.
+fn count_batches(rows: &[MeasuredRow]) -> usize {
     let mut seen: Vec<u64> = rows.iter().map(|row| row.batch).collect();
     seen.sort_unstable();
     seen.dedup();

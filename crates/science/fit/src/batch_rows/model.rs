@@ -1,92 +1,99 @@
-//! The parameters of a fit, the profile they make, and how far that is from the rows.
+//! The parameters of a fit, the profile that they give, and its deviation from the measured rows.
 
 use sweetspot_quantity::{Bytes, Ratio, Seconds, Watts};
 use sweetspot_sim::{
     GpuProfile, ItemWork, MemoryNeed, Mode, PhaseShare, Workload, WorkloadProfile,
 };
 use sweetspot_stats::Bounds;
-use sweetspot_study::{Configuration, RunEnd};
+use sweetspot_study::{Configuration, RunEnding};
 
-use super::{FitError, FitRequest, MeasuredRow, different_batches, different_settings};
+use super::rows::MAX_ITEMS;
+use super::{FitError, FitRequest, MeasuredRow, count_batches, count_settings};
 use sweetspot_virtual_time::SimulatedJob;
 
-/// A parameter; all but the share are logarithms, because they may be off by a factor and never below zero.
+/// A parameter of the fit. All but the memory share are logarithms, because they are positive and vary by factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    /// Device time of an item in the largest batch: core and memory work.
+pub enum Parameter {
+    /// The device time of an item in the largest batch: core and memory work.
     Item,
-    /// Switching power.
+    /// The switching power.
     Switching,
-    /// Launches of an iteration, in seconds.
+    /// The launches of an iteration, in seconds.
     Launch,
-    /// `half_speed_batch`.
+    /// The batch size at which half of the units are busy, `half_speed_batch`.
     HalfSpeed,
-    /// Memory work of an iteration, against the device time of the largest batch.
+    /// The memory work of an iteration, relative to the device time of the largest batch.
     PerBatch,
     /// The part of the device time that follows the memory clock.
     MemoryShare,
-    /// Host work of an item, against its device time.
+    /// The host work of an item, relative to its device time.
     Host,
 }
 
-/// A value for every parameter, free or not.
+/// A value for every parameter, fitted or assumed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Assumed([f64; 7]);
+pub struct ParameterValues([f64; 7]);
 
-impl Assumed {
-    pub fn get(&self, key: Key) -> f64 {
-        self.0[key as usize]
+impl ParameterValues {
+    pub fn get(&self, parameter: Parameter) -> f64 {
+        self.0[parameter as usize]
     }
 
-    fn set(mut self, key: Key, value: f64) -> Self {
-        self.0[key as usize] = value;
+    fn set(mut self, parameter: Parameter, value: f64) -> Self {
+        self.0[parameter as usize] = value;
         self
     }
 
-    pub fn with(self, keys: &[Key], values: &[f64]) -> Self {
-        let pairs = keys.iter().zip(values);
-        pairs.fold(self, |all, (key, value)| all.set(*key, *value))
+    pub fn with(self, parameters: &[Parameter], values: &[f64]) -> Self {
+        let pairs = parameters.iter().zip(values);
+        pairs.fold(self, |all, (parameter, value)| all.set(*parameter, *value))
     }
 }
 
-/// Convolutional networks on the boards of the zoo spend about so much of their device time on memory;
-/// rows at one setting cannot tell.
+/// The assumed share of the device time that follows the memory clock, as for convolutional networks in the built-in
+/// profiles; rows at one setting cannot determine it.
 const MEMORY_SHARE: f64 = 0.3;
 
-/// A batch of one item for so many arithmetic units keeps half of them busy, on the H200 and the P40.
+/// The number of arithmetic units of which one item keeps half busy, on the H200 and the P40.
 const UNITS_PER_ITEM: f64 = 600.0;
 
-/// By how much that may be off, as the standard deviation of a logarithm.
+/// The uncertainty of the assumed half-speed batch, as the standard deviation of its logarithm.
 const HALF_SPEED_SPREAD: f64 = 1.0;
 
-/// How far off values may be, as the simulator is judged: from this batch size on rows are smooth; below,
-/// the host sets the pace, and its time is not.
+/// From this batch size on, times vary smoothly; below it, the host may limit the speed, and its time varies.
 const SMOOTH_BATCH: u64 = 64;
-const SMOOTH: f64 = 0.10;
-const NOT_SMOOTH: f64 = 0.35;
+/// The tolerated deviation of smooth rows, by which the simulator is judged.
+const SMOOTH_SPREAD: f64 = 0.10;
+/// The tolerated deviation of rows that the host limits.
+const HOST_BOUND_SPREAD: f64 = 0.35;
 
-/// A host that is interrupted is only ever slower: its time is taken to be a little longer than measured.
-const HOST_SLOWER: f64 = 1.04;
+/// Interruptions only make a host slower, so that the fit aims at a slightly longer time than measured.
+const HOST_SLOWDOWN: f64 = 1.04;
 
-/// Deviations above this are more likely odd rows than a wrong model.
-const LARGE: f64 = 0.05;
+/// Deviations above this are more likely outliers than a wrong model, and count less than their square.
+const LARGE_DEVIATION: f64 = 0.05;
 
-/// Deviations near or above what is allowed are odd rows as well, but they are to be met.
-const BARELY: f64 = 0.8;
-const FORBIDDEN: f64 = 1.1;
+/// Deviations above this share of the tolerated one count more again, so that no row is beyond it.
+const TOLERATED_SHARE: f64 = 0.8;
+/// The weight of deviations above that share.
+const EXCESS_WEIGHT: f64 = 1.1;
 
-/// Nothing: smaller than any row can tell.
+/// Relative values below this count as zero, because no row can determine them.
 const NEGLIGIBLE: f64 = 1e-4;
 
-/// Batches of so many times the largest measured one are taken to fit.
-const ROOM: f64 = 8.0;
+/// The assumed ratio of the largest batch that fits into memory to the largest measured one.
+const MEMORY_HEADROOM: f64 = 8.0;
 
+/// A fit of a workload to measured rows.
 pub struct Model<'a> {
     request: &'a FitRequest,
-    /// The largest batch and its shortest iteration at the rows' fastest setting.
+    /// The largest batch size.
     largest: u64,
+    /// The shortest time of an item in the largest batch, in seconds.
     item: f64,
+    /// The shortest iteration, in seconds.
     shortest: f64,
+    /// The tolerated deviation of each row.
     spread: Vec<f64>,
 }
 
@@ -101,8 +108,8 @@ impl<'a> Model<'a> {
             .map(|row| row.iteration.get() / largest as f64)
             .fold(f64::INFINITY, f64::min);
         let spread = rows.iter().map(|row| match is_host_bound(row, rows) {
-            true => NOT_SMOOTH,
-            false => SMOOTH,
+            true => HOST_BOUND_SPREAD,
+            false => SMOOTH_SPREAD,
         });
         let model = Self {
             request,
@@ -111,7 +118,7 @@ impl<'a> Model<'a> {
             shortest,
             spread: spread.collect(),
         };
-        // A setting that the GPU does not offer is told before anything is fitted.
+        // A setting that the GPU does not support is an error before the fit starts.
         let profile = model.profile(&model.usual(), &[])?;
         for row in rows {
             simulate(request, &profile, row)?;
@@ -119,11 +126,11 @@ impl<'a> Model<'a> {
         Ok(model)
     }
 
-    /// What can be told from the rows, with fewer parameters than values: those that are always free, and
-    /// those that must show their worth.
-    pub fn keys(&self) -> Result<(Vec<Key>, Vec<Key>), FitError> {
+    /// The parameters that the rows can determine, fewer than the measured values: those that are always fitted, and
+    /// those that must improve the fit.
+    pub fn parameters(&self) -> Result<(Vec<Parameter>, Vec<Parameter>), FitError> {
         let rows = &self.request.rows;
-        let (batches, settings) = (different_batches(rows), different_settings(rows));
+        let (batches, settings) = (count_batches(rows), count_settings(rows));
         let different = rows.iter().enumerate().filter(|(index, row)| {
             !rows[..*index]
                 .iter()
@@ -133,89 +140,92 @@ impl<'a> Model<'a> {
         if different < 2 {
             return Err(FitError::TooFew { rows: different });
         }
-        let mut keys = vec![Key::Item, Key::Switching];
+        let mut parameters = vec![Parameter::Item, Parameter::Switching];
         if batches >= 2 {
-            keys.push(Key::Launch);
+            parameters.push(Parameter::Launch);
         }
         if batches >= 3 {
-            keys.push(Key::HalfSpeed);
+            parameters.push(Parameter::HalfSpeed);
         }
         if settings >= 3 {
-            keys.push(Key::MemoryShare);
+            parameters.push(Parameter::MemoryShare);
         }
-        keys.truncate((2 * different).saturating_sub(1));
+        parameters.truncate((2 * different).saturating_sub(1));
         let mut optional = Vec::new();
         if batches >= 4 {
-            optional.push(Key::PerBatch);
+            optional.push(Parameter::PerBatch);
         }
         if settings >= 4 {
-            optional.push(Key::Host);
+            optional.push(Parameter::Host);
         }
-        Ok((keys, optional))
+        Ok((parameters, optional))
     }
 
-    /// Before anything is fitted.
-    fn usual(&self) -> Assumed {
+    /// The assumed values before the fit.
+    fn usual(&self) -> ParameterValues {
         let gpu = &self.request.gpu;
-        Assumed([0.0; 7])
-            .set(Key::Item, self.item.ln())
-            .set(Key::Switching, 0.7f64.ln())
-            .set(Key::Launch, f64::NEG_INFINITY)
-            .set(Key::HalfSpeed, typical_half_speed(gpu).ln())
-            .set(Key::PerBatch, f64::NEG_INFINITY)
-            .set(Key::MemoryShare, MEMORY_SHARE)
-            .set(Key::Host, f64::NEG_INFINITY)
+        ParameterValues([0.0; 7])
+            .set(Parameter::Item, self.item.ln())
+            .set(Parameter::Switching, 0.7f64.ln())
+            .set(Parameter::Launch, f64::NEG_INFINITY)
+            .set(Parameter::HalfSpeed, typical_half_speed(gpu).ln())
+            .set(Parameter::PerBatch, f64::NEG_INFINITY)
+            .set(Parameter::MemoryShare, MEMORY_SHARE)
+            .set(Parameter::Host, f64::NEG_INFINITY)
     }
 
-    pub fn starts(&self, keys: &[Key]) -> Vec<Assumed> {
+    /// The values from which the fit starts.
+    pub fn starts(&self, parameters: &[Parameter]) -> Vec<ParameterValues> {
         let usual = self.usual();
-        let typical = usual.get(Key::HalfSpeed);
+        let typical = usual.get(Parameter::HalfSpeed);
         let mut starts = Vec::new();
         for launch in [0.3, 0.95] {
             for half_speed in [0.3, 1.0, 3.0f64] {
-                let values: Vec<f64> = keys
+                let values: Vec<f64> = parameters
                     .iter()
-                    .map(|key| match key {
-                        Key::Launch => (launch * self.shortest).ln(),
-                        Key::HalfSpeed => typical + half_speed.ln(),
-                        Key::PerBatch => 0.05f64.ln(),
-                        Key::Host => 0.1f64.ln(),
+                    .map(|parameter| match parameter {
+                        Parameter::Launch => (launch * self.shortest).ln(),
+                        Parameter::HalfSpeed => typical + half_speed.ln(),
+                        Parameter::PerBatch => 0.05f64.ln(),
+                        Parameter::Host => 0.1f64.ln(),
                         other => usual.get(*other),
                     })
                     .collect();
-                starts.push(usual.with(keys, &values));
+                starts.push(usual.with(parameters, &values));
             }
         }
         starts.dedup();
         starts
     }
 
-    pub fn bounds(&self, keys: &[Key]) -> Vec<Bounds> {
+    /// The bounds of the parameters.
+    pub fn bounds(&self, parameters: &[Parameter]) -> Vec<Bounds> {
         let around = |middle: f64, factor: f64| (middle - factor.ln(), middle + factor.ln());
-        let typical = self.usual().get(Key::HalfSpeed);
-        keys.iter()
-            .map(|key| match key {
-                Key::Item => around(self.item.ln(), 30.0),
-                Key::Switching => (0.01f64.ln(), 3f64.ln()),
-                Key::Launch => (
+        let typical = self.usual().get(Parameter::HalfSpeed);
+        parameters
+            .iter()
+            .map(|parameter| match parameter {
+                Parameter::Item => around(self.item.ln(), 30.0),
+                Parameter::Switching => (0.01f64.ln(), 3f64.ln()),
+                Parameter::Launch => (
                     (NEGLIGIBLE * self.shortest).ln(),
                     (10.0 * self.shortest).ln(),
                 ),
-                Key::HalfSpeed => around(typical, 50.0),
-                Key::PerBatch => (NEGLIGIBLE.ln(), 0.0),
-                Key::MemoryShare => (0.02, 0.95),
-                Key::Host => (NEGLIGIBLE.ln(), 10f64.ln()),
+                Parameter::HalfSpeed => around(typical, 50.0),
+                Parameter::PerBatch => (NEGLIGIBLE.ln(), 0.0),
+                Parameter::MemoryShare => (0.02, 0.95),
+                Parameter::Host => (NEGLIGIBLE.ln(), 10f64.ln()),
             })
             .map(|(low, high)| Bounds { low, high })
             .collect()
     }
 
-    /// Logarithms of simulated over measured throughput and power, against how far off they may be; large
-    /// ones count less than their square. What was assumed of the half-speed batch counts as one more value.
-    pub fn residuals(&self, at: &Assumed, keys: &[Key]) -> Vec<f64> {
+    /// The logarithms of simulated over measured time and power, relative to the tolerated deviation; large ones count
+    /// less than their square. The assumed half-speed batch counts as one more value.
+    pub fn residuals(&self, at: &ParameterValues, parameters: &[Parameter]) -> Vec<f64> {
         let rows = &self.request.rows;
         let count = 2 * rows.len() + 1;
-        let Ok(profile) = self.profile(at, keys) else {
+        let Ok(profile) = self.profile(at, parameters) else {
             return vec![1e3; count];
         };
         let mut all = Vec::with_capacity(count);
@@ -224,29 +234,33 @@ impl<'a> Model<'a> {
                 return vec![1e3; count];
             };
             let slower = match is_host_bound(row, rows) {
-                true => HOST_SLOWER,
+                true => HOST_SLOWDOWN,
                 false => 1.0,
             };
             let time = iteration / (row.iteration * slower);
-            all.push(softened(time.get().ln(), *spread));
-            all.push(softened((power / row.power).get().ln(), *spread));
+            all.push(soften(time.get().ln(), *spread));
+            all.push(soften((power / row.power).get().ln(), *spread));
         }
-        let away = at.get(Key::HalfSpeed) - self.usual().get(Key::HalfSpeed);
-        all.push(match keys.contains(&Key::HalfSpeed) {
-            true => away / HALF_SPEED_SPREAD,
+        let deviation = at.get(Parameter::HalfSpeed) - self.usual().get(Parameter::HalfSpeed);
+        all.push(match parameters.contains(&Parameter::HalfSpeed) {
+            true => deviation / HALF_SPEED_SPREAD,
             false => 0.0,
         });
         all
     }
 
-    /// The workload that these parameters make.
-    pub fn profile(&self, at: &Assumed, keys: &[Key]) -> Result<WorkloadProfile, FitError> {
+    /// The workload profile of these parameters.
+    pub fn profile(
+        &self,
+        at: &ParameterValues,
+        parameters: &[Parameter],
+    ) -> Result<WorkloadProfile, FitError> {
         let request = self.request;
-        let item = at.get(Key::Item).exp();
-        let share = at.get(Key::MemoryShare);
-        // What is too small to be told is nothing.
-        let part = |key: Key, of: f64| {
-            let value = at.get(key).exp();
+        let item = at.get(Parameter::Item).exp();
+        let share = at.get(Parameter::MemoryShare);
+        // A value that is too small to be determined is zero.
+        let part = |parameter: Parameter, of: f64| {
+            let value = at.get(parameter).exp();
             Seconds::new(if value <= 1.01 * NEGLIGIBLE * of {
                 0.0
             } else {
@@ -255,8 +269,10 @@ impl<'a> Model<'a> {
         };
         let capacity = request.gpu.memory.capacity;
         let fixed = Bytes::new(0.5e9).min(capacity * 0.1);
-        let names = |wanted: &[(Key, &[&str])]| -> Vec<String> {
-            let free = wanted.iter().filter(|(key, _)| keys.contains(key));
+        let names = |wanted: &[(Parameter, &[&str])]| -> Vec<String> {
+            let free = wanted
+                .iter()
+                .filter(|(parameter, _)| parameters.contains(parameter));
             free.flat_map(|(_, names)| names.iter().map(|name| (*name).to_owned()))
                 .collect()
         };
@@ -264,42 +280,42 @@ impl<'a> Model<'a> {
             network: request.network.clone(),
             mode: request.mode,
             batch: self.largest,
-            half_speed_batch: at.get(Key::HalfSpeed).exp(),
+            half_speed_batch: at.get(Parameter::HalfSpeed).exp(),
             split_batch: false,
             gradients: Bytes::ZERO,
-            fitted: names(&[(Key::HalfSpeed, &["half_speed_batch"])]),
+            fitted: names(&[(Parameter::HalfSpeed, &["half_speed_batch"])]),
             memory: MemoryNeed {
                 fixed,
-                per_item: (capacity - fixed) / (ROOM * self.largest as f64),
+                per_item: (capacity - fixed) / (MEMORY_HEADROOM * self.largest as f64),
             },
-            phases: phases(request.mode),
+            phases: default_phases(request.mode),
             conv_algorithms: Vec::new(),
             datasets: Vec::new(),
             on: vec![ItemWork {
                 gpu: request.gpu_name.clone(),
                 fitted: names(&[
-                    (Key::Host, &["host"]),
-                    (Key::Launch, &["launch"]),
-                    (Key::Item, &["core"]),
-                    (Key::MemoryShare, &["memory"]),
-                    (Key::PerBatch, &["memory_per_batch"]),
-                    (Key::Switching, &["switching"]),
+                    (Parameter::Host, &["host"]),
+                    (Parameter::Launch, &["launch"]),
+                    (Parameter::Item, &["core"]),
+                    (Parameter::MemoryShare, &["memory"]),
+                    (Parameter::PerBatch, &["memory_per_batch"]),
+                    (Parameter::Switching, &["switching"]),
                 ]),
                 items: self.usual_items(),
                 startup: Seconds::ZERO,
                 host_per_batch: Seconds::ZERO,
-                host: part(Key::Host, 1.0) * item,
-                launch: part(Key::Launch, self.shortest),
+                host: part(Parameter::Host, 1.0) * item,
+                launch: part(Parameter::Launch, self.shortest),
                 core: Seconds::new(item * (1.0 - share)),
                 memory: Seconds::new(item * share),
-                memory_per_batch: part(Key::PerBatch, 1.0) * (item * self.largest as f64),
-                switching: Ratio::new(at.get(Key::Switching).exp()),
+                memory_per_batch: part(Parameter::PerBatch, 1.0) * (item * self.largest as f64),
+                switching: Ratio::new(at.get(Parameter::Switching).exp()),
                 memory_activity: Ratio::new(1.0),
             }],
         })
     }
 
-    /// As many items as the longest of the rows with the largest batch.
+    /// The number of items of the longest row with the largest batch.
     fn usual_items(&self) -> u64 {
         let of_largest = self
             .request
@@ -307,19 +323,17 @@ impl<'a> Model<'a> {
             .iter()
             .filter(|row| row.batch == self.largest);
         let iterations = of_largest.map(|row| row.iterations).max().unwrap_or(1);
-        iterations.saturating_mul(self.largest).min(MOST_ITEMS)
+        iterations.saturating_mul(self.largest).min(MAX_ITEMS)
     }
 }
 
-/// A billion items take years on any GPU.
-const MOST_ITEMS: u64 = 1_000_000_000;
-
+/// The usual half-speed batch of a GPU.
 fn typical_half_speed(gpu: &GpuProfile) -> f64 {
     gpu.core.units as f64 / UNITS_PER_ITEM
 }
 
-/// A small batch whose items take more than twice as long as those of the largest one: the host sets the
-/// pace.
+/// Whether the host limits the speed of a row: its batch is small, and its items take more than twice as long as those
+/// of the largest batch.
 fn is_host_bound(row: &MeasuredRow, rows: &[MeasuredRow]) -> bool {
     let each = |row: &MeasuredRow| row.iteration.get() / row.batch as f64;
     let alike = rows.iter().filter(|other| other.settings == row.settings);
@@ -327,16 +341,17 @@ fn is_host_bound(row: &MeasuredRow, rows: &[MeasuredRow]) -> bool {
     row.batch < SMOOTH_BATCH && largest.is_some_and(|largest| each(row) > 2.0 * each(largest))
 }
 
-/// Against its spread; its square grows like the square of small deviations and in a straight line with
-/// large ones, until they are more than is allowed.
-fn softened(deviation: f64, spread: f64) -> f64 {
-    let against = deviation / LARGE;
+/// The deviation relative to its spread. Its square grows quadratically with small deviations and linearly with large
+/// ones, until they exceed the tolerated share.
+fn soften(deviation: f64, spread: f64) -> f64 {
+    let against = deviation / LARGE_DEVIATION;
     let square = 2.0 * ((1.0 + against * against).sqrt() - 1.0);
-    let too_much = (deviation.abs() - BARELY * spread).max(0.0);
-    (square.sqrt() * LARGE + FORBIDDEN * too_much).copysign(deviation) / spread
+    let too_much = (deviation.abs() - TOLERATED_SHARE * spread).max(0.0);
+    (square.sqrt() * LARGE_DEVIATION + EXCESS_WEIGHT * too_much).copysign(deviation) / spread
 }
 
-pub(crate) fn phases(mode: Mode) -> Vec<PhaseShare> {
+/// The assumed phases of an iteration.
+pub(crate) fn default_phases(mode: Mode) -> Vec<PhaseShare> {
     let phase = |name: &str, share: f64| PhaseShare {
         name: name.to_owned(),
         core: Ratio::new(share),
@@ -349,13 +364,13 @@ pub(crate) fn phases(mode: Mode) -> Vec<PhaseShare> {
     }
 }
 
-/// A run like that of a row, without noise: time of an iteration and mean power.
+/// Simulates the run of a row without noise, and returns the time of an iteration and the mean power.
 pub fn simulate(
     request: &FitRequest,
     profile: &WorkloadProfile,
     row: &MeasuredRow,
 ) -> Result<(Seconds, Watts), FitError> {
-    let refused = |reason: String| FitError::Row {
+    let error = |reason: String| FitError::Row {
         batch: row.batch,
         reason,
     };
@@ -365,18 +380,19 @@ pub fn simulate(
     };
     let gpus = vec![(request.gpu_name.clone(), request.gpu.clone())];
     let mut job = SimulatedJob::from_profiles(gpus, None, workload)
-        .map_err(|problem| refused(problem.to_string()))?;
+        .map_err(|problem| error(problem.to_string()))?;
     job.items = row.batch.saturating_mul(row.iterations);
     let configuration = Configuration::on(1)
         .with_settings(row.settings)
         .with_batch(row.batch);
     match job.run(&configuration, None) {
-        Ok(RunEnd::Done(run)) => {
+        Ok(RunEnding::Done(run)) => {
             let energy = run.energies.job_gpus.map(|energy| energy.value / run.time);
-            let power = energy.ok_or_else(|| refused("it came to no energy".to_owned()))?;
+            let power =
+                energy.ok_or_else(|| error("the simulated run has no energy".to_owned()))?;
             Ok((run.time / row.iterations as f64, power))
         }
-        Ok(RunEnd::Failed(failure)) => Err(refused(failure.reason)),
-        Err(problem) => Err(refused(problem.to_string())),
+        Ok(RunEnding::Failed(failure)) => Err(error(failure.reason)),
+        Err(problem) => Err(error(problem.to_string())),
     }
 }

@@ -1,4 +1,4 @@
-//! Measured rows from CSV text: batch studies, and what `sweep --export-csv` writes.
+//! Reads measured rows from CSV text: batch studies, and exports of sweeps.
 
 use std::collections::BTreeMap;
 
@@ -9,53 +9,48 @@ use sweetspot_sim::Mode;
 use super::RowsError;
 use crate::csv_columns::{CsvLine, CsvText};
 
-/// Runs of one configuration.
+/// The measured runs of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRow {
-    /// Items in a batch.
+    /// The batch size.
     pub batch: u64,
-    /// What was set; the default where nothing is said.
+    /// The settings; absent ones are at their default.
     pub settings: Settings,
-    /// Iterations in the run.
+    /// The number of iterations in the run.
     pub iterations: u64,
-    /// Time of one of them.
+    /// The time of one iteration.
     pub iteration: Seconds,
-    /// Mean power.
+    /// The mean power.
     pub power: Watts,
 }
 
-/// Which rows of a file are meant.
+/// The rows of a file to use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowChoice {
-    /// The network, where the file has a column of that name.
+    /// The network, if the file has the column `network`.
     pub network: Option<String>,
-    /// Training or inference, where the file has a column `kind`.
+    /// Training or inference, if the file has the column `kind`.
     pub mode: Option<Mode>,
 }
 
-/// Where the file does not say how long a run was, it was long enough to be warm.
-const USUAL_RUN: Seconds = Seconds::new(10.0);
+/// The assumed length of a run if the file does not have it: long enough for the GPU to be warm.
+const ASSUMED_RUN_TIME: Seconds = Seconds::new(10.0);
 
-/// The rows of a file that are meant, and what they are rows of, as far as the file says. `file` is its
-/// name in messages.
+/// Reads the chosen rows of a file, and returns the network and mode that they have, as far as the file says. `file` is
+/// its name in messages.
 pub fn measured_rows(
     file: &str,
     text: &str,
     choice: &RowChoice,
 ) -> Result<(Vec<MeasuredRow>, RowChoice), RowsError> {
     let table = Table::read(file, text)?;
-    let network = table.one_of(
-        "network",
-        "networks",
-        "--network",
-        choice.network.as_deref(),
-    )?;
+    let network = table.choose_value("network", "networks", choice.network.as_deref())?;
     let kind = match choice.mode {
         Some(Mode::Train) => Some("train"),
         Some(Mode::Infer) => Some("infer"),
         None => None,
     };
-    let kind = table.one_of("kind", "kinds", "--train or --infer", kind)?;
+    let kind = table.choose_value("kind", "kinds", kind)?;
     let mode = match (kind.as_deref(), choice.mode) {
         (Some("train"), _) => Some(Mode::Train),
         (Some("infer"), _) => Some(Mode::Infer),
@@ -63,12 +58,12 @@ pub fn measured_rows(
     };
     let mut rows = Vec::new();
     for line in &table.lines {
-        let is = |column, wanted: &Option<String>| {
-            let there = line.cells.get(column);
-            wanted.is_none() || there.is_none() || there == wanted.as_ref()
+        let matches = |column, wanted: &Option<String>| {
+            let found = line.cells.get(column);
+            wanted.is_none() || found.is_none() || found == wanted.as_ref()
         };
-        let ran = line.cells.get("status").is_none_or(|status| status == "ok");
-        if is("network", &network) && is("kind", &kind) && ran {
+        let succeeded = line.cells.get("status").is_none_or(|status| status == "ok");
+        if matches("network", &network) && matches("kind", &kind) && succeeded {
             rows.push(table.row(line)?);
         }
     }
@@ -80,14 +75,14 @@ pub fn measured_rows(
                 .flatten()
                 .collect::<Vec<_>>()
                 .join(", "),
-            there: vec!["none that ended well".to_owned()],
+            found: vec!["no successful rows".to_owned()],
         });
     }
     let network = network.or_else(|| choice.network.clone());
     Ok((rows, RowChoice { network, mode }))
 }
 
-/// A file by line and column; empty cells are left out.
+/// The cells of a file by line and column, without the empty ones.
 struct Table<'a> {
     file: &'a str,
     columns: Vec<String>,
@@ -126,7 +121,7 @@ impl<'a> Table<'a> {
         let missing = |wanted| RowsError::Column {
             file: file.to_owned(),
             wanted,
-            there: table.columns.clone(),
+            found: table.columns.clone(),
         };
         if !has("batch") {
             return Err(missing("`batch`"));
@@ -147,39 +142,37 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The one value of a column that is meant, where the file has that column.
-    fn one_of(
+    /// The value of a column whose rows are used, if the file has that column.
+    fn choose_value(
         &self,
         column: &str,
         what: &'static str,
-        flag: &'static str,
         asked: Option<&str>,
     ) -> Result<Option<String>, RowsError> {
-        let mut there: Vec<String> = self
+        let mut found: Vec<String> = self
             .lines
             .iter()
             .filter_map(|line| line.cells.get(column).cloned())
             .collect();
-        there.sort();
-        there.dedup();
-        match (asked, there.len()) {
+        found.sort();
+        found.dedup();
+        match (asked, found.len()) {
             (_, 0) => Ok(None),
-            (Some(asked), _) if there.iter().any(|name| name == asked) => {
+            (Some(asked), _) if found.iter().any(|name| name == asked) => {
                 Ok(Some(asked.to_owned()))
             }
-            // One network may well be named otherwise in its profile.
-            (Some(_), 1) if column == "network" => Ok(there.pop()),
+            // A file with one network may use another name than its profile.
+            (Some(_), 1) if column == "network" => Ok(found.pop()),
             (Some(asked), _) => Err(RowsError::NoRows {
                 file: self.file.to_owned(),
                 what: format!("{column} {asked}"),
-                there,
+                found,
             }),
-            (None, 1) => Ok(there.pop()),
+            (None, 1) => Ok(found.pop()),
             (None, _) => Err(RowsError::Several {
                 file: self.file.to_owned(),
                 what,
-                flag,
-                there,
+                found,
             }),
         }
     }
@@ -208,7 +201,7 @@ impl<'a> Table<'a> {
         let iterations = match (whole("iters")?, items) {
             (Some(iterations), _) => iterations as f64,
             (None, Some(items)) => (items / batch as f64).round(),
-            (None, None) => (USUAL_RUN.get() / iteration).round(),
+            (None, None) => (ASSUMED_RUN_TIME.get() / iteration).round(),
         };
         let settings = Settings {
             power_cap: number(&["power_cap_w"])?.map(Watts::new),
@@ -224,7 +217,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The first of these columns that is filled.
+    /// The number in the first of these columns that has a value.
     fn number(&self, line: &Line, columns: &[&str]) -> Result<Option<f64>, RowsError> {
         let filled = columns
             .iter()
@@ -243,7 +236,7 @@ impl<'a> Table<'a> {
         let Some(cell) = line.cells.get(column) else {
             return Ok(None);
         };
-        let possible = |value: &u64| (1..=MOST_ITEMS).contains(value);
+        let possible = |value: &u64| (1..=MAX_ITEMS).contains(value);
         match cell.parse().ok().filter(possible) {
             Some(value) => Ok(Some(value)),
             None => Err(self.bad(line, column, "a whole number from 1")),
@@ -261,5 +254,5 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A billion items take years on any GPU.
-const MOST_ITEMS: u64 = 1_000_000_000;
+/// The largest number of items: a billion take years on any GPU.
+pub const MAX_ITEMS: u64 = 1_000_000_000;

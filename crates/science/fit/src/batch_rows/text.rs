@@ -1,4 +1,4 @@
-//! A fitted profile as the file that the user keeps.
+//! The file of a fitted workload profile.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use sweetspot_sim::WorkloadProfile;
 
 use super::FittedWorkload;
 
-/// Five digits are more than any row has.
-pub(crate) fn five_digits(value: f64) -> f64 {
+/// Rounds to five significant digits, which are more than any measured row has.
+pub(crate) fn round_to_five_digits(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;
     }
@@ -16,10 +16,10 @@ pub(crate) fn five_digits(value: f64) -> f64 {
     text.parse().unwrap_or(value)
 }
 
-/// The profile with the digits that its text has.
+/// The profile with the digits of its file.
 pub(crate) fn rounded(mut profile: WorkloadProfile) -> WorkloadProfile {
-    profile.half_speed_batch = five_digits(profile.half_speed_batch);
-    profile.memory.per_item = Bytes::new(five_digits(profile.memory.per_item.get()));
+    profile.half_speed_batch = round_to_five_digits(profile.half_speed_batch);
+    profile.memory.per_item = Bytes::new(round_to_five_digits(profile.memory.per_item.get()));
     for on in &mut profile.on {
         for time in [
             &mut on.host,
@@ -28,14 +28,14 @@ pub(crate) fn rounded(mut profile: WorkloadProfile) -> WorkloadProfile {
             &mut on.memory,
             &mut on.memory_per_batch,
         ] {
-            *time = Seconds::new(five_digits(time.get()));
+            *time = Seconds::new(round_to_five_digits(time.get()));
         }
-        on.switching = Ratio::new(five_digits(on.switching.get()));
+        on.switching = Ratio::new(round_to_five_digits(on.switching.get()));
     }
     profile
 }
 
-/// The profile's file: TOML, with what it was fitted to and what is assumed in comments.
+/// The text of the profile's TOML file; comments say what was fitted and what is assumed.
 pub fn workload_text(fitted: &FittedWorkload) -> String {
     let profile = &fitted.profile;
     let mut text = format!(
@@ -48,7 +48,7 @@ pub fn workload_text(fitted: &FittedWorkload) -> String {
     text
 }
 
-/// The keys of a workload, its tables below `section`: nothing, or `workload.`.
+/// Writes the keys of a workload, with its tables below `section`: nothing, or `workload.`.
 pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, section: &str) {
     let head = [
         ("network", quoted(&profile.network)),
@@ -56,13 +56,13 @@ pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, secti
         ("batch", profile.batch.to_string()),
         ("half_speed_batch", decimal(profile.half_speed_batch)),
     ];
-    lines(text, &head);
+    write_keys(text, &head);
     if !profile.fitted.is_empty() {
-        lines(text, &[("fitted", list(&profile.fitted))]);
+        write_keys(text, &[("fitted", list(&profile.fitted))]);
     }
     *text += &format!("\n[{section}memory]\n");
     let memory = &profile.memory;
-    lines(
+    write_keys(
         text,
         &[
             ("fixed", quoted(memory.fixed)),
@@ -71,7 +71,7 @@ pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, secti
     );
     for phase in &profile.phases {
         *text += &format!("\n[[{section}phase]]\n");
-        lines(
+        write_keys(
             text,
             &[
                 ("name", quoted(&phase.name)),
@@ -99,7 +99,7 @@ pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, secti
             ("switching", quoted(on.switching)),
             ("memory_activity", quoted(on.memory_activity)),
         ]);
-        lines(text, &keys);
+        write_keys(text, &keys);
     }
 }
 
@@ -110,14 +110,15 @@ fn mode(profile: &WorkloadProfile) -> &'static str {
     }
 }
 
-pub(crate) fn lines(text: &mut String, keys: &[(&str, String)]) {
+/// Writes keys and values, one on each line.
+pub(crate) fn write_keys(text: &mut String, keys: &[(&str, String)]) {
     for (key, value) in keys {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{key} = {value}");
     }
 }
 
-/// A TOML string. Names come from files and flags: quotes, backslashes and control characters are escaped.
+/// A TOML string. Quotes, backslashes and control characters are escaped, because names come from files and flags.
 pub(crate) fn quoted(value: impl std::fmt::Display) -> String {
     let mut text = String::from("\"");
     for c in value.to_string().chars() {
@@ -132,12 +133,13 @@ pub(crate) fn quoted(value: impl std::fmt::Display) -> String {
     text + "\""
 }
 
+/// A TOML list of strings.
 pub(crate) fn list(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(quoted).collect();
     format!("[{}]", names.join(", "))
 }
 
-/// TOML tells whole numbers from others.
+/// A TOML float, which needs a decimal point.
 fn decimal(value: f64) -> String {
     format!("{value:?}")
 }

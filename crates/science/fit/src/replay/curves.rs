@@ -1,4 +1,4 @@
-//! Recorded curves: what was measured at each value of some knobs.
+//! Recorded curves: the measurements at each value of some knobs.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use sweetspot_study::{Point, Study};
 use super::ReplayError;
 use crate::csv_columns::CsvText;
 
-/// A knob of a record.
+/// A knob whose values were recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedKnob {
-    /// As its column is called.
+    /// The name of its column.
     pub name: String,
-    /// What it is.
+    /// The kind of the knob.
     pub kind: KnobKind,
 }
 
 impl RecordedKnob {
-    /// By its name: what has clock or MHz in it is a clock, what has power, cap or watt in it a cap, and
-    /// anything else a level.
+    /// The knob with this name: a name with `clock`, `mhz` or `freq` is a clock, one with `power`, `cap`, `watt` or
+    /// `limit` a power cap, and any other a level.
     pub fn named(name: &str) -> Self {
         let lower = name.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -38,20 +38,20 @@ impl RecordedKnob {
     }
 }
 
-/// What was recorded of one job.
+/// The records of one job.
 #[derive(Clone, Debug)]
 pub struct RecordedCurve {
-    /// What tells it from the others.
+    /// The columns and values that identify the curve.
     pub group: Vec<(String, String)>,
-    /// Its coordinates.
+    /// The knobs, which are the coordinates of the points.
     pub knobs: Vec<RecordedKnob>,
-    /// Its places, and the reference among them.
+    /// The recorded points, and the reference among them.
     pub space: SearchSpace,
-    /// At each place, every record.
+    /// The records of each point.
     pub records: Vec<Vec<Outcome>>,
 }
 
-/// What tells a curve from the others, in words.
+/// The name of the curve with these identifying values.
 fn name(group: &[(String, String)]) -> String {
     let values: Vec<&str> = group.iter().map(|(_, value)| value.as_str()).collect();
     match values.is_empty() {
@@ -61,27 +61,27 @@ fn name(group: &[(String, String)]) -> String {
 }
 
 impl RecordedCurve {
-    /// In words.
+    /// The name of the curve in messages.
     pub fn name(&self) -> String {
         name(&self.group)
     }
 
-    /// The values of the knobs at a place.
-    pub fn setting(&self, place: usize) -> Vec<(String, f64)> {
-        let values = &self.space.points()[place];
+    /// The values of the knobs at a point.
+    pub fn setting(&self, point: usize) -> Vec<(String, f64)> {
+        let values = &self.space.points()[point];
         let knobs = self.knobs.iter().zip(values);
         knobs
             .map(|(knob, value)| (knob.name.clone(), *value))
             .collect()
     }
 
-    /// Whether every place was recorded once: then a second look gives the same.
+    /// Whether every point has one record, so that a second evaluation gives the same result.
     pub fn is_single(&self) -> bool {
         self.records.iter().all(|records| records.len() == 1)
     }
 
-    /// What it teaches about others.
-    pub(super) fn lesson(&self) -> EarlierResults {
+    /// The curve as results that a search of another curve learns from.
+    pub(super) fn to_earlier_results(&self) -> EarlierResults {
         EarlierResults {
             points: self.space.points().to_vec(),
             outcomes: self
@@ -97,29 +97,29 @@ impl RecordedCurve {
 /// The columns of a file of records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordColumns {
-    /// What was varied.
+    /// The columns of the knobs.
     pub knobs: Vec<RecordedKnob>,
-    /// Time, in seconds.
+    /// The column of the time in seconds.
     pub time: String,
-    /// Average power in watts, or energy in joules.
+    /// The column of the energy or the average power.
     pub energy: EnergyColumn,
-    /// What tells one curve from another.
+    /// The columns that identify a curve.
     pub group: Vec<String>,
-    /// Where the reference is, in the first knob; the highest value of every knob where nothing is said.
+    /// The first knob's value at the reference; without it, the reference is the highest value of every knob.
     pub reference: Option<f64>,
 }
 
-/// Where a file has its energies.
+/// The column from which the energy is computed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EnergyColumn {
-    /// Average power, in watts.
+    /// The average power in watts.
     Power(String),
-    /// Energy, in joules.
+    /// The energy in joules.
     Energy(String),
 }
 
-/// The curves of a file, in the order of their first rows. `file` is its name in messages.
-pub fn recorded_curves(
+/// Reads the curves of a CSV file, in the order of their first rows. `file` is its name in messages.
+pub fn read_curves(
     file: &str,
     text: &str,
     columns: &RecordColumns,
@@ -136,7 +136,7 @@ pub fn recorded_curves(
         found.ok_or_else(|| ReplayError::Column {
             file: file.to_owned(),
             wanted: name.to_owned(),
-            there: header.clone(),
+            found: header.clone(),
         })
     };
     let all = |names: &[String]| -> Result<Vec<usize>, ReplayError> {
@@ -147,13 +147,11 @@ pub fn recorded_curves(
     let time = column(&columns.time)?;
     let (EnergyColumn::Power(name) | EnergyColumn::Energy(name)) = &columns.energy;
     let energy = column(name)?;
-    let mut groups: Vec<(Vec<String>, Recorded)> = Vec::new();
+    let mut groups: Vec<(Vec<String>, RecordsByPoint)> = Vec::new();
     for line in &lines {
         let cell = |index: usize| line.cells.get(index).map_or("", String::as_str);
         let number = |index: usize| {
-            let value: Option<f64> = cell(index).parse().ok();
-            let above_zero = |value: &f64| *value > 0.0 && value.is_finite();
-            value.filter(above_zero).ok_or_else(|| ReplayError::Cell {
+            positive_number(cell(index)).ok_or_else(|| ReplayError::Cell {
                 file: file.to_owned(),
                 line: line.number,
                 column: header[index].clone(),
@@ -168,33 +166,33 @@ pub fn recorded_curves(
         let knobs: Result<Vec<f64>, ReplayError> =
             knobs.iter().map(|index| number(*index)).collect();
         let mut outcome = Outcome::new(Seconds::new(time), Joules::new(energy));
-        // Rows of one curve are of the same work.
+        // All rows of a curve do the same work.
         outcome.items = Some(1.0);
         let own: Vec<String> = group.iter().map(|index| cell(*index).to_owned()).collect();
         let known = groups.iter().position(|(known, _)| *known == own);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             groups.push((own, BTreeMap::new()));
             groups.len() - 1
         });
-        groups[place]
+        groups[index]
             .1
-            .entry(Place(knobs?))
+            .entry(Coordinates(knobs?))
             .or_default()
             .push(outcome);
     }
     if groups.is_empty() {
         return Err(ReplayError::Empty(file.to_owned()));
     }
-    let curve = |(values, places): (Vec<String>, Recorded)| {
+    let curve = |(values, points): (Vec<String>, RecordsByPoint)| {
         let group = columns.group.iter().cloned().zip(values).collect();
-        let (places, records) = places
+        let (points, records) = points
             .into_iter()
-            .map(|(place, runs)| (place.0, runs))
+            .map(|(point, runs)| (point.0, runs))
             .unzip();
         new_curve(
             group,
             columns.knobs.clone(),
-            places,
+            points,
             records,
             columns.reference,
         )
@@ -202,52 +200,58 @@ pub fn recorded_curves(
     groups.into_iter().map(curve).collect()
 }
 
-/// The curve of a study over all that it varies.
-pub fn studied_curve(study: &Study) -> Result<RecordedCurve, ReplayError> {
-    let fault = |why: &str| ReplayError::Study {
+/// The number in a cell, if it is above zero.
+fn positive_number(cell: &str) -> Option<f64> {
+    let value: f64 = cell.parse().ok()?;
+    (value > 0.0 && value.is_finite()).then_some(value)
+}
+
+/// The curve of a study over all axes that it varies.
+pub fn curve_of_study(study: &Study) -> Result<RecordedCurve, ReplayError> {
+    let error = |why: &str| ReplayError::Study {
         study: study.name(),
         why: why.to_owned(),
     };
-    let varied = study.varied();
+    let varied = study.varied_axes();
     if varied.is_empty() {
-        return Err(fault("varies nothing"));
+        return Err(error("varies nothing"));
     }
     let knobs: Vec<RecordedKnob> = varied
         .iter()
         .map(|axis| RecordedKnob {
             name: axis.column().to_owned(),
-            kind: axis.knob(),
+            kind: axis.knob_kind(),
         })
         .collect();
-    let place = |point: &Point| -> Result<Vec<f64>, ReplayError> {
+    let coordinates = |point: &Point| -> Result<Vec<f64>, ReplayError> {
         let values = varied.iter().map(|axis| axis.number(&point.configuration));
         let values: Option<Vec<f64>> = values.collect();
-        values.ok_or_else(|| fault("varies something that has no number for every configuration"))
+        values.ok_or_else(|| error("varies something that is not a number in every configuration"))
     };
-    let mut places = Vec::new();
+    let mut points = Vec::new();
     let mut records = Vec::new();
     for point in &study.points {
         let candidate = point.candidate();
         if candidate.failed.is_none() && !candidate.runs.is_empty() {
-            places.push(place(point)?);
+            points.push(coordinates(point)?);
             records.push(candidate.runs);
         }
     }
-    let reference = place(&study.reference)?;
-    let known = places.iter().position(|place| *place == reference);
+    let reference = coordinates(&study.reference)?;
+    let known = points.iter().position(|point| *point == reference);
     let reference = match (known, study.reference.candidate()) {
         (Some(index), _) => index,
         (None, candidate) if candidate.failed.is_none() && !candidate.runs.is_empty() => {
-            places.push(reference);
+            points.push(reference);
             records.push(candidate.runs);
-            places.len() - 1
+            points.len() - 1
         }
-        _ => return Err(fault("has no reference that ran well")),
+        _ => return Err(error("has no successful run of its reference")),
     };
     let group = vec![("study".to_owned(), study.name())];
     let kinds = knobs.iter().map(|knob| knob.kind).collect();
     let space =
-        SearchSpace::new(kinds, places, reference).map_err(|reason| ReplayError::Space {
+        SearchSpace::new(kinds, points, reference).map_err(|reason| ReplayError::Space {
             curve: study.name(),
             reason,
         })?;
@@ -262,29 +266,29 @@ pub fn studied_curve(study: &Study) -> Result<RecordedCurve, ReplayError> {
 fn new_curve(
     group: Vec<(String, String)>,
     knobs: Vec<RecordedKnob>,
-    places: Vec<Vec<f64>>,
+    points: Vec<Vec<f64>>,
     records: Vec<Vec<Outcome>>,
     reference: Option<f64>,
 ) -> Result<RecordedCurve, ReplayError> {
     let kinds = knobs.iter().map(|knob| knob.kind).collect();
-    // Places are in ascending order.
-    let highest = places.len().saturating_sub(1);
+    // The points are in ascending order.
+    let highest = points.len().saturating_sub(1);
     let wanted = match reference {
         None => Some(highest),
-        Some(value) => places
+        Some(value) => points
             .iter()
-            .rposition(|place| place.first() == Some(&value)),
+            .rposition(|point| point.first() == Some(&value)),
     };
-    let there: Vec<String> = places.iter().map(|place| place[0].to_string()).collect();
+    let found: Vec<String> = points.iter().map(|point| point[0].to_string()).collect();
     let curve = name(&group);
-    let Some(reference_place) = wanted else {
+    let Some(reference_index) = wanted else {
         return Err(ReplayError::Reference {
             curve,
             wanted: reference.unwrap_or_default().to_string(),
-            there,
+            found,
         });
     };
-    let space = SearchSpace::new(kinds, places, reference_place)
+    let space = SearchSpace::new(kinds, points, reference_index)
         .map_err(|reason| ReplayError::Space { curve, reason })?;
     Ok(RecordedCurve {
         group,
@@ -294,22 +298,22 @@ fn new_curve(
     })
 }
 
-/// What was recorded, by place.
-type Recorded = BTreeMap<Place, Vec<Outcome>>;
+/// The records of each point.
+type RecordsByPoint = BTreeMap<Coordinates, Vec<Outcome>>;
 
-/// Coordinates in order.
+/// The coordinates of a point, which sort in ascending order.
 #[derive(Clone, PartialEq)]
-struct Place(Vec<f64>);
+struct Coordinates(Vec<f64>);
 
-impl Eq for Place {}
+impl Eq for Coordinates {}
 
-impl PartialOrd for Place {
+impl PartialOrd for Coordinates {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Place {
+impl Ord for Coordinates {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let mut pairs = self.0.iter().zip(&other.0).map(|(a, b)| a.total_cmp(b));
         pairs

@@ -1,82 +1,80 @@
-//! Why records cannot be replayed.
+//! Errors of a replay.
 
 use sweetspot_decide::search::SearchSpaceError;
 
-/// Why records cannot be replayed, and what to do.
+/// Why records cannot be replayed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReplayError {
-    /// No CSV.
-    #[error("{file} is no CSV file: {reason}")]
+    /// The file is not a CSV file.
+    #[error("{file} is not a CSV file: {reason}")]
     Format {
-        /// Which file.
+        /// The name of the file.
         file: String,
-        /// Why.
+        /// What is wrong.
         reason: String,
     },
-    /// A column that is not there.
-    #[error("{file} has no column `{wanted}`; it has {}", there.join(", "))]
+    /// The file lacks a column.
+    #[error("{file} has no column `{wanted}`; it has {}", found.join(", "))]
     Column {
-        /// Which file.
+        /// The name of the file.
         file: String,
-        /// Which column.
+        /// The name of the column.
         wanted: String,
-        /// Those that are there.
-        there: Vec<String>,
+        /// The columns of the file.
+        found: Vec<String>,
     },
-    /// A cell that is no usable number.
-    #[error("{file}, line {line}: `{column}` is `{cell}`, and a number above zero is needed")]
+    /// A cell is not a number above zero.
+    #[error("{file}, line {line}: `{column}` is `{cell}`, but a number above zero is needed")]
     Cell {
-        /// Which file.
+        /// The name of the file.
         file: String,
-        /// Counted from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// Which column.
+        /// The name of the column.
         column: String,
-        /// What is there.
+        /// The text of the cell.
         cell: String,
     },
-    /// A file without rows.
+    /// The file has no rows.
     #[error("{0} has no rows: there is nothing to replay")]
     Empty(String),
-    /// Rows that are no space.
+    /// The rows of a curve are not a search space.
     #[error("the curve {curve} cannot be searched: {reason}")]
     Space {
-        /// Which.
+        /// The name of the curve.
         curve: String,
-        /// Why.
+        /// What is wrong.
         reason: SearchSpaceError,
     },
-    /// A reference that is not recorded.
-    #[error("the curve {curve} has no record at the reference {wanted}; it has {}", there.join(", "))]
+    /// The reference is not among the records.
+    #[error("the curve {curve} has no record at the reference {wanted}; it has {}", found.join(", "))]
     Reference {
-        /// Which.
+        /// The name of the curve.
         curve: String,
-        /// What was asked for.
+        /// The reference that was asked for.
         wanted: String,
-        /// What there is.
-        there: Vec<String>,
+        /// The recorded values.
+        found: Vec<String>,
     },
-    /// A study that varies nothing, or something without numbers.
+    /// A study varies nothing, or something that is not a number.
     #[error("the study {study} {why}, so that there is no curve to search")]
     Study {
-        /// Which.
+        /// The name of the study.
         study: String,
-        /// What is the matter.
+        /// What is wrong with it.
         why: String,
     },
-    /// No value to judge by.
+    /// A curve has no value of the objective.
     #[error("the curve {curve} has no value of {objective}: {reason}")]
     NoValue {
-        /// Which.
+        /// The name of the curve.
         curve: String,
-        /// Of what.
+        /// The objective.
         objective: String,
-        /// Why.
+        /// What is wrong.
         reason: String,
     },
-    /// Only one curve.
-    #[error(
-        "`--prior leave-one-out` learns from the other curves, and there is one curve alone; use --group, or --prior none"
-    )]
+    /// There are no other curves to learn from.
+    #[error("a leave-one-out prior learns from the other curves, but there is only one curve")]
     NoOthers,
 }

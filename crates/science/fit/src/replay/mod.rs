@@ -1,144 +1,58 @@
-//! Strategies against recorded measurements: each ask is answered by the record.
+//! Replays search strategies on recorded measurements: each evaluation that a strategy proposes is answered from the
+//! records.
 
 mod curves;
 mod error;
+mod priors;
+mod recorded_values;
+mod result;
 
 use std::num::NonZeroUsize;
 
+use sweetspot_decide::Criteria;
 use sweetspot_decide::search::{
-    EarlierResults, Evaluation, KnobKind, Prior, Proposal, SearchOptions, StopReason, StrategyName,
+    Evaluation, Prior, Proposal, SearchOptions, StopReason, StrategyName,
 };
-use sweetspot_decide::{Candidate, Comparison, Criteria, Objective, Outcome};
 use sweetspot_study::Study;
 
 pub use curves::{
-    EnergyColumn, RecordColumns, RecordedCurve, RecordedKnob, recorded_curves, studied_curve,
+    EnergyColumn, RecordColumns, RecordedCurve, RecordedKnob, curve_of_study, read_curves,
 };
 pub use error::ReplayError;
+pub use result::{Replay, ReplayedCurve};
 
-/// What is to be replayed.
+use priors::Priors;
+use recorded_values::RecordedValues;
+
+/// The curves to replay, the criteria and the options of the search.
 #[derive(Clone, Debug)]
 pub struct ReplayRequest {
-    /// Against what.
+    /// The recorded curves.
     pub curves: Vec<RecordedCurve>,
-    /// For what.
-    pub question: Criteria,
-    /// What the guided strategy may learn from.
+    /// The criteria of the search.
+    pub criteria: Criteria,
+    /// What the guided strategy learns from.
     pub prior: PriorChoice,
-    /// Of random draws.
+    /// The seed of random draws.
     pub seed: u64,
-    /// Of `linear`.
+    /// The step of the strategy `linear`.
     pub step: Option<f64>,
-    /// No more evaluations than this.
-    pub most: Option<NonZeroUsize>,
+    /// The largest number of evaluations of a curve.
+    pub max_evaluations: Option<NonZeroUsize>,
 }
 
-/// What a search knows beforehand.
+/// What the guided strategy learns from before it starts.
 #[derive(Clone, Debug)]
 pub enum PriorChoice {
     /// Nothing.
     None,
-    /// What the other curves teach: those of the same GPU, where a column tells it.
+    /// The other curves; only those of the same GPU, if a column names it.
     LeaveOneOut,
-    /// What these studies teach.
+    /// These studies.
     Studies(Vec<Study>),
 }
 
-/// A strategy on all curves.
-#[derive(Clone, Debug)]
-pub struct Replay {
-    /// Which.
-    pub strategy: StrategyName,
-    /// In the order of the curves.
-    pub curves: Vec<ReplayedCurve>,
-}
-
-/// A strategy on a curve.
-#[derive(Clone, Debug)]
-pub struct ReplayedCurve {
-    /// What tells the curve from the others.
-    pub group: Vec<(String, String)>,
-    /// How many places were recorded.
-    pub points: usize,
-    /// How many evaluations were made, the reference included.
-    pub evaluations: usize,
-    /// Why it ended.
-    pub done: StopReason,
-    /// The setting that was chosen; none where nothing keeps to the limits.
-    pub choice: Option<Vec<(String, f64)>>,
-    /// The best setting of the record; none where nothing keeps to the limits.
-    pub optimum: Option<Vec<(String, f64)>>,
-    /// Whether all points have the same value.
-    pub all_equal: bool,
-    /// Of the choice against the optimum, as a share of the optimum's value.
-    pub regret: Option<f64>,
-    /// Of what the optimum gains over the reference; unknown where it gains nothing.
-    pub gain_share: Option<f64>,
-    /// Of the choice that would have been made after 1, 2, 3... evaluations, without stopping early.
-    pub regrets: Vec<f64>,
-}
-
-impl Replay {
-    /// Of the evaluations of all curves.
-    pub fn evaluations_median(&self) -> f64 {
-        let mut all: Vec<usize> = self.curves.iter().map(|curve| curve.evaluations).collect();
-        all.sort_unstable();
-        let middle = all.len() / 2;
-        match all.len() {
-            0 => 0.0,
-            count if count % 2 == 1 => all[middle] as f64,
-            _ => (all[middle - 1] + all[middle]) as f64 / 2.0,
-        }
-    }
-
-    /// The most evaluations of a curve.
-    pub fn evaluations_most(&self) -> usize {
-        let all = self.curves.iter().map(|curve| curve.evaluations);
-        all.max().unwrap_or(0)
-    }
-
-    /// Curves with an optimum: something in them keeps to the limits.
-    pub fn judged(&self) -> usize {
-        let judged = |curve: &&ReplayedCurve| curve.optimum.is_some();
-        self.curves.iter().filter(judged).count()
-    }
-
-    /// The share of those curves with no more regret than this.
-    pub fn within(&self, regret: f64) -> f64 {
-        let good = |curve: &&ReplayedCurve| curve.regret.is_some_and(|own| own <= regret);
-        self.curves.iter().filter(good).count() as f64 / self.judged().max(1) as f64
-    }
-
-    /// Of those curves that have one.
-    pub fn regret_mean(&self) -> Option<f64> {
-        mean(self.curves.iter().filter_map(|curve| curve.regret))
-    }
-
-    /// Of those curves that have one.
-    pub fn gain_share_mean(&self) -> Option<f64> {
-        mean(self.curves.iter().filter_map(|curve| curve.gain_share))
-    }
-
-    /// The mean regret after 1, 2, 3... evaluations, without stopping early.
-    pub fn regret_by_evaluations(&self) -> Vec<f64> {
-        let longest = self.curves.iter().map(|curve| curve.regrets.len()).max();
-        let after = |number: usize| {
-            let own = self.curves.iter().filter_map(|curve| {
-                let last = curve.regrets.len().checked_sub(1)?;
-                Some(curve.regrets[number.min(last)])
-            });
-            mean(own).unwrap_or(0.0)
-        };
-        (0..longest.unwrap_or(0)).map(after).collect()
-    }
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
-}
-
-/// Replays some strategies on `threads` threads; what comes out does not depend on their number.
+/// Replays strategies on `threads` threads; the results do not depend on their number.
 pub fn replay(
     request: &ReplayRequest,
     strategies: &[StrategyName],
@@ -152,7 +66,7 @@ pub fn replay(
             let each = indices.len().div_ceil(threads.get()).max(1);
             let parts = std::thread::scope(|scope| {
                 let part = |chunk: &[usize]| {
-                    let one = |index: &usize| on_curve(request, *index, *strategy, &priors);
+                    let one = |index: &usize| replay_curve(request, *index, *strategy, &priors);
                     chunk.iter().map(one).collect::<Result<Vec<_>, _>>()
                 };
                 let started: Vec<_> = indices
@@ -173,113 +87,44 @@ pub fn replay(
         .collect()
 }
 
-/// What is known beforehand about each curve.
-enum Priors {
-    Same(Prior),
-    /// Of each kind of GPU: which curves are of it, and what they teach.
-    Others(Vec<(Vec<usize>, Prior)>),
-}
-
-impl Priors {
-    fn learn(request: &ReplayRequest) -> Result<Self, ReplayError> {
-        let kinds = |curve: &RecordedCurve| -> Vec<KnobKind> {
-            curve.knobs.iter().map(|knob| knob.kind).collect()
-        };
-        let Some(first) = request.curves.first() else {
-            return Ok(Self::Same(Prior::default()));
-        };
-        match &request.prior {
-            PriorChoice::None => Ok(Self::Same(Prior::default())),
-            PriorChoice::Studies(studies) => {
-                let curves: Result<Vec<RecordedCurve>, ReplayError> =
-                    studies.iter().map(studied_curve).collect();
-                let same = |curve: &&RecordedCurve| kinds(curve) == kinds(first);
-                let lessons: Vec<EarlierResults> = curves?
-                    .iter()
-                    .filter(same)
-                    .map(RecordedCurve::lesson)
-                    .collect();
-                Ok(Self::Same(Prior::learn(&kinds(first), &lessons)))
-            }
-            PriorChoice::LeaveOneOut if request.curves.len() < 2 => Err(ReplayError::NoOthers),
-            PriorChoice::LeaveOneOut => {
-                let mut boards: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
-                for (index, curve) in request.curves.iter().enumerate() {
-                    let board = board(curve);
-                    match boards.iter_mut().find(|(known, _)| *known == board) {
-                        Some((_, own)) => own.push(index),
-                        None => boards.push((board, vec![index])),
-                    }
-                }
-                let learn = |own: Vec<usize>| {
-                    let lesson = |index: &usize| request.curves[*index].lesson();
-                    let lessons: Vec<EarlierResults> = own.iter().map(lesson).collect();
-                    let prior = Prior::learn(&kinds(first), &lessons);
-                    (own, prior)
-                };
-                let boards = boards.into_iter().map(|(_, own)| learn(own));
-                Ok(Self::Others(boards.collect()))
-            }
-        }
-    }
-
-    fn of(&self, curve: usize) -> Prior {
-        match self {
-            Self::Same(prior) => prior.clone(),
-            Self::Others(boards) => boards
-                .iter()
-                .find_map(|(own, prior)| {
-                    let place = own.iter().position(|index| *index == curve)?;
-                    Some(prior.without(place))
-                })
-                .unwrap_or_default(),
-        }
-    }
-}
-
-/// The GPU of a curve, where a column tells it.
-fn board(curve: &RecordedCurve) -> Option<&str> {
-    let mut columns = curve.group.iter();
-    columns
-        .find(|(name, _)| ["gpu", "device", "board"].contains(&name.to_lowercase().as_str()))
-        .map(|(_, value)| value.as_str())
-}
-
-fn on_curve(
+/// Replays one strategy on one curve.
+fn replay_curve(
     request: &ReplayRequest,
     index: usize,
     strategy: StrategyName,
     priors: &Priors,
 ) -> Result<ReplayedCurve, ReplayError> {
     let curve = &request.curves[index];
-    let truth = Truth::new(curve, &request.question)?;
-    let terms = SearchOptions {
+    let recorded = RecordedValues::new(curve, &request.criteria)?;
+    let options = SearchOptions {
         is_replay: curve.is_single(),
         seed: request.seed,
         step: request.step,
-        max_evaluations: request.most.map_or(usize::MAX, NonZeroUsize::get),
+        max_evaluations: request
+            .max_evaluations
+            .map_or(usize::MAX, NonZeroUsize::get),
         prior: match strategy {
-            StrategyName::Guided => priors.of(index),
+            StrategyName::Guided => priors.of_curve(index),
             _ => Prior::default(),
         },
         ..SearchOptions::default()
     };
-    let stopping = search(curve, request, strategy, terms.clone());
-    let endless = match strategy {
+    let stopping = search(curve, request, strategy, options.clone());
+    let unstopped = match strategy {
         StrategyName::Guided => {
-            let terms = SearchOptions {
+            let options = SearchOptions {
                 acceptable_regret: 0.0,
-                ..terms
+                ..options
             };
-            search(curve, request, strategy, terms)
+            search(curve, request, strategy, options)
         }
         _ => stopping.clone(),
     };
-    let value = |place: Option<usize>| place.and_then(|place| truth.values[place]);
+    let value = |point: Option<usize>| point.and_then(|point| recorded.values[point]);
     let (chosen, best, reference) = (
         value(stopping.choice),
-        value(truth.optimum),
-        truth.values[curve.space.reference()],
+        value(recorded.optimum),
+        recorded.values[curve.space.reference()],
     );
     let gain_share = chosen
         .zip(best)
@@ -292,122 +137,55 @@ fn on_curve(
         group: curve.group.clone(),
         points: curve.space.points().len(),
         evaluations: stopping.evaluations,
-        done: stopping.done,
-        choice: stopping.choice.map(|place| curve.setting(place)),
-        optimum: truth.optimum.map(|place| curve.setting(place)),
-        all_equal: truth.all_equal(),
-        regret: truth.regret(stopping.choice),
+        stop_reason: stopping.stop_reason,
+        choice: stopping.choice.map(|point| curve.setting(point)),
+        optimum: recorded.optimum.map(|point| curve.setting(point)),
+        all_equal: recorded.all_equal(),
+        regret: recorded.regret(stopping.choice),
         gain_share,
-        regrets: endless
+        regrets: unstopped
             .choices
             .iter()
-            .filter_map(|choice| truth.regret(*choice))
+            .filter_map(|choice| recorded.regret(*choice))
             .collect(),
     })
 }
 
-/// How a search went.
+/// The course of one search.
 #[derive(Clone)]
-struct Searched {
+struct SearchRun {
     evaluations: usize,
-    done: StopReason,
+    stop_reason: StopReason,
     choice: Option<usize>,
-    /// After each evaluation.
+    /// The choice after each evaluation.
     choices: Vec<Option<usize>>,
 }
 
+/// Runs a strategy until it stops; repeated evaluations of a point take its records in turn.
 fn search(
     curve: &RecordedCurve,
     request: &ReplayRequest,
     strategy: StrategyName,
-    terms: SearchOptions,
-) -> Searched {
-    let mut strategy = strategy.start(curve.space.clone(), &request.question, terms);
+    options: SearchOptions,
+) -> SearchRun {
+    let mut strategy = strategy.start(curve.space.clone(), &request.criteria, options);
     let mut choices = Vec::new();
     let mut asked = vec![0; curve.records.len()];
-    let done = loop {
-        let place = match strategy.ask() {
-            Proposal::Evaluate(place) => place,
-            Proposal::Stop(done) => break done,
+    let stop_reason = loop {
+        let point = match strategy.ask() {
+            Proposal::Evaluate(point) => point,
+            Proposal::Stop(stop_reason) => break stop_reason,
         };
-        let records = &curve.records[place];
-        let outcome = records[asked[place] % records.len()].clone();
-        asked[place] += 1;
-        strategy.tell(place, Evaluation::measured(outcome));
+        let records = &curve.records[point];
+        let outcome = records[asked[point] % records.len()].clone();
+        asked[point] += 1;
+        strategy.tell(point, Evaluation::measured(outcome));
         choices.push(strategy.recommend().map(|answer| answer.point));
     };
-    Searched {
+    SearchRun {
         evaluations: choices.len(),
-        done,
+        stop_reason,
         choice: strategy.recommend().map(|answer| answer.point),
         choices,
-    }
-}
-
-/// What the record says of every place.
-struct Truth {
-    objective: Objective,
-    /// Less is better; nothing where a limit is broken.
-    values: Vec<Option<f64>>,
-    optimum: Option<usize>,
-}
-
-impl Truth {
-    fn new(curve: &RecordedCurve, question: &Criteria) -> Result<Self, ReplayError> {
-        let candidates: Vec<Candidate> = curve
-            .records
-            .iter()
-            .map(|runs| Candidate::of(runs.clone()))
-            .collect();
-        let reference = &candidates[curve.space.reference()];
-        let comparison = Comparison::new(&candidates, Some(reference), question.tariff.clone());
-        let mut values = Vec::new();
-        for index in 0..candidates.len() {
-            let value = comparison.estimate(index, question.objective);
-            let value = value.map_err(|reason| ReplayError::NoValue {
-                curve: curve.name(),
-                objective: question.objective.to_string(),
-                reason: reason.to_string(),
-            })?;
-            let keeps = |mean: &Outcome| {
-                let mut limits = question.limits.iter();
-                limits.all(|limit| limit.check(mean, comparison.basis()).is_ok())
-            };
-            let sign = if question.objective.is_maximised() {
-                -1.0
-            } else {
-                1.0
-            };
-            let kept = comparison.mean(index).is_some_and(keeps);
-            values.push(kept.then_some(sign * value.value));
-        }
-        let best = values
-            .iter()
-            .enumerate()
-            .filter_map(|(index, value)| Some((index, (*value)?)))
-            .min_by(|a, b| a.1.total_cmp(&b.1));
-        Ok(Self {
-            objective: question.objective,
-            optimum: best.map(|(index, _)| index),
-            values,
-        })
-    }
-
-    fn all_equal(&self) -> bool {
-        let values: Option<Vec<f64>> = self.values.iter().copied().collect();
-        values.is_some_and(|values| {
-            let same = |value: &f64| (value - values[0]).abs() <= 1e-9 * values[0].abs();
-            values.len() > 1 && values.iter().all(same)
-        })
-    }
-
-    fn regret(&self, choice: Option<usize>) -> Option<f64> {
-        let (chosen, best) = (self.values[choice?]?, self.values[self.optimum?]?);
-        let size = match self.objective {
-            // A difference of shares may be near 0, and is a share itself.
-            Objective::GainMinusLoss => 1.0,
-            _ => best.abs(),
-        };
-        Some((chosen - best) / size)
     }
 }

@@ -1,101 +1,108 @@
-//! What a study says about its GPU and workload: one point for each configuration that ended well.
+//! The measurements of a study that a profile is fitted to: one point for each successful configuration.
 
 use sweetspot_device::{Descriptor, Settings};
-use sweetspot_quantity::{Joules, Quantity, Ratio, Seconds};
+use sweetspot_quantity::{Joules, Quantity, Ratio, Seconds, Watts};
 use sweetspot_sim::{Mode, PhaseShare};
 use sweetspot_stats::Summary;
-use sweetspot_study::{Axis, BATCH, Configuration, EnergyOf, Point, Status, Study};
+use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, EnergyOf, Point, Status, Study};
 
 use super::StudyFitError;
 
 /// A configuration and the means of its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredPoint {
-    /// As the study has it.
+    /// The configuration in the study.
     pub configuration: Configuration,
-    /// What was in force: a cap that the board enforced only in part is the lower one.
+    /// The settings in force: of a cap that the GPU enforced only in part, the lower one.
     pub settings: Settings,
-    /// Items in a batch.
+    /// The batch size.
     pub batch: u64,
-    /// Items in a run.
+    /// The number of items in a run.
     pub items: u64,
-    /// Of a run.
+    /// The mean time of a run.
     pub time: Seconds,
-    /// Of a run.
+    /// The mean energy of a run.
     pub energy: Joules,
-    /// How well both are known: standard errors against the means.
-    pub(super) known: [f64; 2],
+    /// The relative standard errors of time and energy.
+    pub(super) relative_errors: [f64; 2],
 }
 
-/// A study as a fit sees it.
+/// The measurements of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredStudy {
     /// The GPU.
     pub device: Descriptor,
     /// The workload's name.
     pub network: String,
-    /// What was done with it.
+    /// Whether it was training or inference.
     pub mode: Mode,
-    /// One for each configuration, the study's order.
+    /// A point for each successful configuration, in the study's order.
     pub points: Vec<MeasuredPoint>,
-    /// Which of them all others are compared with, where it ended well.
+    /// The index of the reference, if it succeeded.
     pub reference: Option<usize>,
-    /// How an iteration divides, where the study tells.
+    /// The phases of an iteration, if the study has them.
     pub phases: Vec<PhaseShare>,
-    /// From run to run, where there were several of a configuration.
+    /// The variation from run to run, if configurations were repeated.
     pub noise: Option<Ratio>,
-    /// The smallest batch that did not fit the GPU's memory.
-    pub too_large: Option<u64>,
-    /// Whether the batch size is the study's own and not made up.
+    /// The smallest batch size that ran out of memory.
+    pub smallest_failed_batch: Option<u64>,
+    /// Whether the study has batch sizes; else they are assumed.
     pub batch_known: bool,
-    /// What was tried, in words; beyond it the profile is physics alone.
-    pub tried: String,
-    /// What the user should know.
+    /// The ranges that were explored; beyond them the profile is physics alone.
+    pub explored: String,
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Where neither items nor batches are known, an iteration takes about so long; nothing depends on it.
-const ITERATION: f64 = 0.1;
-/// A single run tells nothing of how well it is known.
-const SINGLE: f64 = 0.01;
-/// A billion items take years on any GPU.
-const MOST_ITEMS: f64 = 1e9;
-/// Longer names are of no use.
-const NAME: usize = 60;
+/// The assumed time of an iteration if neither items nor batches are known; no result depends on it.
+const ASSUMED_ITERATION_S: f64 = 0.1;
+/// The assumed relative error of a configuration with a single run.
+const SINGLE_RUN_ERROR: f64 = 0.01;
+/// The largest number of items: a billion take years on any GPU.
+const MAX_ITEMS: f64 = 1e9;
+/// The largest number of characters of a name.
+const MAX_NAME_CHARS: usize = 60;
 
-/// The study's points, or why they are none to fit to.
+/// The measurements of a study, or why no profile can be fitted to them.
 pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
-    whose_energy(study)?;
-    let all = different(study);
+    check_energy_of(study)?;
+    let all = distinct_points(study);
     if all.iter().all(|point| point.runs.is_empty()) {
         return Err(StudyFitError::NoRuns);
     }
-    let well: Vec<&Point> = all
+    let successful: Vec<&Point> = all
         .iter()
         .copied()
-        .filter(|point| ended_well(point))
+        .filter(|point| succeeded(point))
         .collect();
-    if well.is_empty() {
+    if successful.is_empty() {
         let failures = all.iter().filter_map(|point| point.failure());
         let reason = failures.map(|failure| failure.reason.clone()).next();
         return Err(StudyFitError::AllFailed(reason.unwrap_or_default()));
     }
     let mut notes = Vec::new();
-    let alone: Vec<&Point> = well.iter().copied().filter(|point| on_one(point)).collect();
-    if alone.is_empty() {
-        return Err(StudyFitError::SeveralGpus(well[0].configuration.gpus));
+    let on_one_gpu: Vec<&Point> = successful
+        .iter()
+        .copied()
+        .filter(|point| is_on_one_gpu(point))
+        .collect();
+    if on_one_gpu.is_empty() {
+        return Err(StudyFitError::SeveralGpus(successful[0].configuration.gpus));
     }
-    varied(study, &alone)?;
-    let left = |count: usize, why: &str| match count {
+    check_parameters(study, &on_one_gpu)?;
+    let left_out = |count: usize, why: &str| match count {
         0 => None,
         1 => Some(format!("1 configuration {why} is left out")),
         _ => Some(format!("{count} configurations {why} are left out")),
     };
     let run = all.iter().filter(|point| !point.runs.is_empty()).count();
-    notes.extend(left(all.len() - run, "without runs"));
-    notes.extend(left(run - well.len(), "that failed"));
-    notes.extend(left(well.len() - alone.len(), "on several GPUs"));
-    let with_energy: Vec<&Point> = alone
+    notes.extend(left_out(all.len() - run, "without runs"));
+    notes.extend(left_out(run - successful.len(), "that failed"));
+    notes.extend(left_out(
+        successful.len() - on_one_gpu.len(),
+        "on several GPUs",
+    ));
+    let with_energy: Vec<&Point> = on_one_gpu
         .into_iter()
         .filter(|point| point.energy().is_some())
         .collect();
@@ -118,15 +125,16 @@ pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
         reference: with_energy.iter().position(reference),
         phases: phases(&with_energy),
         noise: noise(&with_energy),
-        too_large: too_large(&all),
+        smallest_failed_batch: smallest_failed_batch(&all),
         batch_known,
-        tried: tried(&points),
+        explored: explored(&points),
         points,
         notes,
     })
 }
 
-fn whose_energy(study: &Study) -> Result<(), StudyFitError> {
+/// Checks that the study counts the energy of one GPU.
+fn check_energy_of(study: &Study) -> Result<(), StudyFitError> {
     let several = study.subject.devices.len() > 1;
     match study.energy_of() {
         EnergyOf::Node => Err(StudyFitError::EnergyOf("a whole node".to_owned())),
@@ -138,7 +146,7 @@ fn whose_energy(study: &Study) -> Result<(), StudyFitError> {
 }
 
 /// The points and the reference, each once.
-fn different(study: &Study) -> Vec<&Point> {
+fn distinct_points(study: &Study) -> Vec<&Point> {
     let mut all: Vec<&Point> = Vec::new();
     for point in study.points.iter().chain([&study.reference]) {
         if !all
@@ -151,31 +159,31 @@ fn different(study: &Study) -> Vec<&Point> {
     all
 }
 
-fn ended_well(point: &Point) -> bool {
+fn succeeded(point: &Point) -> bool {
     point.status() == Status::Ok && !point.runs.is_empty()
 }
 
-fn on_one(point: &Point) -> bool {
+fn is_on_one_gpu(point: &Point) -> bool {
     point.configuration.gpus == 1
 }
 
-/// Refuses what the model cannot follow.
-fn varied(study: &Study, points: &[&Point]) -> Result<(), StudyFitError> {
+/// Checks that the study varies no parameter but the batch size.
+fn check_parameters(study: &Study, points: &[&Point]) -> Result<(), StudyFitError> {
     for axis in &study.plan.axes {
         let Axis::Parameter(name) = axis else {
             continue;
         };
         let first = axis.text(&points[0].configuration);
         let differs = |point: &&Point| axis.text(&point.configuration) != first;
-        if name != BATCH && points.iter().any(differs) {
+        if name != BATCH_PARAMETER && points.iter().any(differs) {
             return Err(StudyFitError::Parameter(name.clone()));
         }
     }
     Ok(())
 }
 
-/// Means of each, with items and batches made up where the study does not know them; and whether its batch
-/// sizes are its own.
+/// The means of each point, with assumed items and batch sizes if the study does not have them; and whether it has
+/// batch sizes.
 fn points(
     study: &Study,
     points: &[&Point],
@@ -188,20 +196,12 @@ fn points(
             None => format!("no {what}"),
         })),
     };
-    let mut batches = Vec::new();
-    for point in points {
-        let text = point.configuration.parameters.get(BATCH);
-        let batch = point.configuration.batch().or(study.subject.workload.batch);
-        match (text, batch.filter(|batch| *batch > 0)) {
-            (Some(text), None) => return Err(StudyFitError::Batch(text.clone())),
-            (_, batch) => batches.push(batch),
-        }
-    }
+    let batches = batch_sizes(study, points)?;
     let mut measured = Vec::new();
     for (point, batch) in points.iter().zip(&batches) {
         let time = of(point.time(), "time", "s")?;
         let energy = of(point.energy(), "energy", "J")?;
-        let items = mean_items(point).filter(|items| (1.0..=MOST_ITEMS).contains(items));
+        let items = mean_items(point).filter(|items| (1.0..=MAX_ITEMS).contains(items));
         measured.push((point, *batch, items, time, energy));
     }
     let shortest = measured
@@ -210,52 +210,68 @@ fn points(
         .fold(f64::INFINITY, f64::min);
     let largest = batches.iter().flatten().copied().max();
     let items_known = measured.iter().all(|(_, _, items, ..)| items.is_some());
-    let made_up = (shortest / ITERATION).round().max(1.0) * largest.unwrap_or(1) as f64;
+    let assumed_items =
+        (shortest / ASSUMED_ITERATION_S).round().max(1.0) * largest.unwrap_or(1) as f64;
     if !items_known {
-        notes.push("the study knows of no progress: every run is taken to do the same work, and an item is a small part of it".to_owned());
+        notes.push("the study has no progress: every run is assumed to do the same work, and an item is a small part of it".to_owned());
     }
     let rate = measured
         .iter()
-        .map(|(_, _, items, time, _)| items.unwrap_or(made_up) / time.mean)
+        .map(|(_, _, items, time, _)| items.unwrap_or(assumed_items) / time.mean)
         .fold(0.0, f64::max);
     let usual_batch = largest.unwrap_or_else(|| match items_known {
-        true => (rate * ITERATION).round().max(1.0) as u64,
+        true => (rate * ASSUMED_ITERATION_S).round().max(1.0) as u64,
         false => 1,
     });
     if largest.is_none() && items_known {
         notes.push(format!(
-            "the study knows of no batch size: {usual_batch} is assumed, and others say nothing"
+            "the study has no batch sizes: {usual_batch} is assumed, and predictions for other batch sizes mean nothing"
         ));
     }
     let all = measured
         .into_iter()
         .map(|(point, batch, items, time, energy)| {
-            let mut settings = point.configuration.settings(0);
-            let enforced = point.enforced().iter().map(|one| one.enforced).fold(
-                None,
-                |least: Option<_>, one| {
-                    Some(least.map_or(one, |least: sweetspot_quantity::Watts| least.min(one)))
-                },
-            );
-            if let (Some(cap), Some(enforced)) = (settings.power_cap, enforced) {
-                settings.power_cap = Some(cap.min(enforced));
-            }
-            let items = items.filter(|_| items_known).unwrap_or(made_up);
+            let items = items.filter(|_| items_known).unwrap_or(assumed_items);
             MeasuredPoint {
                 configuration: point.configuration.clone(),
-                settings,
+                settings: enforced_settings(point),
                 batch: batch.unwrap_or(usual_batch),
-                items: items.round().clamp(1.0, MOST_ITEMS) as u64,
+                items: items.round().clamp(1.0, MAX_ITEMS) as u64,
                 time: Seconds::new(time.mean),
                 energy: Joules::new(energy.mean),
-                known: [standard_error(&time), standard_error(&energy)],
+                relative_errors: [standard_error(&time), standard_error(&energy)],
             }
         });
     Ok((all.collect(), largest.is_some()))
 }
 
-/// `power caps from 150 W to 300 W`, for each knob that was varied.
-fn tried(points: &[MeasuredPoint]) -> String {
+/// The batch size of each point, if the study has it.
+fn batch_sizes(study: &Study, points: &[&Point]) -> Result<Vec<Option<u64>>, StudyFitError> {
+    let mut batches = Vec::new();
+    for point in points {
+        let text = point.configuration.parameters.get(BATCH_PARAMETER);
+        let batch = point.configuration.batch().or(study.subject.workload.batch);
+        match (text, batch.filter(|batch| *batch > 0)) {
+            (Some(text), None) => return Err(StudyFitError::Batch(text.clone())),
+            (_, batch) => batches.push(batch),
+        }
+    }
+    Ok(batches)
+}
+
+/// The settings of a point, with the lowest power cap that was in force.
+fn enforced_settings(point: &Point) -> Settings {
+    let mut settings = point.configuration.settings(0);
+    let reduced = point.reduced_caps();
+    let enforced = reduced.iter().map(|cap| cap.enforced).reduce(Watts::min);
+    if let (Some(cap), Some(enforced)) = (settings.power_cap, enforced) {
+        settings.power_cap = Some(cap.min(enforced));
+    }
+    settings
+}
+
+/// The range of each knob that was varied, such as `power caps from 150 W to 300 W`.
+fn explored(points: &[MeasuredPoint]) -> String {
     fn span<Q: Quantity + std::fmt::Display>(
         what: &str,
         values: impl Iterator<Item = Option<Q>>,
@@ -290,11 +306,11 @@ fn mean_items(point: &Point) -> Option<f64> {
 fn standard_error(summary: &Summary) -> f64 {
     match summary.deviation {
         Some(sd) => sd / summary.mean / (summary.count as f64).sqrt(),
-        None => SINGLE,
+        None => SINGLE_RUN_ERROR,
     }
 }
 
-/// Pooled over the configurations.
+/// The relative deviation from run to run, pooled over the configurations.
 fn noise(points: &[&Point]) -> Option<Ratio> {
     let spreads: Vec<f64> = points
         .iter()
@@ -307,16 +323,15 @@ fn noise(points: &[&Point]) -> Option<Ratio> {
     Some(Ratio::new(mean.sqrt().min(0.2)))
 }
 
-fn too_large(points: &[&Point]) -> Option<u64> {
-    let refused = points
+fn smallest_failed_batch(points: &[&Point]) -> Option<u64> {
+    let failed = points
         .iter()
         .filter(|point| point.status() == Status::OutOfMemory);
-    refused
-        .filter_map(|point| point.configuration.batch())
-        .min()
+    failed.filter_map(|point| point.configuration.batch()).min()
 }
 
-/// By their time in the first point that has any; those in which the GPU waits are the simulator's own.
+/// The phases by their time in the first point that has any, without those in which the GPU waits, which the simulator
+/// adds itself.
 fn phases(points: &[&Point]) -> Vec<PhaseShare> {
     let found = points
         .iter()
@@ -341,7 +356,7 @@ fn phases(points: &[&Point]) -> Vec<PhaseShare> {
     shares.collect()
 }
 
-/// One line that is not too long.
+/// A name in one line that is not too long.
 fn name(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let text: String = text.chars().map(plain).collect();
@@ -349,7 +364,7 @@ fn name(text: &str) -> String {
     if text.is_empty() {
         return "workload".to_owned();
     }
-    match text.char_indices().nth(NAME) {
+    match text.char_indices().nth(MAX_NAME_CHARS) {
         Some((end, _)) => format!("{}...", text[..end].trim_end()),
         None => text.to_owned(),
     }

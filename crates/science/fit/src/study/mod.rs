@@ -1,15 +1,15 @@
-//! `fit STUDY`: a simulated GPU and workload that behave as those of a study.
+//! Fits a simulated GPU and workload to a study.
 //!
-//! What the driver told of the board (caps, clocks, memory) is taken over. Power, voltage and work are moved until
-//! the simulator gives the measured time and energy of every configuration. Each parameter is drawn towards what
-//! is usual, weakly: a study that says more about it decides, and one that says nothing leaves it there.
+//! The caps, clocks and memory of the GPU are those that its driver reported. Power, voltage and work are fitted until
+//! the simulator gives the measured time and energy of every configuration. A weak prior draws each parameter towards
+//! its usual value: a study that determines the parameter overrules it.
 
-mod board;
+mod base_gpu;
 mod error;
 mod measured;
+mod parameters;
 mod physics;
 mod profiles;
-mod search;
 mod text;
 
 pub use error::StudyFitError;
@@ -21,41 +21,41 @@ use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, WorkloadProfile};
 use sweetspot_study::Configuration;
 
-use board::Board;
-use profiles::Made;
-use search::{Search, Values};
+use base_gpu::BaseGpu;
+use parameters::{ParameterValues, StudyFit};
+use profiles::FittedProfiles;
 
-/// A configuration as it was measured and as the fitted profile has it.
+/// A configuration with its measured and its fitted time and energy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedPoint {
-    /// What was set.
+    /// The configuration.
     pub configuration: Configuration,
-    /// Items in a run.
+    /// The number of items in a run.
     pub items: u64,
-    /// Measured time and energy of a run.
+    /// The measured time and energy of a run.
     pub measured: (Seconds, Joules),
-    /// The same, simulated without noise.
+    /// The time and energy of a run that is simulated without noise.
     pub fitted: (Seconds, Joules),
 }
 
 impl FittedPoint {
-    /// How far the time is off.
-    pub fn time_off(&self) -> Ratio {
+    /// The relative deviation of the fitted time.
+    pub fn time_deviation(&self) -> Ratio {
         self.fitted.0 / self.measured.0 - Ratio::new(1.0)
     }
 
-    /// How far the energy is off.
-    pub fn energy_off(&self) -> Ratio {
+    /// The relative deviation of the fitted energy.
+    pub fn energy_deviation(&self) -> Ratio {
         self.fitted.1 / self.measured.1 - Ratio::new(1.0)
     }
 }
 
-/// Deviations without their sign.
+/// The absolute deviations of several points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
-    /// Of all points.
+    /// The mean of all points.
     pub mean: Ratio,
-    /// The largest.
+    /// The largest deviation.
     pub worst: Ratio,
 }
 
@@ -69,137 +69,135 @@ impl Errors {
     }
 }
 
-/// Of time and of energy.
+/// The deviations of time and energy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FitErrors {
-    /// Of the times.
+    /// The deviations of the times.
     pub time: Errors,
-    /// Of the energies.
+    /// The deviations of the energies.
     pub energy: Errors,
 }
 
 impl FitErrors {
     fn of(points: &[FittedPoint]) -> Self {
         Self {
-            time: Errors::of(points.iter().map(FittedPoint::time_off)),
-            energy: Errors::of(points.iter().map(FittedPoint::energy_off)),
+            time: Errors::of(points.iter().map(FittedPoint::time_deviation)),
+            energy: Errors::of(points.iter().map(FittedPoint::energy_deviation)),
         }
     }
 
-    /// Whether the profile can stand in for the GPU.
-    pub fn is_near_enough(&self) -> bool {
-        self.time.mean.max(self.energy.mean) <= FAR
+    /// Whether the profile is accurate enough to replace the GPU.
+    pub fn is_accurate(&self) -> bool {
+        self.time.mean.max(self.energy.mean) <= MAX_MEAN_DEVIATION
     }
 }
 
-/// A mean deviation above this is too much to try anything with.
-const FAR: Ratio = Ratio::new(0.05);
+/// The largest mean deviation of an accurate profile.
+const MAX_MEAN_DEVIATION: Ratio = Ratio::new(0.05);
 
-/// The best configuration by an objective, measured and fitted.
+/// The best configuration for an objective by the measurements and by the profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedChoice {
-    /// What is best.
+    /// The objective.
     pub objective: Objective,
-    /// The best by what was measured: an index into the points.
+    /// The index of the best point by the measurements.
     pub measured: usize,
-    /// The best by the profile.
+    /// The index of the best point by the profile.
     pub fitted: usize,
-    /// What following the profile costs: its choice against the best, both as measured.
+    /// The measured loss of the profile's choice against the best point.
     pub regret: Ratio,
 }
 
-/// A simulated GPU and workload, and how near they are to the study.
+/// A simulated GPU and workload, and their deviations from the study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedStudy {
-    /// The GPU, with the digits that its file has.
+    /// The GPU, with the digits of its file.
     pub gpu: GpuProfile,
-    /// The workload, likewise.
+    /// The workload, with the digits of its file.
     pub workload: WorkloadProfile,
-    /// The built-in profile of the same product, whose data sheet was taken.
-    pub known: Option<String>,
-    /// What neither the study nor a data sheet tells.
+    /// The built-in profile of the same product, whose data sheet is used.
+    pub built_in: Option<String>,
+    /// The values that neither the study nor a data sheet has.
     pub assumed: Vec<String>,
-    /// Parameters that were moved.
+    /// The number of fitted parameters.
     pub parameters: usize,
     /// Every configuration, in the study's order.
     pub points: Vec<FittedPoint>,
-    /// Of all points.
+    /// The deviations of all points.
     pub errors: FitErrors,
-    /// Of points that were left out of the fit in turn, every other one, where there are enough.
-    pub left_out: Option<FitErrors>,
-    /// Best settings.
+    /// The deviations of points that were left out of the fit, every other one in turn, if there are enough.
+    pub cross_validation: Option<FitErrors>,
+    /// The best settings by several objectives.
     pub choices: Vec<FittedChoice>,
-    /// What was tried in the study, in words; beyond it the profile is physics alone.
-    pub tried: String,
-    /// What the user should know.
+    /// The ranges that the study explored; beyond them the profile is physics alone.
+    pub explored: String,
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Rounds in which the physics is corrected by the simulator.
-const ROUNDS: usize = 6;
-/// A round that gains less than this part is the last.
-const ENOUGH: f64 = 1e-3;
-/// With fewer points there is nothing to leave out.
-const ENOUGH_TO_LEAVE_OUT: usize = 6;
+/// The largest number of rounds in which the simulator corrects the physics.
+const MAX_ROUNDS: usize = 6;
+/// A round that reduces the cost by less than this share is the last.
+const MIN_IMPROVEMENT: f64 = 1e-3;
+/// The smallest number of points for a cross-validation.
+const MIN_POINTS_FOR_VALIDATION: usize = 6;
 
 /// Fits a GPU and a workload to a study.
 pub fn fit_study(study: &MeasuredStudy) -> Result<FittedStudy, StudyFitError> {
     let powers = study.points.iter().map(|point| point.energy / point.time);
     let most = powers.fold(Watts::ZERO, Watts::max);
-    let board = Board::new(study, most);
-    let mut search = Search::new(study, &board.profile);
-    let make =
-        |search: &Search, at: &Values| Made::new(study, &board, &search.physics(at), &search.keys);
-    let mut at = search.best()?;
-    let mut best: Option<(Values, f64)> = None;
-    for _ in 0..ROUNDS {
-        let simulated = make(&search, &at).run_all(study)?;
-        let cost = search.cost(&at, &simulated);
+    let base = BaseGpu::new(study, most);
+    let mut fit = StudyFit::new(study, &base.profile);
+    let make = |fit: &StudyFit, at: &ParameterValues| {
+        FittedProfiles::new(study, &base, &fit.physics(at), &fit.parameters)
+    };
+    let mut at = fit.optimise()?;
+    let mut best: Option<(ParameterValues, f64)> = None;
+    for _ in 0..MAX_ROUNDS {
+        let simulated = make(&fit, &at).run_all(study)?;
+        let cost = fit.cost(&at, &simulated);
         let before = best.map_or(f64::INFINITY, |(_, cost)| cost);
         if cost < before {
             best = Some((at, cost));
         }
-        let raw = search.raw(&at);
-        for (point, (raw, simulated)) in search
-            .points_mut()
-            .iter_mut()
-            .zip(raw.iter().zip(&simulated))
+        let raw = fit.run_physics(&at);
+        for (point, (raw, simulated)) in fit.points_mut().iter_mut().zip(raw.iter().zip(&simulated))
         {
             point.factor = [simulated.0 / raw.0, simulated.1 / raw.1];
         }
-        if before - cost < ENOUGH * before && before.is_finite() {
+        if before - cost < MIN_IMPROVEMENT * before && before.is_finite() {
             break;
         }
-        at = search.from(&at).0;
+        at = fit.optimise_from(&at).0;
     }
     let (at, _) = best.ok_or(StudyFitError::NoResult)?;
-    let made = make(&search, &at).rounded();
-    let points = points(study, &made)?;
-    let left_out = match study.points.len() >= ENOUGH_TO_LEAVE_OUT {
-        true => Some(left_out(study, &search, &make)?),
+    let profiles = make(&fit, &at).rounded();
+    let points = fitted_points(study, &profiles)?;
+    let cross_validation = match study.points.len() >= MIN_POINTS_FOR_VALIDATION {
+        true => Some(cross_validation(study, &fit, &make)?),
         false => None,
     };
     Ok(FittedStudy {
         errors: FitErrors::of(&points),
-        left_out,
+        cross_validation,
         choices: choices(&points, study.reference),
-        parameters: search.keys.len(),
+        parameters: fit.parameters.len(),
         points,
-        gpu: made.gpu,
-        workload: made.workload,
-        known: board.known.clone(),
-        assumed: board
-            .assumed
-            .iter()
-            .map(|what| (*what).to_owned())
-            .collect(),
-        tried: study.tried.clone(),
+        gpu: profiles.gpu,
+        workload: profiles.workload,
+        built_in: base.built_in.clone(),
+        assumed: base.assumed.iter().map(|what| (*what).to_owned()).collect(),
+        explored: study.explored.clone(),
         notes: study.notes.clone(),
     })
 }
 
-fn points(study: &MeasuredStudy, made: &Made) -> Result<Vec<FittedPoint>, StudyFitError> {
-    let simulated = made.run_all(study)?;
+/// The points of a study with the times and energies of the profiles.
+fn fitted_points(
+    study: &MeasuredStudy,
+    profiles: &FittedProfiles,
+) -> Result<Vec<FittedPoint>, StudyFitError> {
+    let simulated = profiles.run_all(study)?;
     let all = study.points.iter().zip(simulated);
     let all = all.map(|(point, (time, energy))| FittedPoint {
         configuration: point.configuration.clone(),
@@ -211,16 +209,16 @@ fn points(study: &MeasuredStudy, made: &Made) -> Result<Vec<FittedPoint>, StudyF
 }
 
 /// Fits to every other point and predicts the rest, both ways.
-fn left_out(
+fn cross_validation(
     study: &MeasuredStudy,
-    search: &Search,
-    make: &impl Fn(&Search, &Values) -> Made,
+    fit: &StudyFit,
+    make: &impl Fn(&StudyFit, &ParameterValues) -> FittedProfiles,
 ) -> Result<FitErrors, StudyFitError> {
     let mut predicted = Vec::new();
     for parity in [0, 1] {
-        let half = search.of(|index| index % 2 == parity);
-        let made = make(&half, &half.best()?);
-        let all = points(study, &made)?.into_iter().enumerate();
+        let half = fit.subset(|index| index % 2 == parity);
+        let profiles = make(&half, &half.optimise()?);
+        let all = fitted_points(study, &profiles)?.into_iter().enumerate();
         predicted.extend(
             all.filter(|(index, _)| index % 2 != parity)
                 .map(|(_, point)| point),
@@ -229,7 +227,7 @@ fn left_out(
     Ok(FitErrors::of(&predicted))
 }
 
-/// The objectives of power_capping_2022, by item: a run may do more than another.
+/// The best points by the objectives of power_capping_2022, per item, because runs may have different numbers of items.
 fn choices(points: &[FittedPoint], reference: Option<usize>) -> Vec<FittedChoice> {
     let each = |point: &FittedPoint, (time, energy): (Seconds, Joules)| {
         let items = point.items as f64;

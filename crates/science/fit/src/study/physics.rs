@@ -1,7 +1,7 @@
-//! The simulator's steady state in closed form: fast enough for a search, and corrected by the simulator.
+//! The simulator's steady state in closed form: fast enough for a fit, and corrected by the simulator.
 //!
-//! The model is that of docs/simulator.md. What it leaves out (how a governor moves, how the chip warms up in
-//! detail) is a factor on each point, found by running the simulator itself.
+//! The model is that of docs/simulator.md. What it leaves out (the steps of the governor, the details of warming up) is
+//! a factor on each point, found by running the simulator.
 
 use sweetspot_sim::GpuProfile;
 
@@ -10,9 +10,9 @@ use super::MeasuredPoint;
 /// A GPU and a workload in plain numbers: seconds, watts, clocks against the default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Physics {
-    /// Core work of an item at the usual batch size.
+    /// The core work of an item at the usual batch size.
     pub core: f64,
-    /// Memory work of an item.
+    /// The memory work of an item.
     pub memory: f64,
     pub memory_per_batch: f64,
     pub host: f64,
@@ -21,7 +21,7 @@ pub struct Physics {
     pub half_speed_batch: f64,
     /// The usual batch size.
     pub batch: f64,
-    /// Drawn while the program waits: idle and context.
+    /// The power while the program waits: idle and context.
     pub waiting: f64,
     pub memory_power: f64,
     pub core_power: f64,
@@ -29,7 +29,7 @@ pub struct Physics {
     pub floor: f64,
 }
 
-/// What a point's settings mean for the physics.
+/// The settings of a point and the constants of its GPU, as the physics needs them.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
     cap: f64,
@@ -69,27 +69,27 @@ impl Conditions {
     }
 }
 
-/// Halvings of the range of clocks: far below what a derivative can see.
-const HALVINGS: usize = 40;
-/// Rounds in which temperature and power agree.
-const ROUNDS: usize = 3;
+/// The number of bisections of the range of clocks: precise enough for numerical derivatives.
+const BISECTION_STEPS: usize = 40;
+/// The number of rounds after which temperature and power agree.
+const THERMAL_ROUNDS: usize = 3;
 
 impl Physics {
-    /// Time and energy of a run.
+    /// The time and energy of a run.
     pub fn run(&self, at: &Conditions) -> (f64, f64) {
         let busy = |batch: f64| batch / (batch + self.half_speed_batch);
         let busy = busy(at.batch) / busy(self.batch);
         let core = self.core * at.batch / busy;
         let memory = (self.memory * at.batch + self.memory_per_batch) / at.memory_speed;
         let host = self.host * at.batch + self.host_per_batch;
-        // Kernels and launches together, and the part of it in which kernels run.
+        // The time of kernels and launches together, and the share of it in which kernels run.
         let device = |clock: f64| {
             let kernels = core / clock + memory;
             let whole = match self.launch > 0.0 {
                 true => {
                     let (shorter, longer) = (self.launch.min(kernels), self.launch.max(kernels));
-                    let alike = (shorter / longer).powi(8);
-                    longer * (1.0 + alike).sqrt().sqrt().sqrt()
+                    let closeness = (shorter / longer).powi(8);
+                    longer * (1.0 + closeness).sqrt().sqrt().sqrt()
                 }
                 false => kernels,
             };
@@ -101,13 +101,13 @@ impl Physics {
         };
         let mut leaked = 0.0;
         let mut result = (0.0, 0.0);
-        for _ in 0..ROUNDS {
+        for _ in 0..THERMAL_ROUNDS {
             let waiting = self.waiting + leaked;
             let power = |clock: f64| waiting + running(clock, device(clock).1);
             let mut clock = at.clock;
             if power(clock) > at.cap {
                 let (mut low, mut high) = (at.lowest.min(clock), clock);
-                for _ in 0..HALVINGS {
+                for _ in 0..BISECTION_STEPS {
                     clock = 0.5 * (low + high);
                     match power(clock) > at.cap {
                         true => high = clock,
@@ -119,10 +119,10 @@ impl Physics {
             let time = at.iterations * (host + whole);
             let energy = at.iterations * (waiting * host + power(clock) * whole);
             result = (time, energy);
-            // The chip is colder at first: on average over the run it is warmer by this part of the end.
+            // The chip warms up during the run: its mean temperature rise is this share of the final one.
             let spans = time / at.warming;
             let warm = 1.0 - (1.0 - (-spans).exp()) / spans;
-            let idle = at.idle.min(MOST_IDLE * self.waiting);
+            let idle = at.idle.min(MAX_IDLE_SHARE * self.waiting);
             leaked = idle * at.leakage * at.degrees_per_watt * (energy / time - idle) * warm;
         }
         result
@@ -134,11 +134,11 @@ impl Physics {
         clock * voltage * voltage
     }
 
-    /// What cannot be brought down: the parts of the power at the lowest clock.
-    pub fn least(&self, lowest: f64) -> f64 {
+    /// The power at the lowest clock, below which no cap can bring it.
+    pub fn lowest_power(&self, lowest: f64) -> f64 {
         self.waiting + self.memory_power + self.core_power * lowest * self.floor * self.floor
     }
 }
 
-/// The part of the waiting power that is idle power at most.
-pub const MOST_IDLE: f64 = 0.8;
+/// The largest share of idle power in the waiting power.
+pub const MAX_IDLE_SHARE: f64 = 0.8;

@@ -1,42 +1,51 @@
-//! The profiles that fitted values make, and what the simulator makes of them.
+//! The profiles of fitted values, and their simulated runs.
 
 use sweetspot_quantity::{Bytes, Quantity, Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, ItemWork, MemoryNeed, PhaseShare, Workload, WorkloadProfile};
-use sweetspot_study::{Configuration, RunEnd};
+use sweetspot_study::{Configuration, RunEnding};
 
-use super::board::Board;
-use super::physics::{MOST_IDLE, Physics};
-use super::search::Key;
+use super::base_gpu::BaseGpu;
+use super::parameters::Parameter;
+use super::physics::{MAX_IDLE_SHARE, Physics};
 use super::{MeasuredPoint, MeasuredStudy, StudyFitError};
-use crate::batch_rows::{five_digits, phases};
+use crate::batch_rows::{default_phases, round_to_five_digits};
 use sweetspot_virtual_time::SimulatedJob;
 
-/// A simulated GPU and its workload.
-pub struct Made {
+/// The fitted profiles of a GPU and its workload.
+pub struct FittedProfiles {
     pub gpu: GpuProfile,
     pub workload: WorkloadProfile,
 }
 
-/// Batches of so many times the largest measured one are taken to fit.
-const ROOM: f64 = 8.0;
+/// The assumed ratio of the largest batch that fits into memory to the largest measured one.
+const MEMORY_HEADROOM: f64 = 8.0;
 
-impl Made {
-    pub fn new(study: &MeasuredStudy, board: &Board, physics: &Physics, keys: &[Key]) -> Self {
-        let mut gpu = board.profile.clone();
+impl FittedProfiles {
+    /// The profiles of a GPU with fitted physics.
+    pub fn new(
+        study: &MeasuredStudy,
+        base: &BaseGpu,
+        physics: &Physics,
+        parameters: &[Parameter],
+    ) -> Self {
+        let mut gpu = base.profile.clone();
         gpu.core.voltage_knee = gpu.core.default * physics.knee;
         gpu.core.voltage_floor = Ratio::new(physics.floor);
-        gpu.power.idle = gpu.power.idle.min(Watts::new(MOST_IDLE * physics.waiting));
+        gpu.power.idle = gpu
+            .power
+            .idle
+            .min(Watts::new(MAX_IDLE_SHARE * physics.waiting));
         gpu.power.context = Watts::new(physics.waiting) - gpu.power.idle;
         gpu.power.memory = Watts::new(physics.memory_power);
         gpu.power.core = Watts::new(physics.core_power);
-        let workload = workload(study, &gpu, physics, keys);
+        let workload = workload(study, &gpu, physics, parameters);
         Self { gpu, workload }
     }
 
-    /// With the digits that the file has.
+    /// The profiles with the digits of their file.
     pub fn rounded(mut self) -> Self {
         fn round<Q: Quantity>(value: &mut Q) {
-            *value = Q::from_base(five_digits(value.base()));
+            *value = Q::from_base(round_to_five_digits(value.base()));
         }
         let power = &mut self.gpu.power;
         for part in [
@@ -57,31 +66,31 @@ impl Made {
         self
     }
 
-    /// Time and energy of every point, without noise.
+    /// Simulates every point without noise, and returns its time and energy.
     pub fn run_all(&self, study: &MeasuredStudy) -> Result<Vec<(f64, f64)>, StudyFitError> {
         study.points.iter().map(|point| self.run(point)).collect()
     }
 
     fn run(&self, point: &MeasuredPoint) -> Result<(f64, f64), StudyFitError> {
-        let refused = |reason: &dyn std::fmt::Display| StudyFitError::Refused(reason.to_string());
+        let error = |reason: &dyn std::fmt::Display| StudyFitError::Refused(reason.to_string());
         let workload = Workload {
             name: self.workload.network.clone(),
             profile: self.workload.clone(),
         };
         let gpus = vec![(self.gpu.name.clone(), self.gpu.clone())];
-        let mut job = SimulatedJob::from_profiles(gpus, None, workload)
-            .map_err(|problem| refused(&problem))?;
+        let mut job =
+            SimulatedJob::from_profiles(gpus, None, workload).map_err(|problem| error(&problem))?;
         job.items = point.items;
         let configuration = Configuration::on(1)
             .with_settings(point.settings)
             .with_batch(point.batch);
         match job.run(&configuration, None) {
-            Ok(RunEnd::Done(run)) => {
+            Ok(RunEnding::Done(run)) => {
                 let energy = run.energies.job_gpus.map(|energy| energy.value.get());
                 Ok((run.time.get(), energy.ok_or(StudyFitError::NoResult)?))
             }
-            Ok(RunEnd::Failed(failure)) => Err(refused(&failure.reason)),
-            Err(problem) => Err(refused(&problem)),
+            Ok(RunEnding::Failed(failure)) => Err(error(&failure.reason)),
+            Err(problem) => Err(error(&problem)),
         }
     }
 }
@@ -90,12 +99,14 @@ fn workload(
     study: &MeasuredStudy,
     gpu: &GpuProfile,
     physics: &Physics,
-    keys: &[Key],
+    parameters: &[Parameter],
 ) -> WorkloadProfile {
     let largest = study.points.iter().max_by_key(|point| point.batch);
     let (batch, items) = largest.map_or((1, 1), |point| (point.batch, point.items));
-    let names = |wanted: &[(Key, &str)]| -> Vec<String> {
-        let free = wanted.iter().filter(|(key, _)| keys.contains(key));
+    let names = |wanted: &[(Parameter, &str)]| -> Vec<String> {
+        let free = wanted
+            .iter()
+            .filter(|(parameter, _)| parameters.contains(parameter));
         free.map(|(_, name)| (*name).to_owned()).collect()
     };
     WorkloadProfile {
@@ -105,20 +116,20 @@ fn workload(
         half_speed_batch: physics.half_speed_batch,
         split_batch: false,
         gradients: Bytes::ZERO,
-        fitted: names(&[(Key::HalfSpeed, "half_speed_batch")]),
+        fitted: names(&[(Parameter::HalfSpeed, "half_speed_batch")]),
         memory: memory(study, gpu, batch),
-        phases: shares(study),
+        phases: phase_shares(study),
         conv_algorithms: Vec::new(),
         datasets: Vec::new(),
         on: vec![ItemWork {
             gpu: gpu.name.clone(),
             fitted: names(&[
-                (Key::HostPerBatch, "host_per_batch"),
-                (Key::Host, "host"),
-                (Key::Launch, "launch"),
-                (Key::Item, "core"),
-                (Key::MemoryShare, "memory"),
-                (Key::MemoryPerBatch, "memory_per_batch"),
+                (Parameter::HostPerBatch, "host_per_batch"),
+                (Parameter::Host, "host"),
+                (Parameter::Launch, "launch"),
+                (Parameter::Item, "core"),
+                (Parameter::MemoryShare, "memory"),
+                (Parameter::MemoryPerBatch, "memory_per_batch"),
             ]),
             items,
             startup: Seconds::ZERO,
@@ -134,21 +145,22 @@ fn workload(
     }
 }
 
-fn shares(study: &MeasuredStudy) -> Vec<PhaseShare> {
+/// The phases of the study, or the assumed ones if they are incomplete.
+fn phase_shares(study: &MeasuredStudy) -> Vec<PhaseShare> {
     let sum: f64 = study.phases.iter().map(|phase| phase.core.get()).sum();
     match (sum - 1.0).abs() < 1e-3 {
         true => study.phases.clone(),
-        false => phases(study.mode),
+        false => default_phases(study.mode),
     }
 }
 
-/// What fitted fits, and what did not does not.
+/// The memory of a batch: the largest batch that ran fits, and the smallest one that ran out of memory does not.
 fn memory(study: &MeasuredStudy, gpu: &GpuProfile, largest: u64) -> MemoryNeed {
     let capacity = gpu.memory.capacity;
     let fixed = Bytes::new(0.5e9).min(capacity * 0.1);
-    let room = match study.too_large {
-        Some(refused) if refused > largest => (largest as f64 * refused as f64).sqrt(),
-        _ => ROOM * largest as f64,
+    let room = match study.smallest_failed_batch {
+        Some(failed) if failed > largest => (largest as f64 * failed as f64).sqrt(),
+        _ => MEMORY_HEADROOM * largest as f64,
     };
     MemoryNeed {
         fixed,

@@ -1,13 +1,13 @@
-//! A fitted GPU and workload as the one file that the user keeps.
+//! The file of a fitted GPU and workload.
 
 use sweetspot_quantity::Ratio;
-use sweetspot_sim::{Generation, GpuProfile};
+use sweetspot_sim::{Generation, GpuProfile, Peak};
 
 use super::FittedStudy;
-use crate::batch_rows::{lines, list, quoted, write_workload};
+use crate::batch_rows::{list, quoted, write_keys, write_workload};
 
-/// The file: TOML with the tables `gpu` and `workload`, and in comments what it was fitted to, how near it is
-/// and what is assumed. `study` says where the measurements are.
+/// The text of the TOML file with the tables `gpu` and `workload`; comments say what was fitted, how accurate it is and
+/// what is assumed. `study` names the study.
 pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
     let percent = |ratio: Ratio| format!("{:.1} %", 100.0 * ratio.get());
     let errors = &fitted.errors;
@@ -26,9 +26,9 @@ pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
         "Keys named in `fitted` were fitted. Caps, clocks and memory are those of the device."
             .to_owned(),
     ];
-    if let Some(known) = &fitted.known {
+    if let Some(built_in) = &fitted.built_in {
         head.push(format!(
-            "Units, bandwidth and peaks are those of the profile {known}."
+            "Units, bandwidth and peaks are those of the profile {built_in}."
         ));
     }
     head.push(format!(
@@ -37,7 +37,7 @@ pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
     ));
     head.push(format!(
         "Tried in the study: {}. Beyond that the profile is physics alone.",
-        fitted.tried
+        fitted.explored
     ));
     head.extend(fitted.notes.iter().map(|note| format!("Note: {note}.")));
     let plain = |line: &String| line.replace(char::is_control, " ");
@@ -52,12 +52,13 @@ pub fn profile_text(study: &str, fitted: &FittedStudy) -> String {
     text
 }
 
+/// Writes the tables of a GPU.
 fn write_gpu(text: &mut String, gpu: &GpuProfile) {
-    lines(text, &[("name", quoted(&gpu.name))]);
+    write_keys(text, &[("name", quoted(&gpu.name))]);
     if let Some(study) = &gpu.study {
-        lines(text, &[("study", quoted(study))]);
+        write_keys(text, &[("study", quoted(study))]);
     }
-    lines(
+    write_keys(
         text,
         &[
             ("sensors", quoted(generation(gpu.sensors))),
@@ -67,7 +68,7 @@ fn write_gpu(text: &mut String, gpu: &GpuProfile) {
     );
     let table = |text: &mut String, name: &str, keys: &[(&str, String)]| {
         *text += &format!("\n[gpu.{name}]\n");
-        lines(text, keys);
+        write_keys(text, keys);
     };
     let core = &gpu.core;
     let keys = [
@@ -89,20 +90,7 @@ fn write_gpu(text: &mut String, gpu: &GpuProfile) {
         ("default", quoted(memory.default)),
     ];
     table(text, "memory", &keys);
-    let peak = &gpu.peak;
-    let peaks = [
-        ("tf32", peak.tf32),
-        ("fp16", peak.fp16),
-        ("bf16", peak.bf16),
-        ("int8", peak.int8),
-    ];
-    let mut keys: Vec<(&str, String)> = peaks
-        .iter()
-        .filter_map(|(name, peak)| Some((*name, quoted((*peak)?))))
-        .collect();
-    if let Some(figure) = peak.sgemm_gflops_per_watt {
-        keys.push(("sgemm_gflops_per_watt", format!("{figure:?}")));
-    }
+    let keys = peak_keys(&gpu.peak);
     if !keys.is_empty() {
         table(text, "peak", &keys);
     }
@@ -144,4 +132,22 @@ fn generation(generation: Generation) -> &'static str {
         Generation::Ada => "ada",
         Generation::Hopper => "hopper",
     }
+}
+
+/// The keys of the peak rates that are known.
+fn peak_keys(peak: &Peak) -> Vec<(&'static str, String)> {
+    let peaks = [
+        ("tf32", peak.tf32),
+        ("fp16", peak.fp16),
+        ("bf16", peak.bf16),
+        ("int8", peak.int8),
+    ];
+    let mut keys: Vec<(&'static str, String)> = peaks
+        .iter()
+        .filter_map(|(name, peak)| Some((*name, quoted((*peak)?))))
+        .collect();
+    if let Some(figure) = peak.sgemm_gflops_per_watt {
+        keys.push(("sgemm_gflops_per_watt", format!("{figure:?}")));
+    }
+    keys
 }

@@ -1,21 +1,21 @@
-//! Best caps: they jump, so that no derivative follows them. A published best cap is met with room where
-//! every cap farther away than it may be is clearly worse.
+//! The loss of a fit with best caps, which jump and have no derivative. A published best cap is met reliably if every
+//! cap outside its tolerance is clearly worse.
 
 use std::error::Error;
 
 use sweetspot_decide::{Objective, Outcome};
-use sweetspot_papers::node_power_capping_2023::tables::node_power_capping_2023;
-use sweetspot_papers::power_capping_2022::tables::power_capping_2022;
+use sweetspot_papers::node_power_capping_2023::tables::read_node_facts;
+use sweetspot_papers::power_capping_2022::tables::read_cap_rows;
 use sweetspot_papers::{Profiles, deviations_of};
 use sweetspot_quantity::Watts;
 use sweetspot_study::EnergyOf;
 
-/// How far off a best cap may be.
-const NEAR: f64 = 10.0;
-/// What a cap farther away should cost more, so that the noise of the runs does not make it the best.
-const ROOM: f64 = 0.002;
+/// The tolerance of a best cap in watts.
+const CAP_TOLERANCE: f64 = 10.0;
+/// The relative margin by which a cap outside the tolerance must be worse, so that noise does not make it the best.
+const REQUIRED_MARGIN: f64 = 0.002;
 
-/// What is judged together: a network on a GPU, or a node.
+/// A part of a study with its own loss: a network on a GPU, or a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     study: String,
@@ -24,7 +24,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether it changes with what is written in a workload's entry for a GPU, or in a GPU's profile.
+    /// Whether the part depends on a workload's entry for a GPU, or on a GPU's profile.
     pub fn depends_on(&self, study: &str, network: Option<&str>, gpu: Option<&str>) -> bool {
         if self.network.is_empty() {
             return true;
@@ -36,7 +36,7 @@ impl Part {
     }
 }
 
-/// Everything that is judged in a study.
+/// The parts of a study.
 pub fn parts(study: &str) -> Result<Vec<Part>, Box<dyn Error>> {
     let part = |gpu: &str, network: &str| Part {
         study: study.to_owned(),
@@ -44,7 +44,7 @@ pub fn parts(study: &str) -> Result<Vec<Part>, Box<dyn Error>> {
         network: network.to_owned(),
     };
     Ok(match study {
-        "power_capping_2022" => power_capping_2022()?
+        "power_capping_2022" => read_cap_rows()?
             .iter()
             .filter(|row| row.selection == "default")
             .map(|row| part(&row.gpu, row.network))
@@ -65,15 +65,15 @@ fn objective(name: &str) -> Option<Objective> {
     })
 }
 
-/// How far a part is from what was published, its best caps included.
+/// The loss of a part against the published values, including its best caps.
 pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
     let name = format!("{}@{}", part.network, part.study);
     if part.network.is_empty() {
         let deviations = deviations_of(&part.study, profiles)?.ok_or("no such study")?;
-        let all = crate::off(&deviations).into_iter();
-        // Half of what is allowed is left to the noise of the runs.
+        let all = crate::residuals_of(&deviations).into_iter();
+        // A part of the tolerance is left to the noise of the runs.
         return Ok(all
-            .map(|residual| steep(residual + residual.signum() * 0.35))
+            .map(|residual| penalty(residual + residual.signum() * 0.35))
             .sum());
     }
     if part.study == "node_power_capping_2023" {
@@ -83,10 +83,13 @@ pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
         let gpus = [part.gpu.as_str(); 8];
         let curve = profiles.curve(&gpus, Some(&part.study), &name, EnergyOf::Node, 8, caps)?;
         let deviations = deviations_of(&part.study, profiles)?.ok_or("no such study")?;
-        let mut total: f64 = crate::off(&deviations).into_iter().map(steep).sum();
-        for (metric, _, cap) in node_power_capping_2023()?.best {
+        let mut total: f64 = crate::residuals_of(&deviations)
+            .into_iter()
+            .map(penalty)
+            .sum();
+        for (metric, _, cap) in read_node_facts()?.best {
             let objective = objective(&metric).ok_or("no such metric")?;
-            total += 2.0 * of_cap(&curve, objective, cap.get());
+            total += 2.0 * cap_loss(&curve, objective, cap.get());
         }
         return Ok(3.0 * total);
     }
@@ -97,7 +100,7 @@ pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
     let caps = (from..=to).step_by(5).map(|cap| Watts::new(f64::from(cap)));
     let curve = profiles.curve(&[&part.gpu], None, &name, EnergyOf::JobGpus, 1, caps)?;
     let mut total = 0.0;
-    for row in power_capping_2022()? {
+    for row in read_cap_rows()? {
         if row.gpu != part.gpu || row.network != part.network {
             continue;
         }
@@ -105,27 +108,27 @@ pub fn loss(part: &Part, profiles: &Profiles) -> Result<f64, Box<dyn Error>> {
         let (_, here) = at.ok_or("a published cap is not on the grid")?;
         let energy = here.energy.ok_or("no energy")?;
         for ratio in [here.time / row.time, energy / row.energy] {
-            total += steep((ratio.get() - 1.0) / 0.02);
+            total += penalty((ratio.get() - 1.0) / 0.02);
         }
         if let Some(objective) = objective(&row.selection) {
-            total += of_cap(&curve, objective, row.power_cap.get());
+            total += cap_loss(&curve, objective, row.power_cap.get());
         }
     }
     Ok(total)
 }
 
-/// Little for what is well within, much for what is nearly as far off as it may be.
-fn steep(residual: f64) -> f64 {
+/// The penalty of a residual: small well within the tolerance, large near its end.
+fn penalty(residual: f64) -> f64 {
     0.02 * residual * residual + 40.0 * (residual.abs() - 0.85).max(0.0).powi(2)
 }
 
-/// For the cap itself, and for the regret that it costs.
-fn of_cap(curve: &[(Watts, Outcome)], objective: Objective, published: f64) -> f64 {
+/// The loss of a best cap, and of its regret.
+fn cap_loss(curve: &[(Watts, Outcome)], objective: Objective, published: f64) -> f64 {
     let Some((_, reference)) = curve.last() else {
         return 2.0;
     };
-    let least = |meant: &dyn Fn(f64) -> bool| {
-        let values = curve.iter().filter(|(cap, _)| meant(cap.get()));
+    let least = |is_included: &dyn Fn(f64) -> bool| {
+        let values = curve.iter().filter(|(cap, _)| is_included(cap.get()));
         let values = values.filter_map(|(_, outcome)| objective.value(outcome, reference).ok());
         let values = values.map(|value| {
             if objective.is_maximised() {
@@ -136,14 +139,14 @@ fn of_cap(curve: &[(Watts, Outcome)], objective: Objective, published: f64) -> f
         });
         values.fold(f64::INFINITY, f64::min)
     };
-    let is_near = |cap: f64| (cap - published).abs() <= NEAR;
+    let is_near = |cap: f64| (cap - published).abs() <= CAP_TOLERANCE;
     let inside = least(&is_near);
     let outside = least(&|cap| !is_near(cap));
-    let short = (ROOM - (outside / inside - 1.0)).max(0.0) / ROOM;
+    let shortfall = (REQUIRED_MARGIN - (outside / inside - 1.0)).max(0.0) / REQUIRED_MARGIN;
     let regret = least(&|cap| cap == published) / inside.min(outside) - 1.0;
     let regret = (regret - 0.008).max(0.0) / 0.004;
-    [short, regret]
-        .map(|off| off * off / (1.0 + off * off))
+    [shortfall, regret]
+        .map(|loss| loss * loss / (1.0 + loss * loss))
         .iter()
         .sum()
 }

@@ -1,17 +1,17 @@
-//! Fits the profiles of a study to its figures, through the simulator's own physics.
+//! Fits the profiles of a study to its published values with the simulator.
 //!
-//! `cargo run --release -p sweetspot-papers --example fit -- STUDY [--write] [--lean] [--caps] [--rounds N]` moves every key
-//! that a profile of the study lists as `fitted`, prints the values found, and with `--write` puts them into
-//! the profiles' files; with `--caps` best caps count as well,
-//! for studies that share a GPU together (`A,B`); with `--lean` it starts at once with what brings the largest error down. `cargo run --release -- simulate --errors` then shows how far off they are.
+//! `cargo run --release -p sweetspot-papers --example fit -- STUDY [--write] [--lean] [--caps] [--rounds N]` fits every key
+//! that a profile of the study lists as `fitted` and prints the values. `--write` writes them into the profiles' files.
+//! `--caps` fits the best caps too, for studies that share a GPU together (`A,B`). `--lean` skips the least squares and
+//! only reduces the largest error. `cargo run --release -- simulate --errors` then shows the deviations.
 
 mod caps;
-mod settle;
+mod random_search;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use sweetspot_papers::{Profiles, StudyDeviations, deviations_of};
+use sweetspot_papers::{Profiles, SimulatorDeviations, deviations_of};
 use sweetspot_sim::{Workload, parse_gpu, parse_node, parse_workload};
 use sweetspot_stats::{Bounds, Seed, fit};
 use toml_edit::{DocumentMut, Item, Value};
@@ -21,31 +21,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     let study = arguments.next().ok_or("which study?")?;
     let rest: Vec<String> = arguments.collect();
     let rounds = match rest.iter().position(|argument| argument == "--rounds") {
-        Some(place) => rest.get(place + 1).ok_or("how many rounds?")?.parse()?,
+        Some(index) => rest.get(index + 1).ok_or("how many rounds?")?.parse()?,
         None => 20,
     };
     if rest.iter().any(|argument| argument == "--caps") {
         let write = rest.iter().any(|argument| argument == "--write");
-        return settle::run(&study, 100 * rounds, write);
+        return random_search::run(&study, 100 * rounds, write);
     }
     let files = files_of(&study)?;
-    let places = places(&files)?;
-    println!("# {study}: {} free parameters", places.len());
-    let start: Vec<f64> = places.iter().map(|place| place.start).collect();
-    let bounds: Vec<Bounds> = places.iter().map(|place| place.bounds).collect();
+    let parameters = parameters(&files)?;
+    println!("# {study}: {} free parameters", parameters.len());
+    let start: Vec<f64> = parameters.iter().map(|parameter| parameter.start).collect();
+    let bounds: Vec<Bounds> = parameters
+        .iter()
+        .map(|parameter| parameter.bounds)
+        .collect();
     let built_in = Profiles::built_in()?;
-    let residuals = |parameters: &[f64]| -> Vec<f64> {
-        let files = with(&files, &places, parameters);
+    let residuals = |values: &[f64]| -> Vec<f64> {
+        let files = with_values(&files, &parameters, values);
         let compared = profiles(&built_in, &study, &files)
             .and_then(|profiles| Ok(deviations_of(&study, &profiles)?.ok_or("no such study")?));
         match compared {
-            Ok(deviations) => off(&deviations),
+            Ok(deviations) => residuals_of(&deviations),
             Err(_) => vec![f64::NAN; 1],
         }
     };
     let count = residuals(&start).len();
-    let checked = |parameters: &[f64]| {
-        let residuals = residuals(parameters);
+    let checked = |values: &[f64]| {
+        let residuals = residuals(values);
         if residuals.len() == count {
             residuals
         } else {
@@ -57,22 +60,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         true => start,
         false => fit(checked, &start, &bounds, rounds).parameters,
     };
-    let found = lower(checked, squares, &bounds, 50 * rounds);
+    let found = reduce_largest_error(checked, squares, &bounds, 50 * rounds);
     let written: Vec<f64> = found.iter().map(|value| rounded(*value)).collect();
-    let files = with(&files, &places, &written);
-    for (place, value) in places.iter().zip(&written) {
-        let name = files[place.file].path.file_name().unwrap_or_default();
+    let files = with_values(&files, &parameters, &written);
+    for (parameter, value) in parameters.iter().zip(&written) {
+        let name = files[parameter.file].path.file_name().unwrap_or_default();
         println!(
             "{} {} = {value} {}",
             name.display(),
-            place.keys.join("."),
-            place.unit
+            parameter.keys.join("."),
+            parameter.unit
         );
     }
     let profiles = profiles(&built_in, &study, &files)?;
     let deviations = deviations_of(&study, &profiles)?.ok_or("no such study")?;
-    let (met, judged) = deviations.met();
-    println!("# {met} of {judged} values are near enough");
+    let (met, judged) = deviations.count_met();
+    println!("# {met} of {judged} values are within their tolerance");
     if rest.iter().any(|argument| argument == "--write") {
         for file in &files {
             std::fs::write(&file.path, file.document.to_string())?;
@@ -81,8 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Brings the largest error down by small random steps: best settings jump, which no derivative follows.
-fn lower(
+/// Reduces the largest error by small random steps, because best settings jump, so that there is no derivative.
+fn reduce_largest_error(
     residuals: impl Fn(&[f64]) -> Vec<f64>,
     start: Vec<f64>,
     bounds: &[Bounds],
@@ -91,7 +94,7 @@ fn lower(
     let largest = |parameters: &[f64]| {
         let residuals = residuals(parameters);
         let squares: f64 = residuals.iter().map(|r| r * r).sum();
-        // Among equals in the largest, the one with the smaller rest.
+        // The sum of squares decides between equal largest errors.
         residuals.iter().fold(0f64, |most, r| most.max(r.abs())) + 1e-3 * squares.sqrt()
     };
     let (mut best, mut reached) = (start.clone(), largest(&start));
@@ -111,12 +114,12 @@ fn lower(
             (best, reached) = (trial, at_trial);
         }
     }
-    println!("# largest error: {reached:.3} of what is allowed");
+    println!("# largest error: {reached:.3} of the tolerance");
     best
 }
 
 #[derive(Clone)]
-enum Kind {
+enum ProfileKind {
     Gpu,
     Node,
     Workload,
@@ -124,7 +127,7 @@ enum Kind {
 
 #[derive(Clone)]
 struct File {
-    kind: Kind,
+    kind: ProfileKind,
     path: PathBuf,
     document: DocumentMut,
 }
@@ -136,7 +139,7 @@ impl File {
     }
 }
 
-/// The workloads of a study, the GPUs they are known on, and its node.
+/// Reads the profiles of a study: its workloads, their GPUs, and its node.
 fn files_of(study: &str) -> Result<Vec<File>, Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../simulate/sim/profiles");
     let read = |kind, path: PathBuf| -> Result<File, Box<dyn Error>> {
@@ -149,24 +152,24 @@ fn files_of(study: &str) -> Result<Vec<File>, Box<dyn Error>> {
     };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(root.join("workloads").join(study))? {
-        files.push(read(Kind::Workload, entry?.path())?);
+        files.push(read(ProfileKind::Workload, entry?.path())?);
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     for entry in std::fs::read_dir(root.join("gpus"))? {
-        let file = read(Kind::Gpu, entry?.path())?;
+        let file = read(ProfileKind::Gpu, entry?.path())?;
         if file.document.get("study").and_then(Item::as_str) == Some(study) {
             files.push(file);
         }
     }
     let node = root.join("nodes").join(study).with_extension("toml");
     if node.exists() {
-        files.push(read(Kind::Node, node)?);
+        files.push(read(ProfileKind::Node, node)?);
     }
     Ok(files)
 }
 
-/// A number in a file that may move.
-struct Place {
+/// A number in a file that is fitted.
+struct FittedNumber {
     file: usize,
     keys: Vec<String>,
     unit: String,
@@ -174,14 +177,14 @@ struct Place {
     bounds: Bounds,
 }
 
-fn places(files: &[File]) -> Result<Vec<Place>, Box<dyn Error>> {
-    let mut places = Vec::new();
+fn parameters(files: &[File]) -> Result<Vec<FittedNumber>, Box<dyn Error>> {
+    let mut parameters = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let mut add = |keys: Vec<String>| -> Result<(), Box<dyn Error>> {
             let item = at(&file.document, &keys).ok_or_else(|| keys.join("."))?;
             let (start, unit) = number(item).ok_or_else(|| keys.join("."))?;
             let name = keys.last().cloned().unwrap_or_default();
-            places.push(Place {
+            parameters.push(FittedNumber {
                 file: index,
                 bounds: bounds_of(&name, start),
                 unit,
@@ -191,7 +194,7 @@ fn places(files: &[File]) -> Result<Vec<Place>, Box<dyn Error>> {
             Ok(())
         };
         let fitted_here = fitted(file.document.get("fitted"));
-        // A curve is chosen by hand among plausible ones, and counted.
+        // The efficiency curve of a power supply is chosen by hand, and only counted.
         let numbers = fitted_here.iter().filter(|key| *key != "supply.efficiency");
         for key in numbers {
             let keys: Vec<&str> = match key.as_str() {
@@ -208,7 +211,7 @@ fn places(files: &[File]) -> Result<Vec<Place>, Box<dyn Error>> {
             }
         }
     }
-    Ok(places)
+    Ok(parameters)
 }
 
 fn fitted(item: Option<&Item>) -> Vec<String> {
@@ -217,7 +220,7 @@ fn fitted(item: Option<&Item>) -> Vec<String> {
         .collect()
 }
 
-/// Where a parameter may lie, in the unit it is written in.
+/// The bounds of a parameter, in the unit in which it is written.
 fn bounds_of(key: &str, start: f64) -> Bounds {
     let (low, high) = match key {
         "voltage_floor" => (60.0, 99.0),
@@ -266,25 +269,26 @@ fn number(item: &Item) -> Option<(f64, String)> {
     Some((number.parse().ok()?, unit.to_owned()))
 }
 
-/// To four decimals, or five digits where that is more.
+/// Rounds to four decimals, or to five digits if those are more.
 fn rounded(value: f64) -> f64 {
     let scale = 10f64.powi(4 - value.abs().max(1e-9).log10().floor().min(0.0) as i32);
     (value * scale).round() / scale
 }
 
-fn with(files: &[File], places: &[Place], parameters: &[f64]) -> Vec<File> {
+/// The files with these values of the fitted numbers.
+fn with_values(files: &[File], parameters: &[FittedNumber], values: &[f64]) -> Vec<File> {
     let mut files = files.to_vec();
-    for (place, value) in places.iter().zip(parameters) {
-        let document = &mut files[place.file].document;
+    for (parameter, value) in parameters.iter().zip(values) {
+        let document = &mut files[parameter.file].document;
         let text = |value: f64| -> Value {
-            match place.unit.as_str() {
+            match parameter.unit.as_str() {
                 "" => Value::from(value),
                 unit => Value::from(format!("{value} {unit}")),
             }
         };
-        set(document, &place.keys, text(*value));
-        // Two phases share core and memory work alike.
-        if place.keys[0] == "phase" && place.keys[2] == "core" {
+        set(document, &parameter.keys, text(*value));
+        // Two phases have the same shares of core and memory work.
+        if parameter.keys[0] == "phase" && parameter.keys[2] == "core" {
             let key = |index: &str, of: &str| ["phase", index, of].map(str::to_owned);
             set(document, &key("0", "memory"), text(*value));
             set(document, &key("1", "core"), text(100.0 - value));
@@ -294,7 +298,7 @@ fn with(files: &[File], places: &[Place], parameters: &[f64]) -> Vec<File> {
     files
 }
 
-/// The profiles in the program with these in their place.
+/// The built-in profiles with those of the study replaced by these files.
 fn profiles(built_in: &Profiles, study: &str, files: &[File]) -> Result<Profiles, Box<dyn Error>> {
     let mut profiles = built_in.clone();
     let of_study = format!("@{study}");
@@ -304,15 +308,15 @@ fn profiles(built_in: &Profiles, study: &str, files: &[File]) -> Result<Profiles
     for file in files {
         let (stem, text) = (file.stem(), file.document.to_string());
         match file.kind {
-            Kind::Gpu => {
+            ProfileKind::Gpu => {
                 profiles.gpus.insert(stem.clone(), parse_gpu(&stem, &text)?);
             }
-            Kind::Node => {
+            ProfileKind::Node => {
                 profiles
                     .nodes
                     .insert(stem.clone(), parse_node(&stem, &text)?);
             }
-            Kind::Workload => {
+            ProfileKind::Workload => {
                 let network = stem.split('.').next().unwrap_or_default();
                 profiles.workloads.push(Workload {
                     name: format!("{network}{of_study}"),
@@ -324,18 +328,18 @@ fn profiles(built_in: &Profiles, study: &str, files: &[File]) -> Result<Profiles
     Ok(profiles)
 }
 
-/// How far off each value is, against how far off it may be; what is not judged counts for little.
-fn off(deviations: &StudyDeviations) -> Vec<f64> {
-    // A best setting jumps: nothing to follow.
+/// The deviation of each value relative to its tolerance; values without a tolerance count little.
+fn residuals_of(deviations: &SimulatorDeviations) -> Vec<f64> {
+    // Best caps jump, so that there is no derivative.
     let smooth = deviations
         .tables
         .iter()
         .filter(|table| !table.title.ends_with("caps"));
     let values = smooth.flat_map(|table| table.values());
-    let values = values.map(|(value, how)| match value.tolerance {
+    let values = values.map(|(value, kind)| match value.tolerance {
         Some(0.0) => 0.0,
-        Some(tolerance) => value.off(how) / tolerance,
-        None => 0.05 * value.off(how),
+        Some(tolerance) => value.deviation(kind) / tolerance,
+        None => 0.05 * value.deviation(kind),
     });
     values.collect()
 }

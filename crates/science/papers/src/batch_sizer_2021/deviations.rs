@@ -1,19 +1,19 @@
-//! What the paper says of its card and of batch sizes; nothing was fitted to it.
+//! Deviations from what the paper says about its card and about batch sizes; nothing was fitted to it.
 
 use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::tables::batch_sizer_2021;
+use super::tables::read_card_facts;
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, StudyDeviations, Table, Value};
+use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 const STUDY: &str = "batch_sizer_2021";
 const GPU: &str = "tesla_p40";
 
-pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
-    let facts = batch_sizer_2021()?;
+pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
+    let facts = read_card_facts()?;
     let gpu = profiles.gpus.get(GPU);
     let watts =
         |power: Option<sweetspot_quantity::Watts>| power.map_or(f64::NAN, |power| power.get());
@@ -32,7 +32,11 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
         ),
         (
             "at most".to_owned(),
-            value(facts.most.get(), watts(gpu.map(|gpu| gpu.cap.max)), 1.0),
+            value(
+                facts.max_power.get(),
+                watts(gpu.map(|gpu| gpu.cap.max)),
+                1.0,
+            ),
         ),
     ];
     let mut saturation = Vec::new();
@@ -62,9 +66,9 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
             saturation.push((label, value(0.0, 100.0 * gain, 3.0)));
         }
     }
-    Ok(StudyDeviations {
+    Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.free(STUDY, &[GPU], &[]),
+        free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]),
         values: card.len() + saturation.len(),
         tables: vec![
             Table {

@@ -1,62 +1,64 @@
-//! The jobs of table 2 of batch_sizer_2021 under every controller, in virtual time.
+//! Runs the jobs of table 2 of batch_sizer_2021 in every hold mode, in virtual time.
 
 use sweetspot_control::hold::{DeviceKnob, HoldConfig, HoldMode, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds};
 use sweetspot_sim::Variant;
 
-use super::reproduction::{BASELINE, CLOCKS, GPU, STUDY};
-use super::tables::{PrintedJob, batch_sizer_2021_facts};
+use super::reproduction::{BASELINE_BATCH, CLOCKS, GPU, STUDY};
+use super::tables::{PrintedJob, read_fact};
 use crate::PapersError;
-use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows};
+use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 use sweetspot_virtual_time::SimulatedServer;
 use sweetspot_virtual_time::hold::{Conditions, HoldOutcome};
 
 /// The batch sizes that the paper's system chooses from.
-const SIZES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Of a job: long against the search for its setting.
-const TIME: Seconds = Seconds::new(600.0);
-/// The jobs whose power and batch are shown over time: loose and tight caps of small and large networks.
-const OVER_TIME: [u64; 5] = [5, 9, 13, 14, 19];
-const MOMENTS: [f64; 8] = [2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0];
+const BATCH_SIZES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// The time of a job: long compared with the search for its setting.
+const JOB_TIME: Seconds = Seconds::new(600.0);
+/// The jobs whose power and batch size are shown over time: loose and tight caps, small and large networks.
+const JOBS_OVER_TIME: [u64; 5] = [5, 9, 13, 14, 19];
+/// The times at which they are shown, in seconds.
+const SHOWN_SECONDS: [f64; 8] = [2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0];
 
-const GAIN: Kind = Kind::difference("throughput_vs_dvfs", "throughput over DVFS [%]", 100.0, 1);
-const BATCH: Kind = Kind::difference("average_batch", "average batch", 1.0, 0);
-const POWER: Kind = Kind::difference("power_w", "mean of a second [W]", 1.0, 0);
-const BATCH_THEN: Kind = Kind::difference("batch", "batch", 1.0, 0);
+const GAIN: ValueKind =
+    ValueKind::difference("throughput_vs_dvfs", "throughput over DVFS [%]", 100.0, 1);
+const BATCH: ValueKind = ValueKind::difference("average_batch", "average batch", 1.0, 0);
+const POWER: ValueKind = ValueKind::difference("power_w", "mean of a second [W]", 1.0, 0);
+const BATCH_THEN: ValueKind = ValueKind::difference("batch", "batch", 1.0, 0);
 
-/// A job of table 2 under every controller.
+/// The results of a job of table 2 in every hold mode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobResult {
-    /// Its number.
+    /// The number of the job.
     pub job: u64,
-    /// The network's name here.
+    /// The name of the network in the profiles.
     pub network: &'static str,
-    /// Its data set.
+    /// The dataset.
     pub dataset: String,
     /// The power cap in watts.
     pub cap_w: f64,
-    /// What each mode came to.
+    /// The result of each mode.
     pub modes: Vec<ModeResult>,
 }
 
-/// What a mode came to on a job.
+/// The result of one hold mode on a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModeResult {
-    /// Which.
+    /// The mode.
     pub mode: HoldMode,
-    /// What came of it, the search included.
+    /// The summary, including the search.
     pub summary: HoldSummary,
-    /// What was set at the end.
+    /// The last setting.
     pub last: HoldSetting,
 }
 
 impl JobResult {
-    /// Of a mode.
+    /// The result of a mode.
     pub fn of(&self, mode: HoldMode) -> Option<&ModeResult> {
         self.modes.iter().find(|result| result.mode == mode)
     }
 
-    /// By how much a mode is ahead of the clock search.
+    /// The gain in throughput of a mode over the clock search (DVFS).
     pub fn gain(&self, mode: HoldMode) -> Option<f64> {
         let speed = |mode| Some(self.of(mode)?.summary.items_per_s);
         Some(speed(mode)? / speed(HoldMode::Dvfs)? - 1.0)
@@ -73,8 +75,8 @@ impl JobResult {
     }
 }
 
-/// The jobs, and the rows of figures 7 and 8.
-pub(super) fn jobs(
+/// Runs the jobs, and returns their results and the rows of figures 7 and 8.
+pub(super) fn run_jobs(
     printed: &[PrintedJob],
     seed: u64,
 ) -> Result<(Vec<JobResult>, Vec<ReproducedRow>), PapersError> {
@@ -85,7 +87,7 @@ pub(super) fn jobs(
             dataset: Some(job.dataset.clone()),
             ..Variant::default()
         };
-        let rig = SimulatedServer::new(GPU, &format!("{}@{STUDY}", job.network), &variant)?;
+        let server = SimulatedServer::new(GPU, &format!("{}@{STUDY}", job.network), &variant)?;
         let mut result = JobResult {
             job: job.job,
             network: job.network,
@@ -95,12 +97,12 @@ pub(super) fn jobs(
         };
         for mode in HoldMode::ALL {
             let conditions = Conditions {
-                keep_samples: OVER_TIME.contains(&job.job),
-                ..Conditions::steady(TIME, seed)
+                keep_samples: JOBS_OVER_TIME.contains(&job.job),
+                ..Conditions::steady(JOB_TIME, seed)
             };
-            let held = rig.hold(terms(mode, job), &conditions)?;
+            let held = server.hold(hold_config(mode, job), &conditions)?;
             if conditions.keep_samples && matches!(mode, HoldMode::Dvfs | HoldMode::Robust) {
-                over_time.extend(moments(&result, mode, &held));
+                over_time.extend(rows_over_time(&result, mode, &held));
             }
             result.modes.push(ModeResult {
                 mode,
@@ -114,50 +116,50 @@ pub(super) fn jobs(
     Ok((results, over_time))
 }
 
-fn terms(mode: HoldMode, job: &PrintedJob) -> HoldConfig {
+fn hold_config(mode: HoldMode, job: &PrintedJob) -> HoldConfig {
     let clocks = CLOCKS.split(',').filter_map(|clock| clock.parse().ok());
     let knob = match mode.is_batch_only() {
         true => DeviceKnob::None,
         false => DeviceKnob::CoreClock(clocks.map(Megahertz::new).collect()),
     };
     HoldConfig {
-        fixed_batch: BASELINE,
-        ..HoldConfig::new(mode, job.power_cap, SIZES.to_vec(), knob)
+        fixed_batch: BASELINE_BATCH,
+        ..HoldConfig::new(mode, job.power_cap, BATCH_SIZES.to_vec(), knob)
     }
 }
 
-/// Figures 7 and 8: what is drawn and which batch size is used, over time.
-fn moments(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<ReproducedRow> {
+/// The rows of figures 7 and 8: power and batch size over time.
+fn rows_over_time(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<ReproducedRow> {
     let (mut power, mut batch) = (Rows::new("figure 7"), Rows::new("figure 8"));
-    for moment in MOMENTS {
+    for moment in SHOWN_SECONDS {
         let second: Vec<_> = held
             .samples
             .iter()
-            .filter(|sighting| (moment - 1.0..moment).contains(&(sighting.at.get() - 1e-6)))
+            .filter(|sample| (moment - 1.0..moment).contains(&(sample.at.get() - 1e-6)))
             .collect();
         let mut labels = job.labels(mode);
         labels.push(("time_s", moment.into()));
-        let sum: f64 = second.iter().map(|sighting| sighting.power.get()).sum();
+        let sum: f64 = second.iter().map(|sample| sample.power.get()).sum();
         let mean = sum / second.len() as f64;
         power.add(&labels, POWER, None, Some(mean), Judgement::Shown);
         if mode == HoldMode::Robust {
-            let then = second.last().map(|sighting| sighting.batch as f64);
+            let then = second.last().map(|sample| sample.batch as f64);
             batch.add(&labels, BATCH_THEN, None, then, Judgement::Shown);
         }
     }
     [power.rows, batch.rows].concat()
 }
 
-/// Figures 5 and 6: the paper's algorithm as it was meant, and the default here.
-pub(super) fn figures(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, PapersError> {
+/// The rows of figures 5 and 6: the paper's algorithm as its text intends it, and the default mode.
+pub(super) fn figures_5_and_6(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, PapersError> {
     let ends = [
         ("throughput_best_gain_job", "throughput_best_gain_pct"),
         ("throughput_worst_loss_job", "throughput_worst_loss_pct"),
     ];
     let mut printed = Vec::new();
     for (job, percent) in ends {
-        let job = batch_sizer_2021_facts(job)?;
-        printed.push((job, batch_sizer_2021_facts(percent)? / 100.0));
+        let job = read_fact(job)?;
+        printed.push((job, read_fact(percent)? / 100.0));
     }
     let mut speed = Rows::new("2, throughput in figure 5");
     let mut batch = Rows::new("2, average batch in figure 6");

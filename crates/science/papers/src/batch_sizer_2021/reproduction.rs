@@ -1,16 +1,16 @@
-//! The card, throughput and power by batch size, and what the jobs of table 2 come to.
+//! Reproduces the card, throughput and power by batch size, and the jobs of table 2.
 
 use sweetspot_control::hold::HoldMode;
 use sweetspot_decide::Objective;
 use sweetspot_sim::find_gpu;
-use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
+use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
-use super::jobs::{JobResult, figures, jobs};
-use super::tables::{batch_sizer_2021, batch_sizer_2021_jobs};
+use super::jobs::{JobResult, figures_5_and_6, run_jobs};
+use super::tables::{read_card_facts, read_jobs};
 use crate::PapersError;
 use crate::Reproduction;
-use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows, ends};
-use crate::simulated_runs::Runs;
+use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
+use crate::simulated_runs::SweepRunner;
 
 pub const PAPER: &str = "batch-sizer-2021";
 const SOURCE: &str = "S. M. Nabavinejad, S. Reda, M. Ebrahimi: BatchSizer: Power-Performance Trade-off for DNN Inference. ASP-DAC 2021";
@@ -19,17 +19,17 @@ pub(super) const GPU: &str = "tesla_p40";
 
 const BATCHES: &str = "1,2,4,8,16,32,64,128,256,512";
 pub(super) const CLOCKS: &str = "544,632,734,835,949,1063,1189,1303,1430,1531";
-/// The batch size with which the paper's baseline sets clocks.
-pub(super) const BASELINE: u64 = 16;
+/// The batch size with which the paper's baseline searches clocks.
+pub(super) const BASELINE_BATCH: u64 = 16;
 
-const POWER: Kind = Kind::difference("power_w", "power [W]", 1.0, 0);
-const SATURATION: Kind =
-    Kind::difference("throughput_gain", "throughput, 512 over 256 [%]", 100.0, 1);
-const THROUGHPUT: Kind = Kind::relative("items_per_s", "throughput [1/s]", 1.0, 0);
+const POWER: ValueKind = ValueKind::difference("power_w", "power [W]", 1.0, 0);
+const SATURATION: ValueKind =
+    ValueKind::difference("throughput_gain", "throughput, 512 over 256 [%]", 100.0, 1);
+const THROUGHPUT: ValueKind = ValueKind::relative("items_per_s", "throughput [1/s]", 1.0, 0);
 /// The networks of figure 1.
-const SHOWN: [&str; 3] = ["inception_v3", "resnet50", "mobilenet_v1"];
+const FIGURE_1_NETWORKS: [&str; 3] = ["inception_v3", "resnet50", "mobilenet_v1"];
 
-/// One network with one data set, over batch sizes.
+/// The sweep of one network with one dataset over batch sizes.
 struct Workload {
     network: &'static str,
     dataset: String,
@@ -37,15 +37,19 @@ struct Workload {
 }
 
 impl Workload {
-    fn sweep(runs: &mut Runs, network: &'static str, dataset: &str) -> Result<Self, PapersError> {
+    fn sweep(
+        runner: &mut SweepRunner,
+        network: &'static str,
+        dataset: &str,
+    ) -> Result<Self, PapersError> {
         let both = Definition {
             dataset: Some(dataset.to_owned()),
             repeat: Some(3),
             ..Definition::simulated(GPU, &format!("{network}@{STUDY}"))
         };
         let axis = AxisText(BATCHES.to_owned());
-        let batches = runs.sweep(Definition {
-            axis: [(BATCH.to_owned(), axis)].into(),
+        let batches = runner.sweep(Definition {
+            axis: [(BATCH_PARAMETER.to_owned(), axis)].into(),
             ..both
         })?;
         Ok(Self {
@@ -65,51 +69,51 @@ impl Workload {
 
     fn power(&self, batch: u64) -> Option<f64> {
         let mut points = self.batches.points.iter();
-        at_work(points.find(|point| point.configuration.batch() == Some(batch))?)
+        power_at_work(points.find(|point| point.configuration.batch() == Some(batch))?)
     }
 }
 
-/// Power while a batch is computed, which is what the paper holds below the cap: between batches the GPU
-/// waits for its host and draws little.
-fn at_work(point: &Point) -> Option<f64> {
+/// The power while a batch is computed, which the paper holds below the cap. Between batches the GPU waits for its
+/// host and draws little power.
+fn power_at_work(point: &Point) -> Option<f64> {
     let phases = point.phases();
     let forward = phases.iter().find(|phase| phase.name == "forward")?;
     Some((forward.energy / forward.time).get()).filter(|power| power.is_finite())
 }
 
-pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
-    let printed = batch_sizer_2021_jobs()?;
+pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
+    let printed = read_jobs()?;
     let mut workloads: Vec<Workload> = Vec::new();
     for job in &printed {
-        workloads.push(Workload::sweep(runs, job.network, &job.dataset)?);
+        workloads.push(Workload::sweep(runner, job.network, &job.dataset)?);
     }
-    let (jobs, over_time) = jobs(&printed, runs.seed)?;
-    runs.runs += jobs.len() * HoldMode::ALL.len();
+    let (jobs, over_time) = run_jobs(&printed, runner.seed)?;
+    runner.runs += jobs.len() * HoldMode::ALL.len();
     let mut rows = card()?;
     rows.extend(saturation(&workloads));
     rows.extend(figure_1(&workloads));
-    rows.extend(figures(&jobs)?);
+    rows.extend(figures_5_and_6(&jobs)?);
     rows.extend(over_time);
     Ok(Reproduction {
         paper: PAPER,
         source: SOURCE,
-        runs: runs.clone(),
+        runs: runner.clone(),
         conclusions: conclusions(&workloads, &jobs),
         rows,
-        counted: Vec::new(),
-        waits: Vec::new(),
+        counted_tolerances: Vec::new(),
+        not_reproduced: Vec::new(),
         jobs,
     })
 }
 
 fn card() -> Result<Vec<ReproducedRow>, PapersError> {
-    let facts = batch_sizer_2021()?;
+    let facts = read_card_facts()?;
     let (_, gpu) = find_gpu(GPU)?;
     let loaded = gpu.power.idle + gpu.power.context;
     let mut rows = Rows::new("section 5.1");
     for (what, printed, here) in [
         ("with a model loaded", facts.loaded, loaded),
-        ("at most", facts.most, gpu.cap.max),
+        ("at most", facts.max_power, gpu.cap.max),
     ] {
         let labels: [(&'static str, Label); 2] = [("gpu", GPU.into()), ("what", what.into())];
         let each = Judgement::Each(1.0);
@@ -132,12 +136,12 @@ fn saturation(workloads: &[Workload]) -> Vec<ReproducedRow> {
     rows.rows
 }
 
-/// Throughput, and power while a batch is computed, by batch size.
+/// The rows of figure 1: throughput, and power while a batch is computed, by batch size.
 fn figure_1(workloads: &[Workload]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("figure 1");
     let shown = workloads
         .iter()
-        .filter(|workload| SHOWN.contains(&workload.network));
+        .filter(|workload| FIGURE_1_NETWORKS.contains(&workload.network));
     for workload in shown {
         for batch in BATCHES.split(',').filter_map(|batch| batch.parse().ok()) {
             let labels: [(&'static str, Label); 3] = [
@@ -169,7 +173,7 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
         .filter_map(|one| ratio(one, Workload::power))
         .collect();
     let grows = speed.iter().chain(&power).all(|ratio| *ratio > 1.0);
-    let (speed, power) = (ends(speed), ends(power));
+    let (speed, power) = (range_of(speed), range_of(power));
     let mobile = |dataset: &str| {
         let of = |one: &&Workload| one.network == "mobilenet_v1" && one.dataset == dataset;
         let found = workloads.iter().find(of);
@@ -183,7 +187,7 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
         let beyond = one.throughput(512)? / one.throughput(256)?;
         Some(100.0 * (beyond - 1.0))
     });
-    let beyond = ends(saturated);
+    let beyond = range_of(saturated);
     vec![
         Conclusion::new(
             "throughput and power grow with the batch size",
@@ -210,47 +214,48 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
         ),
     ]
     .into_iter()
-    .chain(about_jobs(jobs))
+    .chain(job_conclusions(jobs))
     .collect()
 }
 
-/// What figure 5 says, of the paper's algorithm as it was meant and of the default here; and what is asked beyond it.
-fn about_jobs(jobs: &[JobResult]) -> Vec<Conclusion> {
+/// The conclusions about the jobs: those of figure 5, for the paper's algorithm as its text intends it and for the
+/// default mode, and further requirements on the modes.
+fn job_conclusions(jobs: &[JobResult]) -> Vec<Conclusion> {
     let (over, behind) = shortfalls(jobs);
-    let figure_5 = [HoldMode::Windowed, HoldMode::Robust].map(|mode| about_mode(jobs, mode));
+    let figure_5 = [HoldMode::Windowed, HoldMode::Robust].map(|mode| mode_conclusions(jobs, mode));
     let beyond = vec![
         Conclusion::new(
             "robust keeps every cap 99 % of the time",
             over.is_empty(),
-            among("over it for longer", &over),
+            list_jobs("over it for longer", &over),
         ),
         Conclusion::new(
             "no other mode of batch sizes that does is faster than robust by over 1 %, and joint is as fast as the faster of robust and DVFS, within 1 %",
             behind.is_empty(),
-            among("behind", &behind),
+            list_jobs("behind", &behind),
         ),
     ];
     figure_5.into_iter().flatten().chain(beyond).collect()
 }
 
-/// The sentences about figure 5: a value counts as the printed one where it is printed the same.
-fn about_mode(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
+/// The conclusions of figure 5 for a mode: a value confirms a printed one if it rounds to it.
+fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
     let gains: Vec<(f64, u64)> = jobs
         .iter()
         .filter_map(|job| Some((100.0 * job.gain(mode)?, job.job)))
         .collect();
     let by_gain = |a: &&(f64, u64), b: &&(f64, u64)| a.0.total_cmp(&b.0);
-    let most = gains.iter().max_by(by_gain).copied().unwrap_or_default();
-    let least = gains.iter().min_by(by_gain).copied().unwrap_or_default();
+    let highest = gains.iter().max_by(by_gain).copied().unwrap_or_default();
+    let lowest = gains.iter().min_by(by_gain).copied().unwrap_or_default();
     let ahead = gains.iter().filter(|(gain, _)| *gain > 0.0).count();
     let of_job = |number| gains.iter().find(|(_, job)| *job == number);
-    let told = |number| of_job(number).map_or(f64::NAN, |(gain, _)| *gain);
+    let gain_in = |number| of_job(number).map_or(f64::NAN, |(gain, _)| *gain);
     let over = over_the_cap(jobs, mode);
     let cost = match over.is_empty() {
         true => String::new(),
         false => format!(
             "; {}",
-            among("over the cap for 1 % of the time or longer", &over)
+            list_jobs("over the cap for 1 % of the time or longer", &over)
         ),
     };
     let name = match mode {
@@ -266,59 +271,62 @@ fn about_mode(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
         ),
         Conclusion::new(
             &format!("{name} gains up to 29 %"),
-            most.0.round() == 29.0,
-            here(most),
+            highest.0.round() == 29.0,
+            here(highest),
         ),
         Conclusion::new(
             &format!("{name} gains most in job 19"),
-            most.1 == 19,
-            format!("{}, {}", here(most), here((told(19), 19))),
+            highest.1 == 19,
+            format!("{}, {}", here(highest), here((gain_in(19), 19))),
         ),
         Conclusion::new(
             &format!("{name} loses at most 8 %"),
-            least.0 >= -8.0,
-            here(least),
+            lowest.0 >= -8.0,
+            here(lowest),
         ),
         Conclusion::new(
             &format!("{name} loses most in job 5"),
-            least.1 == 5,
+            lowest.1 == 5,
             format!(
                 "{}, {}: there the host leaves the GPU so little to do that 84 W do not bind the mean of a second",
-                here(least),
-                here((told(5), 5))
+                here(lowest),
+                here((gain_in(5), 5))
             ),
         ),
     ]
 }
 
-fn among(what: &str, jobs: &[u64]) -> String {
+fn list_jobs(what: &str, jobs: &[u64]) -> String {
     match jobs {
         [] => format!("{what} in no job"),
         jobs => format!("{what} in jobs {jobs:?}"),
     }
 }
 
-/// The share of time in which a mode is over the cap.
-fn share(job: &JobResult, mode: HoldMode) -> f64 {
+/// The share of time in which a mode is over the power cap.
+fn violation_share(job: &JobResult, mode: HoldMode) -> f64 {
     let share = job
         .of(mode)
         .and_then(|result| result.summary.violation_share);
     share.map_or(0.0, |share| share.get())
 }
 
-/// Jobs in which a mode is over the cap for 1 % of the time.
+/// The jobs in which a mode is over the power cap for at least 1 % of the time.
 fn over_the_cap(jobs: &[JobResult], mode: HoldMode) -> Vec<u64> {
-    let over = jobs.iter().filter(|job| share(job, mode) >= 0.01);
+    let over = jobs.iter().filter(|job| violation_share(job, mode) >= 0.01);
     over.map(|job| job.job).collect()
 }
 
-/// Jobs in which robust is over the cap for 1 % of the time, and those in which another mode is ahead.
+/// The jobs in which the robust mode is over the power cap for at least 1 % of the time, and those in which another
+/// mode is faster.
 fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
     let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
     let behind = jobs.iter().filter(|job| {
         let robust = speed(job, HoldMode::Robust);
         let others = [HoldMode::Paper, HoldMode::Text, HoldMode::Windowed];
-        let others = others.into_iter().filter(|mode| share(job, *mode) < 0.01);
+        let others = others
+            .into_iter()
+            .filter(|mode| violation_share(job, *mode) < 0.01);
         let fastest = others.map(|mode| speed(job, mode)).fold(0.0, f64::max);
         let either = robust.max(speed(job, HoldMode::Dvfs));
         robust < 0.99 * fastest || speed(job, HoldMode::Joint) < 0.99 * either

@@ -1,29 +1,29 @@
-//! Of batch_sizer_2021: the card, the jobs of table 2, and what the text says.
+//! The published values of batch_sizer_2021: the card, the jobs of table 2, and numbers in the text.
 
 use serde::Deserialize;
 use sweetspot_quantity::Watts;
 
-use crate::tables::{Fact, PublishedError, fact, network, rows};
+use crate::tables::{Fact, PublishedError, find_fact, network_name, read_rows};
 
-/// What batch_sizer_2021 says of its card.
+/// The facts about the card of batch_sizer_2021.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardFacts {
-    /// With a model loaded.
+    /// The power with a model loaded.
     pub loaded: Watts,
-    /// The most it may draw.
-    pub most: Watts,
+    /// The largest power of the card.
+    pub max_power: Watts,
     /// The batch size beyond which throughput no longer grows.
     pub saturation: u64,
 }
 
-/// The facts of batch_sizer_2021.
-pub fn batch_sizer_2021() -> Result<CardFacts, PublishedError> {
+/// Reads the facts about the card.
+pub fn read_card_facts() -> Result<CardFacts, PublishedError> {
     const FACTS: &str = "batch_sizer_2021_facts.csv";
-    let facts: Vec<Fact> = rows(FACTS)?;
-    let of = |name: &str| fact(FACTS, &facts, name);
+    let facts: Vec<Fact> = read_rows(FACTS)?;
+    let of = |name: &str| find_fact(FACTS, &facts, name);
     Ok(CardFacts {
         loaded: Watts::new(of("min_power_model_loaded_w")?),
-        most: Watts::new(of("max_power_w")?),
+        max_power: Watts::new(of("max_power_w")?),
         saturation: of("saturation_batch")? as u64,
     })
 }
@@ -31,11 +31,11 @@ pub fn batch_sizer_2021() -> Result<CardFacts, PublishedError> {
 /// A job of table 2 of batch_sizer_2021.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintedJob {
-    /// Its number.
+    /// The number of the job.
     pub job: u64,
-    /// The network's name here.
+    /// The name of the network in the profiles.
     pub network: &'static str,
-    /// Its data set's name here.
+    /// The name of the dataset in the profiles.
     pub dataset: String,
     /// The power cap.
     pub power_cap: Watts,
@@ -49,22 +49,22 @@ struct JobRow {
     power_cap_w: f64,
 }
 
-/// Table 2 of batch_sizer_2021.
-pub fn batch_sizer_2021_jobs() -> Result<Vec<PrintedJob>, PublishedError> {
+/// Reads the jobs of table 2.
+pub fn read_jobs() -> Result<Vec<PrintedJob>, PublishedError> {
     const FILE: &str = "batch_sizer_2021_table_2_jobs.csv";
     let of = |row: JobRow| {
         Ok(PrintedJob {
             job: row.job,
-            network: network(FILE, &row.network)?,
+            network: network_name(FILE, &row.network)?,
             dataset: row.dataset.to_lowercase(),
             power_cap: Watts::new(row.power_cap_w),
         })
     };
-    rows(FILE)?.into_iter().map(of).collect()
+    read_rows(FILE)?.into_iter().map(of).collect()
 }
 
-/// A number that batch_sizer_2021 gives, by its name in the table of facts.
-pub fn batch_sizer_2021_facts(name: &str) -> Result<f64, PublishedError> {
+/// Reads a number by its name in the table of facts.
+pub fn read_fact(name: &str) -> Result<f64, PublishedError> {
     const FACTS: &str = "batch_sizer_2021_facts.csv";
-    fact(FACTS, &rows::<Fact>(FACTS)?, name)
+    find_fact(FACTS, &read_rows::<Fact>(FACTS)?, name)
 }

@@ -1,4 +1,4 @@
-//! What dvfs_2019 set and ran: tables I and II.
+//! The boards, clocks and networks of dvfs_2019: tables I and II.
 
 /// A board of table I.
 pub(crate) struct Board {
@@ -32,14 +32,14 @@ pub(crate) const BOARDS: [Board; 3] = [
     },
 ];
 
-/// The one whose clocks go beyond the default.
+/// The board whose clocks go beyond the default.
 pub(crate) const TURING: &str = "gtx_2080ti";
-/// The one whose text on AlexNet with batches of 1024 is detailed.
+/// The board for which the text describes AlexNet with batches of 1024 in detail.
 pub(crate) const VOLTA: &str = "tesla_v100_pcie_16gb";
 /// 1.5 times the default clock of the 2080 Ti, in MHz.
-pub(crate) const RAISED: f64 = 2025.0;
+pub(crate) const RAISED_CLOCK_MHZ: f64 = 2025.0;
 
-/// Table II: the networks and their batch sizes.
+/// The networks of table II and their batch sizes.
 pub(crate) const NETWORKS: [(&str, &[u64]); 4] = [
     ("alexnet", &[128, 256, 512, 1024]),
     ("vgg16", &[16, 32, 64]),
@@ -50,5 +50,5 @@ pub(crate) const NETWORKS: [(&str, &[u64]); 4] = [
 /// The convolution algorithms in training.
 pub(crate) const ALGORITHMS: [&str; 3] = ["gemm", "fft", "winograd"];
 
-/// The paper takes the mean of 120 repeats and does not say how many runs they were.
+/// The number of runs: the paper takes the mean of 120 repeats and does not say in how many runs.
 pub(crate) const RUNS: u32 = 5;

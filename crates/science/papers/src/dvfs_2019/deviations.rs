@@ -1,4 +1,4 @@
-//! Tables III and IV: what the best core clock saves; and what the text says of speed and power.
+//! Deviations from tables III and IV, the savings of the best core clock, and from the text about speed and power.
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::Megahertz;
@@ -6,14 +6,15 @@ use sweetspot_sim::{Mode, Variant};
 use sweetspot_stats::geometric_mean;
 use sweetspot_study::EnergyOf;
 
-use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
-use super::tables::{SavingCell, dvfs_2019, dvfs_2019_text};
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED_CLOCK_MHZ, TURING, VOLTA};
+use super::tables::{SavingCell, read_savings, read_text_facts};
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, StudyDeviations, Table, Value};
+use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 const STUDY: &str = "dvfs_2019";
-/// One measurement of the study.
+
+/// One simulated configuration of the study.
 struct Sample {
     network: &'static str,
     algorithm: Option<&'static str>,
@@ -23,7 +24,7 @@ struct Sample {
     watts: f64,
 }
 
-/// Everything that fits the board's memory, at each of its clocks, and at `extra` too.
+/// Simulates everything that fits into the board's memory, at each of its clocks and at `extra`.
 fn samples(
     profiles: &Profiles,
     board: &Board,
@@ -69,24 +70,25 @@ fn samples(
     Ok(samples)
 }
 
-/// The geometric mean of a value over all samples at a core clock that are meant.
+/// The geometric mean of a value over the included samples at a core clock.
 fn mean_at(
     samples: &[Sample],
     core: f64,
-    meant: impl Fn(&Sample) -> bool,
+    is_included: impl Fn(&Sample) -> bool,
     value: impl Fn(&Sample) -> f64,
 ) -> f64 {
     let values: Vec<f64> = samples
         .iter()
-        .filter(|sample| sample.core == core && meant(sample))
+        .filter(|sample| sample.core == core && is_included(sample))
         .map(value)
         .collect();
     geometric_mean(&values).unwrap_or(f64::NAN)
 }
 
-/// 1 - min over f of g(f) / g(default), g the geometric mean of joules per item; and that f.
-fn saving(samples: &[Sample], board: &Board, meant: impl Fn(&Sample) -> bool) -> (f64, f64) {
-    let joules = |core| mean_at(samples, core, &meant, |s| s.watts / s.items_per_s);
+/// The largest saving `1 - g(f) / g(default)` over the clocks `f`, where `g` is the geometric mean of joules per item;
+/// and that clock.
+fn saving(samples: &[Sample], board: &Board, is_included: impl Fn(&Sample) -> bool) -> (f64, f64) {
+    let joules = |core| mean_at(samples, core, &is_included, |s| s.watts / s.items_per_s);
     let default = joules(board.default);
     let each = board
         .core
@@ -95,14 +97,14 @@ fn saving(samples: &[Sample], board: &Board, meant: impl Fn(&Sample) -> bool) ->
     each.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }
 
-pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
-    let (by_network, by_algorithm) = dvfs_2019()?;
+pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
+    let (by_network, by_algorithm) = read_savings()?;
     let mut networks = Vec::new();
     let mut algorithms = Vec::new();
     let mut facts = Vec::new();
     for board in &BOARDS {
         let is_turing = board.gpu == TURING;
-        let extra = is_turing.then_some(RAISED);
+        let extra = is_turing.then_some(RAISED_CLOCK_MHZ);
         for mode in [Mode::Train, Mode::Infer] {
             let samples = samples(profiles, board, mode, extra)?;
             let of_board = |cell: &&SavingCell| cell.gpu == board.gpu && cell.mode == mode;
@@ -127,9 +129,9 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
     let values = networks.len() + algorithms.len() + facts.len();
     let averages = averages(&networks, &algorithms)?;
     let gpus = BOARDS.map(|board| board.gpu);
-    Ok(StudyDeviations {
+    Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.free(STUDY, &gpus, &[]),
+        free_parameters: profiles.count_fitted(STUDY, &gpus, &[]),
         values,
         tables: vec![
             Table {
@@ -160,13 +162,13 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
 
 type LabelledValues = (String, Vec<Value>);
 
-/// The text's averages of a table's cells, to be met within one point.
+/// The averages of a table's cells that the text gives, with a tolerance of one percentage point.
 fn averages(
     networks: &[LabelledValues],
     algorithms: &[LabelledValues],
 ) -> Result<Vec<LabelledValues>, PapersError> {
     let mut rows = Vec::new();
-    for fact in dvfs_2019_text()? {
+    for fact in read_text_facts()? {
         if fact.what != "average_saving_pct" {
             continue;
         }
@@ -175,9 +177,9 @@ fn averages(
             Some(_) => networks,
             None => algorithms,
         };
-        let is_meant = |label: &str| label.starts_with(gpu) && label.ends_with(&fact.of);
-        let meant = cells.iter().filter(|(label, _)| is_meant(label));
-        let here: Vec<f64> = meant
+        let is_averaged = |label: &str| label.starts_with(gpu) && label.ends_with(&fact.of);
+        let averaged = cells.iter().filter(|(label, _)| is_averaged(label));
+        let here: Vec<f64> = averaged
             .flat_map(|(_, values)| values.iter().map(|value| value.here))
             .collect();
         let value = Value {
@@ -191,7 +193,7 @@ fn averages(
     Ok(rows)
 }
 
-/// Per cent, two points of which are near enough.
+/// A value in per cent, with a tolerance of two percentage points.
 fn points(published: f64, here: f64) -> Value {
     Value {
         published: 100.0 * published,
@@ -200,7 +202,7 @@ fn points(published: f64, here: f64) -> Value {
     }
 }
 
-/// How much faster the slowest and the fastest network become at 1.5 times the default clock.
+/// The smallest and the largest gain in speed of a network at 1.5 times the default clock.
 fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Value>)> {
     let published = match mode {
         Mode::Train => [0.174, 0.382],
@@ -210,7 +212,7 @@ fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Val
         .iter()
         .map(|(network, _)| {
             let at = |core| mean_at(samples, core, |s| s.network == *network, |s| s.items_per_s);
-            at(RAISED) / at(board.default) - 1.0
+            at(RAISED_CLOCK_MHZ) / at(board.default) - 1.0
         })
         .collect();
     gains.sort_by(f64::total_cmp);
@@ -224,15 +226,16 @@ fn faster(samples: &[Sample], board: &Board, mode: Mode) -> Vec<(String, Vec<Val
         .collect()
 }
 
-/// AlexNet with batches of 1024: best at 945 MHz, and how it gets there from 510 MHz.
+/// AlexNet with batches of 1024: the best clock of 945 MHz, and the growth of speed and power from 510 MHz.
 fn alexnet_1024(samples: &[Sample], board: &Board) -> Vec<(String, Vec<Value>)> {
-    let meant = |s: &Sample| {
+    let is_included = |s: &Sample| {
         s.network == "alexnet" && s.batch == 1024 && s.algorithm == Some(ALGORITHMS[0])
     };
     let growth = |value: fn(&Sample) -> f64| {
-        mean_at(samples, 945.0, meant, value) / mean_at(samples, 510.0, meant, value) - 1.0
+        mean_at(samples, 945.0, is_included, value) / mean_at(samples, 510.0, is_included, value)
+            - 1.0
     };
-    let (_, best) = saving(samples, board, meant);
+    let (_, best) = saving(samples, board, is_included);
     let of = |what: &str, value| {
         (
             format!("{} alexnet batch 1024: {what}", board.gpu),

@@ -1,29 +1,31 @@
-//! Tables III and IV: every core and memory clock of three GPUs, four networks, their batches and algorithms.
+//! Reproduces tables III and IV: every core and memory clock of three GPUs, four networks, their batches and algorithms.
 
 use sweetspot_decide::{Cell, Direction, Groups, Mean, Objective, group};
 use sweetspot_sim::{JobError, Mode, PlacementError};
 use sweetspot_study::{Axis, AxisText, Definition, Point};
 use sweetspot_virtual_time::SimulationError;
 
-use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, RUNS, TURING, VOLTA};
-use super::tables::{SavingCell, TextFact, dvfs_2019, dvfs_2019_boards, dvfs_2019_text};
-use super::text_claims::{conclusions, in_words};
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED_CLOCK_MHZ, RUNS, TURING, VOLTA};
+use super::tables::{SavingCell, TextFact, read_boards, read_savings, read_text_facts};
+use super::text_claims::{conclusions, text_rows};
 use crate::PapersError;
 use crate::Reproduction;
-use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows};
-use crate::simulated_runs::Runs;
+use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
+use crate::simulated_runs::SweepRunner;
 
 pub const PAPER: &str = "dvfs-2019";
 const SOURCE: &str = "Z. Tang, Y. Wang, Q. Wang, X. Chu: The Impact of GPU DVFS on the Energy and Performance of Deep Learning: an Empirical Study. e-Energy 2019";
 
-const SAVING: Kind = Kind::difference("energy_saving", "energy saved [%]", 100.0, 1);
-const HIGHEST: Kind = Kind::difference("core_clock_mhz", "highest core clock [MHz]", 1.0, 0);
-const DEFAULT: Kind = Kind::difference("default_core_clock_mhz", "default clock [MHz]", 1.0, 0);
+const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [%]", 100.0, 1);
+const HIGHEST: ValueKind =
+    ValueKind::difference("core_clock_mhz", "highest core clock [MHz]", 1.0, 0);
+const DEFAULT: ValueKind =
+    ValueKind::difference("default_core_clock_mhz", "default clock [MHz]", 1.0, 0);
 
 const CELL: Judgement = Judgement::Each(0.02);
 const AVERAGE: Judgement = Judgement::Each(0.01);
 
-/// A configuration with its means.
+/// A configuration and the means of its runs.
 pub(super) struct Sample {
     pub gpu: &'static str,
     pub mode: Mode,
@@ -66,14 +68,14 @@ fn list<T: ToString>(values: impl IntoIterator<Item = T>) -> Option<AxisText> {
     Some(AxisText(values.join(",")))
 }
 
-/// One batch size of one network on one board; nothing where it does not fit.
+/// Sweeps one batch size of one network on one board; nothing if it does not fit into memory.
 fn sweep(
-    runs: &mut Runs,
+    runner: &mut SweepRunner,
     board: &Board,
     mode: Mode,
     (network, batch): (&'static str, u64),
 ) -> Result<Vec<Sample>, PapersError> {
-    let raised = (board.gpu == TURING).then_some(RAISED);
+    let raised = (board.gpu == TURING).then_some(RAISED_CLOCK_MHZ);
     let mut definition = Definition {
         mode: Some(match mode {
             Mode::Train => "train".to_owned(),
@@ -89,7 +91,7 @@ fn sweep(
         let algorithms = list(ALGORITHMS).map(|axis| ("conv_algorithm".to_owned(), axis));
         definition.axis.extend(algorithms);
     }
-    let study = match runs.sweep(definition) {
+    let study = match runner.sweep(definition) {
         Err(PapersError::Simulation(SimulationError::Placement(PlacementError {
             problem: JobError::OutOfMemory { .. },
             ..
@@ -102,13 +104,14 @@ fn sweep(
         .collect())
 }
 
-fn samples(runs: &mut Runs) -> Result<Vec<Sample>, PapersError> {
+/// Sweeps all boards, modes, networks and batch sizes.
+fn samples(runner: &mut SweepRunner) -> Result<Vec<Sample>, PapersError> {
     let mut samples = Vec::new();
     for board in &BOARDS {
         for mode in [Mode::Train, Mode::Infer] {
             for (network, batches) in NETWORKS {
                 for batch in batches {
-                    samples.extend(sweep(runs, board, mode, (network, *batch))?);
+                    samples.extend(sweep(runner, board, mode, (network, *batch))?);
                 }
             }
         }
@@ -116,18 +119,18 @@ fn samples(runs: &mut Runs) -> Result<Vec<Sample>, PapersError> {
     Ok(samples)
 }
 
-/// Geometric means by core clock over everything else that is meant.
+/// The geometric means of the included samples by core clock.
 pub(super) fn by_clock(
     samples: &[Sample],
     board: &Board,
     extra: Option<f64>,
-    meant: impl Fn(&Sample) -> bool,
+    is_included: impl Fn(&Sample) -> bool,
     value: impl Fn(&Sample) -> f64,
     direction: Direction,
 ) -> Option<Groups<f64>> {
     let cells: Vec<_> = samples
         .iter()
-        .filter(|sample| sample.gpu == board.gpu && meant(sample))
+        .filter(|sample| sample.gpu == board.gpu && is_included(sample))
         .filter(|sample| board.core.contains(&sample.core) || extra == Some(sample.core))
         .map(|sample| Cell {
             by: sample.core,
@@ -143,20 +146,21 @@ pub(super) fn by_clock(
     group(&cells, board.default, Mean::Geometric, direction).ok()
 }
 
+/// The largest saving of energy by a core clock, and that clock.
 pub(super) fn saving(
     samples: &[Sample],
     board: &Board,
-    meant: impl Fn(&Sample) -> bool,
+    is_included: impl Fn(&Sample) -> bool,
 ) -> Option<(f64, f64)> {
     let joules = |sample: &Sample| sample.joules_per_item;
-    let groups = by_clock(samples, board, None, meant, joules, Direction::Least)?;
+    let groups = by_clock(samples, board, None, is_included, joules, Direction::Least)?;
     Some((groups.saving.get(), groups.groups[groups.best].by))
 }
 
-pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
-    let (by_network, by_algorithm) = dvfs_2019()?;
-    let text = dvfs_2019_text()?;
-    let samples = samples(runs)?;
+pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
+    let (by_network, by_algorithm) = read_savings()?;
+    let text = read_text_facts()?;
+    let samples = samples(runner)?;
     let mut rows = table_1()?;
     let table_3 = savings("III", "network", &by_network, &samples);
     let table_4 = savings("IV", "conv_algorithm", &by_algorithm, &samples);
@@ -165,23 +169,23 @@ pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
     rows.extend(table_3);
     rows.extend(table_4);
     rows.extend(averages);
-    rows.extend(in_words(&text, &samples));
+    rows.extend(text_rows(&text, &samples));
     Ok(Reproduction {
         paper: PAPER,
         source: SOURCE,
-        runs: runs.clone(),
+        runs: runner.clone(),
         rows,
-        counted: Vec::new(),
+        counted_tolerances: Vec::new(),
         conclusions,
-        waits: Vec::new(),
+        not_reproduced: Vec::new(),
         jobs: Vec::new(),
     })
 }
 
-/// The clocks that were set.
+/// The rows of table I: the clocks.
 fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("I");
-    for printed in dvfs_2019_boards()? {
+    for printed in read_boards()? {
         let Some(board) = BOARDS.iter().find(|board| board.gpu == printed.gpu) else {
             continue;
         };
@@ -200,7 +204,7 @@ fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(rows.rows)
 }
 
-/// Each cell of a table of savings.
+/// The rows of a table of savings.
 fn savings(
     table: &str,
     of: &'static str,
@@ -228,7 +232,7 @@ fn savings(
     rows.rows
 }
 
-/// The averages that the text gives of both tables.
+/// The rows of the averages of both tables in the text.
 fn averages(
     text: &[TextFact],
     table_3: &[ReproducedRow],

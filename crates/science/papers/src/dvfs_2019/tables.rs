@@ -1,21 +1,21 @@
-//! Of dvfs_2019: its boards, tables III and IV, and what the text says.
+//! The published values of dvfs_2019: its boards, tables III and IV, and numbers in the text.
 
 use serde::Deserialize;
 use sweetspot_quantity::{Megahertz, Ratio};
 use sweetspot_sim::Mode;
 
-use crate::tables::{PublishedError, damaged, network, rows};
+use crate::tables::{PublishedError, damaged, network_name, read_rows};
 
-/// A cell of tables III and IV of dvfs_2019: what the best core clock saves.
+/// A cell of tables III and IV of dvfs_2019: the saving of the best core clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavingCell {
-    /// The GPU's profile.
+    /// The name of the GPU's profile.
     pub gpu: &'static str,
-    /// The network of table III, the convolution algorithm of table IV.
+    /// The network (table III) or the convolution algorithm (table IV).
     pub of: String,
     /// Training or inference.
     pub mode: Mode,
-    /// Of the energy of an item.
+    /// The saved share of the energy of an item.
     pub saving: Ratio,
 }
 
@@ -28,8 +28,8 @@ struct PrintedSaving {
     energy_saving_pct: f64,
 }
 
-/// Tables III and IV of dvfs_2019.
-pub fn dvfs_2019() -> Result<(Vec<SavingCell>, Vec<SavingCell>), PublishedError> {
+/// Reads tables III and IV.
+pub fn read_savings() -> Result<(Vec<SavingCell>, Vec<SavingCell>), PublishedError> {
     let cells = |file: &'static str,
                  name: fn(&'static str, &str) -> Result<String, PublishedError>| {
         let of = |row: PrintedSaving| {
@@ -43,14 +43,14 @@ pub fn dvfs_2019() -> Result<(Vec<SavingCell>, Vec<SavingCell>), PublishedError>
                 saving: Ratio::new(row.energy_saving_pct / 100.0),
             })
         };
-        rows(file)?
+        read_rows(file)?
             .into_iter()
             .map(of)
             .collect::<Result<Vec<_>, _>>()
     };
     Ok((
         cells("dvfs_2019_table_3_savings.csv", |file, name| {
-            network(file, name).map(str::to_owned)
+            network_name(file, name).map(str::to_owned)
         })?,
         cells("dvfs_2019_table_4_savings_by_algorithm.csv", |_, name| {
             Ok(name.to_lowercase())
@@ -58,7 +58,7 @@ pub fn dvfs_2019() -> Result<(Vec<SavingCell>, Vec<SavingCell>), PublishedError>
     ))
 }
 
-/// A GPU's profile, by the name in the tables.
+/// The name of a GPU's profile, by the name in the tables.
 fn gpu(file: &'static str, printed: &str) -> Result<&'static str, PublishedError> {
     Ok(match printed {
         "tesla_p100" => "tesla_p100",
@@ -71,7 +71,7 @@ fn gpu(file: &'static str, printed: &str) -> Result<&'static str, PublishedError
 /// A column of table I of dvfs_2019: a board and the clocks that were set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintedBoard {
-    /// The GPU's profile.
+    /// The name of the GPU's profile.
     pub gpu: &'static str,
     /// The core clocks.
     pub core: Vec<Megahertz>,
@@ -92,13 +92,13 @@ struct PrintedClocks {
     default_memory_mhz: f64,
 }
 
-/// Table I of dvfs_2019.
-pub fn dvfs_2019_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
+/// Reads table I.
+pub fn read_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
     const FILE: &str = "dvfs_2019_table_1_gpus.csv";
     let clocks = |text: &str| {
         let clock = |text: &str| {
             let number = text.parse().map(Megahertz::new);
-            number.map_err(|_| damaged(FILE, format!("`{text}` is no clock")))
+            number.map_err(|_| damaged(FILE, format!("`{text}` is not a clock")))
         };
         text.split_whitespace()
             .map(clock)
@@ -113,19 +113,19 @@ pub fn dvfs_2019_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
             default_memory: Megahertz::new(row.default_memory_mhz),
         })
     };
-    rows(FILE)?.into_iter().map(of).collect()
+    read_rows(FILE)?.into_iter().map(of).collect()
 }
 
 /// A number in the text of dvfs_2019.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextFact {
-    /// Which, with its unit.
+    /// What the number is, with its unit.
     pub what: String,
-    /// `training`, `inference`, an algorithm.
+    /// What it applies to: `training`, `inference` or an algorithm.
     pub of: String,
-    /// The GPU's profile; none for all together.
+    /// The name of the GPU's profile; nothing for all GPUs together.
     pub gpu: Option<&'static str>,
-    /// As printed.
+    /// The printed number.
     pub value: f64,
 }
 
@@ -137,8 +137,8 @@ struct PrintedFact {
     value: f64,
 }
 
-/// What the text of dvfs_2019 says in numbers.
-pub fn dvfs_2019_text() -> Result<Vec<TextFact>, PublishedError> {
+/// Reads the numbers in the text.
+pub fn read_text_facts() -> Result<Vec<TextFact>, PublishedError> {
     const FILE: &str = "dvfs_2019_text.csv";
     let of = |row: PrintedFact| {
         Ok(TextFact {
@@ -151,5 +151,5 @@ pub fn dvfs_2019_text() -> Result<Vec<TextFact>, PublishedError> {
             value: row.value,
         })
     };
-    rows(FILE)?.into_iter().map(of).collect()
+    read_rows(FILE)?.into_iter().map(of).collect()
 }

@@ -1,20 +1,21 @@
-//! What the text of dvfs_2019 says of speed, power and the best clocks.
+//! Reproduces what the text of dvfs_2019 says about speed, power and the best clocks.
 
 use sweetspot_decide::Direction;
 use sweetspot_sim::Mode;
 
-use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED, TURING, VOLTA};
+use super::boards::{ALGORITHMS, BOARDS, Board, NETWORKS, RAISED_CLOCK_MHZ, TURING, VOLTA};
 use super::reproduction::{Sample, by_clock, saving};
 use super::tables::TextFact;
-use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows, ends};
+use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 
-const PARAMETERS: Kind = Kind::relative("parameters", "parameters [millions]", 1e-6, 0);
-const CLOCK: Kind = Kind::difference("core_clock_mhz", "best core clock [MHz]", 1.0, 0);
-const POWER: Kind = Kind::difference("power_gain", "power added [%]", 100.0, 1);
-const FASTER: Kind = Kind::difference("speed_gain", "speed gained [%]", 100.0, 1);
+const PARAMETERS: ValueKind = ValueKind::relative("parameters", "parameters [millions]", 1e-6, 0);
+const CLOCK: ValueKind = ValueKind::difference("core_clock_mhz", "best core clock [MHz]", 1.0, 0);
+const POWER: ValueKind = ValueKind::difference("power_gain", "power added [%]", 100.0, 1);
+const FASTER: ValueKind = ValueKind::difference("speed_gain", "speed gained [%]", 100.0, 1);
 
-/// What the text says of speed and power: shown here, and judged without noise by `simulate --errors`.
-pub fn in_words(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
+/// The rows of the text's numbers on speed and power. They are only shown here, and judged without noise as
+/// deviations.
+pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("the text");
     let speed = |sample: &Sample| sample.items_per_s;
     for fact in text {
@@ -85,7 +86,7 @@ pub fn in_words(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
     rows.rows
 }
 
-/// How much faster the slowest and the fastest network become at 1.5 times the default clock.
+/// The smallest and the largest gain in speed of a network at 1.5 times the default clock.
 fn faster(
     samples: &[Sample],
     board: Option<&Board>,
@@ -93,12 +94,22 @@ fn faster(
     speed: fn(&Sample) -> f64,
 ) -> (f64, f64) {
     let gain = |network: &str| {
-        let meant = |sample: &Sample| sample.mode == mode && sample.network == network;
-        let groups = by_clock(samples, board?, Some(RAISED), meant, speed, Direction::Most)?;
-        let raised = groups.groups.iter().find(|group| group.by == RAISED)?;
+        let is_included = |sample: &Sample| sample.mode == mode && sample.network == network;
+        let groups = by_clock(
+            samples,
+            board?,
+            Some(RAISED_CLOCK_MHZ),
+            is_included,
+            speed,
+            Direction::Most,
+        )?;
+        let raised = groups
+            .groups
+            .iter()
+            .find(|group| group.by == RAISED_CLOCK_MHZ)?;
         Some(raised.relative.get() - 1.0)
     };
-    ends(NETWORKS.iter().filter_map(|(network, _)| gain(network)))
+    range_of(NETWORKS.iter().filter_map(|(network, _)| gain(network)))
 }
 
 pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclusion> {
@@ -108,7 +119,7 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
             let labels = row.row.iter().map(|(_, label)| label.to_string());
             labels.into_iter().any(|label| label == words)
         };
-        let (low, high) = ends(
+        let (low, high) = range_of(
             averages
                 .iter()
                 .filter(of_mode)
@@ -140,7 +151,7 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
             .collect::<Vec<_>>()
             .join(", "),
     ));
-    all.extend(large_batch(samples));
+    all.extend(large_batch_conclusion(samples));
     let turing = BOARDS.iter().find(|board| board.gpu == TURING);
     for (mode, words) in [(Mode::Train, "training"), (Mode::Infer, "inference")] {
         let best = turing.and_then(|board| saving(samples, board, |sample| sample.mode == mode));
@@ -154,21 +165,21 @@ pub fn conclusions(samples: &[Sample], averages: &[ReproducedRow]) -> Vec<Conclu
     all
 }
 
-/// AlexNet with batches of 1024 on the V100: why there is a valley.
-fn large_batch(samples: &[Sample]) -> Option<Conclusion> {
+/// The conclusion about AlexNet with batches of 1024 on the V100, whose energy is least at a middle clock.
+fn large_batch_conclusion(samples: &[Sample]) -> Option<Conclusion> {
     let board = BOARDS.iter().find(|board| board.gpu == VOLTA)?;
-    let meant = |sample: &Sample| {
+    let is_included = |sample: &Sample| {
         let gemm = sample.algorithm.as_deref() == Some(ALGORITHMS[0]);
         sample.network == "alexnet" && sample.batch == 1024 && gemm
     };
     let growth = |value: fn(&Sample) -> f64| {
-        let groups = by_clock(samples, board, None, meant, value, Direction::Most)?;
+        let groups = by_clock(samples, board, None, is_included, value, Direction::Most)?;
         let at = |clock: f64| groups.groups.iter().find(|group| group.by == clock);
         Some(at(945.0)?.mean / at(510.0)?.mean - 1.0)
     };
     let speed = growth(|sample| sample.items_per_s)?;
     let power = growth(|sample| sample.items_per_s * sample.joules_per_item)?;
-    let (_, best) = saving(samples, board, meant)?;
+    let (_, best) = saving(samples, board, is_included)?;
     Some(Conclusion::new(
         "AlexNet in batches of 1024 on the V100: up to 945 MHz speed grows faster than power, and energy is least there",
         speed > power && best == 945.0,

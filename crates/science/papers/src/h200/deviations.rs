@@ -1,23 +1,23 @@
-//! The batch studies measured on an H200 at its default settings: throughput and mean power.
+//! Deviations from the batch studies measured on an H200 at its default settings: throughput and mean power.
 
 use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::tables::h200;
+use super::tables::read_batch_rows;
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, StudyDeviations, Table, Value};
+use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 const STUDY: &str = "h200";
 const GPU: &str = "nvidia_h200";
 
-/// From this batch size on the GPU is busy; below, the host is, and its time is not smooth.
-const BUSY: u64 = 64;
+/// From this batch size on the GPU limits the speed; below it the host does, and its time varies.
+const BUSY_BATCH: u64 = 64;
 
-pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
-    for (mode, row) in h200()? {
+    for (mode, row) in read_batch_rows()? {
         let variant = Variant {
             mode: Some(mode),
             ..Variant::default()
@@ -26,7 +26,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
         let case = profiles.case(&[GPU], None, &name, &variant, EnergyOf::JobGpus)?;
         let case = case.items(row.batch * row.iters);
         let here = case.run(Settings::default(), row.batch, 1)?;
-        let tolerance = Some(if row.batch >= BUSY { 0.10 } else { 0.35 });
+        let tolerance = Some(if row.batch >= BUSY_BATCH { 0.10 } else { 0.35 });
         let value = |published: f64, here: f64| Value {
             published,
             here,
@@ -40,9 +40,9 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
             ],
         ));
     }
-    Ok(StudyDeviations {
+    Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.free(STUDY, &[GPU], &[]),
+        free_parameters: profiles.count_fitted(STUDY, &[GPU], &[]),
         values: 2 * rows.len(),
         tables: vec![Table {
             title: "measured by batch size: within 10 % from 64 on, 35 % below".to_owned(),

@@ -1,29 +1,29 @@
-//! The batch studies on an H200.
+//! The batch studies measured on an H200.
 
 use serde::Deserialize;
 use sweetspot_sim::Mode;
 
-use crate::tables::{PublishedError, rows};
+use crate::tables::{PublishedError, read_rows};
 
 /// A row of the batch studies measured on an H200.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct BatchRow {
-    /// The network's name here.
+    /// The name of the network in the profiles.
     pub network: String,
-    /// Items in a batch.
+    /// The batch size.
     pub batch: u64,
-    /// Iterations in the run.
+    /// The number of iterations in the run.
     pub iters: u64,
-    /// Items a second.
+    /// The items per second.
     pub samples_per_s: f64,
-    /// Mean power in watts.
+    /// The mean power in watts.
     pub mean_w: f64,
 }
 
-/// The batch studies on an H200: inference and training.
-pub fn h200() -> Result<Vec<(Mode, BatchRow)>, PublishedError> {
+/// Reads the batch studies of inference and training.
+pub fn read_batch_rows() -> Result<Vec<(Mode, BatchRow)>, PublishedError> {
     let of = |mode, file| {
-        let rows: Vec<BatchRow> = rows(file)?;
+        let rows: Vec<BatchRow> = read_rows(file)?;
         Ok(rows.into_iter().map(move |row| (mode, row)))
     };
     let infer = of(Mode::Infer, "batch_study_inference.csv")?;

@@ -1,24 +1,24 @@
-//! Tables 4, 5, 7 and 8: seconds and joules of the forward and backward step of a batch.
+//! Deviations from tables 4, 5, 7 and 8: seconds and joules of the forward and backward step of a batch.
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::tables::{StepCell, multi_gpu_2018};
+use super::tables::{StepCell, read_step_cells};
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, StudyDeviations, Table, Value};
+use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 const STUDY: &str = "multi_gpu_2018";
 const PASCAL: &str = "titan_x_pascal";
 const MAXWELL: &str = "titan_x_maxwell";
 
-/// Iterations of a run: enough to be warm.
+/// The number of iterations of a run: enough for the GPU to be warm.
 const ITERATIONS: u64 = 300;
 
-/// The GPUs of a cell, the measured one first: four are two of each kind.
-fn gpus_of(cell: &StepCell) -> Vec<&str> {
+/// The names of the GPUs of a cell, the measured one first; four GPUs are two of each kind.
+fn gpu_names(cell: &StepCell) -> Vec<&str> {
     let other = if cell.gpu == PASCAL { MAXWELL } else { PASCAL };
     let own = cell.gpu.as_str();
     match cell.gpus {
@@ -30,15 +30,18 @@ fn gpus_of(cell: &StepCell) -> Vec<&str> {
 
 fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, PapersError> {
     let name = format!("{}@{STUDY}", cell.network);
-    let gpus = gpus_of(cell);
+    let gpus = gpu_names(cell);
     let variant = Variant::default();
     let case = profiles.case(&gpus, Some(STUDY), &name, &variant, EnergyOf::JobGpus)?;
     let case = case.items(cell.batch * ITERATIONS);
     let ranks = case.ranks(Settings::default(), cell.batch, cell.gpus)?;
-    // What is left of the exchange is part of the backward step, as a profiler sees it.
-    let is_meant =
+    // The exchange that does not overlap is part of the backward step, as in a profiler.
+    let is_in_step =
         |name: &str| name == cell.step || (cell.step == "backward" && name == "exchange");
-    let phases = ranks[0].phases.iter().filter(|phase| is_meant(&phase.name));
+    let phases = ranks[0]
+        .phases
+        .iter()
+        .filter(|phase| is_in_step(&phase.name));
     let (time, energy) = phases.fold((Seconds::ZERO, Joules::ZERO), |(time, energy), phase| {
         (time + phase.time, energy + phase.energy)
     });
@@ -54,7 +57,7 @@ fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, Pape
     ])
 }
 
-pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut tables: Vec<Table> = [
         "one Titan X: a step of a batch; where watts contradict joules and seconds: in brackets",
         "two and four (the second pair is of the other kind), from the all-reduce alone: not judged",
@@ -66,7 +69,7 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
         rows: Vec::new(),
     })
     .collect();
-    for cell in multi_gpu_2018()? {
+    for cell in read_step_cells()? {
         let count = match cell.gpus {
             1 => String::new(),
             count => format!(" on {count}"),
@@ -84,9 +87,9 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
     let judged = tables[0]
         .values()
         .filter(|(value, _)| value.tolerance.is_some());
-    Ok(StudyDeviations {
+    Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.free(STUDY, &[PASCAL, MAXWELL], &[STUDY]),
+        free_parameters: profiles.count_fitted(STUDY, &[PASCAL, MAXWELL], &[STUDY]),
         values: judged.count(),
         tables,
     })

@@ -1,17 +1,16 @@
-//! Tables 3 to 9, 12 and 13: a step of a batch on one, two and four GPUs, three runs each.
+//! Reproduces tables 3 to 9, 12 and 13: a step of a batch on one, two and four GPUs, three runs each.
 
-use sweetspot_study::{AxisText, BATCH, Definition, Point, Study};
+use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
 use super::tables::{
-    StepCell, multi_gpu_2018, multi_gpu_2018_accuracy, multi_gpu_2018_averages,
-    multi_gpu_2018_counts, multi_gpu_2018_efficiency, multi_gpu_2018_iterations,
-    multi_gpu_2018_whole,
+    StepCell, read_accuracies, read_average_efficiencies, read_efficiencies, read_iterations,
+    read_network_costs, read_step_cells, read_whole_trainings,
 };
 use super::{table_1, table_11};
 use crate::PapersError;
 use crate::Reproduction;
-use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows};
-use crate::simulated_runs::Runs;
+use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
+use crate::simulated_runs::SweepRunner;
 
 pub const PAPER: &str = "multi-gpu-2018";
 const SOURCE: &str = "F. M. Castro, N. Guil, M. J. Marín-Jiménez, J. Pérez-Serrano, M. Ujaldón: Energy-based Tuning of Convolutional Neural Networks on Multi-GPUs. 2018";
@@ -19,30 +18,30 @@ const STUDY: &str = "multi_gpu_2018";
 pub const PASCAL: &str = "titan_x_pascal";
 pub const MAXWELL: &str = "titan_x_maxwell";
 
-/// Enough iterations to be warm.
+/// The number of items of a run: enough iterations for the GPU to be warm.
 const ITEMS: u64 = 300 * 128;
 
-const TIME: Kind = Kind::relative("time_s", "time of a batch [ms]", 1e3, 0);
-const ENERGY: Kind = Kind::relative("energy_j", "energy of a batch [J]", 1.0, 2);
-const POWER: Kind = Kind::relative("power_w", "power [W]", 1.0, 0);
-const WHOLE_TIME: Kind = Kind::relative("time_s", "training [ks]", 1e-3, 1);
-const WHOLE_ENERGY: Kind = Kind::relative("energy_j", "training [MJ]", 1e-6, 2);
-const WHOLE_EDP: Kind = Kind::relative("edp_js", "training [MJ ks]", 1e-9, 1);
-const ITERATIONS: Kind = Kind::relative("iterations", "iterations", 1.0, 0);
-const ACCURACY: Kind = Kind::difference("accuracy", "accuracy [%]", 100.0, 1);
+const TIME: ValueKind = ValueKind::relative("time_s", "time of a batch [ms]", 1e3, 0);
+const ENERGY: ValueKind = ValueKind::relative("energy_j", "energy of a batch [J]", 1.0, 2);
+const POWER: ValueKind = ValueKind::relative("power_w", "power [W]", 1.0, 0);
+const WHOLE_TIME: ValueKind = ValueKind::relative("time_s", "training [ks]", 1e-3, 1);
+const WHOLE_ENERGY: ValueKind = ValueKind::relative("energy_j", "training [MJ]", 1e-6, 2);
+const WHOLE_EDP: ValueKind = ValueKind::relative("edp_js", "training [MJ ks]", 1e-9, 1);
+const ITERATIONS: ValueKind = ValueKind::relative("iterations", "iterations", 1.0, 0);
+const ACCURACY: ValueKind = ValueKind::difference("accuracy", "accuracy [%]", 100.0, 1);
 
 const COUNTS: [u64; 3] = [1, 2, 4];
 const NETWORKS: [&str; 4] = ["resnet_gait", "cnn2d", "caffenet", "resnet_im"];
 
-/// Seconds and joules of a step of a batch.
+/// The seconds and joules of a step of a batch.
 #[derive(Clone, Copy)]
 pub struct Step {
     pub time: f64,
     pub energy: f64,
 }
 
-/// What was measured on one GPU of a job: forward and backward.
-pub struct Measured {
+/// The forward and backward step of one GPU of a simulated job.
+pub struct JobMeasurement {
     pub gpu: &'static str,
     pub network: &'static str,
     pub gpus: u64,
@@ -51,22 +50,22 @@ pub struct Measured {
     pub backward: Step,
 }
 
-impl Measured {
+impl JobMeasurement {
     fn of(point: &Point, gpu: &'static str, network: &'static str, gpus: u64) -> Option<Self> {
         let outcome = point.outcome()?;
         let batch = point.configuration.batch()?;
         let iterations = outcome.items? / batch as f64;
         let phases = point.phases();
         let all: f64 = phases.iter().map(|phase| phase.energy.get()).sum();
-        // A study keeps each phase's energy of all GPUs and each GPU's energy of all phases; those of one
-        // kind share alike, so that only with both kinds the first one's share is taken for its own.
-        let (_, own) = point.by_device().into_iter().next()?;
+        // A study has the energy of each phase over all GPUs and of each GPU over all phases. The first GPU's share
+        // of a phase is taken to be its share of all phases, which is exact for GPUs of one kind.
+        let (_, own) = point.energy_by_device().into_iter().next()?;
         let whole = outcome.energy?.get();
         let step = |names: &[&str]| {
-            let meant = phases
+            let own_phases = phases
                 .iter()
                 .filter(|phase| names.contains(&phase.name.as_str()));
-            let (time, energy) = meant.fold((0.0, 0.0), |(time, energy), phase| {
+            let (time, energy) = own_phases.fold((0.0, 0.0), |(time, energy), phase| {
                 (time + phase.time.get(), energy + phase.energy.get())
             });
             Step {
@@ -80,7 +79,7 @@ impl Measured {
             gpus,
             batch,
             forward: step(&["forward"]),
-            // What is left of the exchange is part of the backward step, as a profiler sees it.
+            // The exchange that does not overlap is part of the backward step, as in a profiler.
             backward: step(&["backward", "exchange"]),
         })
     }
@@ -95,7 +94,7 @@ impl Measured {
 }
 
 fn sweep(
-    runs: &mut Runs,
+    runner: &mut SweepRunner,
     gpu: &'static str,
     network: &str,
     gpus: u64,
@@ -106,49 +105,51 @@ fn sweep(
         _ => format!("{gpu}:2,{other}:2"),
     };
     let batches = AxisText("64,128,256".to_owned());
-    runs.sweep(Definition {
+    runner.sweep(Definition {
         node: Some(STUDY.to_owned()),
         items: Some(ITEMS),
         repeat: Some(3),
-        axis: [(BATCH.to_owned(), batches)].into(),
+        axis: [(BATCH_PARAMETER.to_owned(), batches)].into(),
         ..Definition::simulated(&selector, &format!("{network}@{STUDY}"))
     })
 }
 
-pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
-    let cells = multi_gpu_2018()?;
-    let mut measured: Vec<Measured> = Vec::new();
+pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
+    let cells = read_step_cells()?;
+    let mut measured: Vec<JobMeasurement> = Vec::new();
     for gpu in [PASCAL, MAXWELL] {
         for network in NETWORKS {
             for gpus in COUNTS {
-                let study = sweep(runs, gpu, network, gpus)?;
+                let study = sweep(runner, gpu, network, gpus)?;
                 let points = study.points.iter();
-                measured.extend(points.filter_map(|point| Measured::of(point, gpu, network, gpus)));
+                measured.extend(
+                    points.filter_map(|point| JobMeasurement::of(point, gpu, network, gpus)),
+                );
             }
         }
     }
-    let counts = multi_gpu_2018_counts()?;
+    let counts = read_network_costs()?;
     let mut rows = table_1::rows(&counts)?;
     rows.extend(table_3()?);
     for cell in &cells {
         rows.extend(step_rows(cell, &measured));
     }
-    rows.extend(whole_rows(&measured, &cells)?);
-    let efficiency = table_11::Tables {
+    rows.extend(training_rows(&measured, &cells)?);
+    let efficiency = table_11::EfficiencyTable {
         counts: &counts,
         cells: &cells,
         measured: &measured,
     };
-    rows.extend(efficiency.rows(&multi_gpu_2018_efficiency()?, &multi_gpu_2018_averages()?));
+    rows.extend(efficiency.rows(&read_efficiencies()?, &read_average_efficiencies()?));
     rows.extend(accuracy()?);
     Ok(Reproduction {
         paper: PAPER,
         source: SOURCE,
-        runs: runs.clone(),
+        runs: runner.clone(),
         conclusions: conclusions(&measured),
         rows,
-        counted: Vec::new(),
-        waits: vec![
+        counted_tolerances: Vec::new(),
+        not_reproduced: vec![
             "tables 12 and 13 (accuracy) need real training: a simulated GPU learns nothing"
                 .to_owned(),
         ],
@@ -156,22 +157,23 @@ pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
     })
 }
 
+/// The measurement of a job, if it fits into memory.
 pub fn find<'a>(
-    measured: &'a [Measured],
+    measured: &'a [JobMeasurement],
     gpu: &str,
     network: &str,
     gpus: u64,
     batch: u64,
-) -> Option<&'a Measured> {
+) -> Option<&'a JobMeasurement> {
     measured.iter().find(|one| {
         one.gpu == gpu && one.network == network && one.gpus == gpus && one.batch == batch
     })
 }
 
-/// Iterations are epochs by items over the batch size: whole trainings below take them as printed.
+/// Table 3: iterations are epochs times items over the batch size. The whole trainings use the printed numbers.
 fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("3");
-    let printed = multi_gpu_2018_iterations()?;
+    let printed = read_iterations()?;
     for row in &printed {
         let labels: [(&'static str, Label); 2] = [
             ("network", row.network.as_str().into()),
@@ -188,7 +190,8 @@ fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(rows.rows)
 }
 
-fn step_rows(cell: &StepCell, measured: &[Measured]) -> Vec<ReproducedRow> {
+/// The rows of tables 4, 5, 7 and 8 for one cell.
+fn step_rows(cell: &StepCell, measured: &[JobMeasurement]) -> Vec<ReproducedRow> {
     let tables = match cell.gpu.as_str() {
         PASCAL => ("4", "5"),
         _ => ("7", "8"),
@@ -212,11 +215,11 @@ fn step_rows(cell: &StepCell, measured: &[Measured]) -> Vec<ReproducedRow> {
     let mut times = Rows::new(tables.0);
     let time = here.map(|here| here.time);
     let printed = Some(cell.time.get());
-    *times.add(&labels, TIME, printed, time, judged(0.10)) = unjudged(cell);
+    *times.add(&labels, TIME, printed, time, judged(0.10)) = why_unjudged(cell);
     let mut energies = Rows::new(tables.1);
     let energy = here.map(|here| here.energy);
     let printed = Some(cell.energy.get());
-    *energies.add(&labels, ENERGY, printed, energy, judged(0.15)) = unjudged(cell);
+    *energies.add(&labels, ENERGY, printed, energy, judged(0.15)) = why_unjudged(cell);
     let power = here.map(|here| here.energy / here.time);
     let printed = Some(cell.power.get());
     *energies.add(&labels, POWER, printed, power, Judgement::Shown) = contradiction(cell);
@@ -224,7 +227,7 @@ fn step_rows(cell: &StepCell, measured: &[Measured]) -> Vec<ReproducedRow> {
     times.rows
 }
 
-/// Where watts are not joules over seconds, or more than the board can draw.
+/// A note if the printed watts are not joules over seconds, or more than the board can draw.
 fn contradiction(cell: &StepCell) -> Option<String> {
     if cell.is_consistent() {
         return None;
@@ -241,7 +244,8 @@ fn contradiction(cell: &StepCell) -> Option<String> {
     ))
 }
 
-fn unjudged(cell: &StepCell) -> Option<String> {
+/// Why a cell is not judged, if it is not.
+fn why_unjudged(cell: &StepCell) -> Option<String> {
     match (cell.gpus, cell.is_consistent()) {
         (1, true) => None,
         (1, false) => {
@@ -255,14 +259,14 @@ fn unjudged(cell: &StepCell) -> Option<String> {
     }
 }
 
-/// Tables 6 and 9: whole trainings on all GPUs.
-fn whole_rows(
-    measured: &[Measured],
+/// The rows of tables 6 and 9: whole trainings on all GPUs.
+fn training_rows(
+    measured: &[JobMeasurement],
     cells: &[StepCell],
 ) -> Result<Vec<ReproducedRow>, PapersError> {
-    let iterations = multi_gpu_2018_iterations()?;
+    let iterations = read_iterations()?;
     let mut all = Vec::new();
-    for row in multi_gpu_2018_whole()? {
+    for row in read_whole_trainings()? {
         let mut rows = Rows::new(if row.measured_gpu == PASCAL { "6" } else { "9" });
         let labels: [(&'static str, Label); 4] = [
             ("gpu", row.measured_gpu.as_str().into()),
@@ -312,9 +316,10 @@ fn whole_rows(
     Ok(all)
 }
 
+/// Tables 12 and 13, which a simulator cannot reproduce.
 fn accuracy() -> Result<Vec<ReproducedRow>, PapersError> {
     let mut all = Vec::new();
-    for row in multi_gpu_2018_accuracy()? {
+    for row in read_accuracies()? {
         let mut rows = Rows::new(if row.measure == "average" { "12" } else { "13" });
         let labels: [(&'static str, Label); 4] = [
             ("network", row.network.as_str().into()),
@@ -330,7 +335,7 @@ fn accuracy() -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(all)
 }
 
-fn conclusions(measured: &[Measured]) -> Vec<Conclusion> {
+fn conclusions(measured: &[JobMeasurement]) -> Vec<Conclusion> {
     let mut faster = Vec::new();
     let mut leaner = Vec::new();
     for network in ["cnn2d", "caffenet", "resnet_im"] {
@@ -343,7 +348,7 @@ fn conclusions(measured: &[Measured]) -> Vec<Conclusion> {
         }
     }
     let range = |values: &[f64]| {
-        let (low, high) = crate::row::ends(values.iter().copied());
+        let (low, high) = crate::row::range_of(values.iter().copied());
         format!("{:.0} to {:.0} %", 100.0 * low, 100.0 * high)
     };
     let mut larger = Vec::new();
@@ -352,7 +357,7 @@ fn conclusions(measured: &[Measured]) -> Vec<Conclusion> {
             let of = |batch| find(measured, gpu, network, 1, batch);
             let largest = [256, 128].into_iter().find_map(of);
             if let (Some(small), Some(large)) = (of(64), largest) {
-                let per_item = |one: &Measured| one.energy() / one.batch as f64;
+                let per_item = |one: &JobMeasurement| one.energy() / one.batch as f64;
                 larger.push(per_item(large) / per_item(small));
             }
         }

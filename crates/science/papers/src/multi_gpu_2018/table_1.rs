@@ -1,26 +1,26 @@
-//! Table 1 of multi_gpu_2018: what its four networks cost, counted as that table counts.
+//! Reproduces table 1 of multi_gpu_2018: the operations and data of its four networks, by that table's convention.
 
 use sweetspot_network::{Convention, Cost, Layer, Network, Precision, built_in};
 
-use super::tables::Count;
+use super::tables::NetworkCost;
 use crate::PapersError;
-use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows};
+use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
-const LAYERS: Kind = Kind::difference("layers", "layers", 1.0, 0);
-const OPERATIONS: Kind = Kind::relative("operations", "operations [millions]", 1e-6, 2);
-const READ: Kind = Kind::relative("read_bytes", "read [MB]", 1.0 / MEGABYTE, 1);
-const WRITTEN: Kind = Kind::relative("written_bytes", "written [MB]", 1.0 / MEGABYTE, 1);
-const CTC: Kind = Kind::relative("ctc", "CTC", 1.0, 1);
-/// The paper's.
+const LAYERS: ValueKind = ValueKind::difference("layers", "layers", 1.0, 0);
+const OPERATIONS: ValueKind = ValueKind::relative("operations", "operations [millions]", 1e-6, 2);
+const READ: ValueKind = ValueKind::relative("read_bytes", "read [MB]", 1.0 / MEGABYTE, 1);
+const WRITTEN: ValueKind = ValueKind::relative("written_bytes", "written [MB]", 1.0 / MEGABYTE, 1);
+const CTC: ValueKind = ValueKind::relative("ctc", "CTC", 1.0, 1);
+/// The megabyte of the paper, in bytes.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// The reading that a network's description follows.
+/// The reading that the built-in description of a network follows.
 const TEXT: &str = "as the text describes it";
-/// Nearer than this a printed value follows from the text.
-const NEAR: f64 = 0.02;
+/// The relative deviation up to which a printed value follows from the text.
+const TEXT_TOLERANCE: f64 = 0.02;
 
-/// Every row, for the network as the text describes it and for the other readings of that text.
-pub fn rows(printed: &[Count]) -> Result<Vec<ReproducedRow>, PapersError> {
+/// The rows for each network as the text describes it, and for the other readings of that text.
+pub fn rows(printed: &[NetworkCost]) -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("1");
     for count in printed {
         let network = built_in(name(&count.network))?;
@@ -32,7 +32,7 @@ pub fn rows(printed: &[Count]) -> Result<Vec<ReproducedRow>, PapersError> {
     Ok(rows.rows)
 }
 
-/// What a network of the table is called here.
+/// The name of a printed network in the profiles.
 fn name(printed: &str) -> &str {
     match printed {
         "ResNet" => "resnet_gait",
@@ -43,7 +43,7 @@ fn name(printed: &str) -> &str {
     }
 }
 
-fn add(rows: &mut Rows, printed: &Count, network: &Network, reading: &str, layers: &[Layer]) {
+fn add(rows: &mut Rows, printed: &NetworkCost, network: &Network, reading: &str, layers: &[Layer]) {
     let (table, precision) = (Convention::Table1, Precision::Fp32);
     let cost = Cost::of_layers(layers, network.batch, table, precision, 1, false);
     let total = cost.total();
@@ -73,15 +73,15 @@ fn add(rows: &mut Rows, printed: &Count, network: &Network, reading: &str, layer
     for (kind, published, here) in values {
         let judgement = judgement(&printed.network, reading, kind);
         let note = rows.add(&labels, kind, Some(published), here, judgement);
-        let off = here.is_none_or(|here| (here / published - 1.0).abs() > NEAR);
+        let off = here.is_none_or(|here| (here / published - 1.0).abs() > TEXT_TOLERANCE);
         if reading == TEXT && off {
             *note = Some(fault(&printed.network, kind).to_owned());
         }
     }
 }
 
-/// What of the table follows from the text, within 1 %, or from one reading of it, within 2 %.
-fn judgement(network: &str, reading: &str, kind: Kind) -> Judgement {
+/// Judges the values that follow from the text within 1 %, or from one reading of it within 2 %.
+fn judgement(network: &str, reading: &str, kind: ValueKind) -> Judgement {
     match (network, reading) {
         ("CaffeNet", _) if kind != LAYERS => Judgement::Each(0.01),
         ("2D-CNN", "without full5") if kind != LAYERS && kind != WRITTEN => Judgement::Each(0.02),
@@ -89,7 +89,7 @@ fn judgement(network: &str, reading: &str, kind: Kind) -> Judgement {
     }
 }
 
-fn fault(network: &str, kind: Kind) -> &'static str {
+fn fault(network: &str, kind: ValueKind) -> &'static str {
     match network {
         "CaffeNet" => "fault of the table: the text describes 23 layers",
         "2D-CNN" if kind == WRITTEN => {

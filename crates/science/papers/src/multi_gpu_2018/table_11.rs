@@ -1,23 +1,23 @@
-//! Table 11 of multi_gpu_2018: operations a second for each watt.
+//! Reproduces table 11 of multi_gpu_2018: operations per second and watt.
 
-use super::reproduction::{Measured, find};
-use super::tables::{Count, Efficiency, StepCell};
-use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows};
+use super::reproduction::{JobMeasurement, find};
+use super::tables::{Efficiency, NetworkCost, StepCell};
+use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind};
 
-const EFFICIENCY: Kind = Kind::relative("flops_per_watt", "GFLOPS/W", 1e-9, 1);
+const EFFICIENCY: ValueKind = ValueKind::relative("flops_per_watt", "GFLOPS/W", 1e-9, 1);
 
-/// What table 11 is made of.
-pub struct Tables<'a> {
-    pub counts: &'a [Count],
+/// The values from which table 11 is computed.
+pub struct EfficiencyTable<'a> {
+    pub counts: &'a [NetworkCost],
     pub cells: &'a [StepCell],
-    pub measured: &'a [Measured],
+    pub measured: &'a [JobMeasurement],
 }
 
-/// Half of the last printed digit.
-const HALF: f64 = 0.05;
+/// The rounding error of the printed values.
+const ROUNDING: f64 = 0.05;
 
-impl Tables<'_> {
-    /// Two operations for each that table 1 prints, over the joules of forward and backward on all GPUs.
+impl EfficiencyTable<'_> {
+    /// The operations per joule: twice those of table 1, over the joules of forward and backward on all GPUs.
     fn efficiency(&self, row: &Efficiency, joules: f64) -> Option<f64> {
         let name = row.network.as_deref()?;
         let count = self.counts.iter().find(|count| count.network == name)?;
@@ -25,7 +25,8 @@ impl Tables<'_> {
         Some(2.0 * row.batch_size? as f64 * operations / (row.gpus as f64 * joules))
     }
 
-    fn here(&self, row: &Efficiency) -> Option<f64> {
+    /// The reproduced efficiency.
+    fn reproduced(&self, row: &Efficiency) -> Option<f64> {
         let name = row.network.as_deref()?;
         let cell = self
             .cells
@@ -36,7 +37,7 @@ impl Tables<'_> {
         self.efficiency(row, one.energy())
     }
 
-    /// From the printed joules.
+    /// The efficiency that follows from the printed joules.
     fn printed(&self, row: &Efficiency) -> Option<f64> {
         let own = self.cells.iter().filter(|cell| {
             cell.gpu == row.measured_gpu
@@ -49,35 +50,46 @@ impl Tables<'_> {
         self.efficiency(row, both)
     }
 
-    /// Every cell, and every average.
+    /// The rows for every cell and every average.
     pub fn rows(&self, cells: &[Efficiency], averages: &[Efficiency]) -> Vec<ReproducedRow> {
         let mut rows = Rows::new("11");
         for row in cells {
             let printed = row.gflops_per_watt.map(|value| 1e9 * value);
-            let here = self.here(row).filter(|_| printed.is_some());
+            let here = self.reproduced(row).filter(|_| printed.is_some());
             let note = rows.add(&labels(row), EFFICIENCY, printed, here, Judgement::Shown);
             let follows = self.printed(row).zip(row.gflops_per_watt);
             *note = match follows {
                 None => Some("empty in the table: the batch did not fit".to_owned()),
-                Some((from, value)) if (1e-9 * from - value).abs() > HALF * 1.001 => Some(format!(
-                    "fault of the table: its joules and operations give {:.2}",
-                    1e-9 * from
-                )),
+                Some((from, value)) if (1e-9 * from - value).abs() > ROUNDING * 1.001 => {
+                    Some(format!(
+                        "fault of the table: its joules and operations give {:.2}",
+                        1e-9 * from
+                    ))
+                }
                 Some(_) => None,
             };
         }
         for row in averages {
-            let meant: Vec<&Efficiency> = cells.iter().filter(|cell| is_part(cell, row)).collect();
+            let averaged: Vec<&Efficiency> =
+                cells.iter().filter(|cell| is_part(cell, row)).collect();
             let mean = |values: Vec<f64>| {
                 (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
             };
-            let with_value = || meant.iter().filter(|cell| cell.gflops_per_watt.is_some());
+            let with_value = || {
+                averaged
+                    .iter()
+                    .filter(|cell| cell.gflops_per_watt.is_some())
+            };
             let from = mean(
                 with_value()
                     .filter_map(|cell| cell.gflops_per_watt)
                     .collect(),
             );
-            let here = mean(with_value().filter_map(|cell| self.here(cell)).collect());
+            let here = mean(
+                with_value()
+                    .filter_map(|cell| self.reproduced(cell))
+                    .collect(),
+            );
             let printed = row.gflops_per_watt;
             let note = rows.add(
                 &labels(row),
@@ -88,7 +100,7 @@ impl Tables<'_> {
             );
             *note = from
                 .zip(printed)
-                .filter(|(from, printed)| (from - printed).abs() > 3.0 * HALF)
+                .filter(|(from, printed)| (from - printed).abs() > 3.0 * ROUNDING)
                 .map(|(from, printed)| {
                     format!(
                         "fault of the table: its own cells average {from:.2}, printed is {printed:.1}"
@@ -112,7 +124,7 @@ fn labels(row: &Efficiency) -> Vec<(&'static str, Label)> {
     ]
 }
 
-/// Whether a cell is one of those that an average is over.
+/// Whether an average includes a cell.
 fn is_part(cell: &Efficiency, average: &Efficiency) -> bool {
     cell.measured_gpu == average.measured_gpu
         && cell.gpus == average.gpus

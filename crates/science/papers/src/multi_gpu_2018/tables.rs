@@ -1,41 +1,41 @@
-//! Of multi_gpu_2018: its tables of steps, whole trainings, counts, efficiency and accuracy.
+//! The tables of multi_gpu_2018: steps, whole trainings, network costs, efficiency and accuracy.
 
 use serde::Deserialize;
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
-use crate::tables::{PublishedError, network, rows};
+use crate::tables::{PublishedError, network_name, read_rows};
 
 /// A cell of tables 4, 5, 7 and 8 of multi_gpu_2018: one step of a batch on one of the GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepCell {
-    /// The GPU's profile.
+    /// The name of the measured GPU's profile.
     pub gpu: String,
-    /// `forward` or `backward`.
+    /// The step: `forward` or `backward`.
     pub step: String,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: u64,
-    /// The network's name here.
+    /// The name of the network in the profiles.
     pub network: &'static str,
-    /// As printed.
+    /// The printed name of the network.
     pub printed_network: String,
-    /// Items in a batch, all GPUs together.
+    /// The batch size of all GPUs together.
     pub batch: u64,
-    /// For a batch.
+    /// The time of a batch.
     pub time: Seconds,
-    /// For a batch, of the GPU that was measured.
+    /// The energy of a batch on the measured GPU.
     pub energy: Joules,
-    /// As printed beside the energy.
+    /// The printed power.
     pub power: Watts,
 }
 
 impl StepCell {
-    /// Whether the printed watts are the printed joules over the printed seconds, within a tenth, and
-    /// possible on a board of 250 W.
+    /// Whether the printed watts are the printed joules over the printed seconds, within 10 %, and possible on a board
+    /// of 250 W.
     pub fn is_consistent(&self) -> bool {
         let power = self.energy / self.time;
-        let most = Watts::new(275.0);
-        let off = (self.power / power - Ratio::new(1.0)).abs();
-        off <= Ratio::new(0.1) && power < most && self.power < most
+        let max = Watts::new(275.0);
+        let deviation = (self.power / power - Ratio::new(1.0)).abs();
+        deviation <= Ratio::new(0.1) && power < max && self.power < max
     }
 }
 
@@ -51,11 +51,11 @@ struct PrintedStep {
     watts_one_gpu: Option<f64>,
 }
 
-/// The filled cells of tables 4, 5, 7 and 8 of multi_gpu_2018.
-pub fn multi_gpu_2018() -> Result<Vec<StepCell>, PublishedError> {
+/// Reads the filled cells of tables 4, 5, 7 and 8.
+pub fn read_step_cells() -> Result<Vec<StepCell>, PublishedError> {
     const FILE: &str = "multi_gpu_2018_tables_4_5_7_8.csv";
     let mut cells = Vec::new();
-    for row in rows::<PrintedStep>(FILE)? {
+    for row in read_rows::<PrintedStep>(FILE)? {
         if let (Some(time), Some(energy), Some(power)) = (
             row.seconds_per_batch,
             row.joules_per_batch_one_gpu,
@@ -65,7 +65,7 @@ pub fn multi_gpu_2018() -> Result<Vec<StepCell>, PublishedError> {
                 gpu: row.measured_gpu,
                 step: row.step,
                 gpus: row.gpus,
-                network: network(FILE, &row.network)?,
+                network: network_name(FILE, &row.network)?,
                 printed_network: row.network,
                 batch: row.batch_size,
                 time: Seconds::new(time),
@@ -77,111 +77,111 @@ pub fn multi_gpu_2018() -> Result<Vec<StepCell>, PublishedError> {
     Ok(cells)
 }
 
-/// A row of table 1 of multi_gpu_2018: what a network costs for one sample.
+/// A row of table 1 of multi_gpu_2018: the cost of a network for one sample.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Count {
-    /// As printed.
+pub struct NetworkCost {
+    /// The printed name of the network.
     pub network: String,
-    /// How many.
+    /// The number of layers.
     pub layers: u64,
-    /// Millions.
+    /// The arithmetic operations in millions.
     pub arithmetic_operations_millions: f64,
-    /// Megabytes.
+    /// The data read in megabytes.
     pub data_read_mb: f64,
-    /// Megabytes.
+    /// The data written in megabytes.
     pub data_written_mb: f64,
-    /// Operations for what is read.
+    /// The computation-to-communication ratio: operations per data read.
     pub ctc_ratio: f64,
 }
 
-/// Table 1 of multi_gpu_2018.
-pub fn multi_gpu_2018_counts() -> Result<Vec<Count>, PublishedError> {
-    rows("multi_gpu_2018_table_1_networks.csv")
+/// Reads table 1.
+pub fn read_network_costs() -> Result<Vec<NetworkCost>, PublishedError> {
+    read_rows("multi_gpu_2018_table_1_networks.csv")
 }
 
 /// A row of table 3 of multi_gpu_2018.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Iterations {
-    /// As printed.
+    /// The printed name of the network.
     pub network: String,
-    /// Items in a batch.
+    /// The batch size.
     pub batch_size: u64,
-    /// Of the whole training.
+    /// The iterations of the whole training.
     pub iterations: u64,
-    /// Of the whole training.
+    /// The epochs of the whole training.
     pub epochs: u64,
 }
 
-/// Table 3 of multi_gpu_2018.
-pub fn multi_gpu_2018_iterations() -> Result<Vec<Iterations>, PublishedError> {
-    rows("multi_gpu_2018_table_3_iterations.csv")
+/// Reads table 3.
+pub fn read_iterations() -> Result<Vec<Iterations>, PublishedError> {
+    read_rows("multi_gpu_2018_table_3_iterations.csv")
 }
 
 /// A cell of tables 6 and 9 of multi_gpu_2018: a whole training, all GPUs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Whole {
-    /// The GPU's profile.
+pub struct WholeTraining {
+    /// The name of the measured GPU's profile.
     pub measured_gpu: String,
-    /// As printed.
+    /// The printed name of the network.
     pub network: String,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: u64,
-    /// Items in a batch.
+    /// The batch size.
     pub batch_size: u64,
-    /// As printed; none where nothing is printed.
+    /// The printed time; nothing if the cell is empty.
     pub kiloseconds: Option<f64>,
-    /// As printed.
+    /// The printed energy.
     pub megajoules: Option<f64>,
-    /// As printed, megajoules by kiloseconds.
+    /// The printed energy-delay product in megajoules times kiloseconds.
     pub edp: Option<f64>,
 }
 
-/// Tables 6 and 9 of multi_gpu_2018.
-pub fn multi_gpu_2018_whole() -> Result<Vec<Whole>, PublishedError> {
-    rows("multi_gpu_2018_tables_6_9.csv")
+/// Reads tables 6 and 9.
+pub fn read_whole_trainings() -> Result<Vec<WholeTraining>, PublishedError> {
+    read_rows("multi_gpu_2018_tables_6_9.csv")
 }
 
 /// A cell of table 11 of multi_gpu_2018, or an average of such cells.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Efficiency {
-    /// The GPU's profile.
+    /// The name of the measured GPU's profile.
     pub measured_gpu: String,
-    /// As printed; none where the average is over all.
+    /// The printed name of the network; nothing if the average is over all.
     pub network: Option<String>,
-    /// How many GPUs.
+    /// The number of GPUs.
     pub gpus: u64,
-    /// Items in a batch; none where the average is over all.
+    /// The batch size; nothing if the average is over all.
     pub batch_size: Option<u64>,
-    /// As printed; none where nothing is printed.
+    /// The printed efficiency; nothing if the cell is empty.
     pub gflops_per_watt: Option<f64>,
 }
 
-/// The cells of table 11 of multi_gpu_2018.
-pub fn multi_gpu_2018_efficiency() -> Result<Vec<Efficiency>, PublishedError> {
-    rows("multi_gpu_2018_table_11_gflops_per_watt.csv")
+/// Reads the cells of table 11.
+pub fn read_efficiencies() -> Result<Vec<Efficiency>, PublishedError> {
+    read_rows("multi_gpu_2018_table_11_gflops_per_watt.csv")
 }
 
-/// The averages of table 11 of multi_gpu_2018.
-pub fn multi_gpu_2018_averages() -> Result<Vec<Efficiency>, PublishedError> {
-    rows("multi_gpu_2018_table_11_averages.csv")
+/// Reads the averages of table 11.
+pub fn read_average_efficiencies() -> Result<Vec<Efficiency>, PublishedError> {
+    read_rows("multi_gpu_2018_table_11_averages.csv")
 }
 
 /// A row of tables 12 and 13 of multi_gpu_2018.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Accuracy {
-    /// As printed.
+    /// The printed name of the network.
     pub network: String,
-    /// What it was trained on.
+    /// The dataset of the training.
     pub dataset: String,
-    /// Items in a batch.
+    /// The batch size.
     pub batch_size: u64,
-    /// `average`, `top-1`, `top-5`.
+    /// The measure of accuracy: `average`, `top-1`, `top-5`.
     pub measure: String,
-    /// Per cent.
+    /// The accuracy in per cent.
     pub accuracy_pct: f64,
 }
 
-/// Tables 12 and 13 of multi_gpu_2018.
-pub fn multi_gpu_2018_accuracy() -> Result<Vec<Accuracy>, PublishedError> {
-    rows("multi_gpu_2018_tables_12_13_accuracy.csv")
+/// Reads tables 12 and 13.
+pub fn read_accuracies() -> Result<Vec<Accuracy>, PublishedError> {
+    read_rows("multi_gpu_2018_tables_12_13_accuracy.csv")
 }

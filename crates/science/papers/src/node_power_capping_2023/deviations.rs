@@ -1,19 +1,22 @@
-//! Table 1, figure 7 and the text: what a cap saves of the whole node's energy, and what GPUs gain in speed.
+//! Deviations from table 1, figure 7 and the text: savings of the node's energy by a cap, and speed-ups.
 
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::Watts;
 use sweetspot_study::EnergyOf;
 
-use super::tables::node_power_capping_2023;
+use super::tables::{NodeFacts, read_node_facts};
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, StudyDeviations, Table, Value};
+use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 
 const STUDY: &str = "node_power_capping_2023";
 const GPU: &str = "quadro_rtx_6000";
-const DEFAULT: f64 = 260.0;
+/// The default cap in watts.
+const DEFAULT_CAP: f64 = 260.0;
+/// The cap that the paper recommends, in watts.
+const CHOSEN_CAP: f64 = 170.0;
 
-/// Time and energy of the node with so many GPUs at each cap.
+/// The time and energy of the node at each cap.
 struct Curve(Vec<(f64, Outcome)>);
 
 impl Curve {
@@ -22,9 +25,9 @@ impl Curve {
         found.unwrap_or(&self.0[0]).1.clone()
     }
 
-    /// The best cap by an objective, and its value there; that of the default cap is the reference.
+    /// The best cap for an objective, and the value there; the default cap is the reference.
     fn best(&self, objective: Objective) -> (f64, f64) {
-        let reference = self.at(DEFAULT);
+        let reference = self.at(DEFAULT_CAP);
         let value = |outcome: &Outcome| objective.value(outcome, &reference).unwrap_or(f64::NAN);
         let all = self.0.iter().map(|(cap, outcome)| (*cap, value(outcome)));
         all.reduce(|best, other| {
@@ -38,11 +41,12 @@ impl Curve {
     }
 }
 
-/// Of an objective that needs no reference.
+/// The value of an objective that needs no reference.
 fn value_of(objective: Objective, outcome: &Outcome) -> f64 {
     objective.value(outcome, outcome).unwrap_or(f64::NAN)
 }
 
+/// Simulates the node with a number of its GPUs at each cap.
 fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, PapersError> {
     let name = format!("xception@{STUDY}");
     let caps = (100..=260)
@@ -55,52 +59,117 @@ fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, PapersError> {
     Ok(Curve(in_watts.collect()))
 }
 
-pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
-    let facts = node_power_capping_2023()?;
-    let value = |published: f64, here: f64, tolerance: f64| {
-        vec![Value {
-            published,
-            here,
-            tolerance: Some(tolerance),
-        }]
-    };
+pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
+    let facts = read_node_facts()?;
     let mut curves = Vec::new();
-    let mut savings = Vec::new();
-    for (gpus, published) in &facts.savings {
-        let curve = curve(profiles, *gpus)?;
-        let (_, least) = curve.best(Objective::Energy);
-        let here = 1.0 - least / value_of(Objective::Energy, &curve.at(DEFAULT));
-        let label = format!("{gpus} of 8 GPUs: node energy saved by the best cap");
-        savings.push((label, value(100.0 * published.get(), 100.0 * here, 1.0)));
-        curves.push(curve);
+    for (gpus, _) in &facts.savings {
+        curves.push(curve(profiles, *gpus)?);
     }
     let eight = &curves[3];
-    let (at_170, default) = (eight.at(170.0), eight.at(DEFAULT));
+    let (metrics, caps) = best_caps(&facts, eight);
+    let table = |title: &str, columns, rows| Table {
+        title: title.to_owned(),
+        columns,
+        rows,
+    };
+    let tables = vec![
+        table(
+            "the text",
+            vec![Column::difference("%", 2)],
+            savings(&facts, &curves),
+        ),
+        table(
+            "figure 7, speed-ups",
+            vec![Column::relative("x", 2)],
+            speedups(&facts, &curves),
+        ),
+        table(
+            "figure 7, times",
+            vec![Column::relative("s", 1)],
+            times(eight),
+        ),
+        table("table 1", vec![Column::difference("%", 2)], metrics),
+        table("table 1, the caps", vec![Column::difference("W", 0)], caps),
+    ];
+    Ok(SimulatorDeviations {
+        study: STUDY.to_owned(),
+        free_parameters: profiles.count_fitted(STUDY, &[], &[STUDY]),
+        values: tables.iter().map(|table| table.rows.len()).sum(),
+        tables,
+    })
+}
+
+type LabelledValues = (String, Vec<Value>);
+
+fn labelled(label: String, published: f64, here: f64, tolerance: f64) -> LabelledValues {
+    let value = Value {
+        published,
+        here,
+        tolerance: Some(tolerance),
+    };
+    (label, vec![value])
+}
+
+/// The savings of the best caps, and the changes at the recommended cap.
+fn savings(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
+    let mut savings = Vec::new();
+    for ((gpus, published), curve) in facts.savings.iter().zip(curves) {
+        let (_, least) = curve.best(Objective::Energy);
+        let here = 1.0 - least / value_of(Objective::Energy, &curve.at(DEFAULT_CAP));
+        let label = format!("{gpus} of 8 GPUs: node energy saved by the best cap");
+        savings.push(labelled(label, 100.0 * published.get(), 100.0 * here, 1.0));
+    }
+    let eight = &curves[3];
+    let (chosen, default) = (eight.at(CHOSEN_CAP), eight.at(DEFAULT_CAP));
     let change = |ratio: f64| 100.0 * (ratio - 1.0);
-    let time = change((at_170.time / default.time).get());
     let joules = |outcome| value_of(Objective::Energy, outcome);
-    let energy = change(joules(&at_170) / joules(&default));
-    savings.push(("8 GPUs at 170 W: time".to_owned(), value(9.35, time, 0.7)));
-    savings.push((
-        "8 GPUs at 170 W: node energy".to_owned(),
-        value(-24.38, energy, 0.7),
+    let time = change((chosen.time / default.time).get());
+    let energy = change(joules(&chosen) / joules(&default));
+    savings.push(labelled(
+        "8 GPUs at 170 W: time".to_owned(),
+        9.35,
+        time,
+        0.7,
     ));
+    let label = "8 GPUs at 170 W: node energy".to_owned();
+    savings.push(labelled(label, -24.38, energy, 0.7));
+    savings
+}
+
+fn speedups(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
     let speedup =
         |gpus: usize, cap: f64| (curves[0].at(cap).time / curves[gpus].at(cap).time).get();
     let speedups = [
-        ("4 GPUs", speedup(2, DEFAULT)),
-        ("8 GPUs at 260 W", speedup(3, DEFAULT)),
-        ("8 GPUs at 170 W", speedup(3, 170.0)),
+        ("4 GPUs", speedup(2, DEFAULT_CAP)),
+        ("8 GPUs at 260 W", speedup(3, DEFAULT_CAP)),
+        ("8 GPUs at 170 W", speedup(3, CHOSEN_CAP)),
     ];
-    let speedups = speedups
-        .into_iter()
-        .zip(facts.speedups)
+    let pairs = speedups.into_iter().zip(facts.speedups);
+    pairs
         .map(|((what, here), published)| {
-            (
+            labelled(
                 format!("speed-up of {what} over one"),
-                value(published, here, 0.05),
+                published,
+                here,
+                0.05,
             )
-        });
+        })
+        .collect()
+}
+
+fn times(eight: &Curve) -> Vec<LabelledValues> {
+    [("260 W", 85.6, DEFAULT_CAP), ("170 W", 93.6, CHOSEN_CAP)]
+        .into_iter()
+        .map(|(text, published, cap)| {
+            let here = eight.at(cap).time.get();
+            labelled(format!("8 GPUs at {text}"), published, here, 0.05)
+        })
+        .collect()
+}
+
+/// The gains of the best caps by each metric, and those caps.
+fn best_caps(facts: &NodeFacts, eight: &Curve) -> (Vec<LabelledValues>, Vec<LabelledValues>) {
+    let default = eight.at(DEFAULT_CAP);
     let mut metrics = Vec::new();
     let mut caps = Vec::new();
     for (metric, gain, cap) in &facts.best {
@@ -116,43 +185,9 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
         let (best, here) = eight.best(objective);
         let here = 100.0 * gain_of(here, &default);
         let label = format!("8 GPUs: best {objective}, gain");
-        metrics.push((label, value(100.0 * gain.get(), here, 0.7)));
-        caps.push((
-            format!("8 GPUs: cap of the best {objective} [W]"),
-            value(cap.get(), best, 10.0),
-        ));
+        metrics.push(labelled(label, 100.0 * gain.get(), here, 0.7));
+        let label = format!("8 GPUs: cap of the best {objective} [W]");
+        caps.push(labelled(label, cap.get(), best, 10.0));
     }
-    let table = |title: &str, columns, rows| Table {
-        title: title.to_owned(),
-        columns,
-        rows,
-    };
-    let seconds = [("260 W", 85.6, default.time), ("170 W", 93.6, at_170.time)];
-    let seconds = seconds.map(|(cap, published, here)| {
-        (
-            format!("8 GPUs at {cap}"),
-            value(published, here.get(), 0.05),
-        )
-    });
-    let tables = vec![
-        table("the text", vec![Column::difference("%", 2)], savings),
-        table(
-            "figure 7, speed-ups",
-            vec![Column::relative("x", 2)],
-            speedups.collect(),
-        ),
-        table(
-            "figure 7, times",
-            vec![Column::relative("s", 1)],
-            seconds.to_vec(),
-        ),
-        table("table 1", vec![Column::difference("%", 2)], metrics),
-        table("table 1, the caps", vec![Column::difference("W", 0)], caps),
-    ];
-    Ok(StudyDeviations {
-        study: STUDY.to_owned(),
-        free_parameters: profiles.free(STUDY, &[], &[STUDY]),
-        values: tables.iter().map(|table| table.rows.len()).sum(),
-        tables,
-    })
+    (metrics, caps)
 }

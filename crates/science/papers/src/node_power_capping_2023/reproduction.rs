@@ -1,32 +1,35 @@
-//! Table 1, figure 7 and the text: every power cap of a server with 8 GPUs, ten runs each, at the wall.
+//! Reproduces table 1, figure 7 and the text: every power cap of a server with 8 GPUs, ten runs each, measured at the
+//! wall.
 
 use sweetspot_decide::Objective;
 use sweetspot_study::{AxisText, Definition, EnergyOf};
 
-use super::tables::{NodeFacts, node_power_capping_2023};
+use super::tables::{NodeFacts, read_node_facts};
 use crate::PapersError;
 use crate::Reproduction;
-use crate::row::{Conclusion, Judgement, Kind, Label, ReproducedRow, Rows};
-use crate::simulated_runs::{CapCurve, Runs};
+use crate::row::{Conclusion, Judgement, Label, ReproducedRow, Rows, ValueKind};
+use crate::simulated_runs::{CapCurve, SweepRunner};
 
 pub const PAPER: &str = "node-power-capping-2023";
 const SOURCE: &str = "G. Koszczał, J. Dobrosolski, M. Matuszek, P. Czarnul: Performance and Energy Aware Training of a Deep Neural Network in a Multi-GPU Environment with Power Capping. Euro-Par 2023 Workshops";
 const STUDY: &str = "node_power_capping_2023";
 
-const GAIN: Kind = Kind::difference("gain", "gain [%]", 100.0, 2);
-const CAP: Kind = Kind::difference("power_cap_w", "best cap [W]", 1.0, 0);
-const AT_CAP: Kind = Kind::difference("gain_at_published_cap", "gain at their cap [%]", 100.0, 2);
-const SAVING: Kind = Kind::difference("energy_saving", "energy saved [%]", 100.0, 2);
-const SPEEDUP: Kind = Kind::relative("speedup", "speed-up", 1.0, 2);
-const TIME: Kind = Kind::relative("time_s", "time [s]", 1.0, 1);
+const GAIN: ValueKind = ValueKind::difference("gain", "gain [%]", 100.0, 2);
+const CAP: ValueKind = ValueKind::difference("power_cap_w", "best cap [W]", 1.0, 0);
+const AT_CAP: ValueKind =
+    ValueKind::difference("gain_at_published_cap", "gain at their cap [%]", 100.0, 2);
+const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [%]", 100.0, 2);
+const SPEEDUP: ValueKind = ValueKind::relative("speedup", "speed-up", 1.0, 2);
+const TIME: ValueKind = ValueKind::relative("time_s", "time [s]", 1.0, 1);
 
 const COUNTS: [u64; 4] = [1, 2, 4, 8];
-const DEFAULT: f64 = 260.0;
-/// The cap that the paper singles out.
-const CHOSEN: f64 = 170.0;
+/// The default cap in watts.
+const DEFAULT_CAP: f64 = 260.0;
+/// The cap that the paper recommends, in watts.
+const CHOSEN_CAP: f64 = 170.0;
 
-fn sweep(runs: &mut Runs, gpus: u64) -> Result<CapCurve, PapersError> {
-    let study = runs.sweep(Definition {
+fn sweep(runner: &mut SweepRunner, gpus: u64) -> Result<CapCurve, PapersError> {
+    let study = runner.sweep(Definition {
         node: Some(STUDY.to_owned()),
         network: Some(format!("xception@{STUDY}")),
         gpus: Some(AxisText(gpus.to_string())),
@@ -38,11 +41,11 @@ fn sweep(runs: &mut Runs, gpus: u64) -> Result<CapCurve, PapersError> {
     Ok(CapCurve::new(&study))
 }
 
-pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
-    let facts = node_power_capping_2023()?;
+pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
+    let facts = read_node_facts()?;
     let mut curves = Vec::new();
     for gpus in COUNTS {
-        curves.push((gpus, sweep(runs, gpus)?));
+        curves.push((gpus, sweep(runner, gpus)?));
     }
     let mut rows = table_1(&facts, &curves[3].1);
     rows.extend(figure_7(&facts, &curves));
@@ -50,11 +53,11 @@ pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
     Ok(Reproduction {
         paper: PAPER,
         source: SOURCE,
-        runs: runs.clone(),
+        runs: runner.clone(),
         conclusions: conclusions(&curves),
         rows,
-        counted: Vec::new(),
-        waits: Vec::new(),
+        counted_tolerances: Vec::new(),
+        not_reproduced: Vec::new(),
         jobs: Vec::new(),
     })
 }
@@ -69,12 +72,12 @@ fn objective(metric: &str) -> Objective {
     }
 }
 
-/// The gain by an objective at a cap.
+/// The gain in an objective at a cap.
 fn gain_at(curve: &CapCurve, cap: f64, objective: Objective) -> Option<f64> {
     let own = curve.value(cap, objective)?;
     match objective {
         Objective::GainMinusLoss => Some(own),
-        _ => Some(1.0 - own / curve.value(DEFAULT, objective)?),
+        _ => Some(1.0 - own / curve.value(DEFAULT_CAP, objective)?),
     }
 }
 
@@ -104,10 +107,10 @@ fn figure_7(facts: &NodeFacts, curves: &[(u64, CapCurve)]) -> Vec<ReproducedRow>
     let mut rows = Rows::new("figure 7");
     let [four, eight, eight_capped] = facts.speedups;
     let printed = [
-        (4, DEFAULT, four),
-        (4, CHOSEN, four),
-        (8, DEFAULT, eight),
-        (8, CHOSEN, eight_capped),
+        (4, DEFAULT_CAP, four),
+        (4, CHOSEN_CAP, four),
+        (8, DEFAULT_CAP, eight),
+        (8, CHOSEN_CAP, eight_capped),
     ];
     for (gpus, cap, printed) in printed {
         let labels: [(&'static str, Label); 2] =
@@ -166,7 +169,7 @@ fn conclusions(curves: &[(u64, CapCurve)]) -> Vec<Conclusion> {
     let of_eight = eight.gain(Objective::Edp).map_or(0.0, |gain| 100.0 * gain);
     let scaling: Vec<f64> = [2, 4, 8]
         .into_iter()
-        .filter_map(|gpus| Some(time(curves, 1, DEFAULT)? / time(curves, gpus, DEFAULT)?))
+        .filter_map(|gpus| Some(time(curves, 1, DEFAULT_CAP)? / time(curves, gpus, DEFAULT_CAP)?))
         .collect();
     vec![
         Conclusion::new(

@@ -1,20 +1,20 @@
-//! Of node_power_capping_2023: table 1, figure 7 and the text.
+//! The published values of node_power_capping_2023: table 1, figure 7 and the text.
 
 use serde::Deserialize;
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 
-use crate::tables::{Fact, PublishedError, fact, rows};
+use crate::tables::{Fact, PublishedError, find_fact, read_rows};
 
-/// What node_power_capping_2023 says of its node.
+/// The facts about the node of node_power_capping_2023.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeFacts {
-    /// Numbers of GPUs and the most that a cap saves with them.
+    /// Numbers of GPUs, and the largest saving of a cap with them.
     pub savings: Vec<(u64, Ratio)>,
-    /// Time on one GPU over time on 4, and on 8 at 260 W and at 170 W.
+    /// The speed-up over one GPU of 4 GPUs, and of 8 at 260 W and at 170 W.
     pub speedups: [f64; 3],
-    /// Figure 7: numbers of GPUs, a cap, and the time that is readable there.
+    /// The times that figure 7 shows: the number of GPUs, the cap, and the time.
     pub times: Vec<(u64, Watts, Seconds)>,
-    /// With 8 GPUs: the metric, what it gains, and the best cap.
+    /// The best caps with 8 GPUs: the metric, its gain, and the cap.
     pub best: Vec<(String, Ratio, Watts)>,
 }
 
@@ -32,17 +32,17 @@ struct PrintedTime {
     time_s: f64,
 }
 
-/// The facts and table 1 of node_power_capping_2023.
-pub fn node_power_capping_2023() -> Result<NodeFacts, PublishedError> {
+/// Reads the facts, figure 7 and table 1.
+pub fn read_node_facts() -> Result<NodeFacts, PublishedError> {
     const FACTS: &str = "node_power_capping_2023_facts.csv";
-    let facts: Vec<Fact> = rows(FACTS)?;
-    let of = |name: &str| fact(FACTS, &facts, name);
+    let facts: Vec<Fact> = read_rows(FACTS)?;
+    let of = |name: &str| find_fact(FACTS, &facts, name);
     let mut savings = Vec::new();
     for gpus in [1, 2, 4, 8] {
         let percent = of(&format!("energy_saving_{gpus}_gpu_pct"))?;
         savings.push((gpus, Ratio::new(percent / 100.0)));
     }
-    let best: Vec<PrintedBest> = rows("node_power_capping_2023_table_1.csv")?;
+    let best: Vec<PrintedBest> = read_rows("node_power_capping_2023_table_1.csv")?;
     Ok(NodeFacts {
         savings,
         speedups: [
@@ -50,7 +50,7 @@ pub fn node_power_capping_2023() -> Result<NodeFacts, PublishedError> {
             of("speedup_8_gpus_260w")?,
             of("speedup_8_gpus_170w")?,
         ],
-        times: rows::<PrintedTime>("node_power_capping_2023_figure_7.csv")?
+        times: read_rows::<PrintedTime>("node_power_capping_2023_figure_7.csv")?
             .into_iter()
             .map(|row| {
                 let cap = Watts::new(row.power_cap_w);

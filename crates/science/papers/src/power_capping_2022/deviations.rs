@@ -1,4 +1,4 @@
-//! Tables 2 and 3: time and energy at the published caps.
+//! Deviations from tables 2 and 3: time and energy at the published caps.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
 use sweetspot_study::EnergyOf;
 
-use super::tables::power_capping_2022;
+use super::tables::read_cap_rows;
 use crate::PapersError;
 use crate::Profiles;
-use crate::deviations::{Column, StudyDeviations, TWO_PERCENT, Table, Value};
+use crate::deviations::{Column, SimulatorDeviations, TWO_PERCENT, Table, Value};
 
 const STUDY: &str = "power_capping_2022";
 
-pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
+pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
     let mut different = BTreeSet::new();
-    for row in power_capping_2022()? {
+    for row in read_cap_rows()? {
         let network = format!("{}@{STUDY}", row.network);
         let variant = Variant::default();
         let case = profiles.case(&[&row.gpu], None, &network, &variant, EnergyOf::JobGpus)?;
@@ -40,9 +40,9 @@ pub fn compare(profiles: &Profiles) -> Result<StudyDeviations, PapersError> {
             ],
         ));
     }
-    Ok(StudyDeviations {
+    Ok(SimulatorDeviations {
         study: STUDY.to_owned(),
-        free_parameters: profiles.free(STUDY, &["tesla_v100_sxm2_16gb", "quadro_rtx_6000"], &[]),
+        free_parameters: profiles.count_fitted(STUDY, &["tesla_v100_sxm2_16gb", "quadro_rtx_6000"], &[]),
         values: 2 * different.len(),
         tables: vec![Table {
             title: "tables 2 and 3: a run at each published cap; a row printed for several metrics counts once"

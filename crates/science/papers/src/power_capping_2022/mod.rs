@@ -1,8 +1,8 @@
 //! power_capping_2022: Power capping with E, EDP and EDS (StEP).
 
 mod deviations;
-mod printed_errors;
 mod reproduction;
+mod table_checks;
 pub mod tables;
 mod text_claims;
 

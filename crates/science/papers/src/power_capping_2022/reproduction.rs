@@ -1,34 +1,39 @@
-//! Tables 2 and 3: every power cap of two GPUs, six networks, five runs each.
+//! Reproduces tables 2 and 3: every power cap of two GPUs, six networks, five runs each.
 
 use sweetspot_decide::Objective;
 use sweetspot_study::{AxisText, Definition};
 
-use super::tables::{CapRow, power_capping_2022, power_capping_2022_text};
-use super::{printed_errors, text_claims};
+use super::tables::{CapRow, read_cap_rows, read_text_ranges};
+use super::{table_checks, text_claims};
 use crate::PapersError;
 use crate::Reproduction;
-use crate::row::{Conclusion, Counted, Judgement, Kind, Label, Rows, ends};
-use crate::simulated_runs::{CapCurve, Runs, joules};
+use crate::row::{Conclusion, CountedTolerance, Judgement, Label, Rows, ValueKind, range_of};
+use crate::simulated_runs::{CapCurve, SweepRunner, joules};
 
 pub const PAPER: &str = "power-capping-2022";
 const SOURCE: &str = "A. Krzywaniak, P. Czarnul, J. Proficz: GPU power capping for energy-performance trade-offs in training of Deep Convolutional Neural Networks for image recognition. ICCS 2022";
 
-/// Its testbeds in the order of its tables.
+/// The GPUs of the paper and the numbers of their tables.
 pub const GPUS: [(&str, &str); 2] = [("quadro_rtx_6000", "2"), ("tesla_v100_sxm2_16gb", "3")];
 
-const POWER: Kind = Kind::relative("average_power_w", "average power [W]", 1.0, 1);
-const ENERGY: Kind = Kind::relative("energy_j", "energy [kJ]", 1e-3, 3);
-const TIME: Kind = Kind::relative("time_s", "time [s]", 1.0, 1);
-const ENERGY_CHANGE: Kind = Kind::difference("energy_vs_default", "energy [%]", 100.0, 1);
-const TIME_CHANGE: Kind = Kind::difference("time_vs_default", "time [%]", 100.0, 1);
-const CAP: Kind = Kind::difference("power_cap_w", "best cap [W]", 1.0, 0);
-const REGRET: Kind = Kind::difference("regret", "regret there [%]", 100.0, 2);
+const POWER: ValueKind = ValueKind::relative("average_power_w", "average power [W]", 1.0, 1);
+const ENERGY: ValueKind = ValueKind::relative("energy_j", "energy [kJ]", 1e-3, 3);
+const TIME: ValueKind = ValueKind::relative("time_s", "time [s]", 1.0, 1);
+const ENERGY_CHANGE: ValueKind = ValueKind::difference("energy_vs_default", "energy [%]", 100.0, 1);
+const TIME_CHANGE: ValueKind = ValueKind::difference("time_vs_default", "time [%]", 100.0, 1);
+const CAP: ValueKind = ValueKind::difference("power_cap_w", "best cap [W]", 1.0, 0);
+const REGRET: ValueKind = ValueKind::difference("regret", "regret there [%]", 100.0, 2);
 
-const NEAR: f64 = 0.03;
-const SMALL_REGRET: f64 = 0.015;
-const NEAR_CAP: f64 = 10.0;
-const ENOUGH_REGRETS: usize = 46;
-const ENOUGH_CAPS: usize = 36;
+/// The tolerance of times and energies.
+const RELATIVE_TOLERANCE: f64 = 0.03;
+/// The tolerance of the regret at the published best cap.
+const REGRET_TOLERANCE: f64 = 0.015;
+/// The tolerance of best caps in watts.
+const CAP_TOLERANCE: f64 = 10.0;
+/// The number of regrets that must be within their tolerance.
+const MIN_SMALL_REGRETS: usize = 46;
+/// The number of best caps that must be within their tolerance.
+const MIN_NEAR_CAPS: usize = 36;
 
 /// The sweep of one network on one GPU.
 pub struct Curve {
@@ -37,7 +42,7 @@ pub struct Curve {
     pub caps: CapCurve,
 }
 
-/// The metric that a row of the tables is the best of.
+/// The objective that a row of the tables is the best of.
 pub fn objective(selection: &str) -> Option<Objective> {
     match selection {
         "min E" => Some(Objective::Energy),
@@ -48,7 +53,8 @@ pub fn objective(selection: &str) -> Option<Objective> {
     }
 }
 
-fn curves(runs: &mut Runs, printed: &[CapRow]) -> Result<Vec<Curve>, PapersError> {
+/// Sweeps every network on every GPU.
+fn curves(runner: &mut SweepRunner, printed: &[CapRow]) -> Result<Vec<Curve>, PapersError> {
     let mut curves: Vec<Curve> = Vec::new();
     for (gpu, _) in GPUS {
         for row in printed.iter().filter(|row| row.gpu == gpu) {
@@ -66,16 +72,16 @@ fn curves(runs: &mut Runs, printed: &[CapRow]) -> Result<Vec<Curve>, PapersError
             curves.push(Curve {
                 gpu,
                 network: row.network,
-                caps: CapCurve::new(&runs.sweep(definition)?),
+                caps: CapCurve::new(&runner.sweep(definition)?),
             });
         }
     }
     Ok(curves)
 }
 
-pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
-    let printed = power_capping_2022()?;
-    let curves = curves(runs, &printed)?;
+pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> {
+    let printed = read_cap_rows()?;
+    let curves = curves(runner, &printed)?;
     let mut rows = Vec::new();
     for (gpu, table) in GPUS {
         let mut own = Rows::new(table);
@@ -89,45 +95,45 @@ pub fn reproduce(runs: &mut Runs) -> Result<Reproduction, PapersError> {
                 continue;
             };
             for row in &of_network {
-                at_cap(&mut own, row, default, curve);
-                optimum(&mut best, row, default, &of_network, curve);
+                add_cap(&mut own, row, default, curve);
+                add_best_cap(&mut best, row, default, &of_network, curve);
             }
         }
         rows.extend(own.rows);
         rows.extend(best.rows);
     }
-    let count = |kind: Kind, what: &str, needed| {
+    let count = |kind: ValueKind, what: &str, needed| {
         let judged = rows.iter().filter(|row| row.kind == kind);
-        let judged: Vec<bool> = judged.filter_map(|row| row.within()).collect();
-        Counted {
+        let judged: Vec<bool> = judged.filter_map(|row| row.is_within_tolerance()).collect();
+        CountedTolerance {
             what: what.to_owned(),
             met: judged.iter().filter(|met| **met).count(),
             of: judged.len(),
             needed,
         }
     };
-    let counted = vec![
+    let counted_tolerances = vec![
         count(
             REGRET,
             "the published best cap is within 1.5 % of the best here",
-            ENOUGH_REGRETS,
+            MIN_SMALL_REGRETS,
         ),
         count(
             CAP,
             "the best cap here is within 10 W of the published",
-            ENOUGH_CAPS,
+            MIN_NEAR_CAPS,
         ),
     ];
-    let text = power_capping_2022_text()?;
+    let text = read_text_ranges()?;
     rows.extend(text_claims::rows(&text, &printed, &curves));
     Ok(Reproduction {
         paper: PAPER,
         source: SOURCE,
-        runs: runs.clone(),
+        runs: runner.clone(),
         rows,
-        counted,
+        counted_tolerances,
         conclusions: conclusions(&curves),
-        waits: Vec::new(),
+        not_reproduced: Vec::new(),
         jobs: Vec::new(),
     })
 }
@@ -141,8 +147,8 @@ fn labels(row: &CapRow) -> Vec<(&'static str, Label)> {
     ]
 }
 
-/// Power, energy and time at a published cap.
-fn at_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
+/// Adds power, energy and time at a published cap.
+fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
     let here = curve.caps.at(row.power_cap.get());
     let reference = curve.caps.reference();
     let energy = here.and_then(joules);
@@ -151,9 +157,9 @@ fn at_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
     let labels = labels(row);
     let printed_power = Some(row.average_power.get());
     rows.add(&labels, POWER, printed_power, power, Judgement::Shown);
-    let near = Judgement::Each(NEAR);
+    let near = Judgement::Each(RELATIVE_TOLERANCE);
     *rows.add(&labels, ENERGY, Some(row.energy.get()), energy, near) =
-        printed_errors::energy_of_power(row);
+        table_checks::check_energy(row);
     let change = |here: Option<f64>, default: Option<f64>| Some(here? / default? - 1.0);
     let fraction = |percent: f64| percent / 100.0;
     if let Some(printed) = row.energy_vs_default_pct.map(fraction) {
@@ -164,18 +170,18 @@ fn at_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
             Some(printed),
             here,
             Judgement::Shown,
-        ) = printed_errors::energy_percent(row, default);
+        ) = table_checks::check_energy_percent(row, default);
     }
     rows.add(&labels, TIME, Some(row.time.get()), time, near);
     if let Some(printed) = row.time_vs_default_pct.map(fraction) {
         let here = change(time, reference.map(|reference| reference.time.get()));
         *rows.add(&labels, TIME_CHANGE, Some(printed), here, Judgement::Shown) =
-            printed_errors::time_percent(row, default);
+            table_checks::check_time_percent(row, default);
     }
 }
 
-/// The published best cap and the one here.
-fn optimum(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow], curve: &Curve) {
+/// Adds the published best cap and the reproduced one.
+fn add_best_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow], curve: &Curve) {
     let Some(objective) = objective(&row.selection) else {
         return;
     };
@@ -185,12 +191,12 @@ fn optimum(rows: &mut Rows, row: &CapRow, default: &CapRow, all: &[&CapRow], cur
     let regret = best.zip(there).map(|((_, best), there)| there / best - 1.0);
     let labels = labels(row);
     let here = best.map(|(cap, _)| cap);
-    let near = Judgement::Counted(NEAR_CAP);
+    let near = Judgement::Counted(CAP_TOLERANCE);
     *rows.add(&labels, CAP, Some(cap), here, near) =
-        printed_errors::best(row, default, all, objective);
-    let small = Judgement::Counted(SMALL_REGRET);
-    let odd = row.gpu == GPUS[1].0 && row.network == "inception_v3" && row.selection == "min E";
-    *rows.add(&labels, REGRET, Some(0.0), regret, small) = odd.then(|| {
+        table_checks::check_best_cap(row, default, all, objective);
+    let small = Judgement::Counted(REGRET_TOLERANCE);
+    let is_odd = row.gpu == GPUS[1].0 && row.network == "inception_v3" && row.selection == "min E";
+    *rows.add(&labels, REGRET, Some(0.0), regret, small) = is_odd.then(|| {
         "odd in the table: all other networks save most at 150 W, and a smooth curve through its own rows does too"
             .to_owned()
     });
@@ -210,15 +216,16 @@ fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
     };
     let per_cent = |low: f64, high: f64| format!("{:.1}-{:.1} %", 100.0 * low, 100.0 * high);
     let mut all = Vec::new();
-    let mut most = Vec::new();
+    let mut savings = Vec::new();
     for (gpu, _) in GPUS {
-        let (low, high) = ends(gains(gpu, Objective::Energy).into_iter().map(|gain| gain.0));
-        most.push((low, format!("{} on {gpu}", per_cent(low, high))));
+        let (low, high) = range_of(gains(gpu, Objective::Energy).into_iter().map(|gain| gain.0));
+        savings.push((low, format!("{} on {gpu}", per_cent(low, high))));
     }
     all.push(Conclusion::new(
         "power capping saves a quarter to a third of the energy",
-        most.iter().all(|(low, _)| *low > 0.2),
-        most.into_iter()
+        savings.iter().all(|(low, _)| *low > 0.2),
+        savings
+            .into_iter()
             .map(|(_, text)| text)
             .collect::<Vec<_>>()
             .join(", "),
@@ -235,8 +242,8 @@ fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
             .iter()
             .flat_map(|gpu| gains(gpu.0, objective))
             .collect();
-        let saved = ends(both.iter().map(|gain| gain.0));
-        let lost = ends(both.iter().map(|gain| gain.1));
+        let saved = range_of(both.iter().map(|gain| gain.0));
+        let lost = range_of(both.iter().map(|gain| gain.1));
         all.push(Conclusion::new(
             what,
             both.iter().all(|(saved, lost)| saved > lost),

@@ -1,30 +1,30 @@
-//! Of power_capping_2022: tables 2 and 3, and the ranges in its text.
+//! Tables 2 and 3 of power_capping_2022, and the ranges in its text.
 
 use serde::Deserialize;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-use crate::tables::{PublishedError, network, rows};
+use crate::tables::{PublishedError, network_name, read_rows};
 
 /// A row of tables 2 and 3 of power_capping_2022.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapRow {
-    /// The GPU's profile.
+    /// The name of the GPU's profile.
     pub gpu: String,
-    /// The network's name here.
+    /// The name of the network in the profiles.
     pub network: &'static str,
-    /// `default`, `min E` and so on.
+    /// What the row is the best of: `default`, `min E` and so on.
     pub selection: String,
-    /// The cap.
+    /// The power cap.
     pub power_cap: Watts,
-    /// Of the whole run.
+    /// The time of the whole run.
     pub time: Seconds,
-    /// Of the whole run.
+    /// The energy of the whole run.
     pub energy: Joules,
-    /// As printed beside them.
+    /// The printed average power.
     pub average_power: Watts,
-    /// The printed per cent against the default.
+    /// The printed change of energy against the default, in per cent.
     pub energy_vs_default_pct: Option<f64>,
-    /// The printed per cent against the default.
+    /// The printed change of time against the default, in per cent.
     pub time_vs_default_pct: Option<f64>,
 }
 
@@ -41,13 +41,13 @@ struct PrintedCap {
     time_vs_default_pct: Option<f64>,
 }
 
-/// All 60 rows of tables 2 and 3 of power_capping_2022.
-pub fn power_capping_2022() -> Result<Vec<CapRow>, PublishedError> {
+/// Reads all 60 rows of tables 2 and 3.
+pub fn read_cap_rows() -> Result<Vec<CapRow>, PublishedError> {
     const FILE: &str = "power_capping_2022_tables_2_3.csv";
     let of = |row: PrintedCap| {
         Ok(CapRow {
             gpu: row.gpu,
-            network: network(FILE, &row.network)?,
+            network: network_name(FILE, &row.network)?,
             selection: row.selection,
             power_cap: Watts::new(row.power_cap_w),
             time: Seconds::new(row.time_s),
@@ -57,19 +57,19 @@ pub fn power_capping_2022() -> Result<Vec<CapRow>, PublishedError> {
             time_vs_default_pct: row.time_vs_default_pct,
         })
     };
-    rows(FILE)?.into_iter().map(of).collect()
+    read_rows(FILE)?.into_iter().map(of).collect()
 }
 
 /// A range that the text of power_capping_2022 gives for all networks together.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct TextRange {
-    /// The GPU's profile.
+    /// The name of the GPU's profile.
     pub gpu: String,
-    /// Where it stands.
+    /// The section of the paper.
     pub section: String,
-    /// Of which metric.
+    /// The objective.
     pub objective: String,
-    /// `better_w` (caps better than the default), `best_w` (best caps), `energy_saved_pct` and
+    /// What the range is of: `better_w` (caps better than the default), `best_w` (best caps), `energy_saved_pct` and
     /// `time_lost_pct` (at the best caps).
     pub what: String,
     /// The lower end.
@@ -78,7 +78,7 @@ pub struct TextRange {
     pub high: f64,
 }
 
-/// The ranges in sections 5.3 and 5.4 of power_capping_2022.
-pub fn power_capping_2022_text() -> Result<Vec<TextRange>, PublishedError> {
-    rows("power_capping_2022_text.csv")
+/// Reads the ranges in sections 5.3 and 5.4.
+pub fn read_text_ranges() -> Result<Vec<TextRange>, PublishedError> {
+    read_rows("power_capping_2022_text.csv")
 }

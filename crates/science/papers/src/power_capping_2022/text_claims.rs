@@ -1,18 +1,19 @@
-//! The ranges of sections 5.3 and 5.4: caps better than the default, best caps, and what they cost and save.
+//! Reproduces the ranges of sections 5.3 and 5.4: caps better than the default, best caps, and their costs and savings.
 
 use sweetspot_decide::{Evidence, Objective};
 
 use super::reproduction::{Curve, objective};
 use super::tables::{CapRow, TextRange};
-use crate::row::{Judgement, Kind, Label, ReproducedRow, Rows, ends};
+use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 use crate::simulated_runs::joules;
 
-const NEAR_END: f64 = 25.0;
+/// The tolerance of the ends of a range in watts.
+const RANGE_TOLERANCE: f64 = 25.0;
 
-const WATTS: Kind = Kind::difference("power_cap_w", "[W]", 1.0, 0);
-const SHARE: Kind = Kind::difference("share", "[%]", 100.0, 1);
+const WATTS: ValueKind = ValueKind::difference("power_cap_w", "[W]", 1.0, 0);
+const SHARE: ValueKind = ValueKind::difference("share", "[%]", 100.0, 1);
 
-/// Both ends of every range of the text.
+/// The rows for both ends of every range of the text.
 pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<ReproducedRow> {
     let mut all = Vec::new();
     for range in text {
@@ -27,7 +28,7 @@ pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<Rep
             "better_w" => (
                 "caps better than the default",
                 WATTS,
-                Judgement::Each(NEAR_END),
+                Judgement::Each(RANGE_TOLERANCE),
                 1.0,
             ),
             "best_w" => ("best caps", WATTS, Judgement::Shown, 1.0),
@@ -35,13 +36,13 @@ pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<Rep
             _ => ("time lost there", SHARE, Judgement::Shown, 0.01),
         };
         let here = match range.what.as_str() {
-            "better_w" => better(&own, objective),
-            _ => Some(ends(
+            "better_w" => better_caps(&own, objective),
+            _ => Some(range_of(
                 own.iter()
                     .filter_map(|curve| at_best(curve, objective, &range.what)),
             )),
         };
-        let note = fault(range, printed, objective);
+        let note = check_range(range, printed, objective);
         let mut rows = Rows::new(&format!("section {}", range.section));
         let printed = [("from", range.low), ("to", range.high)];
         let here = [here.map(|here| here.0), here.map(|here| here.1)];
@@ -59,9 +60,9 @@ pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<Rep
     all
 }
 
-/// The caps at which a network typically is better than at the default: the middle of the six networks,
-/// end by end.
-fn better(curves: &[&Curve], objective: Objective) -> Option<(f64, f64)> {
+/// The range of caps at which a typical network is better than at the default: the medians of both ends over the six
+/// networks.
+fn better_caps(curves: &[&Curve], objective: Objective) -> Option<(f64, f64)> {
     let mut lows = Vec::new();
     let mut highs = Vec::new();
     for curve in curves {
@@ -69,18 +70,18 @@ fn better(curves: &[&Curve], objective: Objective) -> Option<(f64, f64)> {
         let ranges = caps
             .comparison
             .better_than_reference(&caps.axis, objective, Evidence::Means);
-        // Noise may cut a few caps next to the default off the others; a network without any is one of
-        // those that the text's "mostly" leaves out.
+        // Noise may separate a few caps next to the default from the others; a network without any such caps is
+        // covered by the "mostly" of the text.
         let ranges = ranges.ok()?.into_iter();
         if let Some(widest) = ranges.max_by_key(|range| range.candidates.len()) {
             lows.push(widest.low);
             highs.push(widest.high);
         }
     }
-    Some((middle(lows)?, middle(highs)?))
+    Some((median(lows)?, median(highs)?))
 }
 
-fn middle(mut values: Vec<f64>) -> Option<f64> {
+fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     match values.len() {
@@ -90,7 +91,7 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The best cap of a network, or what it saves or costs.
+/// The best cap of a network, or its saving or cost.
 fn at_best(curve: &Curve, objective: Objective, what: &str) -> Option<f64> {
     let (cap, _) = curve.caps.best(objective)?;
     let (here, default) = (curve.caps.at(cap)?, curve.caps.reference()?);
@@ -101,8 +102,8 @@ fn at_best(curve: &Curve, objective: Objective, what: &str) -> Option<f64> {
     }
 }
 
-/// Where the text's range is not that of the table it speaks of.
-fn fault(range: &TextRange, printed: &[CapRow], of: Objective) -> Option<String> {
+/// A note if a range of the text contradicts its table.
+fn check_range(range: &TextRange, printed: &[CapRow], of: Objective) -> Option<String> {
     let table = if range.section == "5.3" { "2" } else { "3" };
     let rows = printed
         .iter()
@@ -117,8 +118,8 @@ fn fault(range: &TextRange, printed: &[CapRow], of: Objective) -> Option<String>
     if values.is_empty() {
         return None;
     }
-    let (low, high) = ends(values);
-    // The text rounds per cent to whole ones.
+    let (low, high) = range_of(values);
+    // The text rounds percentages to whole numbers.
     let is_off =
         |text: f64, table: f64| (text - table).abs() > if text.fract() == 0.0 { 1.0 } else { 0.05 };
     let is_off = match range.what.as_str() {

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use sweetspot_nvml_sim as _;
 use sweetspot_sim::gpu_text;
-use sweetspot_sim_host::{ENVIRONMENT, Host, Spec};
+use sweetspot_sim_host::{ENVIRONMENT, Host, ProfileText};
 
 pub type Device = *mut c_void;
 
@@ -77,7 +77,7 @@ pub fn host(gpus: &[(&str, &str)]) {
     let specs = gpus.iter().map(|(name, faults)| {
         let (name, profile) = gpu_text(name).unwrap();
         let profile = format!("{profile}\n{faults}\n");
-        Spec { name, profile }
+        ProfileText { name, profile }
     });
     Host::create(&folder, specs.collect(), None, 1).unwrap();
     // SAFETY: tests call this before they start a thread that reads the environment.

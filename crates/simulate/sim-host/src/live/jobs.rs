@@ -26,7 +26,7 @@ impl LiveGpu<'_> {
     }
 
     /// Adds a job of a process with its memory.
-    pub fn join(&mut self, pid: u32, memory: Bytes) -> Result<JobId, HostError> {
+    pub fn add_job(&mut self, pid: u32, memory: Bytes) -> Result<JobId, HostError> {
         let energy = self.energy().get();
         let free = self.record.slots.iter().position(|slot| slot.pid == 0);
         let index = free.ok_or(HostError::TooManyJobs(MAX_JOBS))?;
@@ -41,12 +41,12 @@ impl LiveGpu<'_> {
     }
 
     /// The memory that a job uses.
-    pub fn memory_of(&mut self, job: JobId) -> Result<Bytes, HostError> {
+    pub fn job_memory(&mut self, job: JobId) -> Result<Bytes, HostError> {
         Ok(Bytes::new(self.slot(job)?.memory))
     }
 
     /// Sets the memory that a job uses.
-    pub fn take_memory(&mut self, job: JobId, memory: Bytes) -> Result<(), HostError> {
+    pub fn reserve_memory(&mut self, job: JobId, memory: Bytes) -> Result<(), HostError> {
         self.slot(job)?.memory = memory.get();
         Ok(())
     }
@@ -61,7 +61,7 @@ impl LiveGpu<'_> {
     }
 
     /// Lets a job run so many more iterations of these phases.
-    pub fn grant(
+    pub fn grant_iterations(
         &mut self,
         job: JobId,
         phases: &[Phase],
@@ -85,7 +85,7 @@ impl LiveGpu<'_> {
     }
 
     /// Signals that a job's process is alive, and returns the job's progress.
-    pub fn show(&mut self, job: JobId) -> Result<JobProgress, HostError> {
+    pub fn poll_job(&mut self, job: JobId) -> Result<JobProgress, HostError> {
         let (now, energy) = (self.record.now, self.energy().get());
         let slot = self.slot(job)?;
         slot.mark_seen(now);
@@ -103,7 +103,7 @@ impl LiveGpu<'_> {
     }
 
     /// Removes a job.
-    pub fn leave(&mut self, job: JobId) {
+    pub fn remove_job(&mut self, job: JobId) {
         if let Ok(slot) = self.slot(job) {
             *slot = Slot::zeroed();
         }

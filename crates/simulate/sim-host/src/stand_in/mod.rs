@@ -80,7 +80,7 @@ pub fn run_stand_in(
     let workload = find_profile(&host, visible[0], request)?;
     let mut ranks = Vec::new();
     for gpu in &visible[..request.ranks] {
-        ranks.push(Rank::join(gpu, &workload, request)?);
+        ranks.push(Rank::new(gpu, &workload, request)?);
     }
     let node = host.node().map(|(_, node)| node);
     let all_reduce = AllReduce::of_node(node);

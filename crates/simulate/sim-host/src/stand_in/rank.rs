@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sweetspot_quantity::Bytes;
-use sweetspot_sim::{Job, JobError, Order, Phase, Variation, Workload};
+use sweetspot_sim::{Job, JobError, JobRequest, Phase, Variation, Workload};
 
 use super::{Amount, StandInError, StandInRequest};
 use crate::{HostError, JobId, JobProgress, SharedGpu};
@@ -11,55 +11,58 @@ use crate::{HostError, JobId, JobProgress, SharedGpu};
 /// A process of the job on its GPU; it leaves the GPU when it is dropped.
 pub struct Rank<'a> {
     pub gpu: &'a SharedGpu,
-    pub place: JobId,
+    pub job_id: JobId,
     pub job: Job,
 }
 
 impl<'a> Rank<'a> {
-    pub fn join(
+    /// Adds a process to a GPU, if its memory suffices.
+    pub fn new(
         gpu: &'a SharedGpu,
         workload: &Workload,
         request: &StandInRequest,
     ) -> Result<Self, StandInError> {
         let profile = gpu.profile();
         let work = workload.work_on(gpu.name(), profile)?;
-        let order = Order {
+        let whole = JobRequest {
             batch: request.batch,
             items: Some(match request.amount {
                 Amount::Items(items) => items,
                 _ => work.items(),
             }),
         };
-        let order = order.share(&workload.profile, request.ranks);
-        let job = Job::new(&workload.profile, &work, profile, order, Variation::NONE)
+        let share = whole.share(&workload.profile, request.ranks);
+        let job = Job::new(&workload.profile, &work, profile, share, Variation::NONE)
             .map_err(|problem| workload.cannot_run(problem))?;
         let memory = &workload.profile.memory;
         let need = memory.fixed + memory.per_item * job.batch as f64;
-        let joined = gpu.look(|live| {
+        let job_id = gpu.with_gpu(|live| {
             let free = profile.memory.capacity - live.memory_used();
             if need > free {
                 let problem = out_of_memory(gpu, job.batch, need, free);
                 return Err(StandInError::from(workload.cannot_run(problem)));
             }
-            Ok(live.join(std::process::id(), need)?)
+            Ok(live.add_job(std::process::id(), need)?)
         })?;
         Ok(Self {
             gpu,
-            place: joined?,
+            job_id: job_id?,
             job,
         })
     }
 
-    pub fn grant(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
-        self.gpu.look(|live| {
-            live.grant(self.place, phases, iterations)?;
+    /// Lets the rank run more iterations of these phases, and returns the time at which it starts.
+    pub fn grant_iterations(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
+        self.gpu.with_gpu(|live| {
+            live.grant_iterations(self.job_id, phases, iterations)?;
             Ok(live.now())
         })?
     }
 
-    pub fn show(&self) -> Result<(u64, JobProgress), HostError> {
+    /// The present time and the progress of the rank.
+    pub fn poll(&self) -> Result<(u64, JobProgress), HostError> {
         self.gpu
-            .look(|live| Ok((live.now(), live.show(self.place)?)))?
+            .with_gpu(|live| Ok((live.now(), live.poll_job(self.job_id)?)))?
     }
 
     /// Waits until all that was granted is done, and returns when that was.
@@ -67,14 +70,14 @@ impl<'a> Rank<'a> {
         &self,
         mut on_progress: impl FnMut(u64) -> Result<(), StandInError>,
     ) -> Result<(u64, JobProgress), StandInError> {
-        let (mut last, mut before) = self.show()?;
+        let (mut last, mut before) = self.poll()?;
         let mut pause = Duration::from_millis(1);
         loop {
             if let Some(at) = before.finished_at {
                 return Ok((at, before));
             }
             std::thread::sleep(pause);
-            let (now, progress) = self.show()?;
+            let (now, progress) = self.poll()?;
             on_progress(progress.done)?;
             // Polls often while iterations are short or the end may be near.
             let each = (now - last) / (progress.done - before.done).max(1);
@@ -92,7 +95,7 @@ impl<'a> Rank<'a> {
     pub fn await_iteration(&self, near: Instant) -> Result<(u64, JobProgress), HostError> {
         std::thread::sleep(near.saturating_duration_since(Instant::now()));
         loop {
-            let (_, progress) = self.show()?;
+            let (_, progress) = self.poll()?;
             if let Some(at) = progress.finished_at {
                 return Ok((at, progress));
             }
@@ -103,7 +106,7 @@ impl<'a> Rank<'a> {
 
 impl Drop for Rank<'_> {
     fn drop(&mut self) {
-        let _ = self.gpu.look(|live| live.leave(self.place));
+        let _ = self.gpu.with_gpu(|live| live.remove_job(self.job_id));
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use sweetspot_link::Writer;
 use sweetspot_quantity::{Bytes, Joules, Seconds};
 use sweetspot_sim::{
-    Arrivals, Job, JobError, Order, Phase, PlacementError, RequestQueue, Variation, Work, Workload,
+    Arrivals, Job, JobError, JobRequest, Phase, PlacementError, RequestQueue, ScaledWork,
+    Variation, Workload,
 };
 
 use super::progress::ProgressPrinter;
@@ -43,7 +44,7 @@ pub fn serve(
         amount: Amount::Items(1),
         ..request.clone()
     };
-    let rank = Rank::join(gpu, &workload, &first)?;
+    let rank = Rank::new(gpu, &workload, &first)?;
     // The server itself reports over the link.
     let mut printer = ProgressPrinter::new(out, None);
     let items = match request.amount {
@@ -53,12 +54,12 @@ pub fn serve(
     };
     let mut server = Server {
         link: Writer::from_env()?,
-        fixed: request.batch,
+        fixed_batch: request.batch,
         rank: &rank,
         workload: &workload,
         work: &work,
         batches: HashMap::new(),
-        refused: 0,
+        rejected_size: 0,
         started: 0,
         batch_time: Seconds::ZERO,
         items: 0,
@@ -94,14 +95,14 @@ struct EndCondition {
 
 struct Server<'a> {
     link: Option<Writer>,
-    fixed: Option<u64>,
+    fixed_batch: Option<u64>,
     rank: &'a Rank<'a>,
     workload: &'a Workload,
-    work: &'a Work,
+    work: &'a ScaledWork,
     /// The phases of batches of each size.
     batches: HashMap<u64, Vec<Phase>>,
     /// The batch size that was last reported as too large.
-    refused: u64,
+    rejected_size: u64,
     started: u64,
     /// The time of the last batch.
     batch_time: Seconds,
@@ -116,10 +117,10 @@ impl Server<'_> {
     fn start(&mut self) -> Result<(), StandInError> {
         let startup = self.rank.job.startup();
         if !startup.is_empty() {
-            self.rank.grant(startup, 1)?;
+            self.rank.grant_iterations(startup, 1)?;
             self.rank.await_iteration(Instant::now())?;
         }
-        self.started = self.rank.show()?.0;
+        self.started = self.rank.poll()?.0;
         Ok(())
     }
 
@@ -131,9 +132,9 @@ impl Server<'_> {
     }
 
     /// The size of the next batch: the user's, or the tool's, or the study's, as far as it fits.
-    fn size(&mut self, at_most: u64) -> Result<u64, StandInError> {
+    fn choose_size(&mut self, at_most: u64) -> Result<u64, StandInError> {
         let asked = self.link.as_ref().and_then(Writer::batch_size);
-        let wanted = self.fixed.or(asked.map(|size| size.get()));
+        let wanted = self.fixed_batch.or(asked.map(|size| size.get()));
         let wanted = wanted.unwrap_or(self.workload.profile.batch).max(1);
         let mut size = wanted.min(at_most.max(1));
         loop {
@@ -143,8 +144,8 @@ impl Server<'_> {
                     problem: JobError::OutOfMemory { .. },
                     ..
                 })) if size > 1 => {
-                    if self.refused != wanted {
-                        self.refused = wanted;
+                    if self.rejected_size != wanted {
+                        self.rejected_size = wanted;
                         eprintln!("sim-workload: CUDA out of memory: a batch of {size}");
                         if let Some(link) = &self.link {
                             link.out_of_memory(size);
@@ -157,30 +158,30 @@ impl Server<'_> {
         }
     }
 
-    /// Makes the phases of a batch of this size, and takes the memory that it needs.
+    /// Makes the phases of a batch of this size, and reserves the memory that it needs.
     fn prepare(&mut self, size: u64) -> Result<(), StandInError> {
         if self.batches.contains_key(&size) {
             return Ok(());
         }
         let gpu = self.rank.gpu;
-        let order = Order {
+        let request = JobRequest {
             batch: Some(size),
             items: Some(size),
         };
         let profile = &self.workload.profile;
-        let job = Job::new(profile, self.work, gpu.profile(), order, Variation::NONE)
+        let job = Job::new(profile, self.work, gpu.profile(), request, Variation::NONE)
             .map_err(|problem| self.workload.cannot_run(problem))?;
         let need: Bytes = profile.memory.fixed + profile.memory.per_item * size as f64;
-        let taken = gpu.look(|live| {
-            let own = live.memory_of(self.rank.place)?;
+        let reserved = gpu.with_gpu(|live| {
+            let own = live.job_memory(self.rank.job_id)?;
             let free = gpu.profile().memory.capacity - live.memory_used() + own;
             if need > free {
                 let problem = out_of_memory(gpu, size, need, free);
                 return Err(StandInError::from(self.workload.cannot_run(problem)));
             }
-            Ok(live.take_memory(self.rank.place, need.max(own))?)
+            Ok(live.reserve_memory(self.rank.job_id, need.max(own))?)
         })?;
-        taken?;
+        reserved?;
         self.batches.insert(size, job.iterations().0.to_vec());
         Ok(())
     }
@@ -190,7 +191,7 @@ impl Server<'_> {
         let expected = self.batch_time.max(Seconds::ZERO) * (count as f64 * 0.97);
         let near = Instant::now() + Duration::from_secs_f64(expected.get());
         let phases = self.batches.get(&size).map_or(&[][..], Vec::as_slice);
-        let started = self.rank.grant(phases, count)?;
+        let started = self.rank.grant_iterations(phases, count)?;
         let (at, progress) = self.rank.await_iteration(near)?;
         self.batch_time = seconds(at.saturating_sub(started)) / count as f64;
         self.items += size * count;
@@ -199,6 +200,7 @@ impl Server<'_> {
         Ok((at, self.batch_time))
     }
 
+    /// Reports a batch and its latencies over the link.
     fn report_batch(&mut self, size: u64, time: Seconds, latencies: &[f64]) {
         self.latencies.extend(latencies);
         let Some(link) = &self.link else { return };
@@ -218,7 +220,7 @@ impl Server<'_> {
         let mut last = 0;
         while !self.is_over(now, until) {
             let left = until.items.map_or(u64::MAX, |items| items - self.items);
-            let size = self.size(left)?;
+            let size = self.choose_size(left)?;
             let fit = (QUEUED_TIME / self.batch_time.max(Seconds::new(1e-6))).get() as u64;
             let count = if size == last {
                 fit.clamp(1, (left / size).max(1))
@@ -246,7 +248,7 @@ impl Server<'_> {
         let started = self.started;
         let mut now = started;
         loop {
-            now = now.max(self.rank.show()?.0);
+            now = now.max(self.rank.poll()?.0);
             if self.is_over(now, until) {
                 return Ok(now);
             }
@@ -264,7 +266,7 @@ impl Server<'_> {
                 std::thread::sleep(Duration::from_secs_f64(wait));
                 continue;
             }
-            let size = self.size(requests.waiting())?;
+            let size = self.choose_size(requests.waiting())?;
             let (at, each) = self.run_batches(size, 1)?;
             now = at;
             let done = seconds(at.saturating_sub(started));
@@ -275,10 +277,11 @@ impl Server<'_> {
         }
     }
 
+    /// The 99th percentile of the latencies.
     fn p99(&self) -> Option<Seconds> {
         let mut all = self.latencies.clone();
         all.sort_by(f64::total_cmp);
-        let place = (all.len() as f64 * 0.99).ceil() as usize;
-        all.get(place.checked_sub(1)?).copied().map(Seconds::new)
+        let rank = (all.len() as f64 * 0.99).ceil() as usize;
+        all.get(rank.checked_sub(1)?).copied().map(Seconds::new)
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use sweetspot_quantity::{Joules, Seconds};
-use sweetspot_sim::{Exchange, Job, Phase};
+use sweetspot_sim::{GradientExchange, Job, Phase};
 
 use super::progress::ProgressPrinter;
 use super::rank::Rank;
@@ -22,7 +22,7 @@ pub fn run_alone(
     if let Amount::For(time) = amount {
         return run_for_time(rank, time, printer);
     }
-    let started = rank.gpu.look(|live| live.now())?;
+    let started = rank.gpu.with_gpu(|live| live.now())?;
     let mut end = started;
     let mut done_before = 0;
     let mut progress = None;
@@ -30,7 +30,7 @@ pub fn run_alone(
         if phases.is_empty() || iterations == 0 {
             continue;
         }
-        rank.grant(phases, iterations)?;
+        rank.grant_iterations(phases, iterations)?;
         let is_work = !std::ptr::eq(phases, job.startup());
         let (at, reached) = rank.finish(|done| {
             let iterations = if is_work { done - done_before } else { 0 };
@@ -49,6 +49,7 @@ pub fn run_alone(
     })
 }
 
+/// Runs a single rank for a time.
 fn run_for_time(
     rank: &Rank<'_>,
     time: Seconds,
@@ -61,9 +62,9 @@ fn run_for_time(
     } else {
         iteration
     };
-    let started = rank.grant(iteration, UNLIMITED_ITERATIONS)?;
+    let started = rank.grant_iterations(iteration, UNLIMITED_ITERATIONS)?;
     loop {
-        let (now, progress) = rank.show()?;
+        let (now, progress) = rank.poll()?;
         let left = time - seconds(now - started);
         if left <= Seconds::ZERO {
             return Ok(Finished {
@@ -83,13 +84,13 @@ fn run_for_time(
 pub fn run_together(
     ranks: &[Rank<'_>],
     amount: Amount,
-    exchange: Exchange,
+    exchange: GradientExchange,
     printer: &mut ProgressPrinter<'_, impl Write>,
 ) -> Result<Finished, StandInError> {
     let (_, count) = ranks[0].job.iterations();
     let batch = ranks[0].job.batch * ranks.len() as u64;
     let all: u64 = ranks.iter().map(|rank| rank.job.items).sum();
-    let started = ranks[0].gpu.look(|live| live.now())?;
+    let started = ranks[0].gpu.with_gpu(|live| live.now())?;
     let mut end = started;
     let mut energies = vec![Joules::ZERO; ranks.len()];
     let mut expected = Duration::ZERO;
@@ -100,7 +101,7 @@ pub fn run_together(
                 name: rank.job.phase_names().len(),
                 load: rank.job.exchange(exchange.time, exchange.activity),
             });
-            rank.grant(&phases, 1)?;
+            rank.grant_iterations(&phases, 1)?;
         }
         let this_started = Instant::now();
         for (rank, energy) in ranks.iter().zip(&mut energies) {
@@ -118,11 +119,11 @@ pub fn run_together(
     let mut done = 0;
     let mut now = started;
     loop {
-        let over = match amount {
+        let is_over = match amount {
             Amount::For(time) => seconds(now - started) >= time,
             _ => done >= count,
         };
-        if over {
+        if is_over {
             break;
         }
         now = run_iteration(&|job| job.iterations().0.to_vec())?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Bytes, BytesPerSecond, Ratio, Seconds, Watts};
 
-use crate::job::Exchange;
+use crate::job::GradientExchange;
 
 use super::{Problem, Profile, check, problem};
 
@@ -68,13 +68,13 @@ pub struct AllReduce {
 
 impl AllReduce {
     /// The exchange of data between n GPUs after an iteration: 2 (n - 1) steps, each with 1/n of the data.
-    pub fn exchange(&self, gpus: usize, data: Bytes) -> Exchange {
+    pub fn exchange(&self, gpus: usize, data: Bytes) -> GradientExchange {
         if gpus < 2 || data <= Bytes::ZERO {
-            return Exchange::default();
+            return GradientExchange::default();
         }
         let steps = 2.0 * (gpus - 1) as f64;
         let step = data / gpus as f64 / self.bandwidth + self.latency;
-        Exchange {
+        GradientExchange {
             time: step * (steps * (1.0 - self.overlap.get())),
             activity: self.activity,
         }

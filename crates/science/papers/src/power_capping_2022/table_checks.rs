@@ -1,22 +1,22 @@
-//! What printed numbers say of each other, within their rounding.
+//! Checks whether printed numbers agree with each other within their rounding.
 
 use sweetspot_decide::{Objective, Outcome};
 
 use super::tables::CapRow;
 
-/// Half of the last printed digit.
-const TENTH: f64 = 0.05;
-/// Of kilojoules, in joules.
-const JOULE: f64 = 0.5;
+/// The rounding error of numbers with one decimal.
+const HALF_TENTH: f64 = 0.05;
+/// The rounding error of kilojoules with three decimals, in joules.
+const HALF_JOULE: f64 = 0.5;
 
-/// A number and how far it may be from what was printed.
+/// The range of a number that was rounded for print.
 #[derive(Clone, Copy)]
-struct Rounded {
+struct RoundedNumber {
     low: f64,
     high: f64,
 }
 
-impl Rounded {
+impl RoundedNumber {
     fn new(printed: f64, half: f64) -> Self {
         Self {
             low: printed - half,
@@ -38,27 +38,32 @@ impl Rounded {
         }
     }
 
-    fn meets(self, other: Self) -> bool {
+    fn overlaps(self, other: Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
-fn time(row: &CapRow) -> Rounded {
-    Rounded::new(row.time.get(), TENTH)
+fn time(row: &CapRow) -> RoundedNumber {
+    RoundedNumber::new(row.time.get(), HALF_TENTH)
 }
 
-fn energy(row: &CapRow) -> Rounded {
-    Rounded::new(row.energy.get(), JOULE)
+fn energy(row: &CapRow) -> RoundedNumber {
+    RoundedNumber::new(row.energy.get(), HALF_JOULE)
 }
 
-/// Where the printed per cent against the default is not that of the printed absolutes.
-fn percent(printed: f64, own: Rounded, default: Rounded, exact: f64) -> Option<String> {
+/// A note if the printed percentage against the default contradicts the printed absolute values.
+fn check_percent(
+    printed: f64,
+    own: RoundedNumber,
+    default: RoundedNumber,
+    exact: f64,
+) -> Option<String> {
     let ratio = own.over(default);
-    let computed = Rounded {
+    let computed = RoundedNumber {
         low: 100.0 * (ratio.low - 1.0),
         high: 100.0 * (ratio.high - 1.0),
     };
-    let agrees = computed.meets(Rounded::new(printed, TENTH));
+    let agrees = computed.overlaps(RoundedNumber::new(printed, HALF_TENTH));
     (!agrees).then(|| {
         format!(
             "fault of the table: its absolutes give {:+.1} %, printed is {printed:+.1} %",
@@ -67,10 +72,10 @@ fn percent(printed: f64, own: Rounded, default: Rounded, exact: f64) -> Option<S
     })
 }
 
-/// Of the printed energy against the default.
-pub fn energy_percent(row: &CapRow, default: &CapRow) -> Option<String> {
+/// A note if the printed energy percentage contradicts the printed energies.
+pub fn check_energy_percent(row: &CapRow, default: &CapRow) -> Option<String> {
     let exact = (row.energy / default.energy).get();
-    percent(
+    check_percent(
         row.energy_vs_default_pct?,
         energy(row),
         energy(default),
@@ -78,18 +83,18 @@ pub fn energy_percent(row: &CapRow, default: &CapRow) -> Option<String> {
     )
 }
 
-/// Of the printed time against the default.
-pub fn time_percent(row: &CapRow, default: &CapRow) -> Option<String> {
+/// A note if the printed time percentage contradicts the printed times.
+pub fn check_time_percent(row: &CapRow, default: &CapRow) -> Option<String> {
     let exact = (row.time / default.time).get();
-    percent(row.time_vs_default_pct?, time(row), time(default), exact)
+    check_percent(row.time_vs_default_pct?, time(row), time(default), exact)
 }
 
-/// Where the printed energy is not the printed power by the printed time.
-pub fn energy_of_power(row: &CapRow) -> Option<String> {
-    let power = Rounded::new(row.average_power.get(), TENTH);
+/// A note if the printed energy is not the printed power times the printed time.
+pub fn check_energy(row: &CapRow) -> Option<String> {
+    let power = RoundedNumber::new(row.average_power.get(), HALF_TENTH);
     let product = power.times(time(row));
     let exact = row.average_power * row.time;
-    (!product.meets(energy(row))).then(|| {
+    (!product.overlaps(energy(row))).then(|| {
         format!(
             "fault of the table: its power by its time is {:.3} kJ, {:+.1} % from the printed energy",
             exact.get() / 1e3,
@@ -98,8 +103,8 @@ pub fn energy_of_power(row: &CapRow) -> Option<String> {
     })
 }
 
-/// Where another printed row of the same network is as good as the row that is said to be best, or better.
-pub fn best(
+/// A note if another printed row of the same network is at least as good as the row that is printed as the best.
+pub fn check_best_cap(
     row: &CapRow,
     default: &CapRow,
     others: &[&CapRow],
@@ -115,7 +120,7 @@ pub fn best(
         .iter()
         .copied()
         .filter(|other| other.power_cap != row.power_cap)
-        .filter(|other| value(other).is_some_and(|value| value <= own * (1.0 + ALIKE)))
+        .filter(|other| value(other).is_some_and(|value| value <= own * (1.0 + METRIC_ROUNDING)))
         .collect();
     rivals.dedup_by_key(|rival| rival.power_cap);
     (!rivals.is_empty()).then(|| {
@@ -130,5 +135,5 @@ pub fn best(
     })
 }
 
-/// Two metrics nearer than this are one: times are printed to four digits.
-const ALIKE: f64 = 5e-5;
+/// The relative rounding error of a metric: times are printed with four digits.
+const METRIC_ROUNDING: f64 = 5e-5;

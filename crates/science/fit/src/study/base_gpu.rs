@@ -1,4 +1,4 @@
-//! The GPU of a study as a profile: what its driver told, what a data sheet says, what is assumed.
+//! The GPU of a study as a profile before the fit: from its driver, a data sheet and assumptions.
 
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange, SensorKind};
 use sweetspot_quantity::{
@@ -8,15 +8,16 @@ use sweetspot_sim::{Cap, Core, Generation, GpuProfile, Memory, Peak, PowerDraw, 
 
 use super::MeasuredStudy;
 
-/// A GPU before its power and voltage are fitted, and what of the rest is only assumed.
-pub struct Board {
+/// A GPU before its power and voltage are fitted.
+pub struct BaseGpu {
     pub profile: GpuProfile,
-    /// The built-in profile of the same product, whose data sheet is taken.
-    pub known: Option<String>,
+    /// The built-in profile of the same product, whose data sheet is used.
+    pub built_in: Option<String>,
+    /// The values that are only assumed.
     pub assumed: Vec<&'static str>,
 }
 
-/// A board of which nothing is known but what the study needs.
+// Assumed values of a GPU for which there is neither a driver's report nor a data sheet.
 const USUAL_CLOCK: Megahertz = Megahertz::new(1500.0);
 const USUAL_STEP: Megahertz = Megahertz::new(15.0);
 const USUAL_UNITS: u64 = 5120;
@@ -25,9 +26,9 @@ const USUAL_MEMORY_CLOCK: Megahertz = Megahertz::new(1000.0);
 const USUAL_BANDWIDTH: BytesPerSecond = BytesPerSecond::new(900e9);
 const USUAL_NOISE: Ratio = Ratio::new(0.003);
 
-impl Board {
-    /// From what the study knows of its device. `most` is the highest mean power that was measured.
-    pub fn new(study: &MeasuredStudy, most: Watts) -> Self {
+impl BaseGpu {
+    /// The GPU of a study. `highest_power` is the highest measured mean power.
+    pub fn new(study: &MeasuredStudy, highest_power: Watts) -> Self {
         let device = &study.device;
         let built_in = gpus().unwrap_or_default();
         let known = built_in
@@ -36,7 +37,7 @@ impl Board {
         let mut assumed = Vec::new();
         let sheet = known.as_ref().map(|(_, profile)| profile);
         let core = core(device, sheet, &mut assumed);
-        let cap = cap(device, sheet, most, &mut assumed);
+        let cap = cap(device, sheet, highest_power, &mut assumed);
         let memory = memory(device, sheet, &mut assumed);
         if sheet.is_none() {
             assumed.push("core.units");
@@ -65,13 +66,13 @@ impl Board {
         };
         Self {
             profile,
-            known: known.map(|(name, _)| name),
+            built_in: known.map(|(name, _)| name),
             assumed,
         }
     }
 }
 
-/// Of the GPU.
+/// The keys of the GPU that are fitted.
 const FITTED: [&str; 5] = [
     "core.voltage_knee",
     "core.voltage_floor",
@@ -91,7 +92,7 @@ fn usual_thermal() -> Thermal {
 
 fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'static str>) -> Core {
     let units = sheet.map_or(USUAL_UNITS, |sheet| sheet.core.units);
-    let made = |min: Megahertz, default, max, step| Core {
+    let new_core = |min: Megahertz, default, max, step| Core {
         units,
         min,
         default,
@@ -105,16 +106,17 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
         _ => {
             assumed.push("the clocks of the cores");
             let like = sheet.map(|sheet| sheet.core.clone());
-            return like
-                .unwrap_or_else(|| made(USUAL_STEP * 10.0, USUAL_CLOCK, USUAL_CLOCK, USUAL_STEP));
+            return like.unwrap_or_else(|| {
+                new_core(USUAL_STEP * 10.0, USUAL_CLOCK, USUAL_CLOCK, USUAL_STEP)
+            });
         }
     };
     let levels = levels(range);
-    // A board of the same product has the same clocks, and they are written more plainly there.
+    // The profile of the same product has the same clocks, without the driver's rounding.
     if let Some(sheet) = sheet
         && sheet.core.levels() == levels
     {
-        return made(
+        return new_core(
             sheet.core.min,
             range.default,
             sheet.core.max,
@@ -122,11 +124,11 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
         );
     }
     match grid(&levels) {
-        Some((min, max, step)) => made(min, range.default, max, step),
+        Some((min, max, step)) => new_core(min, range.default, max, step),
         None => {
             assumed.push("every whole megahertz as a clock of the cores");
             let (min, max) = ends(&levels, range.default);
-            made(
+            new_core(
                 min,
                 range.default.max(min).min(max),
                 max,
@@ -136,7 +138,7 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
     }
 }
 
-/// Equal steps that come to these levels when they are rounded down, as drivers list them.
+/// The range and step whose values, rounded down as drivers list them, are these levels.
 fn grid(levels: &[Megahertz]) -> Option<(Megahertz, Megahertz, Megahertz)> {
     let (first, last) = (levels.first()?.get(), levels.last()?.get());
     if levels.len() == 1 {
@@ -180,7 +182,7 @@ fn ends<Q: Quantity>(levels: &[Q], default: Q) -> (Q, Q) {
 fn cap(
     device: &Descriptor,
     sheet: Option<&GpuProfile>,
-    most: Watts,
+    highest_power: Watts,
     assumed: &mut Vec<&'static str>,
 ) -> Cap {
     let (settling, recovery) = match sheet {
@@ -193,9 +195,9 @@ fn cap(
             (min, max, range.default)
         }
         _ => {
-            // No cap can be set, and none binds.
+            // No cap can be set, so that none limits the power.
             assumed.push("a cap above what was drawn");
-            let cap = Watts::new((1.5 * most.get()).ceil());
+            let cap = Watts::new((1.5 * highest_power.get()).ceil());
             (cap, cap, cap)
         }
     };
@@ -232,7 +234,7 @@ fn memory(
     }
 }
 
-/// Which sensors a GPU of this name most likely has; the energy counter came with Volta.
+/// The generation of a GPU by its name, which determines its sensors; energy counters exist since Volta.
 fn generation(device: &Descriptor) -> Generation {
     let named = [
         (
@@ -274,7 +276,7 @@ mod tests {
             .collect()
     }
 
-    /// The levels that a driver lists come back from the profile, whatever fraction the driver rounds down.
+    /// The profile gives the levels that a driver lists, whatever fraction the driver rounds down.
     #[test]
     fn clocks_are_those_that_the_driver_listed() {
         let p100 = listed(&[544, 556, 569, 582, 594, 607, 620, 632, 645, 658, 670, 683]);

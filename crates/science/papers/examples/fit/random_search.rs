@@ -1,5 +1,5 @@
-//! Fits that best caps are part of: random steps within one profile at a time, for several studies together
-//! where they share a GPU.
+//! Fits profiles with their best caps by random steps in one profile at a time, for several studies together if they
+//! share a GPU.
 
 use std::error::Error;
 
@@ -7,55 +7,63 @@ use sweetspot_papers::Profiles;
 use sweetspot_stats::Seed;
 
 use crate::caps::{Part, loss, parts};
-use crate::{File, Kind, Place, files_of, places, profiles, rounded, with};
+use crate::{
+    File, FittedNumber, ProfileKind, files_of, parameters, profiles, rounded, with_values,
+};
 
-/// A study's files and the numbers in them that may move.
-struct Fitted {
+/// The profiles of a study and the numbers in them that are fitted.
+struct StudyProfiles {
     study: String,
     files: Vec<File>,
-    places: Vec<Place>,
+    parameters: Vec<FittedNumber>,
     values: Vec<f64>,
 }
 
-impl Fitted {
+impl StudyProfiles {
     fn read(study: &str) -> Result<Self, Box<dyn Error>> {
         let files = files_of(study)?;
-        let places = places(&files)?;
+        let parameters = parameters(&files)?;
         Ok(Self {
             study: study.to_owned(),
-            values: places.iter().map(|place| place.start).collect(),
+            values: parameters.iter().map(|parameter| parameter.start).collect(),
             files,
-            places,
+            parameters,
         })
     }
 
-    /// The places of each part of each file: a workload on one GPU, a GPU, a node.
+    /// The indices of the parameters of each block: a workload on one GPU, a GPU, a node.
     fn blocks(&self) -> Vec<Vec<usize>> {
         let mut blocks: Vec<(String, Vec<usize>)> = Vec::new();
-        for (index, place) in self.places.iter().enumerate() {
-            let entry = match place.keys[0].as_str() {
-                "on" => place.keys[1].as_str(),
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            let entry = match parameter.keys[0].as_str() {
+                "on" => parameter.keys[1].as_str(),
                 _ => "",
             };
-            let name = format!("{} {entry}", place.file);
+            let name = format!("{} {entry}", parameter.file);
             match blocks.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, places)) => places.push(index),
+                Some((_, parameters)) => parameters.push(index),
                 None => blocks.push((name, vec![index])),
             }
         }
-        blocks.into_iter().map(|(_, places)| places).collect()
+        blocks
+            .into_iter()
+            .map(|(_, parameters)| parameters)
+            .collect()
     }
 
-    /// Whether a part changes with a block.
-    fn moves(&self, block: &[usize], part: &Part) -> bool {
-        let place = &self.places[block[0]];
-        let file = &self.files[place.file];
+    /// Whether a part depends on a block.
+    fn affects(&self, block: &[usize], part: &Part) -> bool {
+        let parameter = &self.parameters[block[0]];
+        let file = &self.files[parameter.file];
         let stem = file.stem();
         match file.kind {
-            Kind::Gpu => part.depends_on(&self.study, None, Some(&stem)),
-            Kind::Node => part.depends_on(&self.study, None, None),
-            Kind::Workload => {
-                let entry = place.keys.get(1).and_then(|key| key.parse::<usize>().ok());
+            ProfileKind::Gpu => part.depends_on(&self.study, None, Some(&stem)),
+            ProfileKind::Node => part.depends_on(&self.study, None, None),
+            ProfileKind::Workload => {
+                let entry = parameter
+                    .keys
+                    .get(1)
+                    .and_then(|key| key.parse::<usize>().ok());
                 let on = file.document.get("on").and_then(|item| item.get(entry?));
                 let gpu = on.and_then(|on| on.get("gpu")).and_then(|gpu| gpu.as_str());
                 part.depends_on(&self.study, stem.split('.').next(), gpu)
@@ -64,23 +72,27 @@ impl Fitted {
     }
 }
 
-fn together(built_in: &Profiles, studies: &[Fitted]) -> Result<Profiles, Box<dyn Error>> {
+/// The built-in profiles with those of the studies replaced.
+fn with_studies(
+    built_in: &Profiles,
+    studies: &[StudyProfiles],
+) -> Result<Profiles, Box<dyn Error>> {
     studies.iter().try_fold(built_in.clone(), |known, study| {
-        let files = with(&study.files, &study.places, &study.values);
+        let files = with_values(&study.files, &study.parameters, &study.values);
         profiles(&known, &study.study, &files)
     })
 }
 
-/// Moves everything that is fitted in these studies, by so many steps.
+/// Fits everything in these studies by a number of random steps.
 pub fn run(studies: &str, steps: usize, write: bool) -> Result<(), Box<dyn Error>> {
     let built_in = Profiles::built_in()?;
     let mut fitted = Vec::new();
     let mut judged = Vec::new();
     for study in studies.split(',') {
-        fitted.push(Fitted::read(study)?);
+        fitted.push(StudyProfiles::read(study)?);
         judged.extend(parts(study)?);
     }
-    let start = together(&built_in, &fitted)?;
+    let start = with_studies(&built_in, &fitted)?;
     let of = |part: &Part, profiles: &Profiles| loss(part, profiles).unwrap_or(f64::INFINITY);
     let mut losses: Vec<f64> = judged.iter().map(|part| of(part, &start)).collect();
     let blocks: Vec<(usize, Vec<usize>)> = fitted
@@ -97,16 +109,16 @@ pub fn run(studies: &str, steps: usize, write: bool) -> Result<(), Box<dyn Error
         for index in block {
             let draw = seed.number(*index as u64);
             if draw.label("moves").uniform() < 0.7 {
-                let bounds = fitted[*study].places[*index].bounds;
+                let bounds = fitted[*study].parameters[*index].bounds;
                 let value = &mut fitted[*study].values[*index];
                 let moved = *value + size * value.abs().max(0.01 * bounds.high) * draw.normal();
                 *value = moved.clamp(bounds.low, bounds.high);
             }
         }
         let moved: Vec<usize> = (0..judged.len())
-            .filter(|part| fitted[*study].moves(block, &judged[*part]))
+            .filter(|part| fitted[*study].affects(block, &judged[*part]))
             .collect();
-        let trial = together(&built_in, &fitted);
+        let trial = with_studies(&built_in, &fitted);
         let own = |part: &usize| match &trial {
             Ok(profiles) => of(&judged[*part], profiles),
             Err(_) => f64::INFINITY,
@@ -130,11 +142,15 @@ pub fn run(studies: &str, steps: usize, write: bool) -> Result<(), Box<dyn Error
     }
     for study in &mut fitted {
         study.values = study.values.iter().map(|value| rounded(*value)).collect();
-        for (place, value) in study.places.iter().zip(&study.values) {
-            let name = study.files[place.file].stem();
-            println!("{name} {} = {value} {}", place.keys.join("."), place.unit);
+        for (parameter, value) in study.parameters.iter().zip(&study.values) {
+            let name = study.files[parameter.file].stem();
+            println!(
+                "{name} {} = {value} {}",
+                parameter.keys.join("."),
+                parameter.unit
+            );
         }
-        for file in with(&study.files, &study.places, &study.values) {
+        for file in with_values(&study.files, &study.parameters, &study.values) {
             if write {
                 std::fs::write(&file.path, file.document.to_string())?;
             }

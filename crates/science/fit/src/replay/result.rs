@@ -1,0 +1,97 @@
+//! The results of a replay.
+
+use sweetspot_decide::search::{StopReason, StrategyName};
+
+/// The results of one strategy on all curves.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The strategy.
+    pub strategy: StrategyName,
+    /// The result on each curve, in the order of the curves.
+    pub curves: Vec<ReplayedCurve>,
+}
+
+/// The result of one strategy on one curve.
+#[derive(Clone, Debug)]
+pub struct ReplayedCurve {
+    /// The columns and values that identify the curve.
+    pub group: Vec<(String, String)>,
+    /// The number of recorded points.
+    pub points: usize,
+    /// The number of evaluations, including the reference.
+    pub evaluations: usize,
+    /// Why the search stopped.
+    pub stop_reason: StopReason,
+    /// The setting that was chosen; nothing if no point keeps the limits.
+    pub choice: Option<Vec<(String, f64)>>,
+    /// The best recorded setting; nothing if no point keeps the limits.
+    pub optimum: Option<Vec<(String, f64)>>,
+    /// Whether all points have the same value.
+    pub all_equal: bool,
+    /// The loss of the choice against the optimum, as a share of the optimum's value.
+    pub regret: Option<f64>,
+    /// The share of the optimum's gain over the reference that the choice has; unknown if the optimum gains nothing.
+    pub gain_share: Option<f64>,
+    /// The regret of the choice after 1, 2, 3... evaluations, without stopping early.
+    pub regrets: Vec<f64>,
+}
+
+impl Replay {
+    /// The median number of evaluations of a curve.
+    pub fn evaluations_median(&self) -> f64 {
+        let mut all: Vec<usize> = self.curves.iter().map(|curve| curve.evaluations).collect();
+        all.sort_unstable();
+        let middle = all.len() / 2;
+        match all.len() {
+            0 => 0.0,
+            count if count % 2 == 1 => all[middle] as f64,
+            _ => (all[middle - 1] + all[middle]) as f64 / 2.0,
+        }
+    }
+
+    /// The largest number of evaluations of a curve.
+    pub fn evaluations_max(&self) -> usize {
+        let all = self.curves.iter().map(|curve| curve.evaluations);
+        all.max().unwrap_or(0)
+    }
+
+    /// The number of curves with an optimum, which have a point that keeps the limits.
+    pub fn curves_with_optimum(&self) -> usize {
+        let judged = |curve: &&ReplayedCurve| curve.optimum.is_some();
+        self.curves.iter().filter(judged).count()
+    }
+
+    /// The share of the curves with an optimum whose regret is at most this.
+    pub fn share_within(&self, regret: f64) -> f64 {
+        let good = |curve: &&ReplayedCurve| curve.regret.is_some_and(|own| own <= regret);
+        self.curves.iter().filter(good).count() as f64 / self.curves_with_optimum().max(1) as f64
+    }
+
+    /// The mean regret of the curves that have one.
+    pub fn regret_mean(&self) -> Option<f64> {
+        mean(self.curves.iter().filter_map(|curve| curve.regret))
+    }
+
+    /// The mean share of the gain of the curves that have one.
+    pub fn gain_share_mean(&self) -> Option<f64> {
+        mean(self.curves.iter().filter_map(|curve| curve.gain_share))
+    }
+
+    /// The mean regret after 1, 2, 3... evaluations, without stopping early.
+    pub fn regret_by_evaluations(&self) -> Vec<f64> {
+        let longest = self.curves.iter().map(|curve| curve.regrets.len()).max();
+        let after = |number: usize| {
+            let own = self.curves.iter().filter_map(|curve| {
+                let last = curve.regrets.len().checked_sub(1)?;
+                Some(curve.regrets[number.min(last)])
+            });
+            mean(own).unwrap_or(0.0)
+        };
+        (0..longest.unwrap_or(0)).map(after).collect()
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
