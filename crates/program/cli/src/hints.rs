@@ -1,12 +1,12 @@
-//! What to type after an error: libraries say what happened, and the program knows its flags.
+//! Adds flags to error messages: libraries say what happened, and only the program knows its flags.
 
 use sweetspot_session::hold::HoldError;
 use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
 use sweetspot_study::AxesError;
 use sweetspot_virtual_time::SimulationError;
 
-/// The message of an error, with the flags that help.
-pub fn message(error: &anyhow::Error) -> String {
+/// The message of an error, with the flags that solve it.
+pub fn message_with_hint(error: &anyhow::Error) -> String {
     match hint(error) {
         Some(hint) => format!("{error:#}: {hint}"),
         None => format!("{error:#}"),
@@ -16,18 +16,18 @@ pub fn message(error: &anyhow::Error) -> String {
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<SessionError>() {
         return match error {
-            SessionError::Devices(error) => of_devices(error),
+            SessionError::Devices(error) => hint_for_devices(error),
             SessionError::Measure(MeasureError::Prepare(_)) => Some("change or remove --prepare"),
-            SessionError::Sweep(error) => of_sweep(error),
-            SessionError::Simulation(error) => of_simulation(error),
-            SessionError::Hold(error) => of_hold(error),
+            SessionError::Sweep(error) => hint_for_sweep(error),
+            SessionError::Simulation(error) => hint_for_simulation(error),
+            SessionError::Hold(error) => hint_for_hold(error),
             _ => None,
         };
     }
-    error.downcast_ref().and_then(of_simulation)
+    error.downcast_ref().and_then(hint_for_simulation)
 }
 
-fn of_devices(error: &DevicesError) -> Option<&'static str> {
+fn hint_for_devices(error: &DevicesError) -> Option<&'static str> {
     match error {
         DevicesError::ReadOnly => Some(READ_ONLY),
         DevicesError::NothingToSet => Some("give --power-cap, --core-clock or --memory-clock"),
@@ -35,7 +35,7 @@ fn of_devices(error: &DevicesError) -> Option<&'static str> {
     }
 }
 
-fn of_sweep(error: &SweepError) -> Option<&'static str> {
+fn hint_for_sweep(error: &SweepError) -> Option<&'static str> {
     match error {
         SweepError::NothingToRun => Some(
             "give your command after `--`, or a simulated GPU with --simulate (`sweetspot simulate --list` shows them)",
@@ -43,12 +43,12 @@ fn of_sweep(error: &SweepError) -> Option<&'static str> {
         SweepError::CommandInVirtualTime => Some("give --network NAME in place of `-- CMD`"),
         SweepError::NoMeter => Some("use --energy-of all-gpus"),
         SweepError::TooHot { .. } => Some("raise --cool-to"),
-        SweepError::Axes(error) => of_axes(error),
+        SweepError::Axes(error) => hint_for_axes(error),
         _ => None,
     }
 }
 
-fn of_simulation(error: &SimulationError) -> Option<&'static str> {
+fn hint_for_simulation(error: &SimulationError) -> Option<&'static str> {
     match error {
         SimulationError::NoNetwork => {
             Some("give --network NAME (`sweetspot simulate --list` shows them)")
@@ -56,12 +56,12 @@ fn of_simulation(error: &SimulationError) -> Option<&'static str> {
         SimulationError::NoNode => {
             Some("give --node NAME (`sweetspot simulate --list` shows them)")
         }
-        SimulationError::Axes(error) => of_axes(error),
+        SimulationError::Axes(error) => hint_for_axes(error),
         _ => None,
     }
 }
 
-fn of_axes(error: &AxesError) -> Option<&'static str> {
+fn hint_for_axes(error: &AxesError) -> Option<&'static str> {
     match error {
         AxesError::ReadOnly => Some(READ_ONLY),
         AxesError::NothingToVary => Some("give --axis NAME=VALUES or --gpus"),
@@ -69,7 +69,7 @@ fn of_axes(error: &AxesError) -> Option<&'static str> {
     }
 }
 
-fn of_hold(error: &HoldError) -> Option<&'static str> {
+fn hint_for_hold(error: &HoldError) -> Option<&'static str> {
     match error {
         HoldError::NoCap => Some("give --below 150W, --below device or --cap-file FILE"),
         HoldError::FixedBatch(_) => Some("give --batches in place of --fixed-batch"),

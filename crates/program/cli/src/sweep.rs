@@ -14,15 +14,16 @@ use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::SweepArgs;
-use crate::ask::ask;
+use crate::confirm::ask_user;
 use crate::documents::{Content, Documents, Format, print, study_content};
-use crate::exit::{Outcome, Rephrased};
-use crate::progress::Bar;
-use crate::run::{guard_program, read_only};
+use crate::exit::{ErrorWithMessage, Outcome};
+use crate::progress::ProgressDisplay;
+use crate::run::{guard_program, is_read_only};
 
 pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
     let mut args = *args;
-    args.question.question()?;
+    // Bad criteria are reported before anything runs.
+    args.criteria.criteria()?;
     if let Some(study) = args.resume.take() {
         return resume(&args, &study);
     }
@@ -38,65 +39,65 @@ pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
         });
     }
     let networks = definition.network.as_deref().unwrap_or_default();
-    let of_each = networks.split(',').map(|network| Definition {
+    let definitions = networks.split(',').map(|network| Definition {
         network: definition
             .network
             .as_ref()
             .map(|_| network.trim().to_owned()),
         ..definition.clone()
     });
-    // All of them are looked at before the first begins.
+    // All sweeps are checked before the first one starts.
     let mut sweeps = Vec::new();
-    for definition in of_each {
+    for definition in definitions {
         sweeps.push(Sweep::prepare(&definition)?);
     }
-    let documents = Documents::open(args.export.asked())?;
+    let documents = Documents::open(args.export.requested())?;
     if sweeps.len() > 1 && (args.study.is_some() || !documents.is_empty()) {
-        bail!("several networks are a study each: give --study and --export for one at a time");
+        bail!("each network has its own study: give --study and --export only with one network");
     }
-    let mut met = true;
+    let mut all_succeeded = true;
     for sweep in &sweeps {
-        let outcome = one(&args, sweep, &documents)?;
-        if sweeps.len() == 1 || outcome.stopped_by.is_some() {
+        let outcome = start_sweep(&args, sweep, &documents)?;
+        if sweeps.len() == 1 || outcome.interrupted_by.is_some() {
             return Ok(outcome);
         }
-        met &= outcome.is_success();
+        all_succeeded &= outcome.is_success();
     }
-    Ok(Outcome::met(met))
+    Ok(Outcome::met(all_succeeded))
 }
 
-fn one(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
+fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
     }
-    confirm(args, sweep.outline.plan.at_most())?;
+    confirm_many_runs(args, sweep.outline.plan.at_most())?;
     let mut store = match args.no_study {
         true => None,
-        false => Some(create(args, sweep)?),
+        false => Some(create_store(args, sweep)?),
     };
     report_prior_studies(args, sweep);
-    let done = conduct(args, sweep, store.as_mut(), documents);
-    // A study without a run is none.
+    let result = run_sweep(args, sweep, store.as_mut(), documents);
+    // A study without runs is of no use.
     if let Some(store) = store
         && store.info().is_ok_and(|info| info.runs == 0)
         && store.waiting() == 0
     {
         let _ = store.delete();
     }
-    done
+    result
 }
 
 fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
-    let documents = Documents::open(args.export.asked())?;
-    let folder = crate::study::folder(study);
+    let documents = Documents::open(args.export.requested())?;
+    let folder = crate::study::find_folder(study);
     let mut store = Store::resume(&folder)?;
     let outline = store.outline()?;
-    allowed(&outline, args.read_only)?;
+    check_read_only(&outline, args.read_only)?;
     let sweep = Sweep::again(&outline)?;
     if sweep.is_elsewhere() {
         eprintln!(
-            "sweetspot: the study goes on with other GPUs of the same kind than it began with"
+            "sweetspot: the study is resumed on other GPUs of the same model than it was started on"
         );
     }
     if args.dry_run {
@@ -106,73 +107,76 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     if args.retry_failed {
         store.forget_failed()?;
     }
-    conduct(args, &sweep, Some(&mut store), &documents)
+    run_sweep(args, &sweep, Some(&mut store), &documents)
 }
 
-/// Whether a study's command may be run: not where it sets devices and no setting may be changed.
-pub fn allowed(outline: &Outline, read_only_flag: bool) -> Result<()> {
+/// Rejects a study that changes device settings in read-only mode.
+pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
     let definition = &outline.definition;
     let writes = definition.command.is_some() && !definition.read_only();
-    match writes && (read_only_flag || read_only()) {
+    match writes && (read_only_flag || is_read_only()) {
         true => Err(SessionError::from(DevicesError::ReadOnly).into()),
         false => Ok(()),
     }
 }
 
-fn conduct(
+fn run_sweep(
     args: &SweepArgs,
     sweep: &Sweep,
     mut store: Option<&mut Store>,
     documents: &Documents,
 ) -> Result<Outcome> {
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let conduct = SweepOptions {
+    let options = SweepOptions {
         threads: args.threads.unwrap_or(cores),
         guard: &guard_program()?,
         show_output: args.show_output,
     };
-    let question = args.question.question_of(&sweep.outline.definition)?;
-    let mut bar = Bar::new(question.clone());
-    let study = sweep.run(store.as_deref_mut(), &conduct, &mut bar);
-    bar.end();
+    let criteria = args.criteria.criteria_for(&sweep.outline.definition)?;
+    let mut display = ProgressDisplay::new(criteria.clone());
+    let study = sweep.run(store.as_deref_mut(), &options, &mut display);
+    display.clear_bar();
     let study = match study {
-        Err(error) => return ended(error, store.as_deref()),
+        Err(error) => return report_unfinished(error, store.as_deref()),
         Ok(study) => study,
     };
     let store = store.as_deref();
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let shown_place = place.clone();
-    let mut content = study_content(store, &study, &question).text(|| {
+    let mut content = study_content(store, &study, &criteria).text(|| {
         let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
-        study_text(&study, &question) + &place
+        study_text(&study, &criteria) + &place
     });
     if documents.on_stdout() {
         content = content.notes(place);
     }
     let written = documents.write(content);
-    let comparison = study.comparison(&question.tariff);
-    let choice = study.choose(&comparison, &question);
-    let unmet = matches!(
+    let comparison = study.comparison(&criteria.tariff);
+    let choice = study.choose(&comparison, &criteria);
+    let is_unmet = matches!(
         choice,
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
     );
     Ok(Outcome {
-        is_met: all_went_well(&study) && !unmet,
+        is_met: all_went_well(&study) && !is_unmet,
         written,
         ..Outcome::DONE
     })
 }
 
-/// A sweep that did not come to its end: what is kept, and how to go on.
-fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
+/// Reports a sweep that failed or was interrupted: which runs are kept, and how to resume.
+fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
     let kept = store.and_then(|store| Some((store.folder(), store.info().ok()?.runs)));
-    let nothing_ran = is_reference_failed(&error);
-    let go_on = kept
+    let has_reference_failed = is_reference_failed(&error);
+    let next_step = kept
         .filter(|(_, runs)| *runs > 0)
-        .map_or(String::new(), |(folder, _)| match nothing_ran {
-            true => format!("; `sweetspot study show {}` tells more", folder.display()),
+        .map_or(String::new(), |(folder, _)| match has_reference_failed {
+            true => format!(
+                "; `sweetspot study show {}` shows the runs",
+                folder.display()
+            ),
             false => format!(
-                "; go on with `sweetspot sweep --resume {}`",
+                "; resume with `sweetspot sweep --resume {}`",
                 folder.display()
             ),
         });
@@ -184,24 +188,24 @@ fn ended(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
     }) = error
     else {
         // The error keeps its type, which decides the exit code.
-        let message = format!("{error}{go_on}");
-        return Err(Rephrased { error, message }.into());
+        let message = format!("{error}{next_step}");
+        return Err(ErrorWithMessage { error, message }.into());
     };
     let devices = match (store, restored) {
-        (Some(_), true) => "everything is as before, ",
+        (Some(_), true) => "all settings are restored, ",
         (_, true) => "",
-        (_, false) => "not every setting could be put back (`sweetspot restore` tries again), ",
+        (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",
     };
     eprintln!(
-        "sweetspot: ended by signal {signal}: {devices}{done} of {planned} runs are kept{go_on}"
+        "sweetspot: interrupted by signal {signal}: {devices}{done} of {planned} runs are kept{next_step}"
     );
     Ok(Outcome {
         is_restored: restored,
-        ..Outcome::stopped_by(signal)
+        ..Outcome::interrupted_by(signal)
     })
 }
 
-/// What the flags say, and the file where there is one.
+/// The definition of the study, from the flags and the study file.
 fn definition(args: &SweepArgs) -> Result<Definition> {
     let axis = |text: &Option<String>| text.clone().map(AxisText);
     let mut parameters = std::collections::BTreeMap::new();
@@ -215,13 +219,13 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
     }
     let words = args.cmd.iter().map(|word| word.to_str().map(str::to_owned));
     let command: Option<Vec<String>> = words.collect();
-    let command =
-        command.context("the command is no text (UTF-8), so that a study cannot keep it")?;
+    let command = command
+        .context("the command is not valid UTF-8 text, so it cannot be stored in a study")?;
     let variant = &args.work.variant;
     let flags = Definition {
         folder: match command.is_empty() {
             true => None,
-            false => Some(here()?),
+            false => Some(current_folder()?),
         },
         command: (!command.is_empty()).then_some(command),
         device: args.device.clone(),
@@ -245,9 +249,9 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         order: args.order,
         strategy: args.strategy,
         objective: stored_objective(args),
-        limit: args.question.limits(),
+        limit: args.criteria.limits(),
         evaluations: args.evaluations,
-        prior: prior(args)?,
+        prior: prior_studies(args)?,
         seed: args.seed,
         warmup: args.warmup,
         settle: args.settle,
@@ -257,15 +261,15 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
         progress: args.progress.clone(),
         method: args.method,
         samples: args.no_samples.then_some(false),
-        read_only: (args.read_only || read_only()).then_some(true),
+        read_only: (args.read_only || is_read_only()).then_some(true),
         axis: parameters,
     };
     let definition = match &args.file {
-        Some(path) => flags.or(read(path)?),
+        Some(path) => flags.or(read_study_file(path)?),
         None => flags,
     };
     if definition.command.is_some() && definition.folder.is_none() {
-        let folder = Some(here()?);
+        let folder = Some(current_folder()?);
         return Ok(Definition {
             folder,
             ..definition
@@ -274,17 +278,17 @@ fn definition(args: &SweepArgs) -> Result<Definition> {
     Ok(definition)
 }
 
-/// The objective that is stored with the study. Prices are not stored, so that an objective that needs them is
-/// named again in a later question.
+/// The objective that is stored with the study. Prices are not stored, so an objective that needs them has to be given
+/// again with them.
 fn stored_objective(args: &SweepArgs) -> Option<Objective> {
     let is_priced =
         |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
-    let objective = args.question.objective;
+    let objective = args.criteria.objective;
     objective.filter(|objective| args.strategy.is_some() || !is_priced(objective))
 }
 
-/// Reports which earlier studies the search learns from. Most studies that happen to be in the folder do not help;
-/// only for studies that the user named is it said why.
+/// Reports which earlier studies the search learns from. Why a study is not used is reported only for studies that the
+/// user named, because most studies that happen to be in the folder do not match.
 fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
     let prior = &sweep.prior;
     for (study, why) in &prior.damaged {
@@ -299,16 +303,16 @@ fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
     }
 }
 
-/// The studies that a guided search may learn from: those that are named, else all that are here.
-fn prior(args: &SweepArgs) -> Result<Option<Vec<String>>> {
+/// The studies that a guided search may learn from: those that the user named, else all below studies/.
+fn prior_studies(args: &SweepArgs) -> Result<Option<Vec<String>>> {
     if args.strategy != Some(StrategyName::Guided) {
         return Ok(None);
     }
     let folders: Vec<PathBuf> = match args.prior.as_slice() {
         [none] if none == Path::new("none") => Vec::new(),
         [] => {
-            let here = std::fs::read_dir("studies").into_iter().flatten().flatten();
-            let mut folders: Vec<PathBuf> = here.map(|entry| entry.path()).collect();
+            let entries = std::fs::read_dir("studies").into_iter().flatten().flatten();
+            let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
             folders.retain(|folder| is_study(folder));
             folders.sort();
             folders
@@ -316,7 +320,7 @@ fn prior(args: &SweepArgs) -> Result<Option<Vec<String>>> {
         named => {
             let folders: Vec<PathBuf> = named
                 .iter()
-                .map(|study| crate::study::folder(study))
+                .map(|study| crate::study::find_folder(study))
                 .collect();
             for folder in &folders {
                 Store::open(folder)?;
@@ -325,44 +329,47 @@ fn prior(args: &SweepArgs) -> Result<Option<Vec<String>>> {
         }
     };
     let texts = folders.iter().map(|folder| {
-        let whole = folder.canonicalize();
-        let whole = whole.with_context(|| format!("cannot find the study {}", folder.display()))?;
-        Ok(whole.display().to_string())
+        let absolute = folder.canonicalize();
+        let absolute =
+            absolute.with_context(|| format!("cannot find the study {}", folder.display()))?;
+        Ok(absolute.display().to_string())
     });
     texts.collect::<Result<Vec<String>>>().map(Some)
 }
 
-/// Where the command is to run, in later resumes too.
-fn here() -> Result<String> {
-    let folder = std::env::current_dir().context("the present folder cannot be told")?;
+/// The folder in which the command runs, also after a resume from elsewhere.
+fn current_folder() -> Result<String> {
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
     let text = folder.to_str().map(str::to_owned);
-    text.context("the present folder's name is no text (UTF-8), so that a study cannot keep it")
+    text.context(
+        "the name of the current folder is not valid UTF-8 text, so it cannot be stored in a study",
+    )
 }
 
-fn read(path: &Path) -> Result<Definition> {
+fn read_study_file(path: &Path) -> Result<Definition> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the study file {}", path.display()))?;
     Definition::parse(&text).with_context(|| format!("study file {}", path.display()))
 }
 
-/// More runs than this are asked about first.
-const MANY: usize = 10_000;
+/// The user has to confirm a study with more runs than this.
+const MAX_UNCONFIRMED_RUNS: usize = 10_000;
 
-fn confirm(args: &SweepArgs, runs: usize) -> Result<()> {
-    if runs <= MANY || args.yes {
+fn confirm_many_runs(args: &SweepArgs, runs: usize) -> Result<()> {
+    if runs <= MAX_UNCONFIRMED_RUNS || args.yes {
         return Ok(());
     }
-    match ask(&format!("the study has {runs} runs: begin?"))? {
+    match ask_user(&format!("the study has {runs} runs: start it?"))? {
         Some(true) => Ok(()),
         Some(false) => bail!("nothing was run"),
         None => bail!(
-            "the study has {runs} runs, more than {MANY}: take a larger step or fewer repeats, or say --yes"
+            "the study has {runs} runs, more than {MAX_UNCONFIRMED_RUNS}: use a larger step or fewer repeats, or give --yes"
         ),
     }
 }
 
-/// A new study in the folder that the user names, else in one with a name of its own.
-fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
+/// Creates a new study in the folder that the user named, else in an unused folder below studies/.
+fn create_store(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     if let Some(folder) = &args.study {
         return Ok(Store::create(folder, &sweep.outline)?);
     }
@@ -370,7 +377,7 @@ fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     let cannot = |folder: &Path| {
         let folder = folder.display();
         format!(
-            "cannot make {folder} for the study (--study names another place, --no-study keeps none)"
+            "cannot create the folder {folder} for the study (choose another one with --study, or store nothing with --no-study)"
         )
     };
     std::fs::create_dir_all(base).with_context(|| cannot(base))?;
@@ -378,14 +385,14 @@ fn create(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     for name in std::iter::once(name.clone()).chain(numbered) {
         let folder = base.join(name);
-        // Whoever makes the folder has it.
+        // The process that creates the folder owns it.
         match std::fs::create_dir(&folder) {
             Ok(()) => return Ok(Store::create(&folder, &sweep.outline)?),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(|| cannot(&folder)),
         }
     }
-    bail!("no name is left for a study")
+    bail!("no unused folder name for the study: choose one with --study")
 }
 
 /// Whether the reference failed, so that resuming would fail again.
