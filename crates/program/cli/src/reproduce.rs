@@ -18,7 +18,7 @@ pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let Some(study) = reproduce(&args.name, args.seed, threads)? else {
         bail!(
-            "unknown published study `{}`: choose one of {}",
+            "there is no published study `{}`; there are {}",
             args.name,
             papers().collect::<Vec<_>>().join(", ")
         );

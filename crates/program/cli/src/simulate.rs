@@ -83,7 +83,7 @@ fn compare_with_papers(name: Option<&str>) -> Result<Vec<StudyDeviations>> {
     match deviations_of(&name.replace('-', "_"), &profiles)? {
         Some(study) => Ok(vec![study]),
         None => bail!(
-            "--errors: unknown study `{name}`: choose one of {}",
+            "--errors: there is no study `{name}`; there are {}",
             studies().collect::<Vec<_>>().join(", ")
         ),
     }
@@ -126,7 +126,7 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
 fn read_file(path: &Path) -> Result<String> {
     let file = std::fs::File::open(path)?;
     if !file.metadata()?.is_file() {
-        bail!("not a file");
+        bail!("it is not a file");
     }
     let mut text = String::new();
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;

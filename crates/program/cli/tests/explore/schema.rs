@@ -1,4 +1,4 @@
-//! The JSON of a study against its schema, docs/study.schema.json.
+//! The JSON of a study matches its schema, docs/study.schema.json.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::tools::{sweep, workload};
+use super::common::{sweep, workload};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
 
-/// Prints a line for each document, one in each line of the input: its first problem, or nothing.
+/// A script that prints the first problem of each document, or an empty line; each line of its input is a document.
 const VALIDATE: &str = "
 import json, sys
 from jsonschema import Draft202012Validator
@@ -21,7 +21,7 @@ for line in sys.stdin:
     print(f'{problems[0].json_path}: {problems[0].message[:300]}' if problems else '')
 ";
 
-/// The first problem of each document, by the `jsonschema` package of `.venv`.
+/// The first problem of each document, found by the package `jsonschema` in `.venv`.
 fn problems(documents: &[Value]) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut python = Command::new(root.join(".venv/bin/python"))
@@ -54,7 +54,7 @@ fn json(document: &[u8]) -> Value {
 
 #[test]
 #[ignore = "needs jsonschema in .venv: run scripts/setup"]
-fn simulated_studies_are_as_the_schema_says() {
+fn simulated_studies_match_the_schema() {
     let folder = tempfile::tempdir().unwrap();
     let studies = [
         "--simulate v100 --network resnet50",
@@ -80,7 +80,7 @@ fn simulated_studies_are_as_the_schema_says() {
 
 #[test]
 #[ignore = "needs jsonschema in .venv: run scripts/setup"]
-fn a_measured_study_is_as_the_schema_says() {
+fn a_measured_study_matches_the_schema() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
     let args = words(
@@ -94,7 +94,7 @@ fn a_measured_study_is_as_the_schema_says() {
 
 #[test]
 #[ignore = "needs jsonschema in .venv: run scripts/setup"]
-fn the_schema_refuses_what_is_wrong() {
+fn the_schema_rejects_wrong_documents() {
     let folder = tempfile::tempdir().unwrap();
     let args =
         words("sweep --no-study --simulate v100 --network alexnet --power-cap 200 --export-json -");
