@@ -60,7 +60,7 @@ fn title(job: &TunedJob) -> String {
 /// Those windows that say something new: not every one in which a choice was held.
 fn rows(job: &TunedJob) -> Rows {
     let mut rows = Rows::new(&[
-        "TuneWindow",
+        "Window",
         "Setting",
         "From\n[s]",
         "Time\n[s]",
