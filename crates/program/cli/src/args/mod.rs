@@ -36,8 +36,8 @@ pub use tune::TuneArgs;
 
 /// Measure and lower the energy that deep learning needs on GPUs.
 ///
-/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy and cost only a
-/// little time. Sweetspot finds the setting with the trade-off that suits you.
+/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy if a job may take
+/// somewhat longer. Sweetspot finds the setting with the trade-off that suits you.
 #[derive(Debug, Parser)]
 #[command(name = "sweetspot", version, max_term_width = 100)]
 pub struct Cli {

@@ -61,7 +61,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Runs")]
     pub repeat: Option<u32>,
 
-    /// Repeat a configuration until the 95 % confidence intervals of its time and energy are within this share: 1%.
+    /// Repeat a configuration until the 95 % confidence intervals of time and energy are within this share of the mean: 1%.
     #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Runs")]
     pub until: Option<Ratio>,
 
@@ -152,7 +152,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", help_heading = "Simulation")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Which energy to use: job-gpus, all-gpus (idle ones included), node (at the power plug) [default: job-gpus].
+    /// Which energy to use: job-gpus, all-gpus (idle ones included), node (at the wall socket) [default: job-gpus].
     #[arg(long, value_name = "WHOSE", help_heading = "Recommendation")]
     pub energy_of: Option<EnergyOf>,
 
