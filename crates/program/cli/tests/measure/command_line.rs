@@ -101,7 +101,7 @@ fn bad_input_is_rejected_before_the_command_runs() {
     );
     expect_rejection(
         &["--prepare", "exit 3"],
-        "the command of --prepare failed (exit status: 3)",
+        "the command that prepares each run failed (exit status: 3): change or remove --prepare",
     );
     let output = command(&host, &["--", "touch", ran.to_str().unwrap()])
         .env("SWEETSPOT_NVML", "/no/such/library")

@@ -47,7 +47,10 @@ fn runs_stop_at_the_first_failure() {
     );
     assert!(number(&document["energy_j"]) > 0.0);
     assert!(
-        document["stopped"].as_str().unwrap().contains("--prepare"),
+        document["stopped"]
+            .as_str()
+            .unwrap()
+            .contains("prepares each run"),
         "{document}"
     );
 }

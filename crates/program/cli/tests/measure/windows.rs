@@ -79,7 +79,7 @@ fn a_missing_window_is_reported() {
     );
     missing(
         &["--iterations", "5", "--", "sleep", "0.1"],
-        "give --progress",
+        "give a progress pattern",
     );
     let most = u64::MAX.to_string();
     let few = [

@@ -205,5 +205,8 @@ fn unknown_workload_variants_are_rejected() {
     let message = with(&["--gpus", "2"]);
     assert!(message.contains("gpus 2: there are 1"), "{message}");
     let message = with(&["--energy-of", "node"]);
-    assert!(message.contains("name a node with --node"), "{message}");
+    assert!(
+        message.contains("needs a host model: give --node"),
+        "{message}"
+    );
 }

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use anyhow::{Context, Result};
-use sweetspot_benchmarks::{BOARDS, NETWORKS, OBJECTIVES};
+use sweetspot_benchmarks::{GPUS, NETWORKS, OBJECTIVES};
 use sweetspot_control::tune::{LoadOutcome, TuneKnob, TuneRequest, TunedJob};
 use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{Criteria, Objective, Outcome};
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     };
     let seeds = first..first + seeds;
     let mut published = Tally::default();
-    for gpu in BOARDS {
+    for gpu in GPUS {
         for network in NETWORKS {
             let job = job(gpu, &[network])?;
             each(
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     }
     random.print("100 random workloads");
     let mut changes = Tally::default();
-    for gpu in BOARDS {
+    for gpu in GPUS {
         for pair in [
             ["resnet50", "vgg19"],
             ["inception_v4", "alexnet"],
