@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The batch size as the knob of a power cap, on a real GPU with no setting of it changed:
-#   benchmarks/hold_on_gpu.sh [OUT]        (OUT is the folder for results; $OUT, else ./hold_on_gpu)
-# For each network: every fixed batch size for a few seconds, its power and throughput; three caps between the power of
-# the smallest and of the largest; for each the best fixed size that keeps it, and `sweetspot hold --knob batch
-# --read-only` beside it. Prints and keeps a table: share of time over the cap (target: under 1 %) and throughput
-# against the best fixed size (target: at least 97 %). About 4 minutes for each network; NETWORKS=resnet50 does one.
+# Holds a power cap with the batch size on a real GPU, without changing its settings:
+#   benchmarks/hold_on_gpu.sh [OUT]        (OUT is the folder for results; default $OUT, else ./hold_on_gpu)
+# Measures power and throughput of every fixed batch size for each network, chooses three caps between the power of the
+# smallest and of the largest size, and compares `sweetspot hold --knob batch --read-only` with the best fixed size that
+# respects the cap. Prints and stores a table: share of time above the cap (target: under 1 %) and throughput relative to
+# the best fixed size (target: at least 97 %). About 4 minutes for each network; NETWORKS=resnet50 runs only one.
 #
-# The program is a variable, so that the script runs on a simulated host as well:
+# The workload is a variable, so that the script also runs on a simulated host:
 #   sweetspot simulate --gpu nvidia_h200 -- env WORKLOAD='sweetspot sim-workload --infer --serve' \
 #     NETWORKS='resnet50 mobilenet_v2 googlenet' benchmarks/hold_on_gpu.sh OUT
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$(realpath -m "${1:-${OUT:-hold_on_gpu}}")
-# Commands are kept with the results: as anyone would type them in the repository.
+# The results contain the commands, so run them from the root of the repository with relative paths.
 cd "$here"
 export SWEETSPOT_READ_ONLY=1
 sweetspot=${SWEETSPOT:-$here/target/release/sweetspot}
@@ -20,7 +20,7 @@ sweetspot=${SWEETSPOT:-$here/target/release/sweetspot}
 workload=${WORKLOAD:-python3 examples/pytorch/serve.py}
 networks=${NETWORKS:-resnet50 mobilenet_v2 vgg16}
 batches=${BATCHES:-1,2,4,8,16,32,64,128,256}
-# Where the caps lie between the power of the smallest batch and that of the largest.
+# The positions of the caps between the power of the smallest batch (0) and that of the largest (1).
 places=${PLACES:-0.25 0.5 0.8}
 fixed_seconds=${FIXED_SECONDS:-3.5}
 hold_seconds=${HOLD_SECONDS:-25}
@@ -35,7 +35,7 @@ begun=$SECONDS
   echo "workload: $workload; networks: $networks; batches: $batches; places: $places; $fixed_seconds s fixed, $hold_seconds s held"
 } >"$out/versions.txt"
 
-# What asking for the batch size costs from Python while a tool wants one.
+# The cost of a request for the batch size from Python while a hold is running.
 { "$sweetspot" hold --below 100kW --batches 16 -- python3 - 2>/dev/null || true; } <<P | { grep ^asking || true; } | tee "$out/ask_cost.txt"
 import statistics, sys, time
 sys.path.insert(0, "$here/python/src")
@@ -53,8 +53,9 @@ P
 for network in $networks; do
   fixed=$out/$network.fixed.csv
   echo "batch,power_w,highest_second_w,items_per_s" >"$fixed"
-  # A hold with no cap in reach: the same link, the same sensors, the same account. Our own server changes its size
-  # every few seconds by itself, for it takes half a minute to start; another program is started for each size.
+  # Fixed sizes are measured by a hold with an unreachable cap, so that link, sensors and accounting are the same. Our own
+  # server takes half a minute to start, so it changes its size every few seconds itself; another workload is started for
+  # each size.
   turns=${batches//,/ }
   [ -n "${WORKLOAD:-}" ] || turns=$batches
   for turn in $turns; do
@@ -69,7 +70,7 @@ for number, size in enumerate(sizes):
     if not served:
         break
     begun = served[0] + number * each
-    # The first second of a size warms up; its last part may be cut short.
+    # The first second of a size is a warm-up, and its end may be incomplete.
     steady = [row for row in rows if begun + 1 <= row["time_s"] <= begun + each - 0.5 and "power_w" in row]
     if len(steady) < 4:
         continue
@@ -86,7 +87,7 @@ if not rows:
 powers = [float(row["highest_second_w"]) for row in rows]
 for place in sys.argv[2:]:
     cap = min(powers) + float(place) * (max(powers) - min(powers))
-    # Where a size draws nearly the cap, a few seconds do not tell whether it keeps it.
+    # If a size draws nearly the cap, a few seconds are too short to know whether it respects the cap.
     for power in sorted(powers):
         if abs(cap / power - 1) < 0.03:
             cap = 1.03 * power
@@ -122,7 +123,7 @@ for network in networks:
             held["settings"][-1]["batch"], show(rate, "%.1f"), show(part and 100 * part, "%.1f %%"),
             show(over is not None and 100 * over, "%.2f %%"), show(held.get("fine_share") is not None and 100 * held["fine_share"], "%.1f %%"),
             show(held.get("largest_mean_w"), "%.1f"), show(held.get("settle_s"), "%.1f s"), held["changes"], "" if good else "<-- not met"))
-print("all met" if met else "not all met: over under 1 % and at least 97 % of the best fixed size are asked for")
+print("all met" if met else "not all met: the targets are under 1 % above the cap and at least 97 % of the best fixed size")
 P
 echo "took $((SECONDS - begun)) s" | tee -a "$out/table.txt"
 if [ -n "${PACK:-}" ]; then (cd "$out" && tar czf "$PACK" -- * && find . -type f ! -name "$PACK" ! -name table.txt -delete); fi

@@ -1,13 +1,13 @@
-"""What benchmarks/measure runs on its simulated host.
+"""The benchmark that benchmarks/measure runs on its simulated host.
 
-    measure.py all BUILT REPEATS     everything, as a table
-    measure.py phase HOW             the cost of a phase, in microseconds; a process for each way
+    measure.py all BUILT REPEATS     runs everything and prints tables; BUILT is the folder with the programs
+    measure.py phase METHOD          prints the cost of a phase in microseconds; each method runs in its own process
 
-Energy: every tool watches the same command, `sweetspot sim-workload`, which ends by saying how long it worked and
-what the GPU really drew meanwhile. A tool's window is wider by the process' start and end, tens of milliseconds in
-which the GPU idles; the truth of a window is therefore what the workload drew, and idle power for the rest of the
-time that the tool itself says it covered. Before each run the GPU idles for a second and a random tenth, so that
-the sensors' beats fall differently each time.
+Energy: every tool measures the same command, `sweetspot sim-workload`, which prints at its end how long it worked and
+how much energy the GPU really drew. The window of a tool also contains the start and end of the process, some tens of
+milliseconds in which the GPU idles. The true energy of a window is therefore the energy of the workload, plus idle
+power for the rest of the time that the tool reports. Before each run the GPU idles for a second and a random tenth, so
+that the updates of the sensors fall at different moments.
 """
 import contextlib, importlib.metadata, json, logging, os, platform, random, re, statistics, subprocess, sys, tempfile, time, warnings
 
@@ -17,10 +17,10 @@ LOADS = [("resnet50", ["--network", "resnet50", "--train"]),
 WINDOWS = [1, 3, 10]
 
 
-# What a phase costs.
+# The cost of a phase.
 
 def timed(step, count, rounds, rest=0.0):
-    """Median over rounds of the microseconds that a step takes."""
+    """The microseconds that a step takes, as the median of all rounds."""
     each = []
     for _ in range(rounds):
         begun = time.perf_counter_ns()
@@ -53,7 +53,7 @@ def phase_zeus(how):
     warnings.filterwarnings("ignore", message="The energy consumption of one or more GPUs")
     monitor = ZeusMonitor(gpu_indices=[0], cpu_indices=[])
     if how == "zeus-alone":
-        # Its own part: the driver answers at once, and never the same, for that would be a warning.
+        # Zeus' own part: the driver answers at once, with a new value each time, because Zeus warns about equal ones.
         counter = iter(range(0, 1 << 62, 1000))
         pynvml.nvmlDeviceGetTotalEnergyConsumption = lambda handle: next(counter)
 
@@ -65,7 +65,7 @@ def phase_zeus(how):
 
 
 def tracker():
-    # On import it may print that there is no AMD library.
+    # The import may print that there is no AMD library.
     with contextlib.redirect_stdout(sys.stderr):
         from codecarbon import OfflineEmissionsTracker
     return OfflineEmissionsTracker(country_iso_code="CHE", save_to_file=False, log_level="critical")
@@ -88,9 +88,9 @@ def phase(how):
     print("us", ways[how.split("-")[0]](how))
 
 
-# How far off.
+# The error of the energy.
 
-def workload(text):
+def parse_workload(text):
     seconds, joules = re.search(r"done: \d+ items in ([\d.]+) s, .*?([\d.]+) J", text).groups()
     return float(seconds), float(joules)
 
@@ -100,8 +100,8 @@ def run(command):
 
 
 class Tools:
-    """Each gives its joules (one way or more), the seconds it says they are for, what the workload printed, and its
-    interval."""
+    """The tools that are compared. Each method returns joules (one value or more), the seconds that they cover, the output
+    of the workload, and the 95 % interval or None."""
 
     def __init__(self, program):
         import pynvml
@@ -110,7 +110,7 @@ class Tools:
         pynvml.nvmlInit()
         self.gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
         self.monitor = ZeusMonitor(gpu_indices=[0], cpu_indices=[])
-        # codecarbon loads its tables in the first run's time.
+        # codecarbon loads its tables during its first run.
         first = tracker()
         first.start()
         first.stop()
@@ -124,8 +124,8 @@ class Tools:
     def ours(self, command):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             text = run([self.program, "measure", "--export-json", file.name, "--"] + command)
-            told = json.load(open(file.name))
-        return [told["energy_j"]], told["time_s"], text, told["interval95_j"]
+            result = json.load(open(file.name))
+        return [result["energy_j"]], result["time_s"], text, result["interval95_j"]
 
     def zeus(self, command):
         self.monitor.begin_window("run", sync_execution=False)
@@ -138,12 +138,12 @@ class Tools:
         watching.start()
         text = run(command)
         watching.stop()
-        told = watching.final_emissions_data
-        return [told.gpu_energy * 3.6e6], told.duration, text, None
+        result = watching.final_emissions_data
+        return [result.gpu_energy * 3.6e6], result.duration, text, None
 
     def poll(self, command):
-        """Power every 500 ms, as `nvidia-smi -lms 500` logs it. The loop runs before the command begins and after it
-        ends, at no set phase; straight lines between readings, cut at begin and end."""
+        """Reads power every 500 ms, as `nvidia-smi -lms 500` does. The loop starts before the command and ends after it,
+        with a random offset; power is interpolated linearly between readings."""
         def read():
             return time.monotonic(), self.watts(), self.instant_watts()
 
@@ -168,7 +168,7 @@ class Tools:
 
 
 def integral(points, begin, end):
-    """Of straight lines through the points."""
+    """The integral from begin to end of the straight lines through the points."""
     total = 0.0
     for (t0, w0), (t1, w1) in zip(points, points[1:]):
         a, b = max(t0, begin), min(t1, end)
@@ -177,28 +177,28 @@ def integral(points, begin, end):
     return total
 
 
-WATCHES = [(["sweetspot measure"], Tools.ours), (["Zeus"], Tools.zeus), (["codecarbon"], Tools.codecarbon),
+METHODS = [(["sweetspot measure"], Tools.ours), (["Zeus"], Tools.zeus), (["codecarbon"], Tools.codecarbon),
            (["power.draw, 500 ms", "power.draw.instant, 500 ms"], Tools.poll)]
-TOOLS = [name for names, _ in WATCHES for name in names]
+TOOLS = [name for names, _ in METHODS for name in names]
 
 
 def energy(program, repeats):
-    """Relative errors by tool, load and window, and whether each of our intervals held."""
+    """Returns the relative errors by tool, load and window, and whether each of our intervals contained the true value."""
     tools, errors, held = Tools(program), {}, []
     random.seed(1)
-    # The longer the window the fewer repeats are needed.
+    # Longer windows need fewer repeats.
     for seconds in WINDOWS:
         for _ in range(max(2, repeats - WINDOWS.index(seconds))):
             for load, options in LOADS:
-                for names, watch in WATCHES:
+                for names, measure in METHODS:
                     time.sleep(1.2 + 0.1 * random.random())
                     idle = tools.instant_watts()
                     command = [program, "sim-workload", *options, "--seconds", str(seconds)]
-                    joules, window, text, interval = watch(tools, command)
-                    worked, drawn = workload(text)
+                    joules, window, text, interval = measure(tools, command)
+                    worked, drawn = parse_workload(text)
                     rest = idle * (window - worked)
-                    for name, told in zip(names, joules):
-                        errors.setdefault((name, load, seconds), []).append(100 * (told / (drawn + rest) - 1))
+                    for name, measured in zip(names, joules):
+                        errors.setdefault((name, load, seconds), []).append(100 * (measured / (drawn + rest) - 1))
                     if interval:
                         held.append(interval[0] <= drawn + rest <= interval[1])
     return errors, held
@@ -212,7 +212,7 @@ def table(rows):
     print(flush=True)
 
 
-def judged(value, limit, unit):
+def verdict(value, limit, unit):
     return "%s (at most %g %s)" % ("met" if value <= limit else "MISSED", limit, unit)
 
 
@@ -220,7 +220,7 @@ def versions(program):
     of = importlib.metadata.version
     print(run([program, "--version"]).strip() + ", Zeus %s, codecarbon %s, nvidia-ml-py %s, Python %s, %s, %d processors" % (
         of("zeus"), of("codecarbon"), of("nvidia-ml-py"), platform.python_version(), processor(), os.cpu_count()))
-    print("one simulated NVIDIA H200 (a read of its energy counter keeps the driver busy for 2.8 ms, as on a real one)\n")
+    print("one simulated NVIDIA H200 (reading its energy counter takes the driver 2.8 ms, as on a real one)\n")
 
 
 def processor():
@@ -247,7 +247,7 @@ def main(built, repeats):
     cost = {way: statistics.median(each) for way, each in costs.items()}
     cost["rust"] = statistics.median(rust) / 1000
     ours = max(cost["ours-with"], cost["ours-calls"])
-    print("Begin and end of a phase (medians of 3 processes each, in turn; no synchronisation with the GPU)")
+    print("Begin and end of a phase (medians of 3 processes each, alternately; no synchronisation with the GPU)")
     names = [("ours-with", "sweetspot, Python, with phase()"), ("ours-calls", "sweetspot, Python, begin() and end()"),
              ("ours-off", "sweetspot, Python, no tool listening"), ("rust", "sweetspot, Rust"),
              ("zeus-driver", "Zeus, begin_window and end_window"),
@@ -255,11 +255,11 @@ def main(built, repeats):
              ("codecarbon", "codecarbon, start_task and stop_task")]
     table([["", "us", "of ours"]] + [[name, "%.3f" % cost[way], "%.3g" % (cost[way] / ours)] for way, name in names])
     print("Python: %s, %.3f of Zeus' own part %s; Rust: %.0f ns %s\n" % (
-        judged(ours, 3, "us"), ours / cost["zeus-alone"], judged(ours / cost["zeus-alone"], 0.333, "of it"),
-        1000 * cost["rust"], judged(1000 * cost["rust"], 100, "ns")), flush=True)
+        verdict(ours, 3, "us"), ours / cost["zeus-alone"], verdict(ours / cost["zeus-alone"], 0.333, "of it"),
+        1000 * cost["rust"], verdict(1000 * cost["rust"], 100, "ns")), flush=True)
 
     errors, held = energy(program, repeats)
-    print("Energy of a run against what the GPU drew: mean absolute error in % (mean, worst)")
+    print("Energy of a run compared with what the GPU drew: mean absolute error in % (mean, worst)")
     rows = [["load, seconds, runs"] + TOOLS]
 
     def cells(pick):
@@ -279,13 +279,13 @@ def main(built, repeats):
     row("all", whole)
     rows.append(["all, of ours"] + ["%.3g" % (cell[0] / whole[0][0]) for cell in whole])
     table(rows)
-    print("sweetspot's 95 %% interval held the truth in %d of %d runs; the others state none\n" % (sum(held), len(held)), flush=True)
+    print("sweetspot's 95 %% interval contained the true energy in %d of %d runs; the other tools have no interval\n" % (sum(held), len(held)), flush=True)
 
     shares = sorted(float(re.search(r"([\d.]+) % of a core", run([os.path.join(built, "examples", "overhead"), "10", "8"])).group(1))
                     for _ in range(3))
     print("Sampler, 8 GPUs, 3 times 10 s, the simulation's own work included: %s %% of a core, %s" % (
-        ", ".join("%.3f" % share for share in shares), judged(shares[1], 0.5, "%")))
-    print("\nOther work on the machine: load %.1f at the begin, %.1f at the end" % (load, os.getloadavg()[0]))
+        ", ".join("%.3f" % share for share in shares), verdict(shares[1], 0.5, "%")))
+    print("\nOther work on the machine: load %.1f at the start, %.1f at the end" % (load, os.getloadavg()[0]))
 
 
 if __name__ == "__main__":

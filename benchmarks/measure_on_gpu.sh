@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything that `measure` promises on a real GPU, in one go; nothing is set on it. Results go to $1.
+# Checks `measure` on a real GPU without changing its settings; results go to the folder OUT.
 #   benchmarks/measure_on_gpu.sh OUT [energy|overhead]
-# Prints, in one run: the energy of a training loop by each method, the cost of measuring (throughput with and
-# without, interleaved), phases by synchronisation, by events and wrongly by queueing time, and inference.
+# Measures the energy of a training loop with each method, the overhead of measuring (throughput with and without it,
+# interleaved), phases timed by synchronisation, by events and (wrongly) by queueing time, and inference.
 set -euo pipefail
 export SWEETSPOT_READ_ONLY=1
 out=$1; part=${2:-all}; here=$(cd "$(dirname "$0")/.." && pwd)
@@ -28,7 +28,7 @@ done
 fi
 [ "$part" != energy ] || exit 0
 
-# Throughput with and without measuring, in turn.
+# Throughput with and without measuring, alternately.
 : > "$out/overhead.csv"
 for round in 1 2 3 4 5 6; do
   for how in without with; do
@@ -45,7 +45,7 @@ changes = [100 * (w / wo - 1) for wo, w in pairs]
 print("throughput with measure against without: mean %+.3f %%, standard error %.3f %%, pairs %s"
       % (st.mean(changes), st.stdev(changes) / len(changes) ** .5, " ".join("%+.2f" % c for c in changes)))
 P
-# What a phase costs from Python here.
+# The cost of a phase from Python on this machine.
 "$ss" measure -- python3 - <<'P' 2>&1 | tee "$out/phase_cost.txt"
 import sys, time, statistics as st
 sys.path.insert(0, "python/src")

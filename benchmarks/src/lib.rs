@@ -1,4 +1,4 @@
-//! What several benchmarks take.
+//! Constants that several benchmarks use.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -6,9 +6,9 @@
 
 use sweetspot_decide::Objective;
 
-/// The boards of power_capping_2022.
-pub const BOARDS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
-/// Its networks.
+/// The GPUs of power_capping_2022.
+pub const GPUS: [&str; 2] = ["quadro_rtx_6000", "tesla_v100_sxm2_16gb"];
+/// The networks of power_capping_2022.
 pub const NETWORKS: [&str; 6] = [
     "alexnet",
     "vgg19",
@@ -17,7 +17,7 @@ pub const NETWORKS: [&str; 6] = [
     "resnet50",
     "resnet152",
 ];
-/// What searches are tried for.
+/// The objectives of the searches.
 pub const OBJECTIVES: [Objective; 4] = [
     Objective::Energy,
     Objective::Edp,

@@ -1,4 +1,4 @@
-//! How fast networks are read and counted: `cargo run --release -p sweetspot-benchmarks --bin network`.
+//! Measures how fast networks are read and counted: `cargo run --release -p sweetspot-benchmarks --bin network`.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use sweetspot_network::{Convention, Cost, NAMES, OnnxOptions, Precision, built_in, read_onnx};
 
-/// A thousand layers in less than this.
+/// The target time for a thousand layers, in seconds.
 const TARGET_S: f64 = 1.0;
 
 fn main() -> Result<()> {

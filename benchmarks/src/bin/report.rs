@@ -1,4 +1,4 @@
-//! How long the page of a large study takes: `cargo run --release -p sweetspot-benchmarks --bin report [FILE]`.
+//! Measures how long the report of a large study takes: `cargo run --release -p sweetspot-benchmarks --bin report [FILE]`.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -25,14 +25,14 @@ const TARGET_BYTES: usize = 3 << 20;
 fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let begun = Instant::now();
-    let store = write(folder.path())?;
+    let store = write_study(folder.path())?;
     let writing = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
     let study = store.study(None)?;
     let reading = begun.elapsed().as_secs_f64();
-    let question = Criteria::from(Objective::Edp);
+    let criteria = Criteria::from(Objective::Edp);
     let begun = Instant::now();
-    let text = report_text(&study, &question, None);
+    let text = report_text(&study, &criteria, None);
     let terminal = begun.elapsed().as_secs_f64();
     let outline = store.outline()?;
     let timelines = [timeline("reference"), timeline("choice")];
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         timelines: &timelines,
         grouped: None,
     };
-    let page = study_html(&study, &question, &extras);
+    let page = study_html(&study, &criteria, &made);
     let drawing = begun.elapsed().as_secs_f64();
     if let Some(file) = std::env::args_os().nth(1) {
         std::fs::write(file, &page)?;
@@ -76,7 +76,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Ten caps, ten clocks, ten batch sizes.
+/// The combinations of ten caps, ten clocks and ten batch sizes.
 fn configurations() -> Vec<Configuration> {
     let mut all = Vec::new();
     for cap in 0..10 {
@@ -97,7 +97,7 @@ fn configurations() -> Vec<Configuration> {
     all
 }
 
-fn write(folder: &std::path::Path) -> Result<Store> {
+fn write_study(folder: &std::path::Path) -> Result<Store> {
     let configurations = configurations();
     let reference = configurations[configurations.len() - 1].clone();
     let axes = vec![
@@ -149,7 +149,7 @@ fn write(folder: &std::path::Path) -> Result<Store> {
                 configuration,
                 repeat,
             };
-            let end = RunEnding::Done(result(settings, task));
+            let end = RunEnding::Done(run_result(settings, task));
             runs.push((plan.id(task), RunRecord::new(task, end)));
         }
     }
@@ -157,7 +157,7 @@ fn write(folder: &std::path::Path) -> Result<Store> {
     Ok(store)
 }
 
-fn result(settings: &Configuration, task: Task) -> RunResult {
+fn run_result(settings: &Configuration, task: Task) -> RunResult {
     let cap = settings.power_cap().map_or(300.0, Watts::get);
     let clock = settings.core_clock.map_or(1500.0, Megahertz::get);
     let batch = settings.batch().unwrap_or(1) as f64;
@@ -189,7 +189,7 @@ fn result(settings: &Configuration, task: Task) -> RunResult {
     }
 }
 
-/// Five minutes at 20 ms.
+/// Five minutes of power readings, one every 20 ms.
 fn timeline(label: &str) -> Timeline {
     let readings = 15_000_i64;
     let power = (0..readings)

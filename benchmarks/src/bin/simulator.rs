@@ -1,4 +1,4 @@
-//! How fast the simulator is: `cargo run --release -p sweetspot-benchmarks --bin simulator`.
+//! Measures how fast the simulator is: `cargo run --release -p sweetspot-benchmarks --bin simulator`.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use sweetspot_benchmarks::{BOARDS, NETWORKS};
+use sweetspot_benchmarks::{GPUS, NETWORKS};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::{Sweep, SweepOptions};
 use sweetspot_sim::{
@@ -20,22 +20,22 @@ use sweetspot_study::{Definition, Point, RunEnding, Study};
 const HOUR: f64 = 3600.0;
 
 fn main() -> Result<()> {
-    twelve_sweeps()?;
+    measure_twelve_sweeps()?;
     for network in NETWORKS {
-        virtual_hour(network)?;
+        measure_virtual_hour(network)?;
     }
     Ok(())
 }
 
-/// The whole of power_capping_2022 on one thread and on two.
-fn twelve_sweeps() -> Result<()> {
+/// Runs all sweeps of power_capping_2022 on one thread and on two.
+fn measure_twelve_sweeps() -> Result<()> {
     const TARGET: f64 = 5.0;
     let mut times = Vec::new();
     let mut results = Vec::new();
     for threads in [1, 2] {
         let begun = Instant::now();
         let mut studies = Vec::new();
-        for gpu in BOARDS {
+        for gpu in GPUS {
             for network in NETWORKS {
                 let options = SweepOptions {
                     threads: NonZeroUsize::new(threads).context("at least one thread")?,
@@ -64,9 +64,9 @@ fn twelve_sweeps() -> Result<()> {
         let runs = points.flat_map(|point| &point.runs);
         runs.map(|run| run.end.clone()).collect()
     };
-    let same = ends(&results[0]) == ends(&results[1]);
+    let is_identical = ends(&results[0]) == ends(&results[1]);
     println!(
-        "twelve sweeps: {runs} runs, {:.0} virtual hours: {:.3} s on 1 thread, {:.3} s on 2 ({:.2} times as fast); target {TARGET} s, {:.0} times faster than that; same bits: {same}",
+        "twelve sweeps: {runs} runs, {:.0} virtual hours: {:.3} s on 1 thread, {:.3} s on 2 ({:.2} times as fast); target {TARGET} s, {:.0} times faster; identical results: {is_identical}",
         simulated / HOUR,
         times[0],
         times[1],
@@ -76,8 +76,8 @@ fn twelve_sweeps() -> Result<()> {
     Ok(())
 }
 
-/// An hour of training under a cap with 20 ms samples, beside plain steps of a millisecond.
-fn virtual_hour(network: &str) -> Result<()> {
+/// Simulates an hour of training under a cap with 20 ms samples, and compares it with fixed steps of a millisecond.
+fn measure_virtual_hour(network: &str) -> Result<()> {
     const TARGET_MS: f64 = 10.0;
     let (name, gpu) = find_gpu("v100")?;
     let workload = find_workload(network, gpu.study.as_deref(), &Variant::default())?;
@@ -116,10 +116,10 @@ fn virtual_hour(network: &str) -> Result<()> {
     }
 
     let begun = Instant::now();
-    let (plain_time, plain_energy) = millisecond_steps(&chip, &limits, &job);
+    let (plain_time, plain_energy) = simulate_in_millisecond_steps(&chip, &limits, &job);
     let plain = begun.elapsed().as_secs_f64();
     println!(
-        "a virtual hour of {network}, {samples} samples: {:.2} ms; target {TARGET_MS} ms, {:.1} times faster than that; {:.0} times faster than steps of 1 ms, which differ by {:.3} % in time and {:.3} % in energy",
+        "a virtual hour of {network}, {samples} samples: {:.2} ms; target {TARGET_MS} ms, {:.1} times faster; {:.0} times faster than steps of 1 ms, which differ by {:.3} % in time and {:.3} % in energy",
         1e3 * best,
         TARGET_MS / (1e3 * best),
         plain / best,
@@ -129,7 +129,7 @@ fn virtual_hour(network: &str) -> Result<()> {
     Ok(())
 }
 
-fn millisecond_steps(chip: &Chip, limits: &Limits, job: &Job) -> (f64, f64) {
+fn simulate_in_millisecond_steps(chip: &Chip, limits: &Limits, job: &Job) -> (f64, f64) {
     let mut state: State = chip.rest_state();
     let mut time = 0.0;
     let (iteration, count) = job.iterations();

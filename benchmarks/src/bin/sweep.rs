@@ -1,4 +1,4 @@
-//! How fast sweeps are: `cargo run --release -p sweetspot-benchmarks --bin sweep` after `cargo build --release`.
+//! Measures how fast sweeps are: `cargo run --release -p sweetspot-benchmarks --bin sweep` after `cargo build --release`.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -15,15 +15,15 @@ use sweetspot_session::{Sweep, SweepOptions};
 use sweetspot_study::{Definition, RunEnding, Store};
 
 fn main() -> Result<()> {
-    stored_sweeps()?;
-    besides_the_command()
+    measure_stored_sweeps()?;
+    measure_run_overhead()
 }
 
-/// power_capping_2022 on the V100, kept with its samples, twice.
-fn stored_sweeps() -> Result<()> {
+/// Sweeps power_capping_2022 on the V100 twice, stored with its samples.
+fn measure_stored_sweeps() -> Result<()> {
     const TARGET: f64 = 5.0;
     let folder = tempfile::tempdir()?;
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     let mut times = Vec::new();
     for round in ["first", "second"] {
         let begun = Instant::now();
@@ -40,20 +40,20 @@ fn stored_sweeps() -> Result<()> {
             ends.extend(store.runs()?.into_iter().map(|(_, run)| run.end));
         }
         times.push(begun.elapsed().as_secs_f64());
-        kept.push((ends, samples(&folder.path().join(round))?));
+        stored.push((ends, read_samples(&folder.path().join(round))?));
     }
     let (runs, bytes) = (
-        kept[0].0.len(),
-        kept[0].1.iter().map(Vec::len).sum::<usize>(),
+        stored[0].0.len(),
+        stored[0].1.iter().map(Vec::len).sum::<usize>(),
     );
-    let hours: f64 = kept[0].0.iter().map(seconds).sum::<f64>() / 3600.0;
+    let hours: f64 = stored[0].0.iter().map(seconds).sum::<f64>() / 3600.0;
     println!(
-        "{runs} runs, {hours:.0} hours of GPU time, kept with {:.0} MB of 20 ms samples: {:.2} s and {:.2} s on 2 threads; target {TARGET} s, {:.1} times faster than that; same bits: {}",
+        "{runs} runs, {hours:.0} hours of GPU time, stored with {:.0} MB of 20 ms samples: {:.2} s and {:.2} s on 2 threads; target {TARGET} s, {:.1} times faster; identical results: {}",
         bytes as f64 / 1e6,
         times[0],
         times[1],
         TARGET / times[1],
-        kept[0] == kept[1],
+        stored[0] == stored[1],
     );
     Ok(())
 }
@@ -65,8 +65,8 @@ fn seconds(end: &RunEnding) -> f64 {
     }
 }
 
-/// Every file of samples, by name.
-fn samples(folder: &Path) -> Result<Vec<Vec<u8>>> {
+/// Reads every file of samples, in the order of their names.
+fn read_samples(folder: &Path) -> Result<Vec<Vec<u8>>> {
     let mut files = Vec::new();
     for network in NETWORKS {
         for entry in std::fs::read_dir(folder.join(network).join("samples"))? {
@@ -80,15 +80,15 @@ fn samples(folder: &Path) -> Result<Vec<Vec<u8>>> {
         .collect()
 }
 
-/// What a run takes besides its command's own time and the settling, on a simulated host: the difference
-/// between a long and a short sweep, so that beginning and end do not count.
-fn besides_the_command() -> Result<()> {
+/// Measures the overhead of a run on a simulated host, without the command and the settle time. It is the difference
+/// between a long and a short sweep, so that start and end do not count.
+fn measure_run_overhead() -> Result<()> {
     const TARGET_MS: f64 = 30.0;
     const SETTLE: f64 = 0.3;
     let program = std::env::current_exe()?.with_file_name("sweetspot");
     if !program.exists() {
         bail!(
-            "{} is not there: cargo build --release first",
+            "{} does not exist: run cargo build --release first",
             program.display()
         );
     }
@@ -129,10 +129,10 @@ fn besides_the_command() -> Result<()> {
     };
     let ((short, short_commands), (long, long_commands)) = (sweep(5)?, sweep(35)?);
     let each = (long - short - (long_commands - short_commands)) / 30.0;
-    let besides = 1e3 * (each - SETTLE);
+    let overhead_ms = 1e3 * (each - SETTLE);
     println!(
-        "a run on a simulated host takes {besides:.1} ms besides its command and the {SETTLE} s of settling; target {TARGET_MS} ms, {:.1} times less than that",
-        TARGET_MS / besides,
+        "a run on a simulated host has an overhead of {overhead_ms:.1} ms besides its command and the settle time of {SETTLE} s; target {TARGET_MS} ms, {:.1} times less",
+        TARGET_MS / overhead_ms,
     );
     Ok(())
 }

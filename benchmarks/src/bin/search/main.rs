@@ -1,10 +1,10 @@
-//! How `guided` fares: `cargo run --release -p sweetspot-benchmarks --bin search [SEEDS]`.
+//! Evaluates the strategy `guided`: `cargo run --release -p sweetspot-benchmarks --bin search [SEEDS]`.
 //!
-//! On the twelve fitted curves of power_capping_2022 and on random workloads of the same form, with 1 % noise
-//! on time and energy of every evaluation; how long a step takes; and on all GPU profiles, what is claimed beside what
-//! is lost.
+//! Searches the twelve fitted curves of power_capping_2022 and random workloads of the same form, with 1 % noise on time
+//! and energy of every evaluation, and measures the time of a step. Then it searches all GPU profiles and compares the
+//! expected with the actual regret.
 
-mod others;
+mod all_gpus;
 
 use std::time::Instant;
 
@@ -23,31 +23,33 @@ const FITTED: &str = include_str!(concat!(
 ));
 const NOISE: f64 = 0.01;
 
-/// Time and energy at every cap.
+/// Time and energy of a job at every cap.
 struct Curve {
     name: String,
     caps: Vec<f64>,
     points: Vec<Outcome>,
 }
 
-/// The physics that power_capping_2022 was fitted with: a waiting part, a part that does not depend on the clock and
-/// one that does.
-struct Physics {
-    waiting_power: f64,
-    still: f64,
-    knee: f64,
-    rise: f64,
-    waiting: f64,
-    fixed: f64,
-    bound: f64,
-    full: f64,
+/// The model that was fitted to power_capping_2022: a job waits for the host, does work that does not depend on the core
+/// clock, and work that does. Times are in seconds, powers in watts, clocks relative to the highest.
+struct JobModel {
+    host_power: f64,
+    static_power: f64,
+    /// The clock above which the voltage rises.
+    voltage_knee: f64,
+    voltage_slope: f64,
+    host_time: f64,
+    memory_time: f64,
+    /// The time of the work that depends on the clock, at the highest clock.
+    core_time: f64,
+    uncapped_power: f64,
 }
 
-impl Physics {
-    fn at(&self, cap: f64) -> Outcome {
-        let voltage = |clock: f64| 1.0 + self.rise * (clock - self.knee).max(0.0);
-        let power = cap.min(self.full);
-        let share = (power - self.still) / (self.full - self.still);
+impl JobModel {
+    fn outcome_at(&self, cap: f64) -> Outcome {
+        let voltage = |clock: f64| 1.0 + self.voltage_slope * (clock - self.voltage_knee).max(0.0);
+        let power = cap.min(self.uncapped_power);
+        let share = (power - self.static_power) / (self.uncapped_power - self.static_power);
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
@@ -57,9 +59,9 @@ impl Physics {
             }
         }
         let clock = high.max(0.05);
-        let busy = self.fixed + self.bound / clock;
-        let energy = self.waiting_power * self.waiting + power * busy;
-        Outcome::new(Seconds::new(self.waiting + busy), Joules::new(energy))
+        let busy = self.memory_time + self.core_time / clock;
+        let energy = self.host_power * self.host_time + power * busy;
+        Outcome::new(Seconds::new(self.host_time + busy), Joules::new(energy))
     }
 
     fn curve(&self, name: String, low: f64, high: f64, step: f64) -> Curve {
@@ -69,15 +71,19 @@ impl Physics {
             .collect();
         Curve {
             name,
-            points: caps.iter().map(|cap| self.at(*cap)).collect(),
+            points: caps.iter().map(|cap| self.outcome_at(*cap)).collect(),
             caps,
         }
     }
 }
 
-fn published() -> Result<Vec<Curve>> {
+fn published_curves() -> Result<Vec<Curve>> {
     let mut lines = FITTED.lines();
-    let header: Vec<&str> = lines.next().context("a header")?.split(',').collect();
+    let header: Vec<&str> = lines
+        .next()
+        .context("the file has no header")?
+        .split(',')
+        .collect();
     lines
         .map(|line| {
             let cells: Vec<&str> = line.split(',').collect();
@@ -85,26 +91,26 @@ fn published() -> Result<Vec<Curve>> {
                 let place = header.iter().position(|column| *column == name);
                 place
                     .and_then(|place| cells.get(place).copied())
-                    .context("a column")
+                    .context("a column is missing")
             };
             let number = |name: &str| -> Result<f64> { Ok(cell(name)?.parse()?) };
-            let physics = Physics {
-                waiting_power: number("P0")?,
-                still: number("Ps")?,
-                knee: number("ft")?,
-                rise: number("v")?,
-                waiting: number("t0")?,
-                fixed: number("tm")?,
-                bound: number("tc")?,
-                full: number("Pu")?,
+            let model = JobModel {
+                host_power: number("P0")?,
+                static_power: number("Ps")?,
+                voltage_knee: number("ft")?,
+                voltage_slope: number("v")?,
+                host_time: number("t0")?,
+                memory_time: number("tm")?,
+                core_time: number("tc")?,
+                uncapped_power: number("Pu")?,
             };
             let name = format!("{} {}", cell("gpu")?, cell("net")?);
-            Ok(physics.curve(name, number("cap_min")?, number("cap_max")?, 5.0))
+            Ok(model.curve(name, number("cap_min")?, number("cap_max")?, 5.0))
         })
         .collect()
 }
 
-fn random(number: u64) -> Curve {
+fn random_curve(number: u64) -> Curve {
     let seed = Seed::new(77).number(number);
     let within =
         |label: &str, low: f64, high: f64| low + (high - low) * seed.label(label).uniform();
@@ -113,29 +119,31 @@ fn random(number: u64) -> Curve {
     let full = high * within("full", 0.5, 1.2);
     let waiting = within("waiting", 0.0, 0.5);
     let bound = within("bound", 0.05, 0.95);
-    let physics = Physics {
-        waiting_power: full * within("waiting power", 0.1, 0.35),
-        still: low * within("still", 0.3, 0.85),
-        knee: within("knee", 0.6, 0.9),
-        rise: within("rise", 0.0, 0.6),
-        waiting,
-        fixed: (1.0 - waiting) * (1.0 - bound),
-        bound: (1.0 - waiting) * bound,
-        full,
+    let model = JobModel {
+        host_power: full * within("waiting power", 0.1, 0.35),
+        static_power: low * within("still", 0.3, 0.85),
+        voltage_knee: within("knee", 0.6, 0.9),
+        voltage_slope: within("rise", 0.0, 0.6),
+        host_time: waiting,
+        memory_time: (1.0 - waiting) * (1.0 - bound),
+        core_time: (1.0 - waiting) * bound,
+        uncapped_power: full,
     };
     let step = if high > 400.0 { 10.0 } else { 5.0 };
-    physics.curve(format!("random {number}"), low, high, step)
+    model.curve(format!("random {number}"), low, high, step)
 }
 
+/// The results of many searches.
 #[derive(Default)]
-struct Tally {
+struct SearchStatistics {
     evaluations: Vec<usize>,
     regrets: Vec<f64>,
-    steps: Vec<f64>,
+    /// The time of each step, in seconds.
+    step_times: Vec<f64>,
 }
 
-/// What each point is worth against the reference, and the best of them.
-fn valued(
+/// The value of the objective at each point, and the best of them.
+fn objective_values(
     points: &[Outcome],
     reference: &Outcome,
     objective: Objective,
@@ -146,22 +154,28 @@ fn valued(
     Ok((values, best))
 }
 
-impl Tally {
-    fn add(&mut self, curve: &Curve, objective: Objective, seed: u64, most: usize) -> Result<()> {
+impl SearchStatistics {
+    fn search(
+        &mut self,
+        curve: &Curve,
+        objective: Objective,
+        seed: u64,
+        max_evaluations: usize,
+    ) -> Result<()> {
         let space = SearchSpace::of_one_knob(KnobKind::PowerCap, &curve.caps)?;
-        let reference = curve.points.last().context("a point")?;
-        let (values, best) = valued(&curve.points, reference, objective)?;
-        let terms = SearchOptions {
+        let reference = curve.points.last().context("the curve has no points")?;
+        let (values, best) = objective_values(&curve.points, reference, objective)?;
+        let options = SearchOptions {
             seed,
-            max_evaluations: most,
+            max_evaluations,
             ..SearchOptions::default()
         };
-        let mut strategy = StrategyName::Guided.start(space, &objective.into(), terms);
+        let mut strategy = StrategyName::Guided.start(space, &objective.into(), options);
         let mut count = 0;
         loop {
             let begun = Instant::now();
             let ask = strategy.ask();
-            self.steps.push(begun.elapsed().as_secs_f64());
+            self.step_times.push(begun.elapsed().as_secs_f64());
             let Proposal::Evaluate(place) = ask else {
                 break;
             };
@@ -183,7 +197,7 @@ impl Tally {
             );
             count += 1;
         }
-        let chosen = strategy.recommend().context("an answer")?.point;
+        let chosen = strategy.recommend().context("no recommendation")?.point;
         self.evaluations.push(count as usize);
         self.regrets.push(values[chosen] / best - 1.0);
         Ok(())
@@ -191,55 +205,55 @@ impl Tally {
 
     fn print(&mut self, label: &str) {
         self.evaluations.sort_unstable();
-        self.steps.sort_by(f64::total_cmp);
+        self.step_times.sort_by(f64::total_cmp);
         let count = self.regrets.len();
-        let within = |most: f64| {
+        let within = |limit: f64| {
             let good = self
                 .regrets
                 .iter()
-                .filter(|regret| **regret <= most)
+                .filter(|regret| **regret <= limit)
                 .count();
             100.0 * good as f64 / count as f64
         };
         println!(
-            "{label:32} {count:5} searches: evaluations median {} most {}, within 1 % {:.2} %, within 2 % {:.2} %, mean regret {:.3} %, a step median {:.2} ms, 95 % {:.2} ms",
+            "{label:32} {count:5} searches: evaluations median {} max {}, within 1 % {:.2} %, within 2 % {:.2} %, mean regret {:.3} %, step time median {:.2} ms, 95 % {:.2} ms",
             self.evaluations[count / 2],
             self.evaluations[count - 1],
             within(0.01),
             within(0.02),
             100.0 * self.regrets.iter().sum::<f64>() / count as f64,
-            1e3 * self.steps[self.steps.len() / 2],
-            1e3 * self.steps[self.steps.len() * 95 / 100],
+            1e3 * self.step_times[self.step_times.len() / 2],
+            1e3 * self.step_times[self.step_times.len() * 95 / 100],
         );
     }
 }
 
 fn main() -> Result<()> {
     let seeds: u64 = match std::env::args().nth(1) {
-        Some(text) => text.parse().context("a number of seeds")?,
+        Some(text) => text.parse().context("SEEDS must be a number")?,
         None => 20,
     };
-    let curves = published()?;
-    let mut all = Tally::default();
+    let curves = published_curves()?;
+    let mut all = SearchStatistics::default();
     for objective in OBJECTIVES {
-        let mut own = Tally::default();
+        let mut own = SearchStatistics::default();
         for curve in &curves {
             for seed in 0..seeds {
-                own.add(curve, objective, seed, usize::MAX)?;
+                own.search(curve, objective, seed, usize::MAX)?;
             }
         }
         all.evaluations.extend(&own.evaluations);
         all.regrets.extend(&own.regrets);
-        all.steps.extend(&own.steps);
+        all.step_times.extend(&own.step_times);
         own.print(&format!("12 published, {objective}"));
     }
     all.print("12 published, all");
-    let mut limited = Tally::default();
+    let mut limited = SearchStatistics::default();
     for objective in OBJECTIVES {
         for number in 0..5 * seeds {
-            limited.add(&random(number), objective, number, 8)?;
+            limited.search(&random_curve(number), objective, number, 8)?;
         }
     }
-    limited.print("random, 8 evaluations at most");
-    others::print(seeds.div_ceil(5))
+    limited.print("random, at most 8 evaluations");
+    all_gpus::search_all_gpus(seeds.div_ceil(5))
 }

@@ -12,14 +12,14 @@ use sweetspot_study::{Store, Study};
 use crate::args::CompareArgs;
 use crate::documents::{Content, Documents, FigureFolder};
 use crate::exit::Outcome;
-use crate::report::unmet;
+use crate::report::is_unmet;
 
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
-    let question = args.question.question()?;
+    let criteria = args.criteria.criteria()?;
     let documents =
-        Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
-    let studies = read(args)?;
-    let compared = StudyComparison::new(&studies, &question);
+        Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
+    let studies = read_studies(args)?;
+    let compared = StudyComparison::new(&studies, &criteria);
     let written = documents.write(
         Content::default()
             .text(|| compare_text(&compared))
@@ -29,25 +29,25 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
             .html(|| Ok(compare_html(&compared)))
             .figures(|| overlays(&compared)),
     );
-    let unmet = compared
+    let is_unmet = compared
         .studies
         .iter()
-        .any(|side| unmet(&side.view, args.energy_of));
+        .any(|side| is_unmet(&side.view, args.energy_of));
     Ok(Outcome {
-        is_met: !unmet,
+        is_met: !is_unmet,
         written,
         ..Outcome::DONE
     })
 }
 
-/// Each study under the name of its folder, or its whole path where two folders have the same name.
-fn read(args: &CompareArgs) -> Result<Vec<(String, Study)>> {
+/// Reads each study with its label: the name of its folder, or the whole path if two folders have the same name.
+fn read_studies(args: &CompareArgs) -> Result<Vec<(String, Study)>> {
     let folders: Vec<PathBuf> = args
         .studies
         .iter()
-        .map(|study| crate::study::folder(study))
+        .map(|study| crate::study::find_folder(study))
         .collect();
-    let short = |folder: &Path| {
+    let short_name = |folder: &Path| {
         let name = folder
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
@@ -55,9 +55,13 @@ fn read(args: &CompareArgs) -> Result<Vec<(String, Study)>> {
     };
     let mut studies = Vec::new();
     for folder in &folders {
-        let name = short(folder);
-        let alone = folders.iter().filter(|other| short(other) == name).count() == 1;
-        let name = if alone {
+        let name = short_name(folder);
+        let is_unique = folders
+            .iter()
+            .filter(|other| short_name(other) == name)
+            .count()
+            == 1;
+        let name = if is_unique {
             name
         } else {
             folder.display().to_string()

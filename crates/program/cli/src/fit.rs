@@ -11,30 +11,30 @@ use sweetspot_study::Store;
 use crate::args::FitArgs;
 use crate::documents::{Content, Documents, Format, Written, print};
 use crate::exit::Outcome;
-use crate::say;
+use crate::print_error_line;
 
 pub fn run(args: &FitArgs) -> Result<Outcome> {
     let (output, json) = (args.output.as_deref(), args.export_json.as_deref());
     if let Some(output) = output {
-        check_name(output)?;
+        check_extension(output)?;
     }
     if output == Some(Path::new("-")) && output == json {
         bail!("the profile and the JSON cannot both go to standard output");
     }
     let documents = Documents::open([(Format::Toml, output), (Format::Json, json)])?;
-    let folder = crate::study::folder(&args.study);
+    let folder = crate::study::find_folder(&args.study);
     let study = Store::open(&folder)?.study(args.energy_of)?;
     let name = folder.display().to_string();
     let fitted = measured_study(&study).and_then(|measured| fit_study(&measured));
     let fitted = fitted.with_context(|| name.clone())?;
     let text = profile_text(&name, &fitted);
-    // Nothing is written that could not be used.
+    // A profile that could not be read back is not written.
     parse_gpu("the fitted profile", &text)?;
     parse_workload("the fitted profile", &text)?;
     let table = || fit_text(&study.varied_axes(), &fitted);
     let show = |text: &str| match documents.on_stdout() {
         true => {
-            say(text.trim_end());
+            print_error_line(text.trim_end());
             Ok(())
         }
         false => print(text),
@@ -63,14 +63,14 @@ pub fn run(args: &FitArgs) -> Result<Outcome> {
     })
 }
 
-/// A file is taken for a profile by its name.
-fn check_name(path: &Path) -> Result<()> {
+/// Rejects a file without the extension .toml, by which flags distinguish a profile file from a built-in name.
+fn check_extension(path: &Path) -> Result<()> {
     let is_toml = path
         .extension()
         .is_some_and(|extension| extension == "toml");
     if path != Path::new("-") && !is_toml && !path.is_dir() {
         bail!(
-            "--output: name it {}.toml: that is how a profile is told from a name",
+            "--output: a profile file needs the extension .toml: use {}.toml",
             path.display()
         );
     }

@@ -1,4 +1,4 @@
-//! What to type after an error: libraries say what happened, and the program knows its flags.
+//! Adds flags to error messages: libraries say what happened, and only the program knows its flags.
 
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_session::hold::HoldError;
@@ -6,8 +6,8 @@ use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
 use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 
-/// The message of an error, with the flags that help.
-pub fn message(error: &anyhow::Error) -> String {
+/// The message of an error, with the flags that solve it.
+pub fn message_with_hint(error: &anyhow::Error) -> String {
     match hint(error) {
         Some(hint) => format!("{error:#}: {hint}"),
         None => format!("{error:#}"),
@@ -17,19 +17,19 @@ pub fn message(error: &anyhow::Error) -> String {
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<SessionError>() {
         return match error {
-            SessionError::Devices(error) => of_devices(error),
+            SessionError::Devices(error) => hint_for_devices(error),
             SessionError::Measure(MeasureError::Prepare(_)) => Some("change or remove --prepare"),
-            SessionError::Sweep(error) => of_sweep(error),
-            SessionError::Simulation(error) => of_simulation(error),
-            SessionError::Hold(error) => of_hold(error),
+            SessionError::Sweep(error) => hint_for_sweep(error),
+            SessionError::Simulation(error) => hint_for_simulation(error),
+            SessionError::Hold(error) => hint_for_hold(error),
             _ => None,
         };
     }
     if let Some(error) = error.downcast_ref::<StoreError>() {
-        return of_store(error);
+        return hint_for_store(error);
     }
     if let Some(error) = error.downcast_ref::<StudyFitError>() {
-        return of_fit(error);
+        return hint_for_fit(error);
     }
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(RowsError::Several { what, .. }), _) => Some(match *what {
@@ -37,11 +37,11 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             _ => "give --train or --infer",
         }),
         (_, Some(ReplayError::NoOthers)) => Some("give --group, or --prior none"),
-        _ => error.downcast_ref().and_then(of_simulation),
+        _ => error.downcast_ref().and_then(hint_for_simulation),
     }
 }
 
-fn of_devices(error: &DevicesError) -> Option<&'static str> {
+fn hint_for_devices(error: &DevicesError) -> Option<&'static str> {
     match error {
         DevicesError::ReadOnly => Some(READ_ONLY),
         DevicesError::NothingToSet => Some("give --power-cap, --core-clock or --memory-clock"),
@@ -49,7 +49,7 @@ fn of_devices(error: &DevicesError) -> Option<&'static str> {
     }
 }
 
-fn of_sweep(error: &SweepError) -> Option<&'static str> {
+fn hint_for_sweep(error: &SweepError) -> Option<&'static str> {
     match error {
         SweepError::NothingToRun => Some(
             "give your command after `--`, or a simulated GPU with --simulate (`sweetspot simulate --list` shows them)",
@@ -57,21 +57,21 @@ fn of_sweep(error: &SweepError) -> Option<&'static str> {
         SweepError::CommandInVirtualTime => Some("give --network NAME in place of `-- CMD`"),
         SweepError::NoMeter => Some("use --energy-of all-gpus"),
         SweepError::TooHot { .. } => Some("raise --cool-to"),
-        SweepError::Study(error) => of_study(error),
+        SweepError::Study(error) => hint_for_study(error),
         SweepError::Template(TemplateError::Unknown { .. }) => Some("give --axis NAME=VALUE,..."),
         _ => None,
     }
 }
 
-fn of_study(error: &StudyError) -> Option<&'static str> {
+fn hint_for_study(error: &StudyError) -> Option<&'static str> {
     match error {
-        StudyError::Axes(error) => of_axes(error),
-        StudyError::Store(error) => of_store(error),
+        StudyError::Axes(error) => hint_for_axes(error),
+        StudyError::Store(error) => hint_for_store(error),
         _ => None,
     }
 }
 
-fn of_simulation(error: &SimulationError) -> Option<&'static str> {
+fn hint_for_simulation(error: &SimulationError) -> Option<&'static str> {
     match error {
         SimulationError::NoNetwork => {
             Some("give --network NAME (`sweetspot simulate --list` shows them)")
@@ -79,12 +79,12 @@ fn of_simulation(error: &SimulationError) -> Option<&'static str> {
         SimulationError::NoNode => {
             Some("give --node NAME (`sweetspot simulate --list` shows them)")
         }
-        SimulationError::Study(error) => of_study(error),
+        SimulationError::Study(error) => hint_for_study(error),
         _ => None,
     }
 }
 
-fn of_axes(error: &AxesError) -> Option<&'static str> {
+fn hint_for_axes(error: &AxesError) -> Option<&'static str> {
     match error {
         AxesError::ReadOnly => Some(READ_ONLY),
         AxesError::NothingToVary => Some("give --axis NAME=VALUES or --gpus"),
@@ -92,7 +92,7 @@ fn of_axes(error: &AxesError) -> Option<&'static str> {
     }
 }
 
-fn of_store(error: &StoreError) -> Option<&'static str> {
+fn hint_for_store(error: &StoreError) -> Option<&'static str> {
     match error {
         StoreError::Exists(_) => Some("give another folder with --study, or --resume"),
         StoreError::NotEmpty(_) => Some("give another folder with --study"),
@@ -100,7 +100,7 @@ fn of_store(error: &StoreError) -> Option<&'static str> {
     }
 }
 
-fn of_fit(error: &StudyFitError) -> Option<&'static str> {
+fn hint_for_fit(error: &StudyFitError) -> Option<&'static str> {
     match error {
         StudyFitError::EnergyOf(_) => Some("give --energy-of job-gpus"),
         StudyFitError::NoRuns => Some("run `sweetspot sweep --resume STUDY`"),
@@ -109,7 +109,7 @@ fn of_fit(error: &StudyFitError) -> Option<&'static str> {
     }
 }
 
-fn of_hold(error: &HoldError) -> Option<&'static str> {
+fn hint_for_hold(error: &HoldError) -> Option<&'static str> {
     match error {
         HoldError::NoCap => Some("give --below 150W, --below device or --cap-file FILE"),
         HoldError::FixedBatch(_) => Some("give --batches in place of --fixed-batch"),

@@ -11,10 +11,10 @@ use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, Sens
 use crate::documents::{Content, Documents, Format, print};
 use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
-use crate::run::{guard_program, read_only};
+use crate::run::{guard_program, is_read_only};
 
-/// A program takes its time to load: longer than it takes to ask once it serves.
-const PATIENCE: Seconds = Seconds::new(60.0);
+/// How long a program may take to load before it asks for its first batch size.
+const LOADING_TIME: Seconds = Seconds::new(60.0);
 
 pub fn run(args: HoldArgs) -> Result<Outcome> {
     if let Some(HoldCommand::Set { cap, pid }) = args.command {
@@ -71,13 +71,13 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
         settle: args.settle,
         expiry: args.expiry,
         probe: args.probe,
-        patience: Some(args.patience.unwrap_or(PATIENCE)),
+        patience: Some(args.patience.unwrap_or(LOADING_TIME)),
         sensor: args.sensor.map(|sensor| match sensor {
             SensorName::Buffer => SensorKind::BufferedPower,
             SensorName::Instant => SensorKind::InstantPower,
             SensorName::Average => SensorKind::AveragePower,
         }),
-        read_only: args.read_only || read_only(),
+        read_only: args.read_only || is_read_only(),
         keep_stdout,
     }
 }

@@ -1,56 +1,57 @@
-//! One line on the terminal that tells how it goes, and is written over.
+//! One line on the terminal that shows the current state and is overwritten.
 
 use std::io::{IsTerminal, Write, stderr};
 
-/// On standard error, and nowhere where that is no terminal.
+/// A status line on standard error; nothing is shown if that is not a terminal.
 pub struct LiveLine {
-    on_terminal: bool,
-    shown: bool,
+    is_terminal: bool,
+    has_text: bool,
 }
 
 impl LiveLine {
     pub fn new() -> Self {
         Self {
-            on_terminal: stderr().is_terminal(),
-            shown: false,
+            is_terminal: stderr().is_terminal(),
+            has_text: false,
         }
     }
 
-    pub fn is_wanted(&self) -> bool {
-        self.on_terminal
+    pub fn is_shown(&self) -> bool {
+        self.is_terminal
     }
 
-    /// What the command prints then begins at the begin of the line.
+    /// Replaces the line, and leaves the cursor at its start, where the output of the command then begins.
     pub fn show(&mut self, text: &str) {
-        if self.on_terminal {
-            let _ = write!(stderr(), "\r\x1b[K{}\r", cut(text, width()));
-            self.shown = true;
+        if self.is_terminal {
+            let _ = write!(stderr(), "\r\x1b[K{}\r", truncate(text, width()));
+            self.has_text = true;
         }
     }
 
     pub fn clear(&mut self) {
-        if self.shown {
+        if self.has_text {
             let _ = write!(stderr(), "\r\x1b[K");
-            self.shown = false;
+            self.has_text = false;
         }
     }
 
-    pub fn tell(&mut self, note: &str) {
+    /// Prints a message on a line of its own.
+    pub fn print_message(&mut self, message: &str) {
         self.clear();
-        eprintln!("sweetspot: {note}");
+        eprintln!("sweetspot: {message}");
     }
 }
 
-/// Columns, where the terminal says.
+/// The number of columns of the terminal, if it is known.
 fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stderr()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// A longer line would go on below and stay there.
-fn cut(text: &str, width: Option<usize>) -> String {
-    let most = width.map_or(usize::MAX, |width| width - 1);
-    text.chars().take(most).collect()
+/// Shortens a line to the width of the terminal: a wrapped line could not be overwritten.
+fn truncate(text: &str, width: Option<usize>) -> String {
+    let max_chars = width.map_or(usize::MAX, |width| width - 1);
+    text.chars().take(max_chars).collect()
 }
 
 #[cfg(test)]
@@ -58,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_stays_within_its_terminal() {
-        assert_eq!(cut("300 of 400 W", Some(8)), "300 of ");
-        assert_eq!(cut("300 of 400 W", None), "300 of 400 W");
-        assert_eq!(cut("300", Some(1)), "");
+    fn a_line_is_shortened_to_the_terminal() {
+        assert_eq!(truncate("300 of 400 W", Some(8)), "300 of ");
+        assert_eq!(truncate("300 of 400 W", None), "300 of 400 W");
+        assert_eq!(truncate("300", Some(1)), "");
     }
 }

@@ -1,7 +1,7 @@
-//! The log that a bug report carries: `--log LEVEL`, or `SWEETSPOT_LOG`.
+//! The log for bug reports: `--log LEVEL` or `SWEETSPOT_LOG`.
 //!
-//! It goes to standard error, a line for each event, and is off unless somebody asks for it. Libraries only emit
-//! events; this is the one place that writes them.
+//! It is off by default, and goes to standard error, one line for each event. Libraries only emit events; this module
+//! alone writes them.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -14,12 +14,12 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Names the level where no flag does.
+/// The environment variable with the level, used without the flag.
 pub const VARIABLE: &str = "SWEETSPOT_LOG";
 
 const LEVELS: &str = "off, error, warn, info, debug or trace";
 
-/// Reads a level as the flag and the variable spell it.
+/// Parses a level of the flag or the environment variable.
 pub fn parse_level(text: &str) -> Result<LevelFilter, String> {
     Ok(match text.to_ascii_lowercase().as_str() {
         "off" => LevelFilter::OFF,
@@ -32,11 +32,11 @@ pub fn parse_level(text: &str) -> Result<LevelFilter, String> {
     })
 }
 
-/// Starts the log: the flag's level, else the variable's, else none.
+/// Starts the log at the level of the flag, else of the environment variable, else not at all.
 pub fn start(flag: Option<LevelFilter>) -> Result<()> {
     let level = match flag {
         Some(level) => level,
-        None => level_of_variable()?,
+        None => level_from_environment()?,
     };
     if level == LevelFilter::OFF {
         return Ok(());
@@ -44,11 +44,11 @@ pub fn start(flag: Option<LevelFilter>) -> Result<()> {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(io::stderr)
-        // Standard error may be closed or full: the program goes on without its log.
+        // Standard error may be closed or full; the program then continues without its log.
         .log_internal_errors(false)
-        .event_format(Lines {
+        .event_format(LineFormat {
             process: std::process::id(),
-            on_terminal: io::stderr().is_terminal(),
+            is_terminal: io::stderr().is_terminal(),
         })
         .finish();
     tracing::subscriber::set_global_default(subscriber).context("cannot start the log")?;
@@ -58,7 +58,7 @@ pub fn start(flag: Option<LevelFilter>) -> Result<()> {
     Ok(())
 }
 
-fn level_of_variable() -> Result<LevelFilter> {
+fn level_from_environment() -> Result<LevelFilter> {
     let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
         return Ok(LevelFilter::OFF);
     };
@@ -67,13 +67,14 @@ fn level_of_variable() -> Result<LevelFilter> {
         .context(VARIABLE)
 }
 
-/// Time, level, process and crate before each event: the guard writes to the same place as the command that it serves.
-struct Lines {
+/// Writes time, level, process id and module before each event. The process id is needed because the guard writes to the
+/// same standard error as the command that started it.
+struct LineFormat {
     process: u32,
-    on_terminal: bool,
+    is_terminal: bool,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for LineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -84,21 +85,21 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let about = event.metadata();
+        let metadata = event.metadata();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = utc(now.unwrap_or_default().as_millis());
-        let (level, target) = (about.level(), about.target());
+        let time = format_utc(now.unwrap_or_default().as_millis());
+        let (level, target) = (metadata.level(), metadata.target());
         write!(writer, "{time} {level:5} [{}] {target}: ", self.process)?;
         context.format_fields(writer.by_ref(), event)?;
-        // What is left of a live line goes.
-        writer.write_str(if self.on_terminal { "\x1b[K\n" } else { "\n" })
+        // Erases the rest of a status line.
+        writer.write_str(if self.is_terminal { "\x1b[K\n" } else { "\n" })
     }
 }
 
-/// A moment as 2026-05-01T12:00:00.000Z.
-fn utc(unix_ms: u128) -> String {
+/// Formats a time as 2026-05-01T12:00:00.000Z.
+fn format_utc(unix_ms: u128) -> String {
     let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
-    // Days to a date of the Gregorian calendar, in years that begin in March: the leap day is then the last of one.
+    // Converts days to a Gregorian date, in years that begin in March, so that the leap day is the last day of a year.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
@@ -118,15 +119,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_dates_in_utc() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(utc(951_782_400_000), "2000-02-29T00:00:00.000Z");
-        assert_eq!(utc(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
-        assert_eq!(utc(1_800_000_000_123), "2027-01-15T08:00:00.123Z");
+    fn times_are_formatted_in_utc() {
+        assert_eq!(format_utc(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(format_utc(951_782_400_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(format_utc(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
+        assert_eq!(format_utc(1_800_000_000_123), "2027-01-15T08:00:00.123Z");
     }
 
     #[test]
-    fn levels_are_words() {
+    fn levels_are_parsed() {
         assert_eq!(parse_level("Debug"), Ok(LevelFilter::DEBUG));
         assert_eq!(parse_level("off"), Ok(LevelFilter::OFF));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The `sweetspot` program: flags become typed requests, answers become text and exit codes.
+//! The `sweetspot` program: turns flags into typed requests, and results into text, documents and exit codes.
 
 #![cfg_attr(
     not(test),
@@ -6,13 +6,14 @@
 )]
 
 mod args;
-mod ask;
 mod compare;
+mod confirm;
 mod documents;
 mod exit;
 mod fit;
 mod hints;
 mod hold;
+mod inspect;
 mod live_line;
 mod log;
 mod measure;
@@ -23,7 +24,6 @@ mod replay;
 mod report;
 mod reproduce;
 mod run;
-mod see;
 mod sim_workload;
 mod simulate;
 mod study;
@@ -41,21 +41,21 @@ use args::{Cli, Command};
 use exit::Outcome;
 
 fn main() -> ExitCode {
-    let has_command = names_a_command();
+    let has_command = has_user_command();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return answer(&error, exit::refused(has_command)),
+        Err(error) => return report_parse_error(&error, exit::code_of_bad_input(has_command)),
     };
-    let done = match log::start(cli.log) {
+    let result = match log::start(cli.log) {
         Ok(()) => run_command(cli),
         Err(error) => Err(error),
     };
-    if let Err(error) = &done
+    if let Err(error) = &result
         && !documents::is_closed_pipe(error)
     {
-        say(&format!("sweetspot: {}", hints::message(error)));
+        print_error_line(&format!("sweetspot: {}", hints::message_with_hint(error)));
     }
-    let code = exit::code(&done, has_command);
+    let code = exit::exit_code(&result, has_command);
     tracing::info!(code, "finished");
     ExitCode::from(code)
 }
@@ -65,7 +65,7 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         cli.command,
         Command::Guard(_) | Command::Restore | Command::SimWorkload(_)
     ) {
-        run::warn_of_settings_left();
+        run::warn_about_changed_settings();
     }
     match cli.command {
         Command::Sweep(args) => sweep::run(args),
@@ -81,21 +81,21 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Study(args) => study::run(args),
-        Command::Task(args) => study::task(&args),
+        Command::Task(args) => study::run_task(&args),
         Command::Restore => run::restore(),
         Command::Network(args) => network::run(*args),
-        Command::Devices(args) => see::devices(&args),
-        Command::Doctor(args) => see::doctor(&args),
-        Command::Guard(args) => run::guard(&args.socket),
+        Command::Devices(args) => inspect::devices(&args),
+        Command::Doctor(args) => inspect::doctor(&args),
+        Command::Guard(args) => run::serve_guard(&args.socket),
     }
 }
 
-/// Help and version are answers; everything else that the flags may lead to is one line.
-fn answer(error: &clap::Error, refused: u8) -> ExitCode {
+/// Prints what clap reports about the flags: help and version in full, an error in one line.
+fn report_parse_error(error: &clap::Error, bad_input: u8) -> ExitCode {
     if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
-        // A closed pipe is nobody's fault.
+        // A closed pipe is not an error.
         let _ = error.print();
-        return ExitCode::from(if error.use_stderr() { refused } else { 0 });
+        return ExitCode::from(if error.use_stderr() { bad_input } else { 0 });
     }
     let text = error.to_string();
     let lines = text
@@ -105,16 +105,17 @@ fn answer(error: &clap::Error, refused: u8) -> ExitCode {
         .filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");
     let line = line.strip_prefix("error: ").unwrap_or(&line);
-    say(&format!("sweetspot: {line} (--help shows the flags)"));
-    ExitCode::from(refused)
+    print_error_line(&format!("sweetspot: {line} (--help shows the flags)"));
+    ExitCode::from(bad_input)
 }
 
-/// Writes a line to standard error, which may be closed or full: the exit code tells it all the same.
-pub fn say(line: &str) {
+/// Writes a line to standard error. Failures are ignored: standard error may be closed or full, and the exit code reports
+/// the error too.
+pub fn print_error_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Whether something follows a `--`.
-fn names_a_command() -> bool {
+/// Whether the user gave a command after `--`.
+fn has_user_command() -> bool {
     std::env::args_os().skip_while(|arg| arg != "--").count() > 1
 }

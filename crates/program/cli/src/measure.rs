@@ -14,16 +14,16 @@ use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
 
 pub fn run(args: MeasureArgs) -> Result<Outcome> {
-    let mut asked = args.export.asked();
-    asked.push((Format::Samples, args.export_samples.as_deref()));
-    let documents = Documents::open(asked)?;
+    let mut requested = args.export.requested();
+    requested.push((Format::Samples, args.export_samples.as_deref()));
+    let documents = Documents::open(requested)?;
     let request = request(args, documents.on_stdout())?;
     let (measurement, recording) = measure(&request, &mut TerminalObserver::new())?;
     let written = documents.write(content(&measurement, &recording));
     Ok(outcome(&measurement, written))
 }
 
-/// What there is to say about a measurement.
+/// The text and documents of a measurement.
 pub fn content<'a>(measurement: &'a Measurement, recording: &'a Recording) -> Content<'a> {
     Content::default()
         .text(|| format!("\n{}", measurement_text(measurement)))
@@ -37,13 +37,13 @@ pub fn content<'a>(measurement: &'a Measurement, recording: &'a Recording) -> Co
         })
 }
 
-/// What came of it, by the measurement alone.
+/// The outcome of a measurement.
 pub fn outcome(measurement: &Measurement, written: Written) -> Outcome {
     let last = measurement.runs.last();
     let stopped = measurement.stopped.as_ref();
     Outcome {
         command: last.map(|run| CommandExit::Code(run.exit_code)),
-        stopped_by: match stopped {
+        interrupted_by: match stopped {
             Some(Stopped::Signal(signal)) => Some(*signal),
             _ => None,
         },
@@ -53,12 +53,12 @@ pub fn outcome(measurement: &Measurement, written: Written) -> Outcome {
     }
 }
 
-/// What should be known about the figures.
+/// Warnings about the results.
 fn notes(measurement: &Measurement) -> Vec<String> {
-    let several = measurement.runs.len() > 1;
+    let has_several_runs = measurement.runs.len() > 1;
     let mut notes = Vec::new();
     for (number, run) in (1..).zip(&measurement.runs) {
-        notes.extend(run.warnings.iter().map(|warning| match several {
+        notes.extend(run.warnings.iter().map(|warning| match has_several_runs {
             true => format!("run {number}: {warning}"),
             false => warning.to_string(),
         }));
@@ -77,7 +77,9 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
             iterations,
         },
         (Some(window), _, _) => {
-            bail!("--iterations and --skip count progress: they cannot go with --window {window}")
+            bail!(
+                "--iterations and --skip count progress reports: they cannot be combined with --window {window}"
+            )
         }
     };
     Ok(MeasureRequest {

@@ -9,7 +9,7 @@ use sweetspot_report::{
 use sweetspot_session::{in_study, load_network, on_gpu};
 use sweetspot_study::Store;
 
-use crate::args::{By, NetworkArgs};
+use crate::args::{NetworkArgs, RowGrouping};
 use crate::documents::{Content, Documents, print};
 use crate::exit::Outcome;
 
@@ -20,12 +20,12 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         return Ok(Outcome::DONE);
     };
     if args.convention != Convention::Usual && args.precision != Precision::Fp32 {
-        bail!("the paper counts elements of 4 bytes: leave --precision out, or --convention");
+        bail!("the paper counts elements of 4 bytes: remove --precision or --convention");
     }
-    let documents = Documents::open(args.export.asked())?;
+    let documents = Documents::open(args.export.requested())?;
     let network = load_network(name, args.input)?;
     let study = args.study.as_deref().map(|study| {
-        let store = Store::open(&crate::study::folder(study))?;
+        let store = Store::open(&crate::study::find_folder(study))?;
         store.study(None)
     });
     let study = study.transpose()?;
@@ -45,8 +45,8 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
         gpu: gpu.as_ref(),
         study: study.as_ref(),
         rows: match args.by {
-            By::Layer => NetworkRows::Layers,
-            By::Kind => NetworkRows::Kinds,
+            RowGrouping::Layer => NetworkRows::Layers,
+            RowGrouping::Kind => NetworkRows::Kinds,
         },
     };
     let written = documents.write(

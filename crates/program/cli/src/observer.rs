@@ -1,4 +1,4 @@
-//! What a person sees while a command runs: notes, and one line on the terminal.
+//! Shows notices and a status line on the terminal while a command runs.
 
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_report::{latency_text, setting_text};
@@ -7,16 +7,17 @@ use sweetspot_session::{Observer, Status};
 
 use crate::live_line::LiveLine;
 
-/// Often enough for an eye, seldom enough for a log that a terminal keeps.
-const SHOW_EVERY: Seconds = Seconds::new(0.2);
+/// How often the status line changes; a terminal that records its output should not fill up.
+const REFRESH_PERIOD: Seconds = Seconds::new(0.2);
 
-/// Shows notes on standard error and the state of the command on its last line.
+/// Shows notices and the state of the command on standard error.
 pub struct TerminalObserver {
     line: LiveLine,
     shown_at: Seconds,
-    /// The energy so far of a command that is measured, about.
+    /// The approximate energy so far of the run that is measured.
     energy: Joules,
-    last: Seconds,
+    /// When energy was last added, since the start of the run.
+    added_at: Seconds,
 }
 
 impl TerminalObserver {
@@ -25,33 +26,33 @@ impl TerminalObserver {
             line: LiveLine::new(),
             shown_at: Seconds::ZERO,
             energy: Joules::ZERO,
-            last: Seconds::ZERO,
+            added_at: Seconds::ZERO,
         }
     }
 
     fn show(&mut self, elapsed: Seconds, text: impl FnOnce() -> String) {
-        // The time of another run begins anew.
-        let is_due = elapsed < self.shown_at || elapsed - self.shown_at >= SHOW_EVERY;
-        if self.line.is_wanted() && is_due {
+        // The elapsed time starts again at zero with each run.
+        let is_due = elapsed < self.shown_at || elapsed - self.shown_at >= REFRESH_PERIOD;
+        if self.line.is_shown() && is_due {
             self.shown_at = elapsed;
             self.line.show(&text());
         }
     }
 
     fn add_energy(&mut self, elapsed: Seconds, power: Option<Watts>) {
-        if elapsed < self.last {
-            (self.energy, self.last) = (Joules::ZERO, Seconds::ZERO);
+        if elapsed < self.added_at {
+            (self.energy, self.added_at) = (Joules::ZERO, Seconds::ZERO);
         }
         if let Some(power) = power {
-            self.energy += power * (elapsed - self.last);
+            self.energy += power * (elapsed - self.added_at);
         }
-        self.last = elapsed;
+        self.added_at = elapsed;
     }
 }
 
 impl Observer for TerminalObserver {
     fn note(&mut self, message: &str) {
-        self.line.tell(message);
+        self.line.print_message(message);
     }
 
     fn status(&mut self, status: &Status<'_>) {

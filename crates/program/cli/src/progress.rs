@@ -1,4 +1,4 @@
-//! How far a sweep is: a bar on a terminal, now and then a line elsewhere.
+//! Shows the progress of a sweep: a bar on a terminal, elsewhere a line from time to time.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -10,26 +10,27 @@ use sweetspot_report::{configuration_text, duration_text};
 use sweetspot_session::Observer;
 use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
 
-/// A log gets a line so often.
-const LINE_EVERY: Duration = Duration::from_secs(30);
-/// The best so far is looked for so often.
-const BEST_EVERY: Duration = Duration::from_millis(500);
+/// How often a line is printed if standard error is not a terminal.
+const LINE_PERIOD: Duration = Duration::from_secs(30);
+/// How often the best setting so far is determined.
+const BEST_PERIOD: Duration = Duration::from_millis(500);
 
-pub struct Bar {
+/// Shows how many runs of a sweep are done, the time left and the best setting so far.
+pub struct ProgressDisplay {
     bar: Option<ProgressBar>,
-    question: Criteria,
-    begun: Instant,
-    /// Runs that were there before.
-    before: Option<usize>,
-    told: Instant,
-    looked: Option<Instant>,
+    criteria: Criteria,
+    started_at: Instant,
+    /// The number of runs that were done before this sweep started or resumed.
+    done_before: Option<usize>,
+    printed_at: Instant,
+    best_found_at: Option<Instant>,
     best: String,
     energy: Joules,
-    in_hand: String,
+    current: String,
 }
 
-impl Bar {
-    pub fn new(question: Criteria) -> Self {
+impl ProgressDisplay {
+    pub fn new(criteria: Criteria) -> Self {
         let now = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
@@ -39,42 +40,43 @@ impl Bar {
         });
         Self {
             bar,
-            question,
-            begun: now,
-            before: None,
-            told: now,
-            looked: None,
+            criteria,
+            started_at: now,
+            done_before: None,
+            printed_at: now,
+            best_found_at: None,
             best: String::new(),
             energy: Joules::ZERO,
-            in_hand: String::new(),
+            current: String::new(),
         }
     }
 
-    pub fn end(&mut self) {
+    /// Removes the bar from the terminal.
+    pub fn clear_bar(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// From the time of the runs so far.
-    fn left(&self, progress: &SweepProgress<'_>) -> Option<String> {
-        let done = progress.done.checked_sub(self.before?)?;
+    /// The estimated time left, from the mean time of the runs so far.
+    fn time_left(&self, progress: &SweepProgress<'_>) -> Option<String> {
+        let done = progress.done.checked_sub(self.done_before?)?;
         let each = self
-            .begun
+            .started_at
             .elapsed()
             .checked_div(u32::try_from(done).ok()?)?;
         let left = u32::try_from(progress.planned.saturating_sub(progress.done)).ok()?;
         Some(duration_text(each * left))
     }
 
-    fn look_for_best(&mut self, progress: &SweepProgress<'_>) {
+    fn update_best(&mut self, progress: &SweepProgress<'_>) {
         if self
-            .looked
-            .is_some_and(|looked| looked.elapsed() < BEST_EVERY)
+            .best_found_at
+            .is_some_and(|found_at| found_at.elapsed() < BEST_PERIOD)
         {
             return;
         }
-        self.looked = Some(Instant::now());
+        self.best_found_at = Some(Instant::now());
         self.energy = progress
             .points
             .iter()
@@ -84,9 +86,9 @@ impl Bar {
             .sum();
         let outline = progress.outline.clone();
         let study = Study::new(outline.subject, outline.plan, progress.points.to_vec());
-        let comparison = study.comparison(&self.question.tariff);
-        let objective = self.question.objective;
-        if let Ok(choice) = study.choose(&comparison, &self.question) {
+        let comparison = study.comparison(&self.criteria.tariff);
+        let objective = self.criteria.objective;
+        if let Ok(choice) = study.choose(&comparison, &self.criteria) {
             let configuration = &study.points[choice.candidate].configuration;
             self.best = format!(
                 "best {} {}",
@@ -97,10 +99,10 @@ impl Bar {
     }
 
     fn message(&self, progress: &SweepProgress<'_>) -> String {
-        let left = self.left(progress).map(|left| format!("{left} left"));
+        let left = self.time_left(progress).map(|left| format!("{left} left"));
         let energy = (self.energy > Joules::ZERO).then(|| format!("{:.1}", self.energy));
         let parts = [
-            Some(self.in_hand.clone()),
+            Some(self.current.clone()),
             left,
             energy,
             Some(self.best.clone()),
@@ -110,13 +112,13 @@ impl Bar {
     }
 
     fn show(&mut self, progress: &SweepProgress<'_>) {
-        self.before.get_or_insert(progress.done);
+        self.done_before.get_or_insert(progress.done);
         if let Some(bar) = &self.bar {
             bar.set_length(progress.planned as u64);
             bar.set_position(progress.done as u64);
             bar.set_message(self.message(progress));
-        } else if self.told.elapsed() >= LINE_EVERY {
-            self.told = Instant::now();
+        } else if self.printed_at.elapsed() >= LINE_PERIOD {
+            self.printed_at = Instant::now();
             eprintln!(
                 "sweetspot: {} of {} runs  {}",
                 progress.done,
@@ -127,25 +129,29 @@ impl Bar {
     }
 }
 
-impl Observer for Bar {
+impl Observer for ProgressDisplay {
     fn run_begins(&mut self, progress: &SweepProgress<'_>, task: Task) {
         let plan = &progress.outline.plan;
-        self.in_hand = configuration_text(&plan.axes, &plan.configurations[task.configuration]);
+        self.current = configuration_text(&plan.axes, &plan.configurations[task.configuration]);
         self.show(progress);
     }
 
     fn run_done(&mut self, progress: &SweepProgress<'_>, run: &RunRecord) {
-        self.before.get_or_insert(progress.done.saturating_sub(1));
-        if self.bar.is_some() || self.told.elapsed() >= LINE_EVERY {
-            self.look_for_best(progress);
+        self.done_before
+            .get_or_insert(progress.done.saturating_sub(1));
+        if self.bar.is_some() || self.printed_at.elapsed() >= LINE_PERIOD {
+            self.update_best(progress);
         }
-        // A simulated study tells all its failures together, in a moment.
+        // A simulated study takes a moment and reports all its failures together.
         let is_real = progress.outline.definition.command.is_some();
         if let (RunEnding::Failed(failure), true) = (&run.end, is_real) {
             let plan = &progress.outline.plan;
             let configuration = &plan.configurations[run.task.configuration];
-            let what = configuration_text(&plan.axes, configuration);
-            self.note(&format!("{what}: {}: {}", failure.status, failure.reason));
+            let setting = configuration_text(&plan.axes, configuration);
+            self.note(&format!(
+                "{setting}: {}: {}",
+                failure.status, failure.reason
+            ));
         }
         self.show(progress);
     }

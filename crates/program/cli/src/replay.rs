@@ -17,7 +17,7 @@ use crate::exit::Outcome;
 
 pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     let documents =
-        Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
+        Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
     let strategies = match args.strategy.as_str() {
         "all" => StrategyName::ALL.to_vec(),
         name => vec![name.parse().context("--strategy")?],
@@ -26,14 +26,14 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
         .step
         .is_some_and(|step| !(step > 0.0 && step.is_finite()))
     {
-        bail!("--step: a number above zero is needed");
+        bail!("--step must be a number above zero");
     }
-    let question = args.question.question()?;
-    let objective = question.objective.to_string();
+    let criteria = args.criteria.criteria()?;
+    let objective = criteria.objective.to_string();
     let request = ReplayRequest {
-        curves: curves(args)?,
-        criteria: question,
-        prior: prior(args)?,
+        curves: curves_of(args)?,
+        criteria,
+        prior: read_prior(args)?,
         seed: args.seed,
         step: args.step,
         max_evaluations: args.evaluations,
@@ -57,9 +57,9 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome> {
     })
 }
 
-fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
+fn curves_of(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
     let Some(file) = &args.curves else {
-        let studies = args.study.iter().map(|study| study_at(study.as_path()));
+        let studies = args.study.iter().map(|study| read_study(study.as_path()));
         let curves = studies.map(|study| Ok(curve_of_study(&study?)?));
         return curves.collect();
     };
@@ -86,18 +86,18 @@ fn curves(args: &ReplayArgs) -> Result<Vec<RecordedCurve>> {
     Ok(read_curves(&file.display().to_string(), &text, &columns)?)
 }
 
-fn prior(args: &ReplayArgs) -> Result<PriorChoice> {
+fn read_prior(args: &ReplayArgs) -> Result<PriorChoice> {
     let names: Vec<&str> = args.prior.iter().map(String::as_str).collect();
     Ok(match names.as_slice() {
         ["none"] => PriorChoice::None,
         ["leave-one-out"] => PriorChoice::LeaveOneOut,
         studies => {
-            let studies = studies.iter().map(|study| study_at(study.as_ref()));
+            let studies = studies.iter().map(|study| read_study(study.as_ref()));
             PriorChoice::Studies(studies.collect::<Result<_>>()?)
         }
     })
 }
 
-fn study_at(path: &std::path::Path) -> Result<Study> {
-    Ok(Store::open(&crate::study::folder(path))?.study(None)?)
+fn read_study(path: &std::path::Path) -> Result<Study> {
+    Ok(Store::open(&crate::study::find_folder(path))?.study(None)?)
 }

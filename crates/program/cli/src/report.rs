@@ -13,14 +13,15 @@ use crate::documents::{Content, Documents, FigureFolder, Format, timelines};
 use crate::exit::Outcome;
 
 pub fn run(args: &ReportArgs) -> Result<Outcome> {
-    args.question.question()?;
+    // Bad criteria are reported before the study is read.
+    args.criteria.criteria()?;
     let documents =
-        Documents::open(args.export.asked())?.with_figures(FigureFolder::open(&args.figures)?);
-    let store = Store::open(&crate::study::folder(&args.study))?;
+        Documents::open(args.export.requested())?.with_figures(FigureFolder::open(&args.figures)?);
+    let store = Store::open(&crate::study::find_folder(&args.study))?;
     let outline = store.outline()?;
-    let question = args.question.question_of(&outline.definition)?;
+    let criteria = args.criteria.criteria_for(&outline.definition)?;
     let study = store.study(args.energy_of)?;
-    let view = StudyView::new(&study, &question);
+    let view = StudyView::new(&study, &criteria);
     let grouped = match &args.by {
         Some(by) => Some(group_study(
             &view,
@@ -41,8 +42,8 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
     if let Some(unknown) = args.run.iter().find(|run| !known.contains(run)) {
         bail!("the study has no run {unknown}: `sweetspot study show` lists them");
     }
-    let draws = documents.has(Format::Html) || documents.has_figures();
-    let timelines = match draws {
+    let needs_timelines = documents.has(Format::Html) || documents.has_figures();
+    let timelines = match needs_timelines {
         true => timelines(&store, &view, &args.run),
         false => Vec::new(),
     };
@@ -53,27 +54,27 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
     };
     let written = documents.write(
         Content::default()
-            .text(|| report_text(&study, &question, grouped.as_ref()))
-            .json(|| report_json(&study, &question, grouped.as_ref()))
+            .text(|| report_text(&study, &criteria, grouped.as_ref()))
+            .json(|| report_json(&study, &criteria, grouped.as_ref()))
             .csv(|| study_csv(&study))
-            .markdown(|| report_markdown(&study, &question, grouped.as_ref()))
-            .html(|| Ok(study_html(&study, &question, &extras)))
+            .markdown(|| report_markdown(&study, &criteria, grouped.as_ref()))
+            .html(|| Ok(study_html(&study, &criteria, &extras)))
             .figures(|| figures(&view, &timelines)),
     );
     Ok(Outcome {
-        is_met: !unmet(&view, args.energy_of),
+        is_met: !is_unmet(&view, args.energy_of),
         written,
         ..Outcome::DONE
     })
 }
 
-/// Whether a limit, or an objective or energy that was named, could not be met or judged. Without a name
-/// a study that knows no energy is reported as far as it goes.
-pub fn unmet(view: &StudyView<'_>, energy_of: Option<EnergyOf>) -> bool {
-    let named = view.question.objective != Objective::Edp || energy_of.is_some();
+/// Whether a limit was not met, or the objective could not be evaluated. A study without energy counts as unmet only if
+/// the user chose an objective or an energy; the default report of it shows times alone.
+pub fn is_unmet(view: &StudyView<'_>, energy_of: Option<EnergyOf>) -> bool {
+    let is_chosen = view.question.objective != Objective::Edp || energy_of.is_some();
     match &view.choice {
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. }) => true,
-        Err(NoChoice::NoValue { .. }) => named,
+        Err(NoChoice::NoValue { .. }) => is_chosen,
         _ => false,
     }
 }

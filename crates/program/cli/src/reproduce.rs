@@ -14,7 +14,7 @@ use crate::documents::{Content, Documents};
 use crate::exit::Outcome;
 
 pub fn run(args: &ReproduceArgs) -> Result<Outcome> {
-    let documents = Documents::open(args.export.asked())?;
+    let documents = Documents::open(args.export.requested())?;
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let Some(study) = reproduce(&args.name, args.seed, threads)? else {
         bail!(

@@ -1,4 +1,4 @@
-//! `sweetspot run`, `restore`, and the guard behind them.
+//! `sweetspot run`, `sweetspot restore`, and the guard that they start.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,9 +21,9 @@ use crate::measure::{content, outcome};
 use crate::observer::TerminalObserver;
 
 pub fn run(args: RunArgs) -> Result<Outcome> {
-    let documents = Documents::open(args.export.asked())?;
+    let documents = Documents::open(args.export.requested())?;
     let configuration = match &args.from {
-        Some(study) => chosen(study, &args)?,
+        Some(study) => choose_configuration(study, &args)?,
         None => Configuration::default().with_settings(Settings {
             power_cap: args.power_cap,
             core_clock: args.core_clock,
@@ -36,41 +36,41 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
         device: args.device,
         configuration,
         is_chosen: args.from.is_some(),
-        read_only: args.read_only || read_only(),
+        read_only: args.read_only || is_read_only(),
         command: args.cmd,
     };
     match is_measured {
-        true => measured(&request, args.progress, &documents),
-        false => plain(&request),
+        true => run_with_measurement(&request, args.progress, &documents),
+        false => run_without_measurement(&request),
     }
 }
 
-/// The configuration that a study chose.
-fn chosen(study: &Path, args: &RunArgs) -> Result<Configuration> {
-    let folder = crate::study::folder(study);
+/// The best configuration of a study.
+fn choose_configuration(study: &Path, args: &RunArgs) -> Result<Configuration> {
+    let folder = crate::study::find_folder(study);
     let store = Store::open(&folder)?;
-    let question = args.question.question_of(&store.outline()?.definition)?;
+    let criteria = args.criteria.criteria_for(&store.outline()?.definition)?;
     let study = store.study(None)?;
-    let comparison = study.comparison(&question.tariff);
+    let comparison = study.comparison(&criteria.tariff);
     let choice = study
-        .choose(&comparison, &question)
-        .with_context(|| format!("the study in {} chooses nothing", folder.display()))?;
-    // A study that finds nothing better chooses the default, which then needs nothing to be set.
+        .choose(&comparison, &criteria)
+        .with_context(|| format!("the study in {} has no best setting", folder.display()))?;
+    // If nothing is better than the reference, no setting has to be changed.
     let point = match choice.reference_is_as_good() {
         Some(true) => &study.reference,
         _ => &study.points[choice.candidate],
     };
-    eprintln!("sweetspot: {}", recommendation(&study, &question));
+    eprintln!("sweetspot: {}", recommendation(&study, &criteria));
     let mut configuration = point.configuration.clone();
     if study.device().backend == "sim" && configuration.gpus as usize == study.subject.devices.len()
     {
-        // The simulated machine's number of GPUs says nothing about this one's.
+        // The number of simulated GPUs says nothing about the number of GPUs of this machine.
         configuration.gpus = 0;
     }
     Ok(configuration)
 }
 
-fn measured(
+fn run_with_measurement(
     request: &RunRequest,
     progress: Option<ProgressPattern>,
     documents: &Documents,
@@ -96,7 +96,7 @@ fn measured(
     })
 }
 
-fn plain(request: &RunRequest) -> Result<Outcome> {
+fn run_without_measurement(request: &RunRequest) -> Result<Outcome> {
     let mut observer = TerminalObserver::new();
     let result = run_session(request, &guard_program()?, &mut observer)?;
     Ok(Outcome {
@@ -106,10 +106,10 @@ fn plain(request: &RunRequest) -> Result<Outcome> {
     })
 }
 
-/// Makes this program serve as guard. It logs at the level of this process, given by a flag and not by its environment,
-/// because the user's command inherits that from it.
+/// Returns a function that makes the command line of the guard, which is this program too. The log level is passed on as a
+/// flag and not in the environment, because the user's command inherits the environment of the guard.
 pub fn guard_program() -> Result<impl Fn() -> Command> {
-    let program = std::env::current_exe().context("this program cannot find itself")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(move || {
         let mut guard = Command::new(&program);
         guard.arg("guard");
@@ -118,47 +118,47 @@ pub fn guard_program() -> Result<impl Fn() -> Command> {
     })
 }
 
-/// Set to anything but nothing or 0.
-pub fn read_only() -> bool {
+/// Whether SWEETSPOT_READ_ONLY is set to anything but an empty text or 0.
+pub fn is_read_only() -> bool {
     std::env::var_os("SWEETSPOT_READ_ONLY").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-pub fn guard(socket: &Path) -> Result<Outcome> {
+pub fn serve_guard(socket: &Path) -> Result<Outcome> {
     serve_as_guard(socket)?;
     Ok(Outcome::DONE)
 }
 
 pub fn restore() -> Result<Outcome> {
-    if read_only() && !left_changed().is_empty() {
+    if is_read_only() && !left_changed().is_empty() {
         return Err(SessionError::from(DevicesError::ReadOnly).into());
     }
     let lines = restore_all()?;
     if lines.is_empty() {
-        print("nothing was left changed\n")?;
+        print("nothing to restore: no setting was left changed\n")?;
     }
-    let mut met = true;
+    let mut is_restored = true;
     for line in lines {
         match line {
             Ok(line) => print(&format!("{line}\n"))?,
             Err(problem) => {
                 eprintln!("sweetspot: {problem}");
-                met = false;
+                is_restored = false;
             }
         }
     }
-    Ok(Outcome::met(met))
+    Ok(Outcome::met(is_restored))
 }
 
-/// Every command says so if something was left changed.
-pub fn warn_of_settings_left() {
+/// Warns about settings that an earlier command left changed.
+pub fn warn_about_changed_settings() {
     for left in left_changed() {
         match left {
             Ok(left) if left.is_this_boot => eprintln!(
-                "sweetspot: {} was left changed by {}: `sweetspot restore` puts it back",
+                "sweetspot: {} was left changed by {}: `sweetspot restore` restores it",
                 left.name, left.owner
             ),
             Ok(left) => eprintln!(
-                "sweetspot: {} was left changed in an earlier boot of this machine, which undid it: `sweetspot restore` forgets it",
+                "sweetspot: {} was left changed before this machine was restarted, which reset it: `sweetspot restore` removes this message",
                 left.name
             ),
             Err(problem) => eprintln!("sweetspot: {problem}"),

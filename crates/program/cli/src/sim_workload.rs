@@ -9,7 +9,7 @@ use sweetspot_sim_host::{Amount, Serving, StandInError, StandInRequest, run_stan
 use crate::args::SimWorkloadArgs;
 use crate::documents::print;
 use crate::exit::Outcome;
-use crate::say;
+use crate::print_error_line;
 
 pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
     let request = StandInRequest {
@@ -32,10 +32,10 @@ pub fn run(args: &SimWorkloadArgs) -> Result<Outcome> {
             workload,
             problem: problem @ JobError::OutOfMemory { .. },
         })) => {
-            say(&format!(
+            print_error_line(&format!(
                 "sim-workload: CUDA out of memory: {workload}: {problem}"
             ));
-            // As a Python program that ran out of memory ends: with exit code 1.
+            // A Python program that runs out of memory also exits with code 1.
             return Ok(Outcome::met(false));
         }
         other => other?,

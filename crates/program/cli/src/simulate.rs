@@ -17,10 +17,10 @@ use sweetspot_workload::{
 use crate::args::SimulateArgs;
 use crate::documents::{Content, Documents, Format, print};
 use crate::exit::Outcome;
-use crate::say;
+use crate::print_error_line;
 
-/// The simulated NVML travels inside the program.
-static LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
+/// The simulated NVML library, which is part of this program.
+static NVML_LIBRARY: &[u8] = include_bytes!(env!("SWEETSPOT_NVML_SIM"));
 
 pub fn run(args: SimulateArgs) -> Result<Outcome> {
     if let Some(rows) = &args.fit {
@@ -28,7 +28,7 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
     }
     if args.gpu.is_some() || args.node.is_some() {
         let parts = HostParts::new(args.gpu.as_deref(), args.node.as_deref())?;
-        let host = TemporaryHost::new(parts, LIBRARY, args.seed)?;
+        let host = TemporaryHost::new(parts, NVML_LIBRARY, args.seed)?;
         let environment = host.environment().into_iter();
         let command = CommandSpec {
             environment: environment
@@ -47,16 +47,16 @@ pub fn run(args: SimulateArgs) -> Result<Outcome> {
         ))?;
         return Ok(Outcome::DONE);
     }
-    let studies = compared(args.errors.flatten().as_deref())?;
+    let studies = compare_with_papers(args.errors.flatten().as_deref())?;
     print(&match args.summary {
         true => deviations_summary(&studies),
         false => deviations_text(&studies, args.markdown),
     })?;
-    let met = studies.iter().all(|study| {
+    let is_met = studies.iter().all(|study| {
         let (met, judged) = study.count_met();
         met == judged
     });
-    Ok(Outcome::met(met))
+    Ok(Outcome::met(is_met))
 }
 
 /// Runs a command as `env` would: signals are passed on, and its exit code is returned.
@@ -74,8 +74,8 @@ fn run_in_environment(command: &CommandSpec) -> Result<Outcome> {
     })
 }
 
-/// Every study, or the one that is named, as files and flags spell it.
-fn compared(name: Option<&str>) -> Result<Vec<SimulatorDeviations>> {
+/// Compares the simulator with all studies or the named one. Words of the name may be separated by `-` or `_`.
+fn compare_with_papers(name: Option<&str>) -> Result<Vec<SimulatorDeviations>> {
     let profiles = Profiles::built_in()?;
     let Some(name) = name else {
         return Ok(deviations(&profiles)?);
@@ -89,14 +89,14 @@ fn compared(name: Option<&str>) -> Result<Vec<SimulatorDeviations>> {
     }
 }
 
-/// More than any study has rows.
-const MOST_BYTES: u64 = 16 << 20;
+/// The largest file of measurements that is read; no study needs more.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     let (gpu_name, gpu) = find_gpu(args.gpu.as_deref().unwrap_or_default())?;
     let documents = Documents::open([(Format::Toml, Some(args.output.as_path()))])?;
     let file = path.display().to_string();
-    let text = read(path).with_context(|| format!("cannot read {file}"))?;
+    let text = read_file(path).with_context(|| format!("cannot read {file}"))?;
     let choice = RowChoice {
         network: args.network.clone(),
         mode: args.mode(),
@@ -113,9 +113,9 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     };
     let fitted = fit_workload(&request).with_context(|| file.clone())?;
     let text = workload_text(&fitted);
-    // A name that no profile may have is told now, not when the profile is used.
+    // An invalid name is reported now, not when the profile is used.
     parse_workload("the fitted profile", &text)?;
-    say(fit_workload_text(&fitted).trim_end());
+    print_error_line(fit_workload_text(&fitted).trim_end());
     let written = documents.write(Content::default().toml(|| Ok(text)));
     Ok(Outcome {
         written,
@@ -123,15 +123,18 @@ fn fit(args: &SimulateArgs, path: &Path) -> Result<Outcome> {
     })
 }
 
-fn read(path: &Path) -> Result<String> {
+fn read_file(path: &Path) -> Result<String> {
     let file = std::fs::File::open(path)?;
     if !file.metadata()?.is_file() {
         bail!("it is not a file");
     }
     let mut text = String::new();
-    file.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
-        bail!("it is too large for measured rows");
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        bail!(
+            "the file is too large: at most {} MiB of measurements are read",
+            MAX_FILE_BYTES >> 20
+        );
     }
     Ok(text)
 }

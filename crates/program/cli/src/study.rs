@@ -9,59 +9,59 @@ use sweetspot_session::{SessionError, Sweep, SweepError, SweepOptions};
 use sweetspot_study::{RunEnding, Store, is_study, read_plan_file, write_task};
 
 use crate::args::{StudyArgs, StudyCommand, TaskArgs};
-use crate::ask::ask;
+use crate::confirm::ask_user;
 use crate::documents::{Documents, Written, print, study_content};
 use crate::exit::Outcome;
-use crate::progress::Bar;
+use crate::progress::ProgressDisplay;
 use crate::run::guard_program;
-use crate::sweep::allowed;
+use crate::sweep::check_read_only;
 
 pub fn run(args: StudyArgs) -> Result<Outcome> {
     let mut written = Written::Everything;
     match args.command {
-        StudyCommand::List { folder } => list(&folder)?,
+        StudyCommand::List { folder } => list_studies(&folder)?,
         StudyCommand::Show { study } => {
-            let store = Store::open(&self::folder(&study))?;
+            let store = Store::open(&find_folder(&study))?;
             let (outline, info) = (store.outline()?, store.stored_runs()?);
             print(&study_runs_text(&store.study(None)?, &outline, &info))?;
             if store.waiting_results() > 0 {
                 let waiting = store.waiting_results();
                 print(&format!(
-                    "\n{waiting} results of tasks wait to be taken in: `sweetspot study gather`\n"
+                    "\n{waiting} results of tasks are not part of the study yet: `sweetspot study gather` adds them\n"
                 ))?;
             }
         }
         StudyCommand::Export {
             study,
             energy_of,
-            question,
+            criteria,
             export,
         } => {
-            question.question()?;
-            let documents = Documents::open(export.asked())?;
-            let store = Store::open(&self::folder(&study))?;
-            let question = question.question_of(&store.outline()?.definition)?;
+            criteria.criteria()?;
+            let documents = Documents::open(export.requested())?;
+            let store = Store::open(&find_folder(&study))?;
+            let criteria = criteria.criteria_for(&store.outline()?.definition)?;
             let study = store.study(energy_of)?;
-            let mut content = study_content(Some(&store), &study, &question);
+            let mut content = study_content(Some(&store), &study, &criteria);
             if documents.is_empty() {
-                content = content.text(|| study_text(&study, &question));
+                content = content.text(|| study_text(&study, &criteria));
             }
             written = documents.write(content);
         }
         StudyCommand::Gather { study } => {
-            let folder = self::folder(&study);
+            let folder = find_folder(&study);
             let before = Store::open(&folder)?.stored_runs()?.runs;
             let runs = Store::resume(&folder)?.stored_runs()?.runs;
-            print(&format!("{} runs taken in, {runs} there\n", runs - before))?;
+            print(&format!("{} runs added, {runs} in total\n", runs - before))?;
         }
         StudyCommand::Merge { studies, output } => {
-            let folders: Vec<PathBuf> = studies.iter().map(|study| folder(study)).collect();
+            let folders: Vec<PathBuf> = studies.iter().map(|study| find_folder(study)).collect();
             let merged = sweetspot_study::merge(&folders, &output)?;
             print(&format!("{merged} runs in {}\n", output.display()))?;
         }
         StudyCommand::Delete { studies, yes } => {
             for study in studies {
-                delete(&folder(&study), yes)?;
+                delete_study(&find_folder(&study), yes)?;
             }
         }
     }
@@ -71,8 +71,8 @@ pub fn run(args: StudyArgs) -> Result<Outcome> {
     })
 }
 
-/// A study may be named by its folder, by a file in it, or by its name below studies/.
-pub fn folder(study: &Path) -> PathBuf {
+/// Finds the folder of a study from its folder, a file in it, or its name below studies/.
+pub fn find_folder(study: &Path) -> PathBuf {
     if study.is_file()
         && let Some(parent) = study.parent()
     {
@@ -80,7 +80,7 @@ pub fn folder(study: &Path) -> PathBuf {
             true => PathBuf::from("."),
             false => parent.to_owned(),
         };
-        // What is in no study is named as it was given.
+        // The error message then names the path that the user gave.
         return match is_study(&parent) {
             true => parent,
             false => study.to_owned(),
@@ -93,17 +93,18 @@ pub fn folder(study: &Path) -> PathBuf {
     }
 }
 
-fn list(folder: &Path) -> Result<()> {
+fn list_studies(folder: &Path) -> Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error)
             if error.kind() == std::io::ErrorKind::NotFound && folder == Path::new("studies") =>
         {
-            print("no studies here: `sweetspot sweep` makes one\n")?;
+            print("no studies found: `sweetspot sweep` creates one\n")?;
             return Ok(());
         }
         Err(error) => {
-            return Err(error).with_context(|| format!("cannot look into {}", folder.display()));
+            return Err(error)
+                .with_context(|| format!("cannot read the folder {}", folder.display()));
         }
     };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -123,39 +124,39 @@ fn list(folder: &Path) -> Result<()> {
     Ok(print(&studies_text(&rows))?)
 }
 
-fn delete(folder: &Path, yes: bool) -> Result<()> {
-    // Nobody may be at it, and it must be a study.
+fn delete_study(folder: &Path, yes: bool) -> Result<()> {
+    // Fails if the folder is not a study or if another process uses it.
     let store = Store::open_exclusive(folder)?;
     let runs = store.stored_runs()?.runs;
     if !yes {
         let folder = folder.display();
-        match ask(&format!("delete {folder} with its {runs} runs?"))? {
+        match ask_user(&format!("delete {folder} with its {runs} runs?"))? {
             Some(true) => {}
             Some(false) => bail!("nothing was deleted"),
-            None => bail!("{folder} has {runs} runs: say --yes to delete it"),
+            None => bail!("{folder} has {runs} runs: give --yes to delete it"),
         }
     }
     store.delete()?;
     Ok(())
 }
 
-pub fn task(args: &TaskArgs) -> Result<Outcome> {
+pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
     let (folder, outline) = read_plan_file(&args.plan)?;
     let sweep = Sweep::again(&outline)?;
     let Some(task) = outline.plan.task(args.id) else {
         bail!("the plan in {} has no run {}", folder.display(), args.id);
     };
-    allowed(&outline, args.read_only)?;
-    let conduct = SweepOptions {
+    check_read_only(&outline, args.read_only)?;
+    let options = SweepOptions {
         guard: &guard_program()?,
         ..SweepOptions::default()
     };
-    let mut bar = Bar::new(Objective::Edp.into());
-    let record = sweep.task(task, &folder, &conduct, &mut bar);
-    bar.end();
+    let mut display = ProgressDisplay::new(Objective::Edp.into());
+    let record = sweep.task(task, &folder, &options, &mut display);
+    display.clear_bar();
     let record = match record {
         Err(SessionError::Sweep(SweepError::Interrupted { signal, .. })) => {
-            return Ok(Outcome::stopped_by(signal));
+            return Ok(Outcome::interrupted_by(signal));
         }
         record => record?,
     };

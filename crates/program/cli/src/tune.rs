@@ -14,7 +14,7 @@ use crate::args::TuneArgs;
 use crate::documents::{Content, Documents, Format, Written};
 use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
-use crate::run::{guard_program, read_only};
+use crate::run::{guard_program, is_read_only};
 
 pub fn run(args: TuneArgs) -> Result<Outcome> {
     let documents = Documents::open([
@@ -22,10 +22,10 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
         (Format::Markdown, args.export_md.as_deref()),
         (Format::Svg, args.export_svg.as_deref()),
     ])?;
-    let question = args.question.question()?;
+    let criteria = args.criteria.criteria()?;
     let request = TuneRequest {
         knob: args.knob,
-        question,
+        question: criteria,
         strategy: args.strategy,
         budget: args.budget,
         retune_every: args.retune_every,
@@ -36,9 +36,9 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
             return Err(SessionError::from(SweepError::CommandInVirtualTime).into());
         }
         (None, true) => return Err(SessionError::from(SweepError::NothingToRun).into()),
-        (Some(_), true) => (simulated(&args, &request)?, None),
+        (Some(_), true) => (tune_simulated(&args, &request)?, None),
         (None, false) => {
-            let result = real(&args, &request, documents.on_stdout())?;
+            let result = tune_command(&args, &request, documents.on_stdout())?;
             (result.job, Some(result.ended))
         }
     };
@@ -46,7 +46,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
     Ok(outcome(&job, ended, &request, written))
 }
 
-fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
+fn tune_simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     let spec = JobSpec {
         gpus: args.simulate.clone(),
         node: None,
@@ -56,7 +56,7 @@ fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     };
     let sequence = JobSequence::new(&spec, args.work.batch)?;
     let mut observer = TerminalObserver::new();
-    // A choice of a real job says nothing about a simulated one.
+    // The choice of an earlier real job says nothing about a simulated one.
     let earlier = None;
     let mut show =
         |now: Seconds, notice: &TuneNotice| observer.note(&format!("{now:.0}: {notice}"));
@@ -65,13 +65,17 @@ fn simulated(args: &TuneArgs, request: &TuneRequest) -> Result<TunedJob> {
     )?)
 }
 
-fn real(args: &TuneArgs, request: &TuneRequest, on_stdout: bool) -> Result<TunedCommandResult> {
+fn tune_command(
+    args: &TuneArgs,
+    request: &TuneRequest,
+    keep_stdout: bool,
+) -> Result<TunedCommandResult> {
     let command = TunedCommand {
         device: args.device.clone(),
         command: args.cmd.clone(),
         progress: args.progress.clone(),
-        keep_stdout: on_stdout,
-        read_only: args.read_only || read_only(),
+        keep_stdout,
+        read_only: args.read_only || is_read_only(),
         fresh: args.fresh,
     };
     let store = ChoiceStore::of_user();
@@ -92,7 +96,7 @@ fn content(job: &TunedJob) -> Content<'_> {
         .markdown(|| tuning_markdown(job))
         .svg(|| match tuning_figure(job) {
             Some(figure) => Ok(figure_svg(&figure)),
-            None => Err("the job was too short to be drawn"),
+            None => Err("the job was too short for a figure"),
         })
 }
 
@@ -102,10 +106,10 @@ fn outcome(
     request: &TuneRequest,
     written: Written,
 ) -> Outcome {
-    let unheard = job.items.is_none() && needs_progress(&request.question);
+    let lacks_progress = job.items.is_none() && needs_progress(&request.question);
     Outcome {
         command: ended,
-        is_met: job.is_settled() && !unheard,
+        is_met: job.is_settled() && !lacks_progress,
         is_restored: job.restored,
         written,
         ..Outcome::DONE

@@ -1,7 +1,6 @@
-//! Other people's NVML clients, unchanged from the package index, on simulated hosts.
+//! Unmodified NVML clients of other projects on simulated hosts.
 //!
-//! They live in `.venv`, which scripts/setup makes; `cargo test` ignores these tests unless it is asked for them,
-//! as scripts/test does.
+//! They are installed in `.venv` by scripts/setup. `cargo test` ignores these tests by default; scripts/test runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -49,7 +48,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
-fn nvitop_shows_them() {
+fn nvitop_shows_the_simulated_gpus() {
     let folder = environment();
     let output = on_host("v100:2", &[&folder.join("nvitop").to_string_lossy(), "-1"]);
     let text = all_of(&output);
@@ -61,7 +60,7 @@ fn nvitop_shows_them() {
 
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
-fn gpustat_shows_them() {
+fn gpustat_shows_the_simulated_gpus() {
     let folder = environment();
     let gpustat = folder.join("gpustat").to_string_lossy().into_owned();
     let output = on_host(
@@ -79,7 +78,7 @@ fn gpustat_shows_them() {
 
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
-fn a_plain_script_reads_and_sets_them() {
+fn a_pynvml_script_reads_and_sets_the_simulated_gpus() {
     script("v100,quadro_rtx_6000", "pynvml_script.py", &[]);
 }
 
@@ -97,14 +96,14 @@ fn zeus_measures_and_optimises() {
 
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
-fn codecarbon_counts_their_energy() {
+fn codecarbon_measures_the_simulated_gpus() {
     script("v100:2", "codecarbon_tracker.py", &[]);
 }
 
-/// `HAMMER_S=60` for the whole minute (scripts/torture).
+/// `HAMMER_S=60` runs for a minute (scripts/torture).
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
-fn sixteen_processes_and_no_torn_state() {
+fn sixteen_processes_see_no_torn_state() {
     let seconds = std::env::var("HAMMER_S").unwrap_or_else(|_| "6".to_owned());
     script("v100", "hammer.py", &[PROGRAM, &seconds]);
 }

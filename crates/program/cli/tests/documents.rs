@@ -1,7 +1,7 @@
-//! Every `console` block of the README and of docs/ shows what really happens.
+//! Every `console` block of README.md and docs/ shows the real output of its commands.
 //!
-//! Lines that begin with `$ ` are commands; what follows is what they print. Commands of the program run
-//! in a copy of docs/examples; others are left alone. `SNAPSHOTS=overwrite` writes what happens into the documents.
+//! Lines that begin with `$ ` are commands, and the lines after them their output. Commands of the program run in a copy
+//! of docs/examples; others are not run. `SNAPSHOTS=overwrite` updates the documents.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// The program's arguments, if the command is one of its own.
+/// The arguments of a command of the program, or `None` for other commands.
 fn arguments(command: &str) -> Option<Vec<&str>> {
     let rest = command
         .strip_prefix("cargo run --release -- ")
@@ -30,7 +30,7 @@ fn arguments(command: &str) -> Option<Vec<&str>> {
     Some(rest.split_whitespace().collect())
 }
 
-/// A folder of its own for a document's commands.
+/// A new folder with the examples, in which the commands of a document run.
 fn examples() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(root().join("docs/examples")).unwrap() {
@@ -40,8 +40,8 @@ fn examples() -> tempfile::TempDir {
     folder
 }
 
-/// The document as it should be, and how many commands it runs.
-fn renewed(document: &str) -> (String, usize) {
+/// The document with the real output of its commands, and their number.
+fn update(document: &str) -> (String, usize) {
     let folder = examples();
     let (mut lines, mut commands) = (Vec::new(), 0);
     let (mut in_block, mut skipping) = (false, false);
@@ -69,17 +69,17 @@ fn renewed(document: &str) -> (String, usize) {
 }
 
 #[test]
-fn documents_show_what_happens() {
+fn console_blocks_match_the_program() {
     let overwrite = std::env::var("SNAPSHOTS").is_ok_and(|value| value == "overwrite");
     let mut all = 0;
     for path in documents() {
         let document = std::fs::read_to_string(&path).unwrap();
-        let (renewed, commands) = renewed(&document);
+        let (updated, commands) = update(&document);
         all += commands;
         if overwrite {
-            std::fs::write(&path, renewed).unwrap();
+            std::fs::write(&path, updated).unwrap();
         } else {
-            snapbox::assert_data_eq!(document, snapbox::Data::text(renewed).raw());
+            snapbox::assert_data_eq!(document, snapbox::Data::text(updated).raw());
         }
     }
     assert!(all >= 3, "only {all} commands in all documents");

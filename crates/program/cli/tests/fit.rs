@@ -1,4 +1,4 @@
-//! `sweetspot fit` as a user meets it: from a study to a profile, and from the profile to a study again.
+//! `sweetspot fit`: from a study to a profile, and from the profile to a study again.
 
 use std::path::Path;
 use std::process::Output;
@@ -21,7 +21,7 @@ fn run(folder: &Path, args: &[&str]) -> Output {
     output
 }
 
-/// A sweep that keeps its study, as JSON.
+/// Runs a sweep and returns its study as JSON.
 fn sweep(folder: &Path, args: &[&str]) -> Value {
     let args = [&["sweep", "--export-json", "-"], args].concat();
     serde_json::from_slice(&run(folder, &args).stdout).expect("nothing but JSON")
@@ -31,7 +31,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
 }
 
-/// Follows the fitted study's best settings on the original's curve.
+/// Asserts that the best settings of the fitted study are nearly the best of the original study too.
 fn assert_agree(original: &Value, fitted: &Value) {
     assert_eq!(original["device"]["knobs"], fitted["device"]["knobs"]);
     let points = |study: &Value| study["points"].as_array().unwrap().clone();
@@ -58,8 +58,8 @@ fn assert_agree(original: &Value, fitted: &Value) {
     }
 }
 
-/// Sweeps, fits, sweeps the fit in the same way.
-fn there_and_back(gpu: &str, network: &[&str], axes: &[&str]) {
+/// Sweeps, fits a profile, and compares with the same sweep of the profile.
+fn assert_round_trip(gpu: &str, network: &[&str], axes: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let own = ["--simulate", gpu, "--study", "first"];
@@ -83,13 +83,13 @@ fn there_and_back(gpu: &str, network: &[&str], axes: &[&str]) {
 }
 
 #[test]
-fn over_power_caps() {
-    there_and_back("v100", &["--network", "resnet50"], &[]);
+fn a_study_of_power_caps_is_fitted() {
+    assert_round_trip("v100", &["--network", "resnet50"], &[]);
 }
 
 #[test]
-fn over_core_clocks() {
-    there_and_back(
+fn a_study_of_core_clocks_is_fitted() {
+    assert_round_trip(
         "tesla_p100",
         &["--network", "vgg16", "--infer"],
         &["--core-clock", "all"],
@@ -97,20 +97,20 @@ fn over_core_clocks() {
 }
 
 #[test]
-fn over_caps_and_batch_sizes() {
+fn a_study_of_caps_and_batch_sizes_is_fitted() {
     let axes = ["--power-cap", "150..300:25", "--axis", "batch=32,64,128"];
-    there_and_back("v100", &["--network", "vgg19"], &axes);
+    assert_round_trip("v100", &["--network", "vgg19"], &axes);
 }
 
 #[test]
-fn over_memory_clocks() {
+fn a_study_of_memory_clocks_is_fitted() {
     let axes = ["--core-clock", "950..1950:200", "--memory-clock", "all"];
-    there_and_back("gtx_2080ti", &["--network", "resnet50"], &axes);
+    assert_round_trip("gtx_2080ti", &["--network", "resnet50"], &axes);
 }
 
-/// A command in real time, and its twin as a host for the same.
+/// Fits a command in real time, and runs the fitted workload on a host with the fitted GPU.
 #[test]
-fn of_a_command() {
+fn a_study_of_a_command_is_fitted() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let program = env!("CARGO_BIN_EXE_sweetspot");
@@ -149,7 +149,7 @@ fn of_a_command() {
     let fit: Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("fit.json")).unwrap()).unwrap();
     for objective in ["energy", "edp", "eds:1.5", "eds:2.0"] {
-        // Half a second a run, once each, on a busy machine: the choice is as good as that.
+        // Each configuration runs once for half a second on a busy machine, so the tolerance is wide.
         assert!(number(&fit["best"][objective]["regret"]) < 0.05, "{fit}");
     }
     let twin = [
@@ -167,9 +167,9 @@ fn of_a_command() {
     assert!(text(&run(folder, &twin).stdout).contains("done: 32 items"));
 }
 
-/// Times that no physics has: the middle batch is six times faster than both others.
+/// Fits impossible times: the middle batch is six times faster than both others.
 #[test]
-fn what_is_far_off_is_said() {
+fn a_bad_fit_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let program = env!("CARGO_BIN_EXE_sweetspot");
@@ -203,7 +203,7 @@ fn what_is_far_off_is_said() {
 }
 
 #[test]
-fn refused_in_one_sentence() {
+fn bad_input_is_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let v100 = words("--simulate v100 --network resnet50 --repeat 1");
@@ -248,10 +248,13 @@ fn refused_in_one_sentence() {
             &["forms"],
             "varies conv_algorithm, which the simulator does not model",
         ),
-        (&["two", "-o", "mine"], "name it mine.toml"),
+        (
+            &["two", "-o", "mine"],
+            "a profile file needs the extension .toml: use mine.toml",
+        ),
         (
             &["two", "-o", "nowhere/mine.toml"],
-            "there is no such folder",
+            "the folder does not exist",
         ),
         (
             &["two", "-o", "-", "--export-json", "-"],
@@ -267,9 +270,9 @@ fn refused_in_one_sentence() {
     }
 }
 
-/// An old profile is replaced, as every document is, and standard output carries the profile alone.
+/// An old profile is replaced, and only the profile goes to standard output.
 #[test]
-fn the_profile_goes_where_it_is_wanted() {
+fn the_profile_is_written_to_the_requested_place() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let args = words("--simulate v100 --network resnet50 --repeat 1 --power-cap 150..300:50");

@@ -1,4 +1,4 @@
-//! The help texts, as they are printed. `SNAPSHOTS=overwrite` renews them.
+//! The help texts match their snapshots. `SNAPSHOTS=overwrite` updates them.
 
 use crate::common::{sweetspot, text};
 use snapbox::{assert_data_eq, file};
@@ -10,12 +10,12 @@ fn help(args: &[&str]) -> String {
 }
 
 #[test]
-fn of_the_program() {
+fn program_help_matches_snapshot() {
     assert_data_eq!(help(&["--help"]), file!["snapshots/help.txt"].raw());
 }
 
 #[test]
-fn of_sweep() {
+fn sweep_help_matches_snapshot() {
     assert_data_eq!(
         help(&["sweep", "--help"]),
         file!["snapshots/help-sweep.txt"].raw()
@@ -23,7 +23,7 @@ fn of_sweep() {
 }
 
 #[test]
-fn of_simulate() {
+fn simulate_help_matches_snapshot() {
     assert_data_eq!(
         help(&["simulate", "--help"]),
         file!["snapshots/help-simulate.txt"].raw()
@@ -31,7 +31,7 @@ fn of_simulate() {
 }
 
 #[test]
-fn of_network() {
+fn network_help_matches_snapshot() {
     assert_data_eq!(
         help(&["network", "--help"]),
         file!["snapshots/help-network.txt"].raw()
@@ -39,7 +39,7 @@ fn of_network() {
 }
 
 #[test]
-fn of_hold() {
+fn hold_help_matches_snapshot() {
     assert_data_eq!(
         help(&["hold", "--help"]),
         file!["snapshots/help-hold.txt"].raw()
@@ -47,7 +47,7 @@ fn of_hold() {
 }
 
 #[test]
-fn of_tune() {
+fn tune_help_matches_snapshot() {
     assert_data_eq!(
         help(&["tune", "--help"]),
         file!["snapshots/help-tune.txt"].raw()
@@ -55,7 +55,7 @@ fn of_tune() {
 }
 
 #[test]
-fn of_fit() {
+fn fit_help_matches_snapshot() {
     assert_data_eq!(
         help(&["fit", "--help"]),
         file!["snapshots/help-fit.txt"].raw()

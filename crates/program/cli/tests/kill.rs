@@ -1,5 +1,5 @@
-//! The tool killed at random moments of a run: the GPU is as before within a second, and no process of the
-//! workload is left. `KILLS=200` for the whole count (scripts/torture).
+//! `run` is killed at random moments: the settings are restored within a second, and no process of the workload is left.
+//! `KILLS=200` runs the full number of kills (scripts/torture).
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 use sweetspot_stats::Seed;
 
-/// What the workload leaves in process lists: a grandchild in a session of its own among it.
+/// A workload of three processes, one of them in its own session, which are found by their marker.
 fn workload(marker: u64) -> String {
     format!("sleep 7{marker} & setsid sleep 7{marker} & sleep 7{marker}")
 }
@@ -61,7 +61,7 @@ fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
         gpu.with_gpu(|gpu| gpu.power_cap().get() == 250.0 && gpu.core_lock().is_none())
             .unwrap()
     };
-    // A guard that had not begun may still begin, and must then end: so look until the second is over.
+    // A guard that had not started yet may still start and must then end, so check until the second is over.
     let mut took = None;
     while killed.elapsed() < Duration::from_secs(1) {
         let good = as_before() && !is_running(marker);
@@ -75,7 +75,7 @@ fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
     client.wait().unwrap();
     assert!(
         as_before(),
-        "kill {number} with {signal}: the settings are not back"
+        "kill {number} with {signal}: the settings are not restored"
     );
     assert!(
         !is_running(marker),
@@ -89,7 +89,7 @@ fn kill_once(host: &TestHost, number: u64) -> (u64, bool) {
 }
 
 #[test]
-fn settings_come_back_within_a_second_of_any_kill() {
+fn settings_are_restored_within_a_second_of_any_kill() {
     let kills: u64 = std::env::var("KILLS")
         .ok()
         .and_then(|kills| kills.parse().ok())

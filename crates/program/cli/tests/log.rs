@@ -1,4 +1,4 @@
-//! `--log LEVEL` and `SWEETSPOT_LOG`: what a bug report carries, and that nothing changes without them.
+//! `--log LEVEL` and `SWEETSPOT_LOG`: the contents of the log, and no log without them.
 
 use std::fs::File;
 use std::process::Output;
@@ -6,7 +6,7 @@ use std::process::Output;
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
 
-/// A run at a cap whose command shows whether its environment was changed.
+/// A run at a cap, whose command prints the variable of the log level.
 const RUN: [&str; 6] = [
     "--power-cap",
     "180W",
@@ -35,7 +35,7 @@ fn line_with<'a>(log: &'a str, words: &[&str]) -> &'a str {
     found.unwrap_or_else(|| panic!("no line with {words:?} in\n{log}"))
 }
 
-/// The process that wrote a line.
+/// The process id in a line of the log.
 fn process(line: &str) -> &str {
     line.split(['[', ']']).nth(1).unwrap()
 }
@@ -63,7 +63,7 @@ fn the_library_and_each_write_are_logged() {
     assert_eq!(process(set), process(restored));
     let finished = log.lines().rfind(|line| line.contains("finished"));
     assert!(finished.unwrap().contains("code=0"), "{log}");
-    // The guard alone writes, and says so in the same place.
+    // Only the guard writes to devices, and it logs to the same standard error.
     let started = line_with(&log, &["started", "\"run\""]);
     assert_ne!(process(started), process(set));
     for line in log.lines() {
@@ -74,7 +74,7 @@ fn the_library_and_each_write_are_logged() {
 }
 
 #[test]
-fn the_variable_does_the_same_and_the_flag_wins() {
+fn the_flag_overrides_the_variable() {
     let host = TestHost::new("v100");
     let output = run(&host, &[], Some("info"));
     let log = text(&output.stderr);
@@ -83,14 +83,14 @@ fn the_variable_does_the_same_and_the_flag_wins() {
     assert_eq!(text(&output.stdout), "log: info\n");
     let output = run(&host, &["--log", "off"], Some("trace"));
     assert_eq!(text(&output.stderr), "");
-    // What the user set is the user's.
+    // The command still sees the variable that the user set.
     assert_eq!(text(&output.stdout), "log: trace\n");
     let output = run(&host, &["--log", "debug"], Some(""));
     line_with(&text(&output.stderr), &["power cap written"]);
 }
 
 #[test]
-fn without_it_nothing_is_logged() {
+fn nothing_is_logged_by_default() {
     let host = TestHost::new("v100");
     let output = run(&host, &[], None);
     assert_eq!(text(&output.stderr), "");
@@ -134,14 +134,14 @@ fn studies_sensors_and_the_link_are_logged() {
 }
 
 #[test]
-fn a_level_that_is_none_is_told_in_a_sentence() {
+fn an_unknown_level_is_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let expected = "`loud` is not a log level: use off, error, warn, info, debug or trace";
     let output = sweetspot(folder.path(), &["devices", "--log", "loud"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(expected), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains(expected), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
     let host = TestHost::new("v100");
     let output = host
         .sweetspot()
@@ -158,7 +158,7 @@ fn a_level_that_is_none_is_told_in_a_sentence() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_ends_nothing() {
+fn a_log_that_cannot_be_written_does_not_stop_the_run() {
     let host = TestHost::new("v100");
     let mut command = host.sweetspot();
     let full = File::create("/dev/full").unwrap();

@@ -1,6 +1,6 @@
-//! The program as a user meets it.
+//! Tests of the program from the outside, as a user runs it.
 //!
-//! All tests are one binary: it is linked once, and its tests run side by side. A new file needs its line here.
+//! All tests are one binary, which is linked only once. A new file must be declared here.
 
 mod architecture;
 mod common;
@@ -29,9 +29,9 @@ mod sweep;
 mod tune;
 mod unwritable;
 
-/// A file without its line would never run.
+/// The tests of a file that is not declared would never run.
 #[test]
-fn every_file_is_a_module() {
+fn every_file_is_declared() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let own = include_str!("main.rs");
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -19,7 +19,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn refused(args: &[&str], says: &str) {
+fn expect_rejection(args: &[&str], says: &str) {
     let mut all = vec!["network"];
     all.extend(args);
     let output = sweetspot(&std::env::temp_dir(), &all);
@@ -33,7 +33,7 @@ fn refused(args: &[&str], says: &str) {
 }
 
 #[test]
-fn json_is_as_promised() {
+fn json_has_the_documented_keys() {
     let document = json(&["resnet50"]);
     assert_eq!(document["schema"], "sweetspot.network/1");
     assert_eq!(document["network"], "resnet50");
@@ -55,7 +55,7 @@ fn json_is_as_promised() {
 }
 
 #[test]
-fn batches_precisions_and_training_scale() {
+fn costs_scale_with_batch_precision_and_training() {
     let (one, many) = (json(&["vgg16"]), json(&["vgg16", "--batch", "32"]));
     for key in ["macs", "read_bytes", "written_bytes"] {
         let at = |document: &Value| document["totals"][key].as_u64().unwrap();
@@ -71,12 +71,12 @@ fn batches_precisions_and_training_scale() {
 }
 
 #[test]
-fn a_file_and_a_name_give_the_same() {
+fn an_onnx_file_and_a_built_in_network_have_the_same_costs() {
     let (file, own) = (json(&[&onnx("resnet50")]), json(&["resnet50"]));
     for key in ["macs", "flops", "parameters"] {
         assert_eq!(file["totals"][key], own["totals"][key], "{key}");
     }
-    // A batch multiplies a file too, whatever batch it was written with.
+    // A batch multiplies the costs of a file too, whatever batch it was exported with.
     let many = json(&[&onnx("attention"), "--batch", "8"]);
     let two = json(&[&onnx("attention")]);
     assert_eq!(two["batch"], 2);
@@ -87,13 +87,13 @@ fn a_file_and_a_name_give_the_same() {
 }
 
 #[test]
-fn a_gpu_bounds_time_and_energy() {
+fn a_gpu_gives_lower_bounds_of_time_and_energy() {
     let document = json(&["resnet50", "--batch", "64", "--simulate", "v100"]);
     let bound = &document["bound"];
     let seconds = bound["time_s"].as_f64().unwrap();
     // 523 GFLOP at 15.7 TFLOP/s, and no more than a few times that.
     assert!((0.0333..0.1).contains(&seconds), "{seconds}");
-    // Between what it draws idle and its cap.
+    // Between idle power and the cap.
     let power = bound["energy_j"].as_f64().unwrap() / seconds;
     assert!((60.0..301.0).contains(&power), "{power}");
     let layers = document["layers"].as_array().unwrap();
@@ -111,7 +111,7 @@ fn a_gpu_bounds_time_and_energy() {
 }
 
 #[test]
-fn a_study_says_what_a_joule_gave() {
+fn a_study_adds_the_achieved_efficiency() {
     let folder = tempfile::tempdir().unwrap();
     let sweep = "sweep --simulate titan_x_pascal --network caffenet --power-cap 200,250 --repeat 1 --study it";
     let output = sweetspot(folder.path(), &sweep.split(' ').collect::<Vec<_>>());
@@ -130,7 +130,7 @@ fn a_study_says_what_a_joule_gave() {
         assert!((of_sgemm - efficiency / 42.0).abs() < 1e-9);
         assert!((0.05..0.5).contains(&point["share_of_peak"].as_f64().unwrap()));
     }
-    // Table 11 has 9.8 to 10.5 at full power.
+    // Table 11 of the paper shows 9.8 to 10.5 at full power.
     let full = points[1]["gflops_per_watt"].as_f64().unwrap();
     assert!((9.0..11.0).contains(&full), "{full}");
     let other = sweetspot(folder.path(), &["network", "vgg16", "--study", "it"]);
@@ -139,7 +139,7 @@ fn a_study_says_what_a_joule_gave() {
 }
 
 #[test]
-fn what_is_not_counted_is_listed_and_told_by_the_exit_code() {
+fn uncounted_operators_are_listed_and_give_exit_code_1() {
     let output = sweetspot(&std::env::temp_dir(), &["network", &onnx("unknown")]);
     assert_eq!(output.status.code(), Some(1));
     let shown = text(&output.stdout);
@@ -150,36 +150,36 @@ fn what_is_not_counted_is_listed_and_told_by_the_exit_code() {
 }
 
 #[test]
-fn mistakes_are_told_in_a_line() {
-    refused(
+fn bad_input_is_reported_in_one_line() {
+    expect_rejection(
         &["resnet5"],
         "there is no network `resnet5`; the nearest are resnet50",
     );
-    refused(&["nowhere.onnx"], "cannot read nowhere.onnx");
-    refused(
+    expect_rejection(&["nowhere.onnx"], "cannot read nowhere.onnx");
+    expect_rejection(
         &[&onnx("no_sizes")],
         "input `x` has no size for its axis 2 (`H`)",
     );
-    refused(&[&onnx("does_not_fit")], "node `y` (Conv)");
-    refused(
+    expect_rejection(&[&onnx("does_not_fit")], "node `y` (Conv)");
+    expect_rejection(
         &["resnet50", "--input", "x=1x3x8x8"],
         "--input is for ONNX files",
     );
-    refused(
+    expect_rejection(
         &["resnet50", "--simulate", "v100", "--precision", "bf16"],
         "has no peak for bf16; it has fp32, fp16",
     );
-    refused(
+    expect_rejection(
         &["resnet50", "--simulate", "v10"],
         "there is no GPU profile `v10`",
     );
-    refused(
+    expect_rejection(
         &["resnet50", "--convention", "table-1", "--precision", "fp16"],
-        "leave --precision out",
+        "remove --precision or --convention",
     );
-    refused(&["resnet50", "--study", "nowhere"], "nowhere");
-    refused(&["resnet50", "--batch", "0"], "--batch");
-    refused(
+    expect_rejection(&["resnet50", "--study", "nowhere"], "nowhere");
+    expect_rejection(&["resnet50", "--batch", "0"], "--batch");
+    expect_rejection(
         &["resnet50", "--export-json", "-", "--export-csv", "-"],
         "two documents",
     );

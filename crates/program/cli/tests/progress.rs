@@ -1,4 +1,4 @@
-//! Every verb counts the same items, whatever the program reports and however.
+//! All commands count the same items, however the program reports its progress.
 
 use std::process::Stdio;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 
-/// The items that a verb counts of a command.
+/// The number of items that a command of the program counts.
 fn items(host: &TestHost, verb: &str, pattern: &str, command: &[&str]) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("answer.json");
     let flags: &[&str] = match verb {
-        // Nothing of an earlier run may be known.
+        // An earlier run must not influence this one.
         "tune" => &["--fresh"],
         "run" => &["--power-cap", "250W"],
         "sweep" => &["--power-cap", "300", "--repeat", "1", "--settle", "0s"],
@@ -54,7 +54,7 @@ const EPOCHS: &str =
     "for epoch in 1 2 3; do for step in $(seq 40); do echo step $step; done; sleep 0.2; done";
 
 #[test]
-fn a_count_that_restarts_each_epoch_goes_on() {
+fn a_count_that_restarts_each_epoch_is_summed() {
     assert_all_verbs_count(120.0, r"step (\d+)", &["sh", "-c", EPOCHS]);
 }
 
@@ -64,8 +64,8 @@ fn a_line_without_a_number_is_one_item() {
 }
 
 #[test]
-fn what_the_link_reports_counts_and_not_what_is_printed_beside_it() {
-    // The stand-in reports every batch over its link, and prints a rate.
+fn the_link_has_priority_over_the_output() {
+    // The stand-in workload reports every batch over the link, and prints a rate too.
     let training = "sim-workload --network resnet50 --batch 100 --items 800";
     let mut command = vec![PROGRAM];
     command.extend(training.split(' '));
@@ -73,7 +73,7 @@ fn what_the_link_reports_counts_and_not_what_is_printed_beside_it() {
 }
 
 #[test]
-fn a_rate_is_counted_alike() {
+fn a_rate_gives_the_same_count_everywhere() {
     let host = TestHost::new("v100");
     let script = "for second in 1 2 3; do sleep 0.5; echo images/sec: 100; done; sleep 0.5";
     let counted = |verb| items(&host, verb, r"images/sec: ([\d.]+)", &["sh", "-c", script]);

@@ -1,4 +1,4 @@
-//! `sweetspot replay` as a user types it, and on the Zeus project's measurements where they are at hand.
+//! `sweetspot replay`, also on measurements of the Zeus project if they are available.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{sweetspot, text};
 use serde_json::Value;
 
-/// Two jobs under seven caps: one bound by the clock, one that the cap does not reach.
-fn records(folder: &Path) -> PathBuf {
+/// Writes the records of two jobs under seven caps: one is limited by the clock, one never reaches the cap.
+fn write_records(folder: &Path) -> PathBuf {
     let mut rows = "network,power_limit,time,power\n".to_owned();
     for cap in (100..=250).step_by(25) {
         let power = f64::from(cap).min(230.0);
@@ -36,9 +36,9 @@ fn replay(folder: &Path, args: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn strategies_are_put_side_by_side() {
+fn strategies_are_compared() {
     let folder = tempfile::tempdir().unwrap();
-    records(folder.path());
+    write_records(folder.path());
     let args = [
         &["--curves", "records.csv", "--strategy", "all"][..],
         &["--objective", "energy"],
@@ -59,8 +59,8 @@ fn strategies_are_put_side_by_side() {
     let busy = &json["curves"][0];
     assert_eq!(busy["group"]["network"], "busy");
     assert_eq!(busy["points"], 7);
-    // Energy of the clock-bound job: 100 W (0.6 + 68 / 40) is more than 125 W (0.6 + 68 / 65), and so on; least
-    // at 150 W.
+    // The energy of the clock-bound job is lowest at 150 W: 100 W (0.6 + 68 / 40) is more than 125 W (0.6 + 68 / 65), and
+    // so on.
     assert_eq!(busy["optimum"]["power_limit"], 150.0);
     assert!(busy["regret"].as_f64().unwrap() < 0.02, "{busy}");
     assert!(json["summary"]["evaluations_median"].as_f64().unwrap() <= 7.0);
@@ -72,7 +72,7 @@ fn strategies_are_put_side_by_side() {
 }
 
 #[test]
-fn a_study_can_be_replayed_and_can_teach() {
+fn a_study_can_be_replayed_and_used_as_prior() {
     let folder = tempfile::tempdir().unwrap();
     for network in ["resnet50", "vgg19"] {
         let args = [
@@ -106,9 +106,9 @@ fn a_study_can_be_replayed_and_can_teach() {
 }
 
 #[test]
-fn bad_input_gets_one_sentence() {
+fn bad_input_is_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    records(folder.path());
+    write_records(folder.path());
     std::fs::write(folder.path().join("empty.csv"), "a,b,c\n").unwrap();
     std::fs::write(folder.path().join("bad.csv"), "a,b,c\n1,2,x\n").unwrap();
     let abc = ["--knob", "a", "--time", "b", "--power", "c"];
@@ -162,19 +162,20 @@ fn bad_input_gets_one_sentence() {
     for (args, wanted) in cases {
         let output = replay(folder.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let told = text(&output.stderr);
-        assert!(told.contains(wanted), "{args:?}: {told}");
-        assert_eq!(told.trim_end().lines().count(), 1, "{told}");
+        let shown = text(&output.stderr);
+        assert!(shown.contains(wanted), "{args:?}: {shown}");
+        assert_eq!(shown.trim_end().lines().count(), 1, "{shown}");
     }
 }
 
-/// The measured curves of the Zeus project: with no prior, and by what the other curves of the same GPU teach.
+/// Checks the guided strategy on the measured curves of the Zeus project, without prior knowledge and with the other curves
+/// of the same GPU as prior.
 #[test]
 #[ignore = "needs ../shared/measured_zeus"]
-fn measured_zeus_curves_are_searched_well() {
+fn guided_search_does_well_on_measured_zeus_curves() {
     let measured = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/measured_zeus");
     let folder = tempfile::tempdir().unwrap();
-    // The others are in the archived runs.
+    // The other combinations are in the archived benchmark runs.
     for (prior, objectives, least, nearly) in [
         ("none", ["energy", "eds:1.5"], 0.80, 0.90),
         ("leave-one-out", ["edp", "eds:2.0"], 0.95, 0.95),
@@ -226,15 +227,15 @@ fn measured_zeus_curves_are_searched_well() {
             }
             evaluations.sort_unstable();
             let median = evaluations[evaluations.len() / 2];
-            let told = format!("{prior} {objective}: {good} and {fair} of {all}, median {median}");
-            assert!(median <= 5, "{told}");
-            assert!(good >= least * all && fair >= nearly * all, "{told}");
+            let shown = format!("{prior} {objective}: {good} and {fair} of {all}, median {median}");
+            assert!(median <= 5, "{shown}");
+            assert!(good >= least * all && fair >= nearly * all, "{shown}");
             for number in 0..8 {
                 let others = regrets[0][number].min(regrets[1][number]);
                 let guided = regrets[2][number];
-                assert!(guided <= others + 1e-9, "{told}: {number} {regrets:?}");
+                assert!(guided <= others + 1e-9, "{shown}: {number} {regrets:?}");
                 if (1..5).contains(&number) {
-                    assert!(guided < others, "{told}: {number} {regrets:?}");
+                    assert!(guided < others, "{shown}: {number} {regrets:?}");
                 }
             }
         }
@@ -242,18 +243,18 @@ fn measured_zeus_curves_are_searched_well() {
 }
 
 #[test]
-fn curves_that_cannot_be_judged_are_said_and_left_out() {
+fn curves_that_cannot_be_judged_are_reported_and_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let rows = "gpu,cap,time,power\na,300,10,200\na,200,11,150\nb,300,10,200\nc,300,10,200\nc,200,10,200\n";
     std::fs::write(folder.path().join("caps.csv"), rows).unwrap();
     let args = "replay --curves caps.csv --knob cap --time time --power power --group gpu";
     let args: Vec<&str> = args.split(' ').collect();
-    let told = text(&sweetspot(folder.path(), &args).stdout);
+    let shown = text(&sweetspot(folder.path(), &args).stdout);
     assert!(
-        told.contains("b: one point, so that there is nothing to search."),
-        "{told}"
+        shown.contains("b: one point, so that there is nothing to search."),
+        "{shown}"
     );
-    assert!(told.contains("c: all points are equal"), "{told}");
+    assert!(shown.contains("c: all points are equal"), "{shown}");
     let limit = ["--limit", "time<=-50%", "--export-json", "-"];
     let output = sweetspot(folder.path(), &[&args[..], &limit].concat());
     assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! `sweetspot reproduce` as a user meets it.
+//! `sweetspot reproduce`.
 
 use crate::common::{sweetspot, text};
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn rows(document: &Value) -> &[Value] {
     document["rows"].as_array().unwrap()
 }
 
-/// Notes of the rows that have these labels.
+/// The notes of the rows that have these labels.
 fn notes(document: &Value, labels: &[(&str, &str)]) -> Vec<String> {
     let has = |row: &&Value| {
         labels
@@ -42,7 +42,7 @@ fn notes(document: &Value, labels: &[(&str, &str)]) -> Vec<String> {
         .collect()
 }
 
-fn is_met(paper: &str) {
+fn assert_is_met_with_three_seeds(paper: &str) {
     for seed in [1, 2, 3] {
         let (code, document) = json(paper, seed);
         let missed: Vec<&Value> = rows(&document)
@@ -61,31 +61,31 @@ fn is_met(paper: &str) {
 
 #[test]
 fn power_capping_2022_is_met_with_three_seeds() {
-    is_met("power-capping-2022");
+    assert_is_met_with_three_seeds("power-capping-2022");
 }
 
 #[test]
 fn dvfs_2019_is_met_with_three_seeds() {
-    is_met("dvfs-2019");
+    assert_is_met_with_three_seeds("dvfs-2019");
 }
 
 #[test]
 fn node_power_capping_2023_is_met_with_three_seeds() {
-    is_met("node-power-capping-2023");
+    assert_is_met_with_three_seeds("node-power-capping-2023");
 }
 
 #[test]
 fn multi_gpu_2018_is_met_with_three_seeds() {
-    is_met("multi-gpu-2018");
+    assert_is_met_with_three_seeds("multi-gpu-2018");
 }
 
 #[test]
 fn batch_sizer_2021_is_met_with_three_seeds() {
-    is_met("batch-sizer-2021");
+    assert_is_met_with_three_seeds("batch-sizer-2021");
 }
 
 #[test]
-fn documents_are_as_the_schema_says() {
+fn documents_have_the_documented_keys() {
     for paper in PAPERS {
         let (_, document) = json(paper, 1);
         assert_eq!(document["schema"], "sweetspot.reproduce/1");
@@ -97,7 +97,7 @@ fn documents_are_as_the_schema_says() {
             let both = row["published"].is_number() && row["reproduced"].is_number();
             assert_eq!(row["deviation"].is_number(), both, "{row}");
             assert_eq!(row["within"].is_boolean(), row["tolerance"].is_number());
-            // What has no value here says why.
+            // A value that is missing has a reason.
             assert!(
                 row["reproduced"].is_number() || row["note"].is_string(),
                 "{row}"
@@ -130,7 +130,7 @@ fn every_printed_row_is_there() {
     assert_eq!(count("dvfs-2019", "III"), 24);
     assert_eq!(count("dvfs-2019", "IV"), 9);
     assert_eq!(count("node-power-capping-2023", "1"), 5);
-    // Four networks as the text describes them, and four other readings of that text.
+    // Four networks as the text describes them, and four other interpretations of that text.
     assert_eq!(count("multi-gpu-2018", "1"), 8);
     assert_eq!(count("multi-gpu-2018", "11"), 72 + 48);
     for figure in ["throughput in figure 5", "average batch in figure 6"] {
@@ -230,15 +230,15 @@ fn faults_of_the_other_papers_are_named_at_their_rows() {
 }
 
 #[test]
-fn what_waits_says_for_what() {
+fn missing_values_name_their_reason() {
     let (_, document) = json("multi-gpu-2018", 1);
     assert!(document["waits"][0].as_str().unwrap().contains("accuracy"));
 }
 
-/// Issue 10: with three seeds, among the modes that keep the cap 99 % of the time robust is the fastest of the
-/// batch-only ones within 1 %, and joint is as fast as the faster of robust and dvfs.
+/// Issue 10, with three seeds: among the batch-only modes that respect the cap 99 % of the time, robust is the fastest
+/// within 1 %, and joint is as fast as the faster of robust and dvfs.
 #[test]
-fn the_jobs_of_batch_sizer_2021_are_held() {
+fn the_jobs_of_batch_sizer_2021_respect_their_cap() {
     const MODES: [&str; 7] = [
         "dvfs", "step_up", "paper", "text", "windowed", "robust", "joint",
     ];
@@ -272,15 +272,15 @@ fn the_jobs_of_batch_sizer_2021_are_held() {
         let most = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         assert!((0.2..0.38).contains(&most), "{gains:?}");
-        // Job 19, and none is ahead of it by half a per cent.
+        // Job 19 gains most; no other job gains half a per cent more.
         assert!(gains[18] > most - 0.005, "{gains:?}");
         assert!((-0.08..0.0).contains(&least), "{gains:?}");
     }
 }
 
-/// The paper's own sentences, of its algorithm as it was meant: what does not come out is said so.
+/// Checks the conclusions of the paper for its algorithm with one decision per window; some of them do not hold.
 #[test]
-fn what_batch_sizer_2021_says_is_judged_by_the_values() {
+fn conclusions_of_batch_sizer_2021_are_checked_against_the_values() {
     let (_, document) = json("batch-sizer-2021", 1);
     let conclusions = document["conclusions"].as_array().unwrap();
     let holds = |words: &str| {
@@ -298,7 +298,7 @@ fn what_batch_sizer_2021_says_is_judged_by_the_values() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused_with_those_that_are() {
+fn an_unknown_paper_is_rejected_with_the_known_ones() {
     let folder = folder();
     let output = sweetspot(folder.path(), &["reproduce", "power-capping-2023"]);
     assert_eq!(output.status.code(), Some(2));
@@ -310,7 +310,7 @@ fn a_name_that_is_none_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn it_is_shown_and_written_in_every_form() {
+fn a_reproduction_is_written_in_every_format() {
     let folder = folder();
     let args = [
         "reproduce",
@@ -333,7 +333,7 @@ fn it_is_shown_and_written_in_every_form() {
 }
 
 #[test]
-fn a_seed_gives_the_same_rows_again() {
+fn the_same_seed_gives_the_same_rows() {
     assert_eq!(json("dvfs-2019", 7), json("dvfs-2019", 7));
     assert_ne!(
         json("dvfs-2019", 7).1["rows"],

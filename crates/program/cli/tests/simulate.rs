@@ -1,4 +1,4 @@
-//! `sweetspot simulate --errors`, `--list` and `--fit` as a user meets them.
+//! `sweetspot simulate --errors`, `--list` and `--fit`.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ fn measured() -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Expects to be refused with one line and nothing left behind.
-fn refused(args: &[&str]) -> String {
+/// Expects to be rejected with one line and no file left behind, and returns the line.
+fn expect_rejection(args: &[&str]) -> String {
     let folder = folder();
     let output = sweetspot(folder.path(), args);
     let message = text(&output.stderr);
@@ -28,7 +28,7 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
-fn one_study_is_compared_alone() {
+fn errors_of_one_study_are_shown() {
     let folder = folder();
     for name in ["batch_sizer_2021", "batch-sizer-2021"] {
         let output = sweetspot(folder.path(), &["simulate", "--errors", name]);
@@ -39,7 +39,7 @@ fn one_study_is_compared_alone() {
         assert!(shown.starts_with("batch_sizer_2021: 0 free parameters"));
     }
     assert_eq!(
-        refused(&["simulate", "--errors", "dvfs_2020"]),
+        expect_rejection(&["simulate", "--errors", "dvfs_2020"]),
         "sweetspot: --errors: there is no study `dvfs_2020`; there are power_capping_2022, dvfs_2019, node_power_capping_2023, multi_gpu_2018, batch_sizer_2021, h200\n"
     );
 }
@@ -56,7 +56,7 @@ fn tables_fit_a_terminal_of_100_columns() {
 }
 
 #[test]
-fn a_fitted_profile_is_swept_at_other_batch_sizes() {
+fn a_fitted_profile_predicts_other_batch_sizes() {
     let folder = folder();
     let rows = measured();
     let fit = [
@@ -70,10 +70,10 @@ fn a_fitted_profile_is_swept_at_other_batch_sizes() {
     ];
     let shown = sweetspot(folder.path(), &fit);
     assert!(shown.status.success(), "{}", text(&shown.stderr));
-    let said = text(&shown.stderr);
+    let message = text(&shown.stderr);
     assert!(
-        said.starts_with("fitted 4 parameters to 20 values; largest deviations: throughput "),
-        "{said}"
+        message.starts_with("fitted 4 parameters to 20 values; largest deviations: throughput "),
+        "{message}"
     );
     let written = sweetspot(
         folder.path(),
@@ -100,15 +100,16 @@ fn a_fitted_profile_is_swept_at_other_batch_sizes() {
     let study: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
     assert_eq!(study["workload"]["network"], "resnet50");
     let speed = study["points"][0]["items_per_s"].as_f64().unwrap();
-    // Between the measured 64 and 128.
+    // Between the measured values of batches of 64 and 128.
     assert!((11_214.0..14_404.0).contains(&speed), "{speed}");
 }
 
 #[test]
-fn rows_that_cannot_be_fitted_are_refused() {
+fn rows_that_cannot_be_fitted_are_rejected() {
     let rows = measured();
-    let of = |more: &[&str]| refused(&[&["simulate", "--fit", rows.as_str()], more].concat());
-    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one of"));
+    let of =
+        |more: &[&str]| expect_rejection(&[&["simulate", "--fit", rows.as_str()], more].concat());
+    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one with"));
     let message = of(&["--gpu", "h200", "--network", "lenet"]);
     assert!(
         message.contains("there are no rows of network lenet"),
@@ -125,26 +126,26 @@ fn rows_that_cannot_be_fitted_are_refused() {
         "{message}"
     );
     assert!(of(&[]).contains("--gpu"));
-    let message = refused(&["simulate", "--fit", "no.csv", "--gpu", "h200"]);
+    let message = expect_rejection(&["simulate", "--fit", "no.csv", "--gpu", "h200"]);
     assert!(
         message.starts_with("sweetspot: cannot read no.csv: "),
         "{message}"
     );
-    let message = refused(&["simulate", "--fit", "/dev/zero", "--gpu", "h200"]);
+    let message = expect_rejection(&["simulate", "--fit", "/dev/zero", "--gpu", "h200"]);
     assert!(message.contains("it is not a file"), "{message}");
-    let message = refused(&["simulate", "--gpu", "h200"]);
+    let message = expect_rejection(&["simulate", "--gpu", "h200"]);
     assert!(message.contains("<CMD>"), "{message}");
     let own = folder();
     let few = own.path().join("few.csv");
     std::fs::write(&few, "batch,items_per_s,mean_w\n64,100,200\n").unwrap();
-    let message = refused(&["simulate", "--fit", &few.to_string_lossy(), "--gpu", "h200"]);
+    let message = expect_rejection(&["simulate", "--fit", &few.to_string_lossy(), "--gpu", "h200"]);
     assert!(
         message.contains("1 row is too few to fit a profile"),
         "{message}"
     );
     std::fs::write(&few, "batch,items_per_s,mean_w\n64,100,200\n128,150,250\n").unwrap();
     let few = few.to_string_lossy();
-    let message = refused(&["simulate", "--fit", &few, "--gpu", "h200", "--network", ""]);
+    let message = expect_rejection(&["simulate", "--fit", &few, "--gpu", "h200", "--network", ""]);
     assert!(
         message.contains("`network`: a name must be one line of text"),
         "{message}"

@@ -1,5 +1,5 @@
-//! Documents that cannot be written: the others are written all the same, and the exit code is the same for every
-//! command. `/dev/full` opens well and takes nothing, as a disk that fills up during the work does.
+//! If a document cannot be written, the others are still written, and the exit code is the same for every command.
+//! `/dev/full` can be opened but not written, like a disk that fills up during the work.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,8 +10,7 @@ use crate::host::TestHost;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 
-/// Every command that writes documents, but for those that need a host: flags, and the document beside the one that
-/// fails.
+/// Commands in virtual time that write documents: their flags, and a second document besides the one that fails.
 const VIRTUAL: [(&str, &str); 2] = [
     ("tune --simulate v100 --network resnet50", "--export-md"),
     (
@@ -20,7 +19,7 @@ const VIRTUAL: [(&str, &str); 2] = [
     ),
 ];
 
-/// The same of a command of the user's, which comes after `--`.
+/// Commands that write documents and run a command of the user's, which comes after `--`.
 const REAL: [(&str, &str); 5] = [
     ("measure", "--export-md"),
     ("run --power-cap 200W", "--export-md"),
@@ -31,8 +30,8 @@ const REAL: [(&str, &str); 5] = [
 
 const SWEEP: &str = "sweep --power-cap 200,300 --repeat 1 --study kept";
 
-/// A command on a host, in a folder of its own.
-fn on(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
+/// The program on a host, in a folder.
+fn sweetspot_on_host(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
     let mut command = host.sweetspot();
     command
         .args(args)
@@ -42,16 +41,16 @@ fn on(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The lines about documents on standard error: others may be about the job.
-fn failures(output: &Output) -> Vec<String> {
-    let said = text(&output.stderr);
-    let lines = said.lines().filter(|line| line.contains("cannot write"));
+/// The error messages about documents.
+fn write_failures(output: &Output) -> Vec<String> {
+    let message = text(&output.stderr);
+    let lines = message.lines().filter(|line| line.contains("cannot write"));
     lines.map(str::to_owned).collect()
 }
 
 fn assert_one_failed(output: &Output, other: &Path, what: &str) {
     assert_eq!(
-        failures(output),
+        write_failures(output),
         ["sweetspot: cannot write /dev/full: No space left on device (os error 28)"],
         "{what}: {output:?}"
     );
@@ -60,7 +59,7 @@ fn assert_one_failed(output: &Output, other: &Path, what: &str) {
 }
 
 #[test]
-fn in_virtual_time_the_other_document_is_written() {
+fn other_documents_are_written_in_virtual_time() {
     for (line, flag) in VIRTUAL {
         let folder = tempfile::tempdir().unwrap();
         let exports = ["--export-json", "/dev/full", flag, "other"];
@@ -72,7 +71,7 @@ fn in_virtual_time_the_other_document_is_written() {
 }
 
 #[test]
-fn beside_a_command_the_other_document_is_written() {
+fn other_documents_are_written_with_a_command() {
     let (host, server) = (TestHost::new("v100"), TestHost::new("nvidia_h200"));
     let workload = [PROGRAM, "sim-workload", "--network", "resnet50"];
     let training = [&workload[..], &["--seconds", "2"]].concat();
@@ -86,7 +85,9 @@ fn beside_a_command_the_other_document_is_written() {
             false => (&host, &training),
         };
         let args = [&words(line)[..], &exports, job].concat();
-        let output = on(host, folder.path(), &args).output().unwrap();
+        let output = sweetspot_on_host(host, folder.path(), &args)
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(1), "{line}: {output:?}");
         assert!(!output.stdout.is_empty(), "{line}: the text is shown");
         assert_one_failed(&output, &folder.path().join("other"), line);
@@ -96,7 +97,7 @@ fn beside_a_command_the_other_document_is_written() {
 }
 
 #[test]
-fn the_code_of_the_command_comes_first() {
+fn the_exit_code_of_the_command_has_priority() {
     let host = TestHost::new("v100");
     for (line, flag) in REAL {
         for (script, code) in [("exit 5", 5), ("kill -9 $$", 128 + 9)] {
@@ -104,40 +105,52 @@ fn the_code_of_the_command_comes_first() {
             let exports = ["--export-json", "/dev/full", flag, "other"];
             let command = ["--", "sh", "-c", script];
             let args = [&words(line)[..], &exports, &command].concat();
-            let output = on(&host, folder.path(), &args).output().unwrap();
+            let output = sweetspot_on_host(&host, folder.path(), &args)
+                .output()
+                .unwrap();
             assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
-            // A job that ends at once leaves nothing to draw.
-            assert_eq!(failures(&output).len(), 1, "{line}: {output:?}");
+            // The figure of a job that ends at once is not written, without an error.
+            assert_eq!(write_failures(&output).len(), 1, "{line}: {output:?}");
         }
         let folder = tempfile::tempdir().unwrap();
         for (program, code) in [("no-such-program", 127), ("/", 126)] {
             let exports = ["--export-json", "/dev/full", "--", program];
             let args = [&words(line)[..], &exports].concat();
-            let output = on(&host, folder.path(), &args).output().unwrap();
+            let output = sweetspot_on_host(&host, folder.path(), &args)
+                .output()
+                .unwrap();
             assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
-            let said = text(&output.stderr);
-            assert_eq!(said.lines().count(), 1, "{line}: {said}");
-            assert!(said.starts_with("sweetspot: cannot run "), "{line}: {said}");
+            let message = text(&output.stderr);
+            assert_eq!(message.lines().count(), 1, "{line}: {message}");
+            assert!(
+                message.starts_with("sweetspot: cannot run "),
+                "{line}: {message}"
+            );
         }
     }
 }
 
 #[test]
-fn a_bad_path_is_refused_before_the_command_runs() {
+fn a_bad_path_is_rejected_before_the_command_runs() {
     let host = TestHost::new("v100");
     let swept = (SWEEP, "--export-md");
     for (line, flag) in REAL.into_iter().chain([swept]) {
         let folder = tempfile::tempdir().unwrap();
         let command = ["--", "sh", "-c", "touch ran"];
         for (exports, expected) in [
-            (["--export-json", "no/x", flag, "other"], "no such folder"),
+            (
+                ["--export-json", "no/x", flag, "other"],
+                "the folder does not exist",
+            ),
             (["--export-json", "same", flag, "./same"], "two documents"),
         ] {
             let args = [&words(line)[..], &exports, &command].concat();
-            let output = on(&host, folder.path(), &args).output().unwrap();
-            let said = text(&output.stderr);
+            let output = sweetspot_on_host(&host, folder.path(), &args)
+                .output()
+                .unwrap();
+            let message = text(&output.stderr);
             assert_eq!(output.status.code(), Some(125), "{line}: {output:?}");
-            assert!(said.contains(expected), "{line}: {said}");
+            assert!(message.contains(expected), "{line}: {message}");
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         }
     }
@@ -148,7 +161,7 @@ fn a_bad_path_is_refused_before_the_command_runs() {
     }
 }
 
-/// Two studies for commands that read some.
+/// A folder with two studies.
 fn studies() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["one", "two"] {
@@ -160,7 +173,7 @@ fn studies() -> tempfile::TempDir {
 }
 
 #[test]
-fn commands_that_only_answer_end_in_the_same_way() {
+fn commands_without_a_workload_report_write_errors_too() {
     let folder = studies();
     for (line, flag) in [
         ("report one", "--export-html"),
@@ -184,24 +197,30 @@ fn commands_that_only_answer_end_in_the_same_way() {
             .output()
             .unwrap();
         assert_eq!(full.status.code(), Some(1), "{line}: {full:?}");
-        let said = failures(&full);
-        assert_eq!(said.len(), 1, "{line}: {full:?}");
-        assert!(said[0].contains("standard output: No space"), "{said:?}");
+        let message = write_failures(&full);
+        assert_eq!(message.len(), 1, "{line}: {full:?}");
+        assert!(
+            message[0].contains("standard output: No space"),
+            "{message:?}"
+        );
     }
 }
 
 #[test]
-fn a_folder_for_figures_is_tried_before_the_work() {
+fn a_figure_folder_is_checked_before_the_work() {
     let folder = studies();
     std::fs::write(folder.path().join("file"), "").unwrap();
     for figures in ["file", "file/figures"] {
         for line in ["report one", "compare one two", "replay --study one"] {
             let args = [&words(line)[..], &["--export-figures", figures]].concat();
             let output = sweetspot(folder.path(), &args);
-            let said = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+            let message = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {message}");
             assert_eq!(text(&output.stdout), "", "{line}");
-            assert!(said.contains("file is not a folder"), "{line}: {said}");
+            assert!(
+                message.contains("file is not a folder"),
+                "{line}: {message}"
+            );
         }
     }
 }

@@ -1,34 +1,33 @@
-//! Of `fit`.
+//! The flags of `fit`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use sweetspot_study::EnergyOf;
 
-/// Make a simulated twin of your own GPU and workload from a study of them.
+/// Fit a simulated model of your own GPU and workload to a study.
 ///
-/// Power, voltage and work are fitted to the time and energy of every configuration; caps, clocks and memory are
-/// those of the device. The file holds both, the GPU and the workload, and is taken wherever either is named, so
-/// that other settings, strategies and limits can be tried without the hardware. A table shows how near it
-/// comes; exit code 1 if that is more than 5 % off on average.
+/// Fits power, voltage and amount of work to the measured time and energy of every configuration; caps, clocks and
+/// memory size are those of the device. The profile describes both the GPU and the workload, and can be given
+/// wherever either is named, so that you can try other settings, strategies and limits without the hardware. A table
+/// compares the model with the measurements; the exit code is 1 if it is more than 5 % off on average.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FitArgs {
-    /// The study: its folder, or its name below studies/. Runs on one GPU count, over power caps, core clocks,
-    /// memory clocks and batch sizes, together or alone.
+    /// The study: its folder, or its name below studies/. All its runs must use the same number of GPUs; it may vary
+    /// power caps, core clocks, memory clocks and batch sizes.
     pub study: PathBuf,
 
-    /// Where the profile goes, a .toml file; an old one is replaced; `-` is standard output, and the table goes
-    /// to standard error [default: nowhere, the table is all].
+    /// Write the profile to this .toml file, replacing an old one; `-` is standard output, and the table then goes to
+    /// standard error [default: write no profile, only show the table].
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Whose energy is fitted: job-gpus, the others only where they are the same [default: as when the study was
-    /// made].
+    /// Which energy to fit: job-gpus; all-gpus and node only if they equal it [default: as in the study].
     #[arg(long, value_name = "WHOSE")]
     pub energy_of: Option<EnergyOf>,
 
-    /// Write the table as JSON; `-` is standard output, which then carries nothing else.
+    /// Write the table as JSON; `-` writes it to standard output in place of the table.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Of `hold`.
+//! The flags of `hold`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_session::hold::{Below, parse_cap};
 
-use super::shared::positive_seconds;
+use super::shared::parse_positive_seconds;
 
-/// Serve as fast as a power cap allows: the batch size, a clock or both are chosen while the command runs.
+/// Get the highest throughput under a power cap: choose batch size, clock or both while the command runs.
 ///
 /// The command is an inference program that asks for its batch size before each batch and reports items and batch
-/// times, over the link (two lines of Python, docs/hold.md). With the knob `batch` nothing is set on the device and no
-/// privilege is needed; the other knobs put everything back at the end, as `run` does.
+/// times over the link (two lines of Python, see docs/hold.md). The knob `batch` changes no device setting and needs
+/// no privilege; the other knobs change device settings, which are restored at the end, as with `run`.
 ///
-/// The cap may change while it runs: by --cap-file, by `sweetspot hold set 140W` from another terminal, or with the
-/// device's own limit (--below device).
+/// You can change the cap while the command runs: with --cap-file, with `sweetspot hold set 140W` in another terminal,
+/// or by changing the device's own power limit (--below device).
 #[derive(Debug, Args)]
 #[command(
     after_help = HOLD_EXAMPLES,
@@ -27,39 +27,39 @@ pub struct HoldArgs {
     #[command(subcommand)]
     pub command: Option<HoldCommand>,
 
-    /// The power to stay below, judged by means of a second: 150W, or `device` for the limit that the device enforces,
-    /// whoever sets it.
-    #[arg(long, value_name = "WATTS|device", value_parser = below, allow_hyphen_values = true)]
+    /// The power cap: 150W, or `device` for the power limit that the device enforces at the moment. The mean power of
+    /// each second must stay below it.
+    #[arg(long, value_name = "WATTS|device", value_parser = parse_below, allow_hyphen_values = true)]
     pub below: Option<Below>,
 
-    /// A file that somebody else writes the cap to (150W); looked at ten times a second.
+    /// A file that contains the cap (150W) and that another program may change; it is read ten times a second.
     #[arg(long, value_name = "FILE")]
     pub cap_file: Option<PathBuf>,
 
-    /// What is set: batch (the batch size; nothing on the device), core-clock or power-cap (at one batch size), joint
-    /// (batch size and core clock).
+    /// What to adjust: batch (the batch size; changes no device setting), core-clock or power-cap (at a fixed batch
+    /// size), joint (batch size and core clock).
     #[arg(long, value_name = "KNOB", value_enum, default_value_t = KnobName::Batch, hide_possible_values = true)]
     pub knob: KnobName,
 
-    /// The longest that 99 of 100 items may take, waiting included: 20ms.
-    #[arg(long, value_name = "TIME", value_parser = latency, allow_hyphen_values = true)]
+    /// The highest allowed 99th percentile of item latency, including time in the queue: 20ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_latency, allow_hyphen_values = true)]
     pub latency_p99: Option<Seconds>,
 
-    /// The batch sizes to choose from, ascending [default: 1,2,4,8,16,32,64,128,256].
-    #[arg(long, value_name = "N,N,...", value_parser = batches)]
+    /// The allowed batch sizes, in ascending order [default: 1,2,4,8,16,32,64,128,256].
+    #[arg(long, value_name = "N,N,...", value_parser = parse_batches)]
     pub batches: Option<Batches>,
 
-    /// What is best among settings that keep cap and latency: throughput, energy-per-item.
+    /// What to optimise among the settings that respect cap and latency: throughput, energy-per-item.
     #[arg(long, value_name = "OBJ", value_enum, default_value_t = ObjectiveName::Throughput, hide_possible_values = true)]
     pub objective: ObjectiveName,
 
-    /// The GPU: an index or a UUID [default: the one in CUDA_VISIBLE_DEVICES, or the only one].
+    /// The GPU: an index or a UUID [default: the one in CUDA_VISIBLE_DEVICES, else the only one].
     #[arg(long, value_name = "0|UUID")]
     pub device: Option<String>,
 
-    /// How the setting is found: robust, or for comparison paper, text, windowed (the batch sizer of
-    /// batch_sizer_2021 as printed, as described, as meant) and dvfs, step_up (with --knob core-clock)
-    /// [default: robust; dvfs or joint as the knob has it].
+    /// The control algorithm: robust; for comparison, the batch sizer of the paper batch_sizer_2021 as its algorithm is
+    /// printed (paper), as its text describes it (text), or with one decision for each window (windowed); with --knob
+    /// core-clock dvfs or step_up [default: robust; dvfs or joint where the knob requires it].
     #[arg(
         long,
         value_name = "MODE",
@@ -69,36 +69,36 @@ pub struct HoldArgs {
     )]
     pub mode: Option<ModeName>,
 
-    /// The batch size where only the device is set (--knob core-clock or power-cap) [default: the allowed size nearest to 16].
-    #[arg(long, value_name = "N", value_parser = super::shared::whole_number, help_heading = "Control")]
+    /// The batch size with --knob core-clock or power-cap [default: the allowed size nearest to 16].
+    #[arg(long, value_name = "N", value_parser = super::shared::parse_count, help_heading = "Control")]
     pub fixed_batch: Option<u64>,
 
-    /// For the paper's modes: below this part of the cap there is room for more [default: 0.8].
-    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Control")]
+    /// For the modes of the paper: increase the batch size while power is below this share of the cap [default: 0.8].
+    #[arg(long, value_name = "SHARE", value_parser = parse_alpha, help_heading = "Control")]
     pub alpha: Option<Ratio>,
 
-    /// Batches of a window, after which the setting is judged [default: 10].
+    /// Number of batches after which a setting is evaluated [default: 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Control")]
     pub window: Option<u32>,
 
-    /// After a change nothing is judged for so long [default: 100ms].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
+    /// How long to ignore measurements after a change of setting [default: 100ms].
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub settle: Option<Seconds>,
 
-    /// What broke the cap is tried again after so long, and then ever more rarely [default: 300s].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
+    /// Retry a setting that exceeded the cap after this time; the time doubles with each failure [default: 300s].
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub expiry: Option<Seconds>,
 
-    /// A size that had been good and broke the cap once is tried again after so long [default: 10s].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
+    /// Retry a setting that had respected the cap before and exceeded it once after this time [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub probe: Option<Seconds>,
 
-    /// A program that has not asked for its batch size after so long is told of [default: 60s].
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
+    /// Warn if the program has not asked for its batch size after this time [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds, allow_hyphen_values = true, help_heading = "Control")]
     pub patience: Option<Seconds>,
 
-    /// The power sensor to go by: buffer (the driver's samples), instant, average (of a second) [default: the finest
-    /// there is].
+    /// The power sensor to use: buffer (samples buffered by the driver), instant, average (over a second) [default: the
+    /// one with the finest time resolution].
     #[arg(
         long,
         value_name = "SENSOR",
@@ -108,32 +108,32 @@ pub struct HoldArgs {
     )]
     pub sensor: Option<SensorName>,
 
-    /// Write the result as JSON, with batch size and power over time; `-` is standard output, which then carries
-    /// nothing else.
+    /// Write the result as JSON, with batch size and power over time; `-` writes it to standard output in place of the
+    /// summary.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
-    /// Write a picture of power, batch size and throughput over time; `-` as above.
+    /// Draw power, batch size and throughput over time as an SVG file; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
 
-    /// Change no device setting (also SWEETSPOT_READ_ONLY=1): the knob `batch` needs none.
+    /// Never change a device setting (also SWEETSPOT_READ_ONLY=1); only --knob batch works then.
     #[arg(long)]
     pub read_only: bool,
 
-    /// The command.
+    /// The command to run.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum HoldCommand {
-    /// Give a running hold of yours another cap.
+    /// Change the cap of a hold that is running.
     Set {
-        /// The power to stay below from now on: 140W.
-        #[arg(value_name = "WATTS", value_parser = cap, allow_hyphen_values = true)]
+        /// The new cap: 140W.
+        #[arg(value_name = "WATTS", value_parser = parse_watts, allow_hyphen_values = true)]
         cap: Watts,
-        /// The process id of the hold, where several run; root reaches those of others with it.
+        /// The process id of the hold, required if several are running; root may name one of another user.
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
     },
@@ -172,15 +172,15 @@ pub enum SensorName {
     Average,
 }
 
-/// A list as one value.
+/// A list of batch sizes; a type of its own, because clap reads a `Vec` as a flag given several times.
 #[derive(Clone, Debug)]
 pub struct Batches(pub Vec<u64>);
 
-fn batches(text: &str) -> Result<Batches, String> {
+fn parse_batches(text: &str) -> Result<Batches, String> {
     let size = |part: &str| {
         part.trim().parse::<u64>().map_err(|_| {
             format!(
-                "`{}` is not a batch size: give whole numbers above 0, ascending, with commas between: 1,2,4,8",
+                "`{}` is not a batch size: give whole numbers above 0 in ascending order, separated by commas: 1,2,4,8",
                 part.trim()
             )
         })
@@ -189,29 +189,32 @@ fn batches(text: &str) -> Result<Batches, String> {
     Ok(Batches(sizes))
 }
 
-fn below(text: &str) -> Result<Below, String> {
+fn parse_below(text: &str) -> Result<Below, String> {
     text.parse()
         .map_err(|problem: sweetspot_session::hold::BadCap| format!("{problem}, or `device`"))
 }
 
-/// A bare number would be seconds, and latencies are thought of in milliseconds.
-fn latency(text: &str) -> Result<Seconds, String> {
+/// Rejects a number without a unit: it would mean seconds, where people think of latencies in milliseconds.
+fn parse_latency(text: &str) -> Result<Seconds, String> {
     match text.trim().parse::<f64>() {
-        Ok(_) => Err(format!("say {0}ms or {0}s", text.trim())),
-        Err(_) => positive_seconds(text),
+        Ok(_) => Err(format!(
+            "the unit is missing: write {0}ms or {0}s",
+            text.trim()
+        )),
+        Err(_) => parse_positive_seconds(text),
     }
 }
 
-fn cap(text: &str) -> Result<Watts, String> {
+fn parse_watts(text: &str) -> Result<Watts, String> {
     parse_cap(text).map_err(|problem| problem.to_string())
 }
 
-fn share(text: &str) -> Result<Ratio, String> {
+fn parse_alpha(text: &str) -> Result<Ratio, String> {
     let share = text.parse::<f64>().ok();
     share
         .filter(|share| *share > 0.0 && *share <= 1.0)
         .map(Ratio::new)
-        .ok_or_else(|| "a share above 0 and at most 1 is needed".to_owned())
+        .ok_or_else(|| "give a share above 0 and at most 1".to_owned())
 }
 
 const HOLD_EXAMPLES: &str = "\

@@ -1,14 +1,14 @@
-//! The flags, their help, and nothing else: a file for each command, and what they share.
+//! Flags and their help texts: one file for each command, and `shared` for flags that several commands have.
 
 mod fit;
 mod hold;
+mod inspect;
 mod measure;
 mod network;
 mod replay;
 mod report;
 mod reproduce;
 mod run;
-mod see;
 mod shared;
 mod simulate;
 mod study;
@@ -22,27 +22,27 @@ use crate::log::parse_level;
 
 pub use fit::FitArgs;
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
+pub use inspect::{DevicesArgs, DoctorArgs};
 pub use measure::MeasureArgs;
-pub use network::{By, NetworkArgs};
+pub use network::{NetworkArgs, RowGrouping};
 pub use replay::ReplayArgs;
 pub use report::{CompareArgs, FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
-pub use see::{DevicesArgs, DoctorArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};
 pub use study::{StudyArgs, StudyCommand, TaskArgs};
 pub use sweep::SweepArgs;
 pub use tune::TuneArgs;
 
-/// Makes deep learning on GPUs cost less energy.
+/// Measure and lower the energy that deep learning needs on GPUs.
 ///
-/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy for
-/// some more time. Sweetspot finds the setting where that trade suits you.
+/// A GPU rarely needs all the power it may draw: a lower power cap can save a quarter of the energy if a job may take
+/// somewhat longer. Sweetspot finds the setting with the trade-off that suits you.
 #[derive(Debug, Parser)]
 #[command(name = "sweetspot", version, max_term_width = 100)]
 pub struct Cli {
-    /// Write what happens to standard error, for a bug report: off, error, warn, info, debug, trace [default: off]
-    /// (also SWEETSPOT_LOG=LEVEL).
+    /// Write a log to standard error, for bug reports: off, error, warn, info, debug, trace [default: off] (also
+    /// SWEETSPOT_LOG=LEVEL).
     #[arg(long, global = true, value_name = "LEVEL", value_parser = parse_level, display_order = 900)]
     pub log: Option<LevelFilter>,
 
@@ -66,7 +66,7 @@ pub enum Command {
     Replay(Box<ReplayArgs>),
     Study(StudyArgs),
     Task(TaskArgs),
-    /// Put back what was left changed on a GPU, after a crash or a kill.
+    /// Restore GPU settings that were left changed after a crash or a kill.
     Restore,
     Network(Box<NetworkArgs>),
     Devices(DevicesArgs),

@@ -1,4 +1,4 @@
-//! Of `network`.
+//! The flags of `network`.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use sweetspot_network::{Convention, Precision, Shape};
 
 use super::shared::TextExportArgs;
 
-/// What a network costs before it runs: operations, parameters, data, and the least time and energy.
+/// Count a network's operations, parameters and memory traffic, and the lowest possible time and energy.
 ///
-/// Counts every layer of a built-in network, of an ONNX file (its weights are not needed), or of a
-/// description of your own. With a GPU it adds what its peaks allow at best, with a study what was got
-/// from each joule.
+/// Counts every layer of a built-in network, of an ONNX file (its weights are not needed) or of your own description.
+/// Add a GPU to see the lowest time and energy that its peak rates allow, or a study to see the operations per joule
+/// that were achieved.
 #[derive(Debug, Args)]
 #[command(after_help = NETWORK_EXAMPLES, arg_required_else_help = true)]
 pub struct NetworkArgs {
-    /// A network by name, an .onnx file, or a .net file (docs/network.md has the form).
+    /// The name of a built-in network, an .onnx file, or a .net file (format: docs/network.md).
     #[arg(value_name = "NAME|FILE", required_unless_present = "list")]
     pub network: Option<String>,
 
@@ -23,36 +23,36 @@ pub struct NetworkArgs {
     #[arg(long, conflicts_with_all = ["network", "export_json", "export_csv", "export_md"])]
     pub list: bool,
 
-    /// Rows of the table: each layer, or layers of a kind together.
-    #[arg(long, value_enum, default_value_t = By::Layer)]
-    pub by: By,
+    /// What a row of the table shows: one layer, or all layers of a kind.
+    #[arg(long, value_enum, default_value_t = RowGrouping::Layer)]
+    pub by: RowGrouping,
 
-    /// Items in a batch [default: as in the file, 1 for built-in networks].
+    /// Items in a batch [default: as in the file; 1 for built-in networks].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch: Option<u64>,
 
-    /// The shape of an input of an ONNX file, where the file does not say or to try another: x=1x3x224x224.
-    /// Can be given several times.
-    #[arg(long, value_name = "NAME=SHAPE", value_parser = input)]
+    /// The shape of an input of an ONNX file, if the file does not contain it or to try another one: x=1x3x224x224. Can
+    /// be given several times.
+    #[arg(long, value_name = "NAME=SHAPE", value_parser = parse_input)]
     pub input: Vec<(String, Shape)>,
 
-    /// Whose rules: usual, equations-as-printed or table-1 (of multi_gpu_2018).
+    /// How to count operations and data: usual, or as the paper multi_gpu_2018 does: equations-as-printed, table-1.
     #[arg(long, value_name = "RULES", default_value_t)]
     pub convention: Convention,
 
-    /// What elements are stored as: fp32, tf32, fp16, bf16, int8.
+    /// Number format of weights and activations: fp32, tf32, fp16, bf16, int8.
     #[arg(long, value_name = "TYPE", default_value_t)]
     pub precision: Precision,
 
-    /// Count the backward pass too.
+    /// Count a training step: the backward pass too.
     #[arg(long)]
     pub train: bool,
 
-    /// The least time and energy on this GPU: a name (see `simulate --list`) or a profile file.
+    /// Show the lowest possible time and energy on this GPU: a name (see `simulate --list`) or a profile file.
     #[arg(long, value_name = "GPU")]
     pub simulate: Option<String>,
 
-    /// A study that ran the network: GFLOPS/W of each configuration, against the GPU's peak and SGEMM.
+    /// Show the GFLOPS/W of each configuration of a study of this network, compared with the GPU's peak and SGEMM.
     #[arg(long, value_name = "STUDY")]
     pub study: Option<PathBuf>,
 
@@ -61,15 +61,15 @@ pub struct NetworkArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
+pub enum RowGrouping {
     Layer,
     Kind,
 }
 
-fn input(text: &str) -> Result<(String, Shape), String> {
+fn parse_input(text: &str) -> Result<(String, Shape), String> {
     let (name, shape) = text
         .rsplit_once('=')
-        .ok_or("write it as NAME=1x3x224x224")?;
+        .ok_or("write NAME=SHAPE, such as x=1x3x224x224")?;
     Ok((name.to_owned(), shape.parse()?))
 }
 

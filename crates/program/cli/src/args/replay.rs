@@ -1,4 +1,4 @@
-//! Of `replay`.
+//! The flags of `replay`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::report::FigureArgs;
-use super::shared::{QuestionArgs, TextExportArgs};
+use super::shared::{CriteriaArgs, TextExportArgs};
 
-/// Try search strategies against recorded measurements, without a GPU.
+/// Evaluate search strategies on recorded measurements, without a GPU.
 ///
-/// Each evaluation that a strategy asks for is answered by the recorded point. Says for every curve how many
-/// evaluations were needed, how much worse the choice is than the best recorded point (its regret), and which
-/// share of the possible gain it brings.
+/// Answers each evaluation that a strategy requests with the recorded point. Shows for every curve how many
+/// evaluations the strategy needed, how much worse its choice is than the best recorded point (its regret), and which
+/// share of the possible gain it achieves.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct ReplayArgs {
@@ -20,7 +20,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "FILE", required_unless_present = "study", requires_all = ["knob", "time"])]
     pub curves: Option<PathBuf>,
 
-    /// Studies of your own, a curve each: their folders, or their names below studies/.
+    /// Your own studies, one curve each: their folders, or their names below studies/.
     #[arg(
         long,
         value_name = "STUDY,...",
@@ -29,8 +29,8 @@ pub struct ReplayArgs {
     )]
     pub study: Vec<PathBuf>,
 
-    /// The column that was varied, or several with commas; a name with power, cap or limit in it is a cap, one
-    /// with clock or mhz a clock, any other a level such as a batch size.
+    /// The columns with the settings that were varied. A name that contains power, cap or limit is a power cap, one
+    /// that contains clock or mhz a clock, any other a parameter such as a batch size.
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub knob: Vec<String>,
 
@@ -46,21 +46,20 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "COL")]
     pub energy: Option<String>,
 
-    /// The columns that tell one curve from another; a column `gpu` or `device` tells which curves can teach
-    /// about each other.
+    /// The columns that identify a curve. A column `gpu` or `device` also decides which curves can serve as prior
+    /// knowledge for each other.
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub group: Vec<String>,
 
-    /// The value of the first knob that the others are compared with [default: the highest].
+    /// The reference value of the first setting, with which all others are compared [default: the highest].
     #[arg(long, value_name = "VALUE")]
     pub reference: Option<f64>,
 
-    /// exhaustive, linear, golden, guided, or all side by side.
+    /// Search strategy: exhaustive, linear, golden, guided, or all to compare them.
     #[arg(long, value_name = "NAME", default_value = "guided")]
     pub strategy: String,
 
-    /// What the guided strategy knows beforehand: none, leave-one-out (what the other curves teach), or studies
-    /// with commas between.
+    /// Prior knowledge of the guided strategy: none, leave-one-out (all the other curves), or a list of studies.
     #[arg(
         long,
         value_name = "PRIOR",
@@ -69,20 +68,20 @@ pub struct ReplayArgs {
     )]
     pub prior: Vec<String>,
 
-    /// Of linear, in the unit of the knob [default: 25 for caps, a tenth of the range for clocks].
+    /// Step of the strategy linear, in the unit of the setting [default: 25 for caps, a tenth of the range for clocks].
     #[arg(long, value_name = "STEP")]
     pub step: Option<f64>,
 
-    /// No more evaluations of a curve than this.
+    /// Maximum number of evaluations for each curve.
     #[arg(long, value_name = "N")]
     pub evaluations: Option<NonZeroUsize>,
 
-    /// Seed of what is random in a strategy.
+    /// Seed of the random numbers of a strategy.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub criteria: CriteriaArgs,
 
     #[command(flatten)]
     pub export: TextExportArgs,

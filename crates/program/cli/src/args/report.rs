@@ -1,4 +1,4 @@
-//! Of `report` and `compare`.
+//! The flags of `report` and `compare`.
 
 use std::path::PathBuf;
 
@@ -6,51 +6,51 @@ use clap::Args;
 use sweetspot_decide::Mean;
 use sweetspot_study::EnergyOf;
 
-use super::shared::{ExportArgs, QuestionArgs};
+use super::shared::{CriteriaArgs, ExportArgs};
 
-/// Say what a study came to: the best setting, how sure that is, and the figures that show it.
+/// Summarise a study: the best setting, its uncertainty, and figures.
 ///
-/// The answer comes first, then the best setting by each metric, then the settings that beat the reference.
-/// --export-html makes a page with figures that opens from a file, without a network.
+/// Shows the recommendation first, then the best setting by each metric, then the settings that are better than the
+/// reference. --export-html writes a page with figures that any browser can open without a network connection.
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
     /// The study: its folder, or its name below studies/.
     pub study: PathBuf,
 
-    /// Whose energy counts: job-gpus, all-gpus, node [default: as when it was made].
-    #[arg(long, value_name = "WHOSE", help_heading = "Answer")]
+    /// Which energy to use: job-gpus, all-gpus, node [default: as in the study].
+    #[arg(long, value_name = "WHOSE", help_heading = "Recommendation")]
     pub energy_of: Option<EnergyOf>,
 
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub criteria: CriteriaArgs,
 
-    /// Average the objective along this axis over the others, and say which of its values is best:
-    /// core-clock, power-cap, batch.
-    #[arg(long, value_name = "AXIS", help_heading = "Answer")]
+    /// Find the best value of this axis, with the objective averaged over the other axes: core-clock, power-cap, batch.
+    #[arg(long, value_name = "AXIS", help_heading = "Recommendation")]
     pub by: Option<String>,
 
-    /// With --by: over these axes alone; others are held as at the reference [default: all others].
+    /// With --by: average over these axes only; the others keep their reference value [default: all others].
     #[arg(
         long,
         value_name = "AXIS,...",
         value_delimiter = ',',
         requires = "by",
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub over: Vec<String>,
 
-    /// With --by: geometric (every combination counts by its ratio) or arithmetic.
+    /// With --by: the mean to use, geometric (of ratios to the reference) or arithmetic.
     #[arg(
         long,
         value_name = "MEAN",
         default_value_t,
         requires = "by",
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub mean: Mean,
 
-    /// Runs to draw over time, by their numbers in `study show` [default: one of the reference, one of the choice].
+    /// Runs to plot over time, by their numbers in `study show` [default: one of the reference and one of the best
+    /// setting].
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub run: Vec<u64>,
 
@@ -61,9 +61,9 @@ pub struct ReportArgs {
     pub figures: FigureArgs,
 }
 
-/// Put studies side by side: settings in common, differences with significance, the best of each.
+/// Compare studies: common settings, differences with their significance, and the best setting of each.
 ///
-/// Of the same workload on several devices, or of several workloads on one; all are compared with the first.
+/// Compares studies of one workload on several devices, or of several workloads on one device, with the first one.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub struct CompareArgs {
@@ -71,12 +71,12 @@ pub struct CompareArgs {
     #[arg(required = true, num_args = 2.., value_name = "STUDY")]
     pub studies: Vec<PathBuf>,
 
-    /// Whose energy counts: job-gpus, all-gpus, node [default: as when each was made].
-    #[arg(long, value_name = "WHOSE", help_heading = "Answer")]
+    /// Which energy to use: job-gpus, all-gpus, node [default: as in each study].
+    #[arg(long, value_name = "WHOSE", help_heading = "Recommendation")]
     pub energy_of: Option<EnergyOf>,
 
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub criteria: CriteriaArgs,
 
     #[command(flatten)]
     pub export: ExportArgs,
@@ -85,14 +85,14 @@ pub struct CompareArgs {
     pub figures: FigureArgs,
 }
 
-/// Figures as files.
+/// Flags that write figures to files.
 #[derive(Debug, Args)]
 pub struct FigureArgs {
-    /// Write each figure as an SVG file into a folder.
+    /// Write each figure as an SVG file to this folder.
     #[arg(long, value_name = "FOLDER")]
     pub export_figures: Option<PathBuf>,
 
-    /// With --export-figures: as PNG files too (needs a build with the feature png).
+    /// With --export-figures: also write PNG files (requires a build with the feature png).
     #[arg(long, requires = "export_figures")]
     pub png: bool,
 }

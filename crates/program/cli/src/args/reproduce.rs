@@ -1,25 +1,25 @@
-//! Of `reproduce`.
+//! The flags of `reproduce`.
 
 use clap::Args;
 
 use super::shared::TextExportArgs;
 
-/// Run a published study again on simulated GPUs, beside what was printed.
+/// Reproduce a published study on simulated GPUs and compare the results with the paper.
 ///
-/// Every value of its tables, how far off it is here, and whether its conclusions hold. Exit code 1 if a
-/// tolerance is missed.
+/// Shows every value of the paper's tables, how far the simulated value is from it, and whether the paper's
+/// conclusions hold. The exit code is 1 if a value is outside its tolerance.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct ReproduceArgs {
-    /// power-capping-2022, dvfs-2019, multi-gpu-2018, batch-sizer-2021 or node-power-capping-2023.
+    /// The study: power-capping-2022, dvfs-2019, multi-gpu-2018, batch-sizer-2021 or node-power-capping-2023.
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Only the tolerances and the conclusions.
+    /// Show only the tolerances and the conclusions.
     #[arg(long)]
     pub summary: bool,
 
-    /// Seed of what is random in the runs.
+    /// Seed of the random numbers of the runs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 

@@ -1,4 +1,4 @@
-//! Of `run`, and of the guard behind it.
+//! The flags of `run`, and of the guard that it starts.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,55 +7,55 @@ use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{QuestionArgs, TextExportArgs};
+use super::shared::{CriteriaArgs, TextExportArgs};
 
-/// Run a command with the GPUs at a setting, then put everything back as it was.
+/// Run a command with the GPUs at a chosen setting, then restore the previous settings.
 ///
-/// The setting holds while the command runs. Whatever happens then, an error, a signal, the death of this
-/// program, a process of its own puts back what was set before.
+/// The setting applies while the command runs. A separate process restores the previous settings afterwards, even
+/// after an error, a signal or the death of this program.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// The GPUs: all, indices, or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].
+    /// The GPUs to use: all, or a list of indices or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].
     #[arg(long, value_name = "all|0,1|UUID,...")]
     pub device: Option<String>,
 
-    /// The most power each may draw: 180W.
+    /// Power cap of each GPU: 180W.
     #[arg(long, value_name = "WATTS", value_parser = parse_bare::<Watts>)]
     pub power_cap: Option<Watts>,
 
-    /// The clock the cores are locked to: 1200MHz.
+    /// Clock to lock the cores to: 1200MHz.
     #[arg(long, value_name = "MHZ", value_parser = parse_bare::<Megahertz>)]
     pub core_clock: Option<Megahertz>,
 
-    /// The clock the memory is locked to.
+    /// Clock to lock the memory to.
     #[arg(long, value_name = "MHZ", value_parser = parse_bare::<Megahertz>)]
     pub memory_clock: Option<Megahertz>,
 
-    /// The setting that a study chose, for --objective and within each --limit; {batch} and the like in the
-    /// command become its values. The run is measured.
+    /// Use the best setting of a study for --objective within every --limit. {batch} and other parameters in the
+    /// command are replaced by their values. The run is measured.
     #[arg(long, value_name = "STUDY", conflicts_with_all = ["power_cap", "core_clock", "memory_clock"])]
     pub from: Option<PathBuf>,
 
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub criteria: CriteriaArgs,
 
-    /// Measure the run, as `measure` does.
+    /// Measure the run like `measure`.
     #[arg(long)]
     pub measure: bool,
 
-    /// A pattern that finds progress in the command's output, as for `measure`.
+    /// A regular expression that finds progress in the command's output, as with `measure`.
     #[arg(long, value_name = "REGEX")]
     pub progress: Option<ProgressPattern>,
 
     #[command(flatten)]
     pub export: TextExportArgs,
 
-    /// Change no device setting (also SWEETSPOT_READ_ONLY=1).
+    /// Never change a device setting (also SWEETSPOT_READ_ONLY=1).
     #[arg(long)]
     pub read_only: bool,
 
-    /// The command.
+    /// The command to run.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
 }
@@ -66,9 +66,9 @@ Examples:
   sweetspot run --device 0 --core-clock 1200MHz -- python train.py
   sweetspot run --from studies/train --objective edp --limit 'time<=+10%' -- python train.py --epochs 90";
 
-/// The guard of a run: started by it, not by people.
+/// Guard the devices during a run; `run` and other commands start it themselves.
 #[derive(Debug, Args)]
 pub struct GuardArgs {
-    /// The socket on which the client waits.
+    /// The socket on which the command that started the guard waits.
     pub socket: PathBuf,
 }

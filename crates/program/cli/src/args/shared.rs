@@ -1,4 +1,4 @@
-//! What several commands take.
+//! Flags that several commands have.
 
 use std::path::{Path, PathBuf};
 
@@ -13,24 +13,25 @@ use sweetspot_study::Definition;
 
 use crate::documents::Format;
 
-/// The documents of a study.
+/// Flags that write a study to files.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     #[command(flatten)]
     pub text: TextExportArgs,
 
-    /// Write a page with figures that opens in any browser and needs nothing else; `-` as above.
+    /// Write an HTML page with figures that any browser can open offline; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_html: Option<PathBuf>,
 }
 
+/// Flags that write a result to files.
 #[derive(Debug, Args)]
 pub struct TextExportArgs {
-    /// Write the result as JSON; `-` is standard output, which then carries nothing else.
+    /// Write the result as JSON; `-` writes it to standard output in place of the tables.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
-    /// Write the result as lines of CSV; `-` as above.
+    /// Write the result as CSV; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_csv: Option<PathBuf>,
 
@@ -40,17 +41,17 @@ pub struct TextExportArgs {
 }
 
 impl ExportArgs {
-    /// Each format with its path, where one was given.
-    pub fn asked(&self) -> Vec<(Format, Option<&Path>)> {
-        let mut asked = self.text.asked();
-        asked.push((Format::Html, self.export_html.as_deref()));
-        asked
+    /// Each format with its path, if the user gave one.
+    pub fn requested(&self) -> Vec<(Format, Option<&Path>)> {
+        let mut requested = self.text.requested();
+        requested.push((Format::Html, self.export_html.as_deref()));
+        requested
     }
 }
 
 impl TextExportArgs {
-    /// Each format with its path, where one was given.
-    pub fn asked(&self) -> Vec<(Format, Option<&Path>)> {
+    /// Each format with its path, if the user gave one.
+    pub fn requested(&self) -> Vec<(Format, Option<&Path>)> {
         vec![
             (Format::Json, self.export_json.as_deref()),
             (Format::Csv, self.export_csv.as_deref()),
@@ -59,43 +60,43 @@ impl TextExportArgs {
     }
 }
 
-/// Which form of a workload.
+/// Flags that choose a variant of a simulated workload.
 #[derive(Debug, Args)]
 pub struct VariantArgs {
-    /// The network is trained.
+    /// Simulate training.
     #[arg(long, conflicts_with = "infer")]
     pub train: bool,
 
-    /// The network is only used.
+    /// Simulate inference.
     #[arg(long)]
     pub infer: bool,
 
-    /// How convolutions are done, where the study has it: gemm, fft, winograd.
+    /// The convolution algorithm, for profiles that distinguish them: gemm, fft, winograd.
     #[arg(long, value_name = "NAME")]
     pub conv_algorithm: Option<String>,
 
-    /// What the network is fed with, where the study has it: imagenet, caltech.
+    /// The dataset, for profiles that distinguish them: imagenet, caltech.
     #[arg(long, value_name = "NAME")]
     pub dataset: Option<String>,
 }
 
-/// What is done in simulated runs.
+/// Flags that choose the work of a simulated run.
 #[derive(Debug, Args)]
 pub struct WorkArgs {
     #[command(flatten)]
     pub variant: VariantArgs,
 
-    /// Items in a batch [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
+    /// Items in a batch [default: as in the profile].
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Simulation")]
     pub batch: Option<u64>,
 
-    /// Items in a run [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, help_heading = "Simulation")]
+    /// Items in a run [default: as in the profile].
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Simulation")]
     pub items: Option<u64>,
 }
 
 impl VariantArgs {
-    /// `train` or `infer`, where the user says.
+    /// `train` or `infer`, if the user chose one.
     pub fn mode(&self) -> Option<&'static str> {
         match (self.train, self.infer) {
             (true, _) => Some("train"),
@@ -121,17 +122,17 @@ pub fn mode(train: bool, infer: bool) -> Option<Mode> {
     }
 }
 
-pub fn whole_number(text: &str) -> Result<u64, String> {
+pub fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.parse().ok();
     number
-        .filter(|number| (1..=MOST_ITEMS).contains(number))
-        .ok_or_else(|| format!("one whole number from 1 to {MOST_ITEMS} is needed"))
+        .filter(|number| (1..=MAX_ITEMS).contains(number))
+        .ok_or_else(|| format!("give one whole number from 1 to {MAX_ITEMS}"))
 }
 
-/// A billion items take years on any GPU.
-const MOST_ITEMS: u64 = 1_000_000_000;
+/// The highest number of items that is accepted: a billion items take years on any GPU.
+const MAX_ITEMS: u64 = 1_000_000_000;
 
-pub fn positive_seconds(text: &str) -> Result<Seconds, String> {
+pub fn parse_positive_seconds(text: &str) -> Result<Seconds, String> {
     match parse_bare::<Seconds>(text) {
         Ok(time) if time > Seconds::ZERO => Ok(time),
         Ok(_) => Err("the time must be more than zero".to_owned()),
@@ -139,17 +140,17 @@ pub fn positive_seconds(text: &str) -> Result<Seconds, String> {
     }
 }
 
-/// What is wanted of a study.
+/// Flags that choose the criteria of a recommendation.
 #[derive(Debug, Args)]
-pub struct QuestionArgs {
-    /// What the recommendation is for: energy, time, power, edp, ed2p, eds:K, gain-minus-loss,
-    /// energy-per-item, items-per-joule, throughput, cost, carbon [default: edp, or what the study was made for].
-    #[arg(long, value_name = "OBJ", help_heading = "Answer")]
+pub struct CriteriaArgs {
+    /// What to optimise: energy, time, power, edp, ed2p, eds:K, gain-minus-loss, energy-per-item, items-per-joule,
+    /// throughput, cost, carbon [default: the objective of the study, else edp].
+    #[arg(long, value_name = "OBJ", help_heading = "Recommendation")]
     pub objective: Option<Objective>,
 
-    /// What must hold: time<=+5%, average_power<=200W, accuracy>=0.75; a percentage with a sign is of the
-    /// reference. Can be given several times; `none` drops those that a study was made with.
-    #[arg(long, value_name = "LIMIT", value_parser = limit, help_heading = "Answer")]
+    /// A limit that a setting must respect: time<=+5%, average_power<=200W, accuracy>=0.75; a percentage with a sign is
+    /// relative to the reference. Can be given several times; `none` drops the limits of the study.
+    #[arg(long, value_name = "LIMIT", value_parser = parse_limit, help_heading = "Recommendation")]
     pub limit: Vec<Option<Limit>>,
 
     /// For the objective cost: the price of a kWh.
@@ -157,50 +158,50 @@ pub struct QuestionArgs {
         long,
         value_name = "PRICE",
         allow_negative_numbers = true,
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub price_per_kwh: Option<f64>,
 
-    /// For the objective cost: the price of a GPU for an hour.
+    /// For the objective cost: the price of an hour of one GPU.
     #[arg(
         long,
         value_name = "PRICE",
         allow_negative_numbers = true,
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub price_per_gpu_hour: Option<f64>,
 
-    /// For the objective cost: what prices are in [default: EUR].
+    /// For the objective cost: the currency of the prices [default: EUR].
     #[arg(
         long,
         value_name = "NAME",
         default_value = "EUR",
         hide_default_value = true,
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub currency: String,
 
-    /// For the objective carbon: grams of CO2 for a kWh, one number, or 24 by the hour of day with commas
-    /// between.
+    /// For the objective carbon: grams of CO2 per kWh, as one number or as 24 numbers for the hours of the day,
+    /// separated by commas.
     #[arg(
         long,
         value_name = "GRAMS",
         allow_negative_numbers = true,
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub carbon: Option<CarbonIntensity>,
 
-    /// For the objective carbon by the hour: when the job is to start, 14:30.
+    /// For --carbon with 24 numbers: the time of day at which the job starts, 14:30.
     #[arg(
         long,
         value_name = "HOUR",
         requires = "carbon",
-        help_heading = "Answer"
+        help_heading = "Recommendation"
     )]
     pub start: Option<Hour>,
 }
 
-fn limit(text: &str) -> Result<Option<Limit>, String> {
+fn parse_limit(text: &str) -> Result<Option<Limit>, String> {
     match text {
         "none" => Ok(None),
         text => text
@@ -210,26 +211,26 @@ fn limit(text: &str) -> Result<Option<Limit>, String> {
     }
 }
 
-impl QuestionArgs {
-    /// The limits that are given, where any are.
+impl CriteriaArgs {
+    /// The limits that the user gave, or `None` without --limit.
     pub fn limits(&self) -> Option<Vec<Limit>> {
         let given = self.limit.iter().flatten().cloned().collect();
         (!self.limit.is_empty()).then_some(given)
     }
 
-    /// What is asked of a study: what it was made for, unless something else is given.
-    pub fn question_of(&self, definition: &Definition) -> Result<Criteria> {
-        let mut question = self.question()?;
+    /// The criteria for a study: those of its definition, unless the user gave others.
+    pub fn criteria_for(&self, definition: &Definition) -> Result<Criteria> {
+        let mut criteria = self.criteria()?;
         if self.objective.is_none() {
-            question.objective = definition.objective.unwrap_or(question.objective);
+            criteria.objective = definition.objective.unwrap_or(criteria.objective);
         }
         if self.limit.is_empty() {
-            question.limits = definition.limit.clone().unwrap_or_default();
+            criteria.limits = definition.limit.clone().unwrap_or_default();
         }
-        Ok(question)
+        Ok(criteria)
     }
 
-    pub fn question(&self) -> Result<Criteria> {
+    pub fn criteria(&self) -> Result<Criteria> {
         let price = match (self.price_per_kwh, self.price_per_gpu_hour) {
             (None, None) => None,
             (kwh, hour) => Some(Price::new(

@@ -1,4 +1,4 @@
-//! Of `simulate` and `sim-workload`.
+//! The flags of `simulate` and `sim-workload`.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -8,12 +8,12 @@ use clap::Args;
 use sweetspot_quantity::Seconds;
 use sweetspot_sim::{Arrivals, Mode};
 
-use super::shared::{VariantArgs, mode, positive_seconds, whole_number};
+use super::shared::{VariantArgs, mode, parse_count, parse_positive_seconds};
 
-/// Run a command on a host with simulated GPUs, which every NVML client sees.
+/// Run a command on a host with simulated GPUs that every NVML client can see.
 ///
-/// The GPUs draw power, warm up and follow their cap in real time, shared by everything that the command
-/// starts; a cap set by one process slows the workload of another.
+/// The GPUs draw power, warm up and respect their power cap in real time. All processes that the command starts share
+/// them: a cap set by one process slows the workload of another.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -22,11 +22,12 @@ use super::shared::{VariantArgs, mode, positive_seconds, whole_number};
         .args(["gpu", "node", "list", "errors", "fit"]))
 )]
 pub struct SimulateArgs {
-    /// The host's GPUs: NAME, NAME:N for several, more after commas; a profile file is taken for a name.
+    /// The GPUs of the host: NAME, or NAME:N for several; separate different ones by commas. A profile file can be given
+    /// in place of a name.
     #[arg(long, value_name = "GPU[:N],...", conflicts_with_all = ["list", "errors"])]
     pub gpu: Option<String>,
 
-    /// What stands around the GPUs; its own GPUs are taken where --gpu names none.
+    /// The host model; without --gpu, also the GPUs of that node.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["list", "errors", "fit"])]
     pub node: Option<String>,
 
@@ -34,41 +35,41 @@ pub struct SimulateArgs {
     #[arg(long, conflicts_with_all = ["errors", "fit"])]
     pub list: bool,
 
-    /// Compare the simulator with every published or measured figure that its profiles are to meet, or with
-    /// those of one study; exit code 1 if one is farther off than it may be.
+    /// Compare the simulator with all published and measured values that its profiles are fitted to, or with those of
+    /// one study; the exit code is 1 if a value is outside its tolerance.
     #[arg(long, value_name = "STUDY", num_args = 0..=1, conflicts_with = "fit")]
     pub errors: Option<Option<String>>,
 
-    /// With --errors: only a line for each study.
+    /// With --errors: show only one line for each study.
     #[arg(long, requires = "errors")]
     pub summary: bool,
 
-    /// Fit a workload profile to measured rows: a CSV file with batch, items_per_s and mean_w, or one from
-    /// `sweep --export-csv`, measured on one --gpu.
+    /// Fit a workload profile to a CSV file of measurements on one --gpu: with the columns batch, items_per_s and
+    /// mean_w, or from `sweep --export-csv`.
     #[arg(long, value_name = "ROWS.csv", requires = "gpu")]
     pub fit: Option<PathBuf>,
 
-    /// With --fit: the network, where the file has rows of several; its name in the profile.
+    /// With --fit: the network to fit, if the file contains several; also its name in the profile.
     #[arg(long, value_name = "NAME", requires = "fit")]
     pub network: Option<String>,
 
-    /// With --fit: the rows are of training [default: as the file says, else this].
+    /// With --fit: the measurements are of training [default: as in the file, else training].
     #[arg(long, requires = "fit", conflicts_with = "infer")]
     pub train: bool,
 
-    /// With --fit: the rows are of inference.
+    /// With --fit: the measurements are of inference.
     #[arg(long, requires = "fit")]
     pub infer: bool,
 
-    /// With --fit: where the profile goes; `-` is standard output.
+    /// With --fit: the file to write the profile to; `-` is standard output.
     #[arg(long, value_name = "FILE", requires = "fit", default_value = "-")]
     pub output: PathBuf,
 
-    /// Print tables as Markdown.
+    /// Print the tables as Markdown.
     #[arg(long, conflicts_with_all = ["gpu", "node"])]
     pub markdown: bool,
 
-    /// Seed of what is random in the sensors.
+    /// Seed of the random numbers of the sensors.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
@@ -83,7 +84,7 @@ pub struct SimulateArgs {
 }
 
 impl SimulateArgs {
-    /// Training or inference, where the user says.
+    /// Training or inference, if the user chose one.
     pub fn mode(&self) -> Option<Mode> {
         mode(self.train, self.infer)
     }
@@ -97,45 +98,45 @@ Examples:
   sweetspot simulate --errors dvfs_2019
   sweetspot simulate --fit rows.csv --gpu nvidia_h200 --network my_network --output my_network.toml";
 
-/// Stand in for a training or serving program, in real time, on a simulated host.
+/// Run a stand-in workload on a simulated host: it behaves like a training or serving program, in real time.
 #[derive(Debug, Args)]
 #[command(after_help = WORKLOAD_EXAMPLES)]
 pub struct SimWorkloadArgs {
-    /// The workload: NETWORK, NETWORK@STUDY, or your own profile file.
+    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours.
     #[arg(long, value_name = "NAME")]
     pub network: String,
 
-    /// Items in a batch of one rank [default: as in the study; with --serve, as `hold` asks over the link].
-    #[arg(long, value_name = "N", value_parser = whole_number)]
+    /// Items in a batch of one rank [default: as in the profile; with --serve, as `hold` requests over the link].
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub batch: Option<u64>,
 
     #[command(flatten)]
     pub variant: VariantArgs,
 
-    /// Ranks of a synchronous data-parallel job, a GPU each; the slowest sets the pace.
+    /// Number of ranks of a synchronous data-parallel job, one GPU each; all wait for the slowest.
     #[arg(long, value_name = "N", default_value = "1")]
     pub ranks: NonZeroUsize,
 
-    /// Stop after so many items, all ranks together [default: as in the study].
-    #[arg(long, value_name = "N", value_parser = whole_number, conflicts_with = "seconds")]
+    /// Stop after this number of items of all ranks together [default: as in the profile].
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "seconds")]
     pub items: Option<u64>,
 
     /// Stop after this time: 10, 10s, 2min.
-    #[arg(long, value_name = "S", value_parser = positive_seconds)]
+    #[arg(long, value_name = "S", value_parser = parse_positive_seconds)]
     pub seconds: Option<Seconds>,
 
-    /// Serve requests: the batch size is asked for over the link before each batch, and batch times, latencies and
-    /// the queue are told.
+    /// Serve requests: ask for the batch size over the link before each batch, and report batch times, latencies and
+    /// the length of the queue.
     #[arg(long, requires = "infer", conflicts_with = "ranks")]
     pub serve: bool,
 
-    /// How requests come: closed (the next whenever the last is answered), poisson:RATE (requests a second),
-    /// bursts:LOW,HIGH,PERIOD (two rates in turn), trace:FILE (seconds from the start, one on each line)
+    /// When requests arrive: closed (the next one as soon as the last one is answered), poisson:RATE (requests per
+    /// second), bursts:LOW,HIGH,PERIOD (two alternating rates), trace:FILE (seconds from the start, one per line)
     /// [default: closed].
     #[arg(long, value_name = "PROCESS", requires = "serve")]
     pub arrivals: Option<Arrivals>,
 
-    /// Seed of random arrivals.
+    /// Seed of the random arrivals.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "serve")]
     pub seed: u64,
 }

@@ -1,13 +1,13 @@
-//! Of `study` and `task`.
+//! The flags of `study` and `task`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use sweetspot_study::EnergyOf;
 
-use super::shared::{ExportArgs, QuestionArgs};
+use super::shared::{CriteriaArgs, ExportArgs};
 
-/// Look after studies: list, show, export, merge, delete.
+/// Manage studies: list, show, export, gather, merge, delete.
 #[derive(Debug, Args)]
 pub struct StudyArgs {
     #[command(subcommand)]
@@ -16,67 +16,67 @@ pub struct StudyArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum StudyCommand {
-    /// The studies in a folder.
+    /// List the studies in a folder.
     List {
-        /// Where to look.
+        /// The folder that contains the studies.
         #[arg(default_value = "studies")]
         folder: PathBuf,
     },
-    /// What a study is, and every run of it.
+    /// Show the definition of a study and all its runs.
     Show {
-        /// Its folder.
+        /// The study: its folder, or its name below studies/.
         study: PathBuf,
     },
-    /// The results of a study as documents.
+    /// Export the results of a study to files.
     Export {
-        /// Its folder.
+        /// The study: its folder, or its name below studies/.
         study: PathBuf,
-        /// Whose energy counts: job-gpus, all-gpus, node [default: as when it was made].
+        /// Which energy to use: job-gpus, all-gpus, node [default: as in the study].
         #[arg(long, value_name = "WHOSE")]
         energy_of: Option<EnergyOf>,
         #[command(flatten)]
-        question: Box<QuestionArgs>,
+        criteria: Box<CriteriaArgs>,
         #[command(flatten)]
         export: ExportArgs,
     },
-    /// Take in what single tasks have left.
+    /// Add the results of single tasks to their study.
     Gather {
-        /// Its folder.
+        /// The study: its folder, or its name below studies/.
         study: PathBuf,
     },
-    /// Put the runs of several studies of the same workload into a new one.
+    /// Merge several studies of the same workload into a new one.
     Merge {
-        /// Their folders.
+        /// The studies: their folders, or their names below studies/.
         #[arg(required = true, num_args = 2.., value_name = "STUDY")]
         studies: Vec<PathBuf>,
-        /// The new one's folder.
+        /// The folder of the new study.
         #[arg(long, short, value_name = "FOLDER")]
         output: PathBuf,
     },
-    /// Remove a study and all its files.
+    /// Delete studies with all their files.
     Delete {
-        /// Its folder.
+        /// The study: its folder, or its name below studies/.
         #[arg(required = true, value_name = "STUDY")]
         studies: Vec<PathBuf>,
-        /// Do not ask.
+        /// Delete without asking.
         #[arg(long, short)]
         yes: bool,
     },
 }
 
-/// Make one run of a study, and leave its result for `sweep --resume` to take in.
+/// Execute a single run of a study, for batch systems that start each run as a job.
 ///
-/// What a sweep does run by run, on its own: for a batch system that starts each run as a job. The result goes
-/// to tasks/ID.json in the study's folder, samples to samples/ID.parquet.
+/// Writes the result to tasks/ID.json and the power samples to samples/ID.parquet in the study's folder; `study gather`
+/// and `sweep --resume` add them to the study.
 #[derive(Debug, Args)]
 pub struct TaskArgs {
-    /// The study's folder, or its plan.json.
+    /// The folder of the study, or its plan.json.
     pub plan: PathBuf,
 
-    /// The run's number.
+    /// The number of the run.
     pub id: u64,
 
-    /// Change no device setting (also SWEETSPOT_READ_ONLY=1).
+    /// Never change a device setting (also SWEETSPOT_READ_ONLY=1).
     #[arg(long)]
     pub read_only: bool,
 }

@@ -1,4 +1,4 @@
-//! Of `tune`.
+//! The flags of `tune`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,64 +9,64 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_quantity::{Ratio, Seconds};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{QuestionArgs, WorkArgs, positive_seconds};
-use super::sweep::share;
+use super::shared::{CriteriaArgs, WorkArgs, parse_positive_seconds};
+use super::sweep::parse_share;
 
-/// Find the best setting of a training while it runs, and hold it.
+/// Find the best setting for a training job while it runs, and keep it.
 ///
-/// Waits until the command works steadily, measures it at the GPU's defaults, tries a few settings for some
-/// seconds each, and holds the best one; when the load changes, it looks again. The command must tell of its
-/// progress: over the link (docs/link.md: one line of Python), or in its output (--progress). Everything is put
-/// back at the end, whatever happens.
+/// Waits until the command runs steadily, measures it at the GPU's default settings, tries a few settings for some
+/// seconds each, and keeps the best one; when the load changes, it searches again. The command must report its
+/// progress, over the link (one line of Python, see docs/link.md) or in its output (--progress). The previous settings
+/// are restored at the end, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = TUNE_EXAMPLES)]
 pub struct TuneArgs {
-    /// The GPUs: all, indices, or UUIDs; all get the same setting [default: those in CUDA_VISIBLE_DEVICES,
-    /// else all].
+    /// The GPUs to use, which all get the same setting: all, or a list of indices or UUIDs [default: those in
+    /// CUDA_VISIBLE_DEVICES, else all].
     #[arg(long, value_name = "all|0,1|UUID,...")]
     pub device: Option<String>,
 
-    /// What is set: power-cap, core-clock (saves also where the cap does not bind), both.
+    /// What to adjust: power-cap, core-clock (saves energy even if the job never reaches the power cap), both.
     #[arg(long, value_name = "KNOB", default_value_t)]
     pub knob: TuneKnob,
 
-    /// How settings are chosen for a try: guided, golden, linear, exhaustive.
+    /// Search strategy: guided, golden, linear, exhaustive.
     #[arg(long, value_name = "NAME", default_value_t = StrategyName::Guided)]
     pub strategy: StrategyName,
 
-    /// What trying settings may cost at most, of the job's time or energy.
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share)]
+    /// Highest cost of trying settings, as a share of the job's time or energy.
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = parse_share)]
     pub budget: Ratio,
 
-    /// Look again for the best setting after so long: 30min.
-    #[arg(long, value_name = "TIME", value_parser = positive_seconds)]
+    /// Search again for the best setting after this time: 30min.
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_seconds)]
     pub retune_every: Option<Seconds>,
 
-    /// Begin without what an earlier run of the same command chose.
+    /// Ignore the setting that an earlier run of the same command chose.
     #[arg(long)]
     pub fresh: bool,
 
-    /// A pattern that finds progress in the command's output, as for `measure`: a running total, or the present
-    /// rate (a mean since the start follows a new setting too late).
+    /// A regular expression that finds progress in the command's output, as with `measure`: a running total, or the
+    /// current rate (an average since the start reacts too slowly to a new setting).
     #[arg(long, value_name = "REGEX")]
     pub progress: Option<ProgressPattern>,
 
     #[command(flatten)]
-    pub question: QuestionArgs,
+    pub criteria: CriteriaArgs,
 
-    /// Simulated GPUs in virtual time, in place of a command: NAME, or NAME:N for several.
+    /// Simulate these GPUs in virtual time, in place of running a command: NAME, or NAME:N for several.
     #[arg(long, value_name = "GPU[:N]", help_heading = "Simulation")]
     pub simulate: Option<String>,
 
-    /// The workload: NETWORK, NETWORK@STUDY, or your own profile file; several after commas follow each other,
-    /// so that the load changes.
+    /// The workload: NETWORK, NETWORK@STUDY, or a profile file of yours; several, separated by commas, run one after
+    /// the other, so that the load changes.
     #[arg(long, value_name = "NAME", help_heading = "Simulation")]
     pub network: Option<String>,
 
     #[command(flatten)]
     pub work: WorkArgs,
 
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     #[arg(
         long,
         value_name = "N",
@@ -75,7 +75,7 @@ pub struct TuneArgs {
     )]
     pub seed: u64,
 
-    /// Write the result as JSON; `-` is standard output, which then carries nothing else.
+    /// Write the result as JSON; `-` writes it to standard output in place of the tables.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,
 
@@ -83,15 +83,15 @@ pub struct TuneArgs {
     #[arg(long, value_name = "FILE")]
     pub export_md: Option<PathBuf>,
 
-    /// Draw power over time, with the windows marked, as an SVG file; `-` as above.
+    /// Draw power over time, with the measured windows marked, as an SVG file; `-` as above.
     #[arg(long, value_name = "FILE")]
     pub export_svg: Option<PathBuf>,
 
-    /// Change no device setting (also SWEETSPOT_READ_ONLY=1): nothing can be tuned then.
+    /// Never change a device setting (also SWEETSPOT_READ_ONLY=1); `tune` then refuses to run.
     #[arg(long)]
     pub read_only: bool,
 
-    /// The command.
+    /// The command to run.
     #[arg(last = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
 }

@@ -1,10 +1,10 @@
-//! What a command has to say, made only as far as it was asked for.
+//! The result of a command in all its formats, each rendered only if it was requested.
 
 use anyhow::Result;
 use serde::Serialize;
 use sweetspot_report::Figure;
 
-/// The formats that documents can have.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,
@@ -32,7 +32,7 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// A document's bytes, or why there is nothing to write, which is no failure.
+/// A rendered document, or the reason why there is nothing to write, which is not an error.
 pub enum Rendered {
     Bytes(Vec<u8>),
     Nothing(&'static str),
@@ -42,7 +42,7 @@ type Renderer<'a> = Box<dyn FnOnce() -> Result<Rendered> + 'a>;
 type TextRenderer<'a> = Box<dyn FnOnce() -> String + 'a>;
 type FigureRenderer<'a> = Box<dyn FnOnce() -> Vec<Figure> + 'a>;
 
-/// A command's result: the text for people, notes on it, and how each document is made from it.
+/// The result of a command: the text for the terminal, warnings, and a renderer for each document.
 #[derive(Default)]
 pub struct Content<'a> {
     pub(super) text: Option<TextRenderer<'a>>,
@@ -52,13 +52,13 @@ pub struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Text for people, on standard output unless that carries a document.
+    /// Sets the text for the terminal, which goes to standard output unless a document does.
     pub fn text(mut self, text: impl FnOnce() -> String + 'a) -> Self {
         self.text = Some(Box::new(text));
         self
     }
 
-    /// Lines about the result, on standard error after the text.
+    /// Adds messages about the result, which go to standard error after the text.
     pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.notes.extend(notes);
         self
@@ -86,7 +86,7 @@ impl<'a> Content<'a> {
         self.with(Format::Toml, toml)
     }
 
-    /// A picture, or why there is nothing to draw.
+    /// Sets the renderer of a figure; it may return the reason why there is nothing to draw.
     pub fn svg(mut self, svg: impl FnOnce() -> Result<String, &'static str> + 'a) -> Self {
         let render = || {
             Ok(match svg() {
@@ -104,7 +104,7 @@ impl<'a> Content<'a> {
         self
     }
 
-    /// Figures for a folder of them.
+    /// Sets the renderer of the figures for a folder.
     pub fn figures(mut self, figures: impl FnOnce() -> Vec<Figure> + 'a) -> Self {
         self.figures = Some(Box::new(figures));
         self
@@ -120,7 +120,7 @@ impl<'a> Content<'a> {
         let place = self
             .renderers
             .iter()
-            .position(|(made, _)| *made == format)?;
+            .position(|(offered, _)| *offered == format)?;
         Some(self.renderers.swap_remove(place).1)
     }
 }

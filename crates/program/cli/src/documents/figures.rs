@@ -1,4 +1,4 @@
-//! A folder that figures go to, a file for each.
+//! A folder to which figures are written, one file for each.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 use sweetspot_report::{Figure, figure_svg};
 
 use crate::args::FigureArgs;
-use crate::say;
+use crate::print_error_line;
 
 use super::Document;
 
 const NO_PNG: &str = "this program was built without PNG figures: build it with `cargo build --release --features png`, or remove --png and use the SVG files";
 
-/// A folder for figures. It is made when there is something to write, so that nothing is left where the input is bad.
+/// A folder for figures. It is created with the first figure, so that bad input leaves no empty folder behind.
 #[derive(Debug)]
 pub struct FigureFolder {
     folder: PathBuf,
@@ -20,7 +20,7 @@ pub struct FigureFolder {
 }
 
 impl FigureFolder {
-    /// Checks that figures can be written there, where any are asked for.
+    /// Checks that figures can be written to the requested folder; returns `None` if none was requested.
     pub fn open(args: &FigureArgs) -> Result<Option<Self>> {
         let Some(folder) = &args.export_figures else {
             return Ok(None);
@@ -29,17 +29,17 @@ impl FigureFolder {
             bail!(NO_PNG);
         }
         let cannot = || format!("cannot write figures to {}", folder.display());
-        let there = folder.ancestors().find(|part| part.exists());
-        let there = match there {
-            Some(there) => there,
+        let existing = folder.ancestors().find(|part| part.exists());
+        let existing = match existing {
+            Some(existing) => existing,
             None => Path::new("."),
         };
-        if !there.is_dir() {
-            bail!("{}: {} is not a folder", cannot(), there.display());
+        if !existing.is_dir() {
+            bail!("{}: {} is not a folder", cannot(), existing.display());
         }
         let probe = tempfile::Builder::new()
             .prefix(".sweetspot-")
-            .tempfile_in(there);
+            .tempfile_in(existing);
         probe
             .map_err(|error| std::io::Error::from(error.kind()))
             .with_context(cannot)?;
@@ -49,21 +49,21 @@ impl FigureFolder {
         }))
     }
 
-    /// Writes each figure as an SVG file, and as a PNG file where that is wanted.
+    /// Writes each figure as an SVG file, and also as a PNG file if that was requested.
     pub fn write(&self, figures: &[Figure]) -> Vec<Result<()>> {
-        let made = std::fs::create_dir_all(&self.folder);
-        let made = made.with_context(|| {
+        let created = std::fs::create_dir_all(&self.folder);
+        let created = created.with_context(|| {
             format!(
-                "cannot make the folder {} for figures",
+                "cannot create the folder {} for figures",
                 self.folder.display()
             )
         });
-        if made.is_err() {
-            return vec![made];
+        if created.is_err() {
+            return vec![created];
         }
         if figures.is_empty() {
-            say(
-                "sweetspot: the study has nothing to draw: a figure needs two configurations that ran well",
+            print_error_line(
+                "sweetspot: no figure was written: a figure needs at least two configurations with successful runs",
             );
         }
         let mut results = Vec::new();

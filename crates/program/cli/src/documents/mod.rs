@@ -1,8 +1,8 @@
-//! The one way in which a command writes its documents.
+//! Writes the documents of all commands.
 //!
 //! [`Documents`] are opened before the work starts, so that a bad path is reported at once. After the work a command
-//! describes what it has to say as [`Content`], and [`Documents::write`] shows the text for people and tries every
-//! document, whatever became of the others: a full disk or a closed pipe loses nothing else.
+//! describes its result as [`Content`], and [`Documents::write`] prints the text for the terminal and writes every
+//! document. If one cannot be written, for example to a full disk, the others are still written.
 
 mod content;
 mod figures;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::say;
+use crate::print_error_line;
 
 pub use content::{Content, Format};
 pub use figures::FigureFolder;
@@ -22,91 +22,93 @@ pub use target::{Document, WriteError, print};
 
 use content::Rendered;
 
-/// The documents that were asked for, each in its place.
+/// The documents that the user requested, with their paths.
 #[derive(Debug, Default)]
 pub struct Documents {
     all: Vec<(Format, Document)>,
     figures: Option<FigureFolder>,
 }
 
-/// Whether all that was asked for could be written.
+/// Whether all requested documents were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Written {
-    /// All documents are in their places.
+    /// All documents were written.
     Everything,
-    /// At least one is missing, and standard error says which.
+    /// At least one document was not written, and an error message says which.
     NotEverything,
 }
 
 impl Documents {
-    /// Tries every place that was named; each format comes with its path, where one was given.
-    pub fn open<'a>(asked: impl IntoIterator<Item = (Format, Option<&'a Path>)>) -> Result<Self> {
+    /// Checks that every requested document can be written. Each format comes with its path, if the user gave one.
+    pub fn open<'a>(
+        requested: impl IntoIterator<Item = (Format, Option<&'a Path>)>,
+    ) -> Result<Self> {
         let mut all = Vec::new();
-        for (format, path) in asked {
+        for (format, path) in requested {
             if let Some(path) = path {
                 all.push((format, Document::open(path)?));
             }
         }
         let places: Vec<&Document> = all.iter().map(|(_, document)| document).collect();
-        target::reject_duplicate_places(&places)?;
+        target::reject_duplicate_targets(&places)?;
         Ok(Self { all, figures: None })
     }
 
-    /// The same documents, and figures in a folder where one was named.
+    /// Adds a folder for figures, if the user gave one.
     pub fn with_figures(self, figures: Option<FigureFolder>) -> Self {
         Self { figures, ..self }
     }
 
-    /// Whether no document was asked for.
+    /// Whether no document was requested.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether a document of this format was asked for.
+    /// Whether a document of this format was requested.
     pub fn has(&self, format: Format) -> bool {
-        self.all.iter().any(|(asked, _)| *asked == format)
+        self.all.iter().any(|(requested, _)| *requested == format)
     }
 
-    /// Whether figures were asked for.
+    /// Whether figures were requested.
     pub fn has_figures(&self) -> bool {
         self.figures.is_some()
     }
 
-    /// Whether standard output carries a document, and therefore nothing else.
+    /// Whether a document goes to standard output, so that nothing else may be printed there.
     pub fn on_stdout(&self) -> bool {
         self.all.iter().any(|(_, document)| document.is_stdout())
     }
 
-    /// Shows the text for people, then makes and writes each document that was asked for.
+    /// Prints the text for the terminal, then renders and writes each requested document.
     pub fn write(&self, mut content: Content<'_>) -> Written {
-        let mut attempts = Attempts::default();
+        let mut results = WriteResults::default();
         if let Some(text) = content.text.take()
             && !self.on_stdout()
         {
-            attempts.note_stdout(print(&text()).map_err(Into::into));
+            results.add_stdout(print(&text()).map_err(Into::into));
         }
         for note in &content.notes {
-            say(&format!("sweetspot: {note}"));
+            print_error_line(&format!("sweetspot: {note}"));
         }
         for (format, document) in &self.all {
             let written = write_one(&mut content, *format, document);
             match document.is_stdout() {
-                true => attempts.note_stdout(written),
-                false => attempts.note(written),
+                true => results.add_stdout(written),
+                false => results.add(written),
             }
         }
         if let (Some(folder), Some(figures)) = (&self.figures, content.figures.take()) {
-            attempts.note_all(folder.write(&figures()));
+            results.add_all(folder.write(&figures()));
         }
-        attempts.written()
+        results.written()
     }
 }
 
 fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> Result<()> {
     let render = content.renderer(format);
-    let render = render.with_context(|| format!("this command makes no {format}"))?;
-    match render().with_context(|| format!("cannot make the {format} for {document}"))? {
+    let render = render.with_context(|| format!("this command has no {format}"))?;
+    match render().with_context(|| format!("cannot create the {format} for {document}"))? {
         Rendered::Bytes(bytes) => {
             let written = document.write(&bytes);
             let (bytes, ok) = (bytes.len(), written.is_ok());
@@ -114,42 +116,42 @@ fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> 
             Ok(written?)
         }
         Rendered::Nothing(reason) => {
-            say(&format!("sweetspot: {reason}"));
+            print_error_line(&format!("sweetspot: {reason}"));
             Ok(())
         }
     }
 }
 
-/// Whether the reader of standard output went away, as `head` does.
+/// Whether the reader of standard output closed it, as `head` does.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let write = error.downcast_ref::<WriteError>();
     write.is_some_and(WriteError::is_closed_pipe)
 }
 
-/// Counts what failed, and says it.
+/// Reports failures to write, and remembers whether there were any.
 #[derive(Default)]
-struct Attempts {
+struct WriteResults {
     has_failed: bool,
 }
 
-impl Attempts {
-    fn note(&mut self, result: Result<()>) {
+impl WriteResults {
+    fn add(&mut self, result: Result<()>) {
         if let Err(error) = result {
-            say(&format!("sweetspot: {error:#}"));
+            print_error_line(&format!("sweetspot: {error:#}"));
             self.has_failed = true;
         }
     }
 
-    /// A reader of standard output that goes away, as `head` does, has what it wants.
-    fn note_stdout(&mut self, result: Result<()>) {
+    /// Adds the result of writing to standard output, where a closed pipe is not an error.
+    fn add_stdout(&mut self, result: Result<()>) {
         match result {
             Err(error) if is_closed_pipe(&error) => {}
-            result => self.note(result),
+            result => self.add(result),
         }
     }
 
-    fn note_all(&mut self, results: Vec<Result<()>>) {
-        results.into_iter().for_each(|result| self.note(result));
+    fn add_all(&mut self, results: Vec<Result<()>>) {
+        results.into_iter().for_each(|result| self.add(result));
     }
 
     fn written(&self) -> Written {
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_asked_for_is_made_and_every_document_is_tried() {
+    fn only_requested_documents_are_rendered_and_all_of_them_are_tried() {
         let folder = tempfile::tempdir().unwrap();
         let markdown = folder.path().join("a.md");
         let documents = Documents::open([
@@ -176,21 +178,21 @@ mod tests {
             (Format::Markdown, Some(markdown.as_path())),
         ])
         .unwrap();
-        let is_csv_made = Cell::new(false);
+        let is_csv_rendered = Cell::new(false);
         let content = Content::default()
             .json(|| serde_json::json!({"a": 1}))
             .csv(|| {
-                is_csv_made.set(true);
+                is_csv_rendered.set(true);
                 anyhow::Ok("a\n".to_owned())
             })
             .markdown(|| "# a\n".to_owned());
         assert_eq!(documents.write(content), Written::NotEverything);
         assert_eq!(std::fs::read_to_string(&markdown).unwrap(), "# a\n");
-        assert!(!is_csv_made.get());
+        assert!(!is_csv_rendered.get());
     }
 
     #[test]
-    fn a_document_that_cannot_be_made_keeps_no_other_from_being_written() {
+    fn other_documents_are_written_if_one_cannot_be_rendered() {
         let folder = tempfile::tempdir().unwrap();
         let (csv, markdown) = (folder.path().join("a.csv"), folder.path().join("a.md"));
         let documents = Documents::open([

@@ -1,4 +1,4 @@
-//! What there is to say about a study.
+//! The documents of a study.
 
 use std::fs::File;
 
@@ -9,55 +9,55 @@ use sweetspot_report::{
 };
 use sweetspot_study::{Store, Study, read_samples};
 
-use crate::say;
+use crate::print_error_line;
 
 use super::Content;
 
-/// The documents of a study; where it is stored, its page shows readings over time.
+/// The documents of a study; the HTML page of a stored study also shows readings over time.
 pub fn study_content<'a>(
     store: Option<&'a Store>,
     study: &'a Study,
-    question: &'a Criteria,
+    criteria: &'a Criteria,
 ) -> Content<'a> {
     Content::default()
-        .json(|| study_json(study, question))
+        .json(|| study_json(study, criteria))
         .csv(|| study_csv(study))
-        .markdown(|| study_markdown(study, question))
+        .markdown(|| study_markdown(study, criteria))
         .html(move || {
             let Some(store) = store else {
-                return Ok(study_html(study, question, &ReportExtras::default()));
+                return Ok(study_html(study, criteria, &ReportExtras::default()));
             };
             let outline = store.outline()?;
             let extras = ReportExtras {
                 outline: Some(&outline),
-                timelines: &timelines(store, &StudyView::new(study, question), &[]),
+                timelines: &timelines(store, &StudyView::new(study, criteria), &[]),
                 grouped: None,
             };
-            Ok(study_html(study, question, &extras))
+            Ok(study_html(study, criteria, &extras))
         })
 }
 
-/// Files of readings larger than this are not drawn: a reader would wait too long.
+/// Files of readings larger than this are not drawn, because it would take too long.
 const MAX_SAMPLES_BYTES: u64 = 64 << 20;
 
-/// The readings of the runs that a page shows; what cannot be read is said and left out.
-pub fn timelines(store: &Store, view: &StudyView<'_>, asked: &[u64]) -> Vec<Timeline> {
+/// Reads the readings of the runs that a page shows. Runs whose readings cannot be read are reported and left out.
+pub fn timelines(store: &Store, view: &StudyView<'_>, requested: &[u64]) -> Vec<Timeline> {
     let mut found = Vec::new();
-    for (label, run) in runs_to_show(view, asked) {
+    for (label, run) in runs_to_show(view, requested) {
         let path = store.samples_file(run);
         let Ok(file) = File::open(&path) else {
             continue;
         };
-        let size = file.metadata().map(|about| about.len());
+        let size = file.metadata().map(|metadata| metadata.len());
         if size.is_ok_and(|size| size > MAX_SAMPLES_BYTES) {
-            say(&format!(
-                "sweetspot: the readings of run {run} are too many to be drawn"
+            print_error_line(&format!(
+                "sweetspot: run {run} has too many readings to draw"
             ));
             continue;
         }
         match read_samples(file) {
             Ok(series) => found.push(Timeline { label, series }),
-            Err(problem) => say(&format!(
+            Err(problem) => print_error_line(&format!(
                 "sweetspot: cannot read {}: {problem}",
                 path.display()
             )),

@@ -1,4 +1,4 @@
-//! One place that a document goes to: a file, a pipe, a device, or standard output.
+//! Where a document is written: a file, a pipe, a device, or standard output.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
-/// A place for a document. It is tried before the work starts, so that a bad path is reported at once, and a
-/// file takes its name only when it is whole, so that an old one is never lost to half a new one.
+/// A document that is to be written. The path is checked before the work starts, so that a bad one is reported at once. A
+/// file is replaced only when the new one is complete, so that a failed write never destroys the old one.
 #[derive(Debug)]
 pub struct Document {
     path: PathBuf,
@@ -19,9 +19,9 @@ pub struct Document {
 #[derive(Debug, PartialEq)]
 enum Target {
     Stdout,
-    /// Something that is there and no plain file: a pipe, a device.
+    /// An existing pipe, device or other special file.
     Special(PathBuf),
-    /// The file itself, by its folder's own name, however the path is spelt.
+    /// A regular file by its canonical path, so that two spellings of a path are equal.
     File(PathBuf),
 }
 
@@ -37,7 +37,10 @@ impl Document {
             let file = match path.canonicalize() {
                 Ok(file) => file,
                 Err(_) if path.is_symlink() => {
-                    bail!("cannot write {}: it is a link to nowhere", path.display())
+                    bail!(
+                        "cannot write {}: it is a broken symbolic link",
+                        path.display()
+                    )
                 }
                 Err(_) => path.to_owned(),
             };
@@ -45,12 +48,12 @@ impl Document {
                 && folder != Path::new("")
                 && !folder.exists()
             {
-                bail!("{}: there is no such folder", cannot_write(path));
+                bail!("{}: the folder does not exist", cannot_write(path));
             }
-            beside(&file)
-                .map_err(|error| plain(&error))
+            temporary_file(&file)
+                .map_err(|error| system_error(&error))
                 .with_context(|| cannot_write(path))?;
-            Target::File(in_its_folder(file))
+            Target::File(canonical_path(file))
         };
         Ok(Self {
             path: path.to_owned(),
@@ -69,16 +72,16 @@ impl Document {
                 .write(true)
                 .open(&self.path)
                 .and_then(|mut file| file.write_all(bytes)),
-            Target::File(path) => replace(path, bytes),
+            Target::File(path) => replace_file(path, bytes),
         };
         written.map_err(|problem| WriteError {
-            place: self.path.display().to_string(),
+            destination: self.path.display().to_string(),
             problem,
         })
     }
 }
 
-/// Two names of one place are the same document.
+/// Documents are equal if they are written to the same target.
 impl PartialEq for Document {
     fn eq(&self, other: &Self) -> bool {
         self.target == other.target
@@ -94,19 +97,19 @@ impl std::fmt::Display for Document {
     }
 }
 
-/// Two documents in one place would overwrite each other.
-pub fn reject_duplicate_places(all: &[&Document]) -> Result<()> {
+/// Rejects two documents with the same target, which would overwrite each other.
+pub fn reject_duplicate_targets(all: &[&Document]) -> Result<()> {
     match (1..all.len()).find(|index| all[..*index].contains(&all[*index])) {
-        Some(twice) => bail!(
-            "two documents cannot go to {}: give each its own file",
-            all[twice]
+        Some(duplicate) => bail!(
+            "two documents cannot be written to {}: give each its own file",
+            all[duplicate]
         ),
         None => Ok(()),
     }
 }
 
-/// The same file by its folder's own name: it need not be there yet.
-fn in_its_folder(file: PathBuf) -> PathBuf {
+/// The canonical path of a file that need not exist yet.
+fn canonical_path(file: PathBuf) -> PathBuf {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -121,8 +124,8 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = beside(path).map_err(|error| plain(&error))?;
+fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = temporary_file(path).map_err(|error| system_error(&error))?;
     file.write_all(bytes)?;
     if let Ok(old) = std::fs::metadata(path) {
         file.as_file().set_permissions(old.permissions())?;
@@ -132,16 +135,16 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What the system says, without the name of the file beside.
-fn plain(error: &io::Error) -> io::Error {
+/// The error of the operating system alone, without the name of the temporary file.
+fn system_error(error: &io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|inner| inner.source());
     let inner = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
     let code = inner.unwrap_or(error).raw_os_error();
     code.map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// A new file in the same folder, which goes away unless it takes another's place.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
+/// Creates a temporary file in the same folder, which is deleted unless it replaces the document.
+fn temporary_file(path: &Path) -> io::Result<NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -152,15 +155,15 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(folder)
 }
 
-/// A document, or the text for people, that could not be written. The work is done by then.
+/// The error of a document or text that could not be written. The work itself is done by then.
 #[derive(Debug)]
 pub struct WriteError {
-    place: String,
+    destination: String,
     problem: io::Error,
 }
 
 impl WriteError {
-    /// Whether the reader went away, as `head` does.
+    /// Whether the reader closed the pipe, as `head` does.
     pub fn is_closed_pipe(&self) -> bool {
         self.problem.kind() == io::ErrorKind::BrokenPipe
     }
@@ -168,7 +171,7 @@ impl WriteError {
 
 impl std::fmt::Display for WriteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot write {}", self.place)
+        write!(f, "cannot write {}", self.destination)
     }
 }
 
@@ -187,7 +190,7 @@ fn print_bytes(bytes: &[u8]) -> Result<(), WriteError> {
     let mut out = io::stdout().lock();
     let written = out.write_all(bytes).and_then(|()| out.flush());
     written.map_err(|problem| WriteError {
-        place: "to standard output".to_owned(),
+        destination: "to standard output".to_owned(),
         problem,
     })
 }
@@ -197,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_file_by_two_names_is_refused() {
+    fn two_paths_of_one_file_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let plain = folder.path().join("same.x");
         let inner = folder.path().join("inner");
@@ -209,10 +212,13 @@ mod tests {
             plain.clone(),
         ] {
             let all = [&open(&plain), &open(&other)];
-            let problem = reject_duplicate_places(&all).unwrap_err().to_string();
-            assert!(problem.contains("two documents cannot go to"), "{problem}");
+            let problem = reject_duplicate_targets(&all).unwrap_err().to_string();
+            assert!(
+                problem.contains("two documents cannot be written to"),
+                "{problem}"
+            );
         }
         let other = folder.path().join("other.x");
-        assert!(reject_duplicate_places(&[&open(&plain), &open(&other)]).is_ok());
+        assert!(reject_duplicate_targets(&[&open(&plain), &open(&other)]).is_ok());
     }
 }

@@ -29,7 +29,7 @@ def hammer(number, least, most):
 
 
 def hammered(seconds, least, most):
-    """Lets sixteen processes loose, kills five a second and replaces them; says how many."""
+    """Starts sixteen processes, kills and replaces five a second, and returns how many were killed."""
     started, killed = 0, 0
 
     def start():
@@ -63,7 +63,7 @@ begun, before = time.monotonic(), n.nvmlDeviceGetTotalEnergyConsumption(gpu)
 killed = hammered(seconds / 2, 39_900, 40_100)
 time.sleep(0.15)
 idle_s, idle_j = time.monotonic() - begun, (n.nvmlDeviceGetTotalEnergyConsumption(gpu) - before) / 1000
-# The counter's edges are up to 0.1 s off.
+# The counter may lag by up to 0.1 s at both ends.
 assert abs(idle_j - 40 * idle_s) < 40 * 0.15 + 0.002 * 40 * idle_s, (idle_j, idle_s)
 
 before = n.nvmlDeviceGetTotalEnergyConsumption(gpu)

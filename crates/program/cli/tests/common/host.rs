@@ -1,4 +1,4 @@
-//! A simulated host that stays up for as long as a test needs it.
+//! A simulated host that exists for the duration of a test.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
 
-/// A host and the program that keeps it.
+/// A simulated host, and the process that owns it.
 pub struct TestHost {
     keeper: Child,
     stdin: Option<ChildStdin>,
@@ -48,25 +48,25 @@ impl TestHost {
         &self.folder
     }
 
-    /// As an administrator might have left it.
+    /// Sets the cap of a GPU, as an administrator might have done before.
     pub fn set_cap(&self, gpu: usize, watts: f64) {
         let host = Host::open(&self.folder).expect("a host");
         let set = host.gpus()[gpu].with_gpu(|gpu| gpu.set_power_cap(Watts::new(watts)));
         set.expect("a GPU").expect("a cap that it takes");
     }
 
-    /// The same on every GPU.
+    /// Sets the same cap on every GPU.
     pub fn set_caps(&self, watts: f64) {
         let gpus = Host::open(&self.folder).expect("a host").gpus().len();
         (0..gpus).for_each(|gpu| self.set_cap(gpu, watts));
     }
 
-    /// What was written to its devices, a line each.
+    /// All writes to the devices, one per line.
     pub fn writes(&self) -> String {
         std::fs::read_to_string(self.folder.join("writes.log")).unwrap_or_default()
     }
 
-    /// A command on this host.
+    /// A command that sees the devices of this host.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -76,7 +76,7 @@ impl TestHost {
         command
     }
 
-    /// The program on this host.
+    /// The program `sweetspot` on this host.
     pub fn sweetspot(&self) -> Command {
         self.command(env!("CARGO_BIN_EXE_sweetspot"))
     }

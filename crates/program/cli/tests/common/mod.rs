@@ -1,4 +1,4 @@
-//! Running the program as a user does.
+//! Runs the program as a user does.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ pub fn sweetspot(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sweetspot"))
         .args(args)
         .current_dir(folder)
-        // A backtrace must not show even where the user's shell asks for them.
+        // Even then no backtrace may be printed.
         .env("RUST_BACKTRACE", "1")
         .output()
         .expect("the program starts")
@@ -18,13 +18,13 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text is UTF-8")
 }
 
-/// A command line's words.
+/// Splits a command line into words.
 pub fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-/// Puts a program that a test stops with SIGSTOP into a process group of its own. A group without a shell above
-/// it, as tests have it in a service, is hung up by the kernel while one of its processes is stopped.
+/// Puts a program that a test stops with SIGSTOP into its own process group. The kernel sends SIGHUP to an orphaned
+/// process group, such as that of tests in a service, while one of its processes is stopped.
 pub fn own_group(command: &mut Command) -> &mut Command {
     command.process_group(0)
 }

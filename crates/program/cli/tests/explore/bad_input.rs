@@ -1,14 +1,14 @@
-//! One clear sentence, and nothing lost.
+//! Bad input is rejected in one line, and nothing is lost.
 
 use std::path::Path;
 use std::process::Output;
 
-use super::tools::{settings, sweep};
+use super::common::{settings, sweep};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
 
-/// One line that says these words, and nothing is left behind.
-fn refused(output: &Output, folder: &Path, words: &str) {
+/// Expects one line that contains these words, and no study left behind.
+fn expect_rejection(output: &Output, folder: &Path, words: &str) {
     let message = text(&output.stderr);
     assert!(
         matches!(output.status.code(), Some(2 | 125..=127)),
@@ -20,7 +20,7 @@ fn refused(output: &Output, folder: &Path, words: &str) {
 }
 
 #[test]
-fn axes_and_commands_are_checked_before_anything_is_touched() {
+fn bad_axes_and_commands_are_rejected_before_any_write() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 20] = [
@@ -93,19 +93,19 @@ fn axes_and_commands_are_checked_before_anything_is_touched() {
         (&["--energy-of", "node", "--", "true"], "needs a meter"),
     ];
     for (args, words) in cases {
-        refused(&sweep(&host, folder.path(), args), folder.path(), words);
+        expect_rejection(&sweep(&host, folder.path(), args), folder.path(), words);
     }
     assert_eq!(host.writes(), "");
 }
 
 #[test]
-fn of_simulated_sweeps() {
+fn bad_flags_of_simulated_sweeps_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let simulated = ["sweep", "--simulate", "v100", "--network", "resnet50"];
     let cases: [(&[&str], &str); 7] = [
         (
             &["--power-cap", "150..300:0.02", "--repeat", "20"],
-            "more than 10000: take a larger step or fewer repeats, or say --yes",
+            "more than 10000: use a larger step or fewer repeats, or give --yes",
         ),
         (
             &["--power-cap", "150..300:0.02", "--repeat", "1000"],
@@ -122,9 +122,9 @@ fn of_simulated_sweeps() {
     ];
     for (args, words) in cases {
         let output = sweetspot(folder.path(), &[&simulated[..], args].concat());
-        refused(&output, folder.path(), words);
+        expect_rejection(&output, folder.path(), words);
     }
-    refused(
+    expect_rejection(
         &sweetspot(folder.path(), &["sweep"]),
         folder.path(),
         "nothing to run",
@@ -132,7 +132,7 @@ fn of_simulated_sweeps() {
 }
 
 #[test]
-fn files_that_are_no_studies() {
+fn files_that_are_not_studies_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let there = folder.path();
     std::fs::write(
@@ -140,17 +140,17 @@ fn files_that_are_no_studies() {
         "simulate = \"v100\"\nnetwork = \"alexnet\"\npowercap = \"150\"\n",
     )
     .unwrap();
-    refused(
+    expect_rejection(
         &sweetspot(there, &["sweep", "bad.toml"]),
         there,
         "study file bad.toml: line 3: unknown field `powercap`",
     );
-    refused(
+    expect_rejection(
         &sweetspot(there, &["sweep", "none.toml"]),
         there,
         "cannot read the study file none.toml",
     );
-    refused(
+    expect_rejection(
         &sweetspot(there, &["sweep", "--resume", "none"]),
         there,
         "there is no study in none",
@@ -161,7 +161,7 @@ fn files_that_are_no_studies() {
         "not a database, but long enough to be looked at",
     )
     .unwrap();
-    refused(
+    expect_rejection(
         &sweetspot(there, &["study", "show", "other"]),
         there,
         "the study in other",
@@ -169,7 +169,7 @@ fn files_that_are_no_studies() {
     let made =
         words("sweep --simulate v100 --network alexnet --power-cap 150 --repeat 1 --study st");
     assert!(sweetspot(there, &made).status.success());
-    refused(
+    expect_rejection(
         &sweetspot(there, &made),
         there,
         "there is a study in st already",
@@ -177,12 +177,12 @@ fn files_that_are_no_studies() {
     let database = rusqlite::Connection::open(there.join("st/study.db")).unwrap();
     database.pragma_update(None, "user_version", 7).unwrap();
     drop(database);
-    refused(
+    expect_rejection(
         &sweetspot(there, &["sweep", "--resume", "st"]),
         there,
         "has schema 7, and this program reads 1",
     );
-    refused(
+    expect_rejection(
         &sweetspot(there, &["study", "delete", "other", "--yes"]),
         there,
         "the study in other",
@@ -191,7 +191,7 @@ fn files_that_are_no_studies() {
 }
 
 #[test]
-fn a_second_sweep_on_the_same_device_is_told_who_has_it() {
+fn a_second_sweep_on_a_device_names_the_first() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let mut first = host

@@ -1,5 +1,5 @@
-//! A sweep ended at random moments, by signals and by a disk that takes no more: the GPU is as before within
-//! a second, no finished run is lost, and resuming completes the same plan. `KILLS=200` for the whole count
+//! A sweep is interrupted at random moments, by signals and by a full disk: the settings are restored within a second, no
+//! finished run is lost, and resuming completes the same plan. `KILLS=200` runs the full number of kills
 //! (scripts/torture).
 
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_stats::Seed;
 
-use super::tools::{settings, sweep};
+use super::common::{settings, sweep};
 use crate::common::text;
 use crate::host::TestHost;
 
@@ -24,11 +24,11 @@ const ARGS: [&str; 8] = [
     "--settle",
     "30ms",
 ];
-/// Two caps and the reference, twice.
+/// Two caps and the reference, each of them twice.
 const RUNS: usize = 6;
 
-/// Runs that are in the study, by number, with when they began.
-fn kept(study: &Path) -> Vec<(i64, f64)> {
+/// The runs in the study: their numbers and start times.
+fn stored_runs(study: &Path) -> Vec<(i64, f64)> {
     let Ok(database) = rusqlite::Connection::open(study.join("study.db")) else {
         return Vec::new();
     };
@@ -41,15 +41,15 @@ fn kept(study: &Path) -> Vec<(i64, f64)> {
     rows.map(Result::unwrap).collect()
 }
 
-/// What ended the sweep, and whether it was under way.
-fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
+/// Returns what interrupted the sweep, and whether a setting was in force at that moment.
+fn interrupt_once(host: &TestHost, number: u64) -> (&'static str, bool) {
     host.set_caps(250.0);
     let folder = tempfile::tempdir().unwrap();
     let study = folder.path().join("st");
     let seed = Seed::new(11).number(number);
     let how = ["KILL", "TERM", "INT", "disk"][(4.0 * seed.label("how").uniform()) as usize];
     let program = env!("CARGO_BIN_EXE_sweetspot");
-    // Each run leaves a mark when it is over.
+    // Each run adds a line to a file when it ends.
     let args = [
         &["sweep"],
         &ARGS[..],
@@ -64,7 +64,7 @@ fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
     ]
     .concat();
     let mut command = if how == "disk" {
-        // No file may grow beyond so many blocks: the database, a journal or samples, whichever is first.
+        // No file may grow beyond this number of blocks: the database, a journal or samples.
         let blocks = 30 + (130.0 * seed.label("blocks").uniform()) as u64;
         let mut command = host.command("bash");
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
@@ -99,7 +99,7 @@ fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
     while settings(host) != [(250.0, false)] {
         assert!(
             ended.elapsed() < Duration::from_secs(1),
-            "{how} {number}: the settings are not back"
+            "{how} {number}: the settings are not restored"
         );
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -113,24 +113,24 @@ fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
         .iter()
         .find(|(name, _)| *name == how)
     {
-        // Too early to be caught, or caught and told, or too late.
+        // The signal may come before its handler exists, during the sweep, or after its end.
         let (code, by) = (output.status.code(), output.status.signal());
         let expected = code == Some(128 + signal.1) || by == Some(signal.1) || code == Some(0);
         assert!(expected, "{how} {number}: {:?}", output.status);
         if code == Some(128 + signal.1) {
-            let told = text(&output.stderr);
+            let shown = text(&output.stderr);
             assert!(
-                told.contains(&format!("ended by signal {}", signal.1)),
-                "{how} {number}: {told}"
+                shown.contains(&format!("interrupted by signal {}", signal.1)),
+                "{how} {number}: {shown}"
             );
         }
     }
     if !study.join("study.db").exists() {
         return (how, was_set);
     }
-    let before = kept(&study);
+    let before = stored_runs(&study);
     let over = std::fs::read_to_string(folder.path().join("ended")).unwrap_or_default();
-    // The run that was in hand may be over and not yet kept.
+    // The last run may have ended without being stored yet.
     assert!(
         before.len() + 1 >= over.lines().count(),
         "{how} {number}: {before:?} of {over:?}"
@@ -141,7 +141,7 @@ fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
         "{how} {number}: {}",
         text(&resumed.stderr)
     );
-    let after = kept(&study);
+    let after = stored_runs(&study);
     assert_eq!(after.len(), RUNS, "{how} {number}");
     assert!(
         before.iter().all(|run| after.contains(run)),
@@ -152,7 +152,7 @@ fn once(host: &TestHost, number: u64) -> (&'static str, bool) {
 }
 
 #[test]
-fn whatever_ends_a_sweep_it_can_go_on() {
+fn an_interrupted_sweep_can_be_resumed() {
     let kills: u64 = std::env::var("KILLS")
         .ok()
         .and_then(|kills| kills.parse().ok())
@@ -169,7 +169,7 @@ fn whatever_ends_a_sweep_it_can_go_on() {
                         if number >= kills {
                             return results;
                         }
-                        results.push(once(&host, number));
+                        results.push(interrupt_once(&host, number));
                     }
                 })
             })
@@ -182,7 +182,7 @@ fn whatever_ends_a_sweep_it_can_go_on() {
     let count = |how: &str| results.iter().filter(|result| result.0 == how).count();
     let set = results.iter().filter(|result| result.1).count();
     println!(
-        "{} sweeps ended: {} by KILL, {} by TERM, {} by INT, {} by the disk; {set} while a setting was in force; all went on to the end",
+        "{} sweeps ended: {} by KILL, {} by TERM, {} by INT, {} by the disk; {set} while a setting was in force; all were resumed to their end",
         results.len(),
         count("KILL"),
         count("TERM"),

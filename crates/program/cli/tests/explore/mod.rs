@@ -1,8 +1,8 @@
-//! `sweep` of a command on simulated hosts, in real time; studies on disk; what is typed wrong.
+//! `sweetspot sweep` with commands on simulated hosts in real time, stored studies, and bad input.
 
 mod bad_input;
+mod commands;
+mod common;
+mod failures;
 mod kills;
-mod mishaps;
-mod real;
 mod studies;
-mod tools;

@@ -1,9 +1,9 @@
-//! Studies on disk: in SQLite, resumed, merged, deleted, run task by task.
+//! Stored studies: SQLite, resuming, merging, deleting, single tasks.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::tools::{exported, on, sweep, workload};
+use super::common::{exported_study, sweep, sweetspot_on_host, workload};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
 
@@ -19,12 +19,12 @@ const SIMULATED: [&str; 8] = [
 ];
 
 #[test]
-fn a_killed_simulated_study_goes_on_to_the_same_bits() {
+fn a_resumed_simulated_study_has_the_same_results() {
     let folder = tempfile::tempdir().unwrap();
     let args = words("--simulate v100 --network vgg19 --repeat 6 --threads 2");
     let whole = [&["sweep"], &args[..], &["--study", "whole"]].concat();
     assert!(sweetspot(folder.path(), &whole).status.success());
-    let expected = exported(folder.path(), "whole");
+    let expected = exported_study(folder.path(), "whole");
     let mut interrupted = 0;
     for moment in 0..6 {
         let study = format!("part{moment}");
@@ -47,7 +47,7 @@ fn a_killed_simulated_study_goes_on_to_the_same_bits() {
         let resumed = sweetspot(folder.path(), &["sweep", "--resume", &study]);
         assert!(resumed.status.success(), "{}", text(&resumed.stderr));
         assert_eq!(
-            exported(folder.path(), &study),
+            exported_study(folder.path(), &study),
             expected,
             "killed at moment {moment}"
         );
@@ -64,11 +64,11 @@ fn a_killed_simulated_study_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn every_run_alone_and_gathered_is_the_same_study() {
+fn gathered_tasks_give_the_same_study() {
     let folder = tempfile::tempdir().unwrap();
     let whole = [&SIMULATED[..], &["--study", "whole"]].concat();
     assert!(sweetspot(folder.path(), &whole).status.success());
-    // A study that was planned and not begun: all its runs are taken out.
+    // A planned study that has not been started: all runs are deleted from a copy.
     std::fs::create_dir_all(folder.path().join("tasks/samples")).unwrap();
     for file in ["study.db", "plan.json"] {
         std::fs::copy(
@@ -101,8 +101,8 @@ fn every_run_alone_and_gathered_is_the_same_study() {
     let resumed = sweetspot(folder.path(), &["sweep", "--resume", "tasks"]);
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
     assert_eq!(
-        exported(folder.path(), "tasks"),
-        exported(folder.path(), "whole")
+        exported_study(folder.path(), "tasks"),
+        exported_study(folder.path(), "whole")
     );
     assert_eq!(
         std::fs::read_dir(folder.path().join("tasks/tasks"))
@@ -122,27 +122,27 @@ fn a_task_of_a_real_command_takes_its_own_lease() {
     let args = words("--power-cap 150,300 --repeat 1 --settle 0 --study st --");
     let output = sweep(&host, folder.path(), &[&args[..], &workload("64")].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let output = on(&host, folder.path(), &["task", "st", "0"]);
+    let output = sweetspot_on_host(&host, folder.path(), &["task", "st", "0"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let task = std::fs::read_to_string(folder.path().join("st/tasks/0.json")).unwrap();
     assert!(task.contains("\"in_job\":true"), "{task}");
-    // The run is there already: the first one stays.
-    let before = exported(folder.path(), "st");
+    // The run is stored already: the first result is kept.
+    let before = exported_study(folder.path(), "st");
     assert!(
-        on(&host, folder.path(), &["sweep", "--resume", "st"])
+        sweetspot_on_host(&host, folder.path(), &["sweep", "--resume", "st"])
             .status
             .success()
     );
-    assert_eq!(exported(folder.path(), "st"), before);
+    assert_eq!(exported_study(folder.path(), "st"), before);
 }
 
 #[test]
-fn until_the_mean_is_known_well_enough() {
+fn until_repeats_until_the_interval_is_tight() {
     let folder = tempfile::tempdir().unwrap();
     let args = words("--repeat 2 --until 0.2% --at-most 40 --study st");
     let output = sweetspot(folder.path(), &[&SIMULATED[..7], &args].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let study = exported(folder.path(), "st");
+    let study = exported_study(folder.path(), "st");
     let mut runs = Vec::new();
     for point in study["points"].as_array().unwrap() {
         let count = point["runs"].as_u64().unwrap();
@@ -160,7 +160,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let there = folder.path();
     let nothing = text(&sweetspot(there, &["study", "list"]).stdout);
-    assert!(nothing.contains("no studies here"), "{nothing}");
+    assert!(nothing.contains("no studies found"), "{nothing}");
     for caps in ["150,200", "200,250,300"] {
         let args = [
             "sweep",
@@ -185,7 +185,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
     let merge = words("study merge alexnet-v100 alexnet-v100-2 --output both");
     let merged = sweetspot(there, &merge);
     assert!(merged.status.success(), "{}", text(&merged.stderr));
-    let study = exported(there, "both");
+    let study = exported_study(there, "both");
     let caps: Vec<i64> = study["points"]
         .as_array()
         .unwrap()
@@ -193,7 +193,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
         .map(|p| p["settings"]["power_cap_w"].as_i64().unwrap())
         .collect();
     assert_eq!(caps, [150, 200, 250, 300]);
-    // 200 W and the reference are the same runs in both.
+    // Both studies contain the same runs of 200 W and of the reference.
     assert!(
         study["points"]
             .as_array()
@@ -210,7 +210,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
         text(&unlike.stderr).contains("one measured alexnet@power_capping_2022, the other vgg19")
     );
     let asked = sweetspot(there, &["study", "delete", "both"]);
-    assert!(text(&asked.stderr).contains("say --yes"));
+    assert!(text(&asked.stderr).contains("give --yes"));
     assert!(there.join("both").exists());
     assert!(
         sweetspot(there, &["study", "delete", "both", "--yes"])
@@ -221,7 +221,7 @@ fn studies_are_listed_shown_merged_and_deleted() {
 }
 
 #[test]
-fn flags_become_a_file_that_runs_the_same_study() {
+fn a_study_file_gives_the_same_study_as_its_flags() {
     let folder = tempfile::tempdir().unwrap();
     let args = [
         &SIMULATED[..],
@@ -247,10 +247,10 @@ fn flags_become_a_file_that_runs_the_same_study() {
             .success()
     );
     assert_eq!(
-        exported(folder.path(), "flags"),
-        exported(folder.path(), "file")
+        exported_study(folder.path(), "flags"),
+        exported_study(folder.path(), "file")
     );
-    // A flag comes before the file.
+    // A flag overrides the file.
     let fewer = sweetspot(
         folder.path(),
         &["sweep", "study.toml", "--repeat", "1", "--dry-run"],
@@ -271,7 +271,7 @@ fn flags_become_a_file_that_runs_the_same_study() {
 }
 
 #[test]
-fn any_sqlite_tool_reads_it() {
+fn any_sqlite_tool_can_read_a_study() {
     let folder = tempfile::tempdir().unwrap();
     assert!(
         sweetspot(
@@ -290,10 +290,10 @@ fn any_sqlite_tool_reads_it() {
     assert_eq!(count("SELECT count(*) FROM run WHERE status = 'ok'"), 24.0);
     assert_eq!(count("SELECT count(*) FROM result WHERE runs = 4"), 6.0);
     let energy = count("SELECT job_gpus_j FROM result WHERE power_cap_w = 150");
-    let exported = exported(folder.path(), "st")["points"][0]["energy_j"]["mean"]
+    let exported_study = exported_study(folder.path(), "st")["points"][0]["energy_j"]["mean"]
         .as_f64()
         .unwrap();
-    assert!((energy / exported - 1.0).abs() < 1e-12);
+    assert!((energy / exported_study - 1.0).abs() < 1e-12);
     let check: String = database
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap();

@@ -1,10 +1,10 @@
-//! What cannot be held is said before anything starts.
+//! Bad input of `hold` is rejected before anything starts.
 
-use super::common::{hold, said};
+use super::common::{hold, stderr_text};
 use crate::host::TestHost;
 
 #[test]
-fn what_cannot_be_held_is_refused_with_one_sentence() {
+fn bad_input_is_rejected_in_one_line() {
     let host = TestHost::new("nvidia_h200:2");
     let one = ["--device", "0"];
     for (args, why) in [
@@ -37,7 +37,7 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
         ),
         (
             &["--below", "300W", "--latency-p99", "20"],
-            "say 20ms or 20s",
+            "write 20ms or 20s",
         ),
         (&["--below", "-5W"], "invalid power cap `-5W`"),
         (&["--below", "300W", "--settle", "-1s"], "more than zero"),
@@ -80,21 +80,26 @@ fn what_cannot_be_held_is_refused_with_one_sentence() {
         ),
     ] {
         let output = hold(&host, &[&one, args].concat(), &["--", "true"]);
-        let said = said(&output);
-        assert_eq!(output.status.code(), Some(125), "{args:?}: {said}");
-        assert!(said.contains(why), "{args:?}: {said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let message = stderr_text(&output);
+        assert_eq!(output.status.code(), Some(125), "{args:?}: {message}");
+        assert!(message.contains(why), "{args:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
     }
     let both = hold(&host, &["--below", "300W"], &["--", "true"]);
     assert!(
-        said(&both).contains("hold works on one GPU"),
+        stderr_text(&both).contains("hold works on one GPU"),
         "{}",
-        said(&both)
+        stderr_text(&both)
     );
     let missing = hold(
         &host,
         &["--below", "300W", "--device", "0"],
         &["--", "/no/such"],
     );
-    assert_eq!(missing.status.code(), Some(127), "{}", said(&missing));
+    assert_eq!(
+        missing.status.code(),
+        Some(127),
+        "{}",
+        stderr_text(&missing)
+    );
 }

@@ -1,4 +1,4 @@
-//! The cap is somebody else's.
+//! Caps that change while a hold runs: cap file, `hold set`, limit of the device.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sweetspot_quantity::Watts;
 
-use super::common::{begin, caps, document, last_batch, said, serving};
+use super::common::{caps, document, last_batch, serving, start_hold, stderr_text};
 use crate::host::TestHost;
 
 fn after(seconds: f64) {
@@ -22,14 +22,14 @@ fn set(host: &TestHost, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_file_is_followed_and_nonsense_in_it_is_said_once() {
+fn a_cap_file_is_followed_and_bad_content_is_reported_once() {
     let host = TestHost::new("nvidia_h200");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cap");
     std::fs::write(&file, "600W\n").unwrap();
     let path = file.to_str().unwrap();
     let args = ["--cap-file", path, "--batches", "16,32"];
-    let running = begin(&host, &args, &serving("6.5", &[]));
+    let running = start_hold(&host, &args, &serving("6.5", &[]));
     after(2.0);
     std::fs::write(&file, "250 W").unwrap();
     after(2.0);
@@ -40,29 +40,29 @@ fn a_file_is_followed_and_nonsense_in_it_is_said_once() {
     let document = document(&output);
     assert_eq!(caps(&document), [600.0, 250.0], "{document}");
     assert_eq!(last_batch(&document), 16.0, "{document}");
-    let said = said(&output);
+    let message = stderr_text(&output);
     for (words, times) in [
         ("the cap is 250.0 W now (by the cap file)", 1),
         ("invalid power cap `lots`", 1),
         ("No such file or directory", 1),
         ("the cap stays at 250.0 W", 2),
     ] {
-        assert_eq!(said.matches(words).count(), times, "{words}: {said}");
+        assert_eq!(message.matches(words).count(), times, "{words}: {message}");
     }
 }
 
 #[test]
-fn its_owner_sets_the_cap_of_a_running_hold() {
+fn the_owner_can_set_the_cap_of_a_running_hold() {
     let host = TestHost::new("nvidia_h200");
     let none = set(&host, &["140W"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(
-        said(&none).contains("no hold of yours is running"),
+        stderr_text(&none).contains("no hold of yours is running"),
         "{}",
-        said(&none)
+        stderr_text(&none)
     );
     let args = ["--below", "600W", "--batches", "16,32"];
-    let first = begin(&host, &args, &serving("5.5", &[]));
+    let first = start_hold(&host, &args, &serving("5.5", &[]));
     let sockets = || {
         let folders = std::fs::read_dir(host.folder()).unwrap().flatten();
         let folders = folders.filter(|one| one.file_name().to_string_lossy().starts_with("hold-"));
@@ -77,35 +77,35 @@ fn its_owner_sets_the_cap_of_a_running_hold() {
     assert_eq!(mode & 0o777, 0o600);
     after(1.5);
     let done = set(&host, &["250W"]);
-    assert!(done.status.success(), "{}", said(&done));
-    let told = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert_eq!(told, "the cap was 600.0 W and is 250.0 W now\n");
+    assert!(done.status.success(), "{}", stderr_text(&done));
+    let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(shown, "the cap was 600.0 W and is 250.0 W now\n");
     let bad = set(&host, &["soon"]);
     assert_eq!(bad.status.code(), Some(2));
     assert!(
-        said(&bad).contains("invalid power cap `soon`"),
+        stderr_text(&bad).contains("invalid power cap `soon`"),
         "{}",
-        said(&bad)
+        stderr_text(&bad)
     );
-    // Several: one must be named.
-    let second = begin(&host, &args, &["--", "sleep", "2"]);
+    // With several holds, one must be named.
+    let second = start_hold(&host, &args, &["--", "sleep", "2"]);
     let begun = Instant::now();
     while sockets().len() < 2 && begun.elapsed() < Duration::from_secs(5) {
         after(0.05);
     }
     let several = set(&host, &["300W"]);
     assert!(
-        said(&several).contains("name one with --pid"),
+        stderr_text(&several).contains("name one with --pid"),
         "{}",
-        said(&several)
+        stderr_text(&several)
     );
     let pid = second.id().to_string();
     assert!(set(&host, &["300W", "--pid", &pid]).status.success());
     let missing = set(&host, &["300W", "--pid", "1"]);
     assert!(
-        said(&missing).contains("no hold of yours has pid 1"),
+        stderr_text(&missing).contains("no hold of yours has pid 1"),
         "{}",
-        said(&missing)
+        stderr_text(&missing)
     );
     let (first, second) = (
         first.wait_with_output().unwrap(),
@@ -118,16 +118,16 @@ fn its_owner_sets_the_cap_of_a_running_hold() {
 }
 
 #[test]
-fn the_devices_own_limit_is_followed_whoever_sets_it() {
+fn the_limit_of_the_device_is_followed() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "device", "--batches", "16,32"];
-    let running = begin(&host, &args, &serving("5", &[]));
+    let running = start_hold(&host, &args, &serving("5", &[]));
     after(2.0);
     let refused = set(&host, &["140W"]);
     assert!(
-        said(&refused).contains("follows the device's own limit"),
+        stderr_text(&refused).contains("follows the device's own limit"),
         "{}",
-        said(&refused)
+        stderr_text(&refused)
     );
     let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
     let lower = shared.gpus()[0].with_gpu(|gpu| gpu.set_power_cap(Watts::new(250.0)));
@@ -137,13 +137,13 @@ fn the_devices_own_limit_is_followed_whoever_sets_it() {
     let limit = shared.gpus()[0]
         .with_gpu(|gpu| gpu.power_cap().get())
         .unwrap();
-    assert_eq!(limit, 250.0, "it is somebody else's, and stays");
+    assert_eq!(limit, 250.0, "the limit set by another program is kept");
 }
 
 #[test]
-fn a_hold_that_is_stopped_takes_its_cap_later() {
+fn a_stopped_hold_takes_its_cap_later() {
     let host = TestHost::new("nvidia_h200");
-    let running = begin(&host, &["--below", "600W"], &["--", "sleep", "8"]);
+    let running = start_hold(&host, &["--below", "600W"], &["--", "sleep", "8"]);
     after(1.0);
     let signal = |name: &str| {
         let pid = running.id().to_string();
@@ -155,7 +155,7 @@ fn a_hold_that_is_stopped_takes_its_cap_later() {
     signal("-STOP");
     let stopped = set(&host, &["250W"]);
     signal("-CONT");
-    let text = said(&stopped);
+    let text = stderr_text(&stopped);
     assert_eq!(stopped.status.code(), Some(1), "{text}");
     assert!(
         text.contains("no answer yet: it will take the cap"),

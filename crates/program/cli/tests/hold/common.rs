@@ -1,4 +1,4 @@
-//! How a hold is started and its answer read.
+//! Helpers that start a hold and read its result.
 
 use std::process::{Child, Command, Output, Stdio};
 
@@ -9,8 +9,8 @@ use crate::host::TestHost;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 
-/// A stand-in server for so many seconds. On the H200 a batch of up to 32 takes 5 ms, and sizes of 16, 32, 64, 128
-/// draw 223, 318, 469 and 549 W.
+/// A stand-in server that runs for some seconds. On the H200 a batch of up to 32 takes 5 ms, and batches of 16, 32, 64 and
+/// 128 draw 223, 318, 469 and 549 W.
 pub fn serving<'a>(seconds: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let words = [
         "--",
@@ -37,7 +37,7 @@ pub fn hold(host: &TestHost, args: &[&str], program: &[&str]) -> Output {
     command(host, args, program).output().unwrap()
 }
 
-/// The document of a hold, and how it ended.
+/// Runs a hold, and returns its document and its output.
 pub fn json(host: &TestHost, args: &[&str], program: &[&str]) -> (Value, Output) {
     let output = hold(host, &[&["--export-json", "-"], args].concat(), program);
     (document(&output), output)
@@ -47,8 +47,8 @@ pub fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// One that runs while the test goes on.
-pub fn begin(host: &TestHost, args: &[&str], program: &[&str]) -> Child {
+/// Starts a hold that runs while the test continues.
+pub fn start_hold(host: &TestHost, args: &[&str], program: &[&str]) -> Child {
     let mut command = command(host, &[&["--export-json", "-"], args].concat(), program);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     own_group(&mut command).spawn().unwrap()
@@ -60,7 +60,7 @@ pub fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is a number"))
 }
 
-pub fn said(output: &Output) -> String {
+pub fn stderr_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

@@ -1,12 +1,12 @@
-//! What a program may say, what may be known, and when a hold is over.
+//! Odd reports of programs, unknown results, and the end of a hold.
 
 use std::process::Command;
 use std::time::Duration;
 
-use super::common::{begin, document, hold, json, number, said, serving};
+use super::common::{document, hold, json, number, serving, start_hold, stderr_text};
 use crate::host::TestHost;
 
-/// A program of Python that goes on for so many seconds; `size` is what it got.
+/// A Python program that runs for some seconds and executes `each` after each batch; `size` is its batch size.
 fn python(seconds: &str, each: &str) -> Vec<String> {
     let client = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../python/src");
     let script = format!(
@@ -20,12 +20,12 @@ fn words(program: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn a_program_that_says_the_same_in_a_loop_is_answered_once() {
+fn repeated_reports_give_one_message() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "690W", "--batches", "4,8", "--patience", "1s"];
     let program = python("2", "sweetspot.out_of_memory(batch=size)");
     let output = hold(&host, &args, &words(&program));
-    let text = said(&output);
+    let text = stderr_text(&output);
     for words in [
         "even a batch of 4, the smallest, does not fit",
         "has reported no batch in 1 s: after each batch call sweetspot.batch(",
@@ -33,18 +33,18 @@ fn a_program_that_says_the_same_in_a_loop_is_answered_once() {
         assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
     }
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains("not met: nothing was held"), "{told}");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("not met: nothing was held"), "{shown}");
 }
 
 #[test]
-fn what_cannot_be_is_left_out_and_a_gpu_that_is_not_used_is_asked_about() {
+fn impossible_reports_are_ignored_and_an_unused_gpu_is_reported() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "690W", "--batches", "4"];
     let each = "sweetspot.batch(items=size, seconds=1e300); sweetspot.batch(items=2**63, seconds=0.1); sweetspot.batch(items=size, seconds=float('nan')); sweetspot.batch(items=2, seconds=0.004)";
     let program = python("8", each);
     let (document, output) = json(&host, &args, &words(&program));
-    let text = said(&output);
+    let text = stderr_text(&output);
     for words in [
         "1e300 as its batch_s",
         "as its items",
@@ -60,29 +60,29 @@ fn what_cannot_be_is_left_out_and_a_gpu_that_is_not_used_is_asked_about() {
 }
 
 #[test]
-fn what_is_not_known_is_neither_met_nor_broken() {
+fn an_unknown_result_is_neither_met_nor_missed() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "690W", "--batches", "1,2"];
     let output = hold(&host, &args, &serving("0.5", &[]));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("not known: it ended before"), "{told}");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("not known: it ended before"), "{shown}");
 }
 
 #[test]
-fn nothing_is_counted_once_the_device_is_put_back() {
+fn nothing_is_counted_after_the_device_is_restored() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "690W", "--knob", "core-clock"];
     let server = serving("6", &[])[1..].join(" ");
     let program = format!("trap '' INT; {server}");
-    let running = begin(&host, &args, &["--", "bash", "-c", &program]);
+    let running = start_hold(&host, &args, &["--", "bash", "-c", &program]);
     std::thread::sleep(Duration::from_secs(3));
     let pid = running.id().to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status();
     assert!(sent.unwrap().success());
     let output = running.wait_with_output().unwrap();
     let document = document(&output);
-    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", stderr_text(&output));
     let notes = document["notes"].to_string();
     let times = notes.matches("nothing is counted from now on").count();
     assert_eq!(times, 1, "{notes}");

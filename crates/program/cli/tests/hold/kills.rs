@@ -1,4 +1,4 @@
-//! A hold that sets the device, killed at random moments: everything is as before within a second.
+//! A hold that changes device settings is killed at random moments: the settings are restored within two seconds.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::common::{command, serving};
 use crate::host::TestHost;
 
 #[test]
-fn settings_come_back_after_any_kill() {
+fn settings_are_restored_after_any_kill() {
     let in_force: u64 = std::thread::scope(|scope| {
         let workers = [0, 1].map(|half| scope.spawn(move || kill_some(3 * half..3 * half + 3)));
         workers.into_iter().map(|one| one.join().unwrap()).sum()
@@ -19,7 +19,7 @@ fn settings_come_back_after_any_kill() {
     assert!(in_force > 3, "only {in_force} kills fell into a setting");
 }
 
-/// How many of them fell into a setting.
+/// Kills some holds, and returns how many of them had a setting in force.
 fn kill_some(numbers: std::ops::Range<u64>) -> u64 {
     let host = TestHost::new("nvidia_h200");
     let shared = Host::open(host.folder()).unwrap();

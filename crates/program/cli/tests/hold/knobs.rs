@@ -1,14 +1,14 @@
-//! Each knob holds its cap.
+//! Every knob respects the cap.
 
-use super::common::{caps, hold, json, last_batch, number, said, serving};
+use super::common::{caps, hold, json, last_batch, number, serving, stderr_text};
 use crate::host::TestHost;
 
 #[test]
-fn the_batch_size_alone_holds_the_cap_and_sets_nothing() {
+fn the_batch_size_holds_the_cap_without_device_writes() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "360W", "--read-only", "--batches", "16,32,64"];
     let (document, output) = json(&host, &args, &serving("7", &[]));
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_text(&output));
     assert_eq!(document["schema"], "sweetspot.hold/1");
     assert_eq!(last_batch(&document), 32.0, "{document}");
     assert_eq!(number(&document["violation_share"]), 0.0, "{document}");
@@ -17,7 +17,7 @@ fn the_batch_size_alone_holds_the_cap_and_sets_nothing() {
         (&document["knob"], &document["met"]),
         (&"batch".into(), &true.into())
     );
-    // Near what the size alone does, and what it draws.
+    // Near the throughput and power of this batch size alone.
     let rate = number(&document["settled_items_per_s"]);
     assert!((4800.0..6800.0).contains(&rate), "{document}");
     assert!(
@@ -32,7 +32,7 @@ fn the_batch_size_alone_holds_the_cap_and_sets_nothing() {
 }
 
 #[test]
-fn an_averaging_sensor_is_waited_for() {
+fn averaging_sensors_hold_the_cap_too() {
     std::thread::scope(|scope| {
         for sensor in ["average", "instant"] {
             scope.spawn(move || {
@@ -46,8 +46,13 @@ fn an_averaging_sensor_is_waited_for() {
                     sensor,
                 ];
                 let (document, output) = json(&host, &args, &serving("8", &[]));
-                let told = (last_batch(&document), number(&document["violation_share"]));
-                assert_eq!(told, (32.0, 0.0), "{sensor}: {} {document}", said(&output));
+                let shown = (last_batch(&document), number(&document["violation_share"]));
+                assert_eq!(
+                    shown,
+                    (32.0, 0.0),
+                    "{sensor}: {} {document}",
+                    stderr_text(&output)
+                );
             });
         }
     });
@@ -55,7 +60,7 @@ fn an_averaging_sensor_is_waited_for() {
     let args = ["--below", "360W", "--sensor", "average"];
     let missing = hold(&host, &args, &["--", "true"]);
     assert!(
-        said(&missing).contains("it has no averaged power"),
+        stderr_text(&missing).contains("it has no averaged power"),
         "{missing:?}"
     );
 }
@@ -75,7 +80,7 @@ fn latency_bound_with_a_queue() {
         output.status.code(),
         Some(0),
         "{} {document}",
-        said(&output)
+        stderr_text(&output)
     );
     assert_eq!(last_batch(&document), 32.0, "{document}");
     assert!(number(&document["latency_p99_s"]) < 0.06, "{document}");
@@ -85,14 +90,14 @@ fn latency_bound_with_a_queue() {
     );
 }
 
-fn set_and_put_back(knob: &str) {
+fn assert_set_and_restored(knob: &str) {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "300W", "--knob", knob, "--batches", "8,32"];
     let (document, output) = json(&host, &args, &serving("4", &[]));
-    assert_ne!(output.status.code(), Some(125), "{}", said(&output));
+    assert_ne!(output.status.code(), Some(125), "{}", stderr_text(&output));
     assert_eq!(document["restored"], true, "{document}");
     let written = host.writes();
-    assert!(!written.is_empty(), "{knob}: {}", said(&output));
+    assert!(!written.is_empty(), "{knob}: {}", stderr_text(&output));
     let shared = sweetspot_sim_host::Host::open(host.folder()).unwrap();
     let set = shared.gpus()[0].with_gpu(|gpu| (gpu.power_cap().get(), gpu.core_lock()));
     assert_eq!(set.unwrap(), (700.0, None), "{knob}: {written}");
@@ -109,10 +114,10 @@ fn set_and_put_back(knob: &str) {
 }
 
 #[test]
-fn clocks_and_caps_are_set_through_a_lease_and_put_back() {
+fn clocks_and_caps_are_set_and_restored() {
     std::thread::scope(|scope| {
-        scope.spawn(|| set_and_put_back("power-cap"));
-        scope.spawn(|| set_and_put_back("joint"));
+        scope.spawn(|| assert_set_and_restored("power-cap"));
+        scope.spawn(|| assert_set_and_restored("joint"));
     });
 }
 
@@ -131,11 +136,16 @@ fn summary_for_people() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(output.status.code(), Some(0), "{text} {}", said(&output));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text} {}",
+        stderr_text(&output)
+    );
 }
 
 #[test]
-fn a_stand_in_server_answers_requests_as_they_come() {
+fn a_stand_in_server_follows_the_arrivals() {
     let host = TestHost::new("nvidia_h200");
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("trace"), "0.05\n0.05\n0.2\n0.4\n").unwrap();
@@ -150,13 +160,19 @@ fn a_stand_in_server_answers_requests_as_they_come() {
     assert!(text.contains("done: 4 items in 0.4"), "{output:?}");
     assert!(text.contains("p99 latency"), "{output:?}");
     let (_, bad) = serve("trace:missing");
-    assert!(said(&bad).contains("cannot read the arrivals"), "{bad:?}");
+    assert!(
+        stderr_text(&bad).contains("cannot read the arrivals"),
+        "{bad:?}"
+    );
     let (_, bad) = serve("often");
-    assert!(said(&bad).contains("unknown arrivals `often`"), "{bad:?}");
+    assert!(
+        stderr_text(&bad).contains("unknown arrivals `often`"),
+        "{bad:?}"
+    );
 }
 
 #[test]
-fn a_queue_keeps_batches_small_and_a_summary_is_for_people() {
+fn latency_bounds_and_the_summary_work() {
     std::thread::scope(|scope| {
         scope.spawn(summary_for_people);
         scope.spawn(latency_bound_with_a_queue);

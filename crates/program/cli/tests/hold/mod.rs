@@ -4,6 +4,6 @@ mod bad_input;
 mod caps;
 mod common;
 mod edge_cases;
+mod failures;
 mod kills;
 mod knobs;
-mod mishaps;

@@ -1,4 +1,4 @@
-"""Marks of every kind for tests/measure.rs: `marks.py KIND`, with `sweetspot` in the import path."""
+"""Phase marks of every kind for tests/measure/link.rs: `marks.py KIND`, with `sweetspot` in the import path."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import sweetspot as s
 
 
 def training(program):
-    # The load has progress of its own, which is not this program's.
+    # The workload reports its own progress, which must not count for this program.
     alone = {name: value for name, value in os.environ.items() if name != "SWEETSPOT_LINK"}
     for _ in range(4):
         with s.phase("busy"):

@@ -1,4 +1,4 @@
-//! How the program is called and its answer read.
+//! Helpers that run `sweetspot measure` and read its result.
 
 use std::process::{Child, Command, Output, Stdio};
 
@@ -22,7 +22,7 @@ pub fn command(host: &TestHost, args: &[&str]) -> Command {
     command
 }
 
-/// The document of a measurement, and how it ended.
+/// Runs a measurement, and returns its document and its output.
 pub fn json(host: &TestHost, args: &[&str]) -> (Value, Output) {
     let output = measure(host, &[&["--export-json", "-"], args].concat());
     let document = serde_json::from_slice(&output.stdout)
@@ -64,15 +64,15 @@ pub fn words(all: &[String]) -> Vec<&str> {
     all.iter().map(String::as_str).collect()
 }
 
-pub fn begin(host: &TestHost, args: &[&str]) -> Child {
+pub fn start_measure(host: &TestHost, args: &[&str]) -> Child {
     let mut command = command(host, args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
-/// What the workload says it drew, and what is drawn at rest in the rest of the window.
-pub fn truth(said: &str, window: f64, idle: f64) -> f64 {
-    let done = said
+/// The true energy of a window: what the workload reports that it drew, and idle power in the rest of the window.
+pub fn expected_energy(message: &str, window: f64, idle: f64) -> f64 {
+    let done = message
         .lines()
         .find(|line| line.starts_with("done: "))
         .unwrap();

@@ -1,10 +1,10 @@
-//! Energy against what the simulated GPUs really drew.
+//! Measured energy compared with what the simulated GPUs really drew.
 
-use super::common::{json, number, text, truth, words, workload};
+use super::common::{expected_energy, json, number, text, words, workload};
 use crate::host::TestHost;
 
 #[test]
-fn energies_are_right_on_every_generation() {
+fn energies_are_accurate_on_every_generation() {
     let generations = [
         ("titan_x_maxwell", "resnet_im", 16.0),
         ("tesla_p100", "resnet50", 26.0),
@@ -17,7 +17,8 @@ fn energies_are_right_on_every_generation() {
             scope.spawn(move || {
                 let host = TestHost::new(gpu);
                 let (document, output) = json(&host, &words(&workload(network, "2.5")));
-                let truth = truth(&text(&output.stderr), number(&document["time_s"]), idle);
+                let truth =
+                    expected_energy(&text(&output.stderr), number(&document["time_s"]), idle);
                 let device = &document["devices"][0];
                 let half = number(&device["interval95_j"][1]) - number(&device["energy_j"]);
                 let error = number(&device["energy_j"]) / truth - 1.0;
@@ -33,7 +34,7 @@ fn energies_are_right_on_every_generation() {
     });
     for (what, error, half) in &errors {
         assert!(error.abs() < 0.02, "{what}");
-        // A single try may be outside 95 %; none is far outside.
+        // A single result may be outside its 95 % interval, but not far outside.
         assert!(error.abs() < 2.5 * half + 0.001, "{what}");
         assert!((0.0..0.1).contains(half), "{what}");
     }

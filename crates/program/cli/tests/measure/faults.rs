@@ -1,12 +1,12 @@
-//! GPUs that break.
+//! Faulty GPUs.
 
 use std::path::Path;
 
-use super::common::{json, number, text, truth, warnings, words, workload};
+use super::common::{expected_energy, json, number, text, warnings, words, workload};
 use crate::host::TestHost;
 
-/// A GPU with something wrong about it.
-fn broken(folder: &Path, profile: &str, fault: &str) -> String {
+/// Writes a GPU profile with a fault.
+fn faulty_gpu(folder: &Path, profile: &str, fault: &str) -> String {
     let path = folder.join("gpu.toml");
     std::fs::write(&path, format!("{profile}\n[[fault]]\n{fault}\n")).unwrap();
     path.to_string_lossy().into_owned()
@@ -16,10 +16,10 @@ const H200: &str = include_str!("../../../../simulate/sim/profiles/gpus/nvidia_h
 const MAXWELL: &str = include_str!("../../../../simulate/sim/profiles/gpus/titan_x_maxwell.toml");
 
 #[test]
-fn a_gpu_that_is_lost_gives_a_part_and_no_total() {
+fn a_lost_gpu_gives_a_partial_energy_and_no_total() {
     let folder = tempfile::tempdir().unwrap();
     for profile in [H200, MAXWELL] {
-        let gpu = broken(folder.path(), profile, "kind = \"lost\"\nafter = \"3 s\"");
+        let gpu = faulty_gpu(folder.path(), profile, "kind = \"lost\"\nafter = \"3 s\"");
         let host = TestHost::new(&gpu);
         let (document, output) = json(&host, &["--", "sleep", "4"]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -34,9 +34,9 @@ fn a_gpu_that_is_lost_gives_a_part_and_no_total() {
             (number(&missing["time_s"]) + part - whole).abs() < 0.05,
             "{document}"
         );
-        let told = warnings(&document);
-        assert!(told[0].contains("the energy is that of"), "{told:?}");
-        // What it drew while it was there is right.
+        let shown = warnings(&document);
+        assert!(shown[0].contains("the energy is that of"), "{shown:?}");
+        // The energy until the loss is correct.
         let power = number(&device["energy_j"]) / part;
         assert!(
             (power - number(&device["average_power_w"])).abs() < 1e-6,
@@ -47,16 +47,16 @@ fn a_gpu_that_is_lost_gives_a_part_and_no_total() {
 }
 
 #[test]
-fn a_counter_that_goes_back_is_no_loss() {
+fn a_counter_reset_loses_no_energy() {
     let folder = tempfile::tempdir().unwrap();
-    let gpu = broken(
+    let gpu = faulty_gpu(
         folder.path(),
         H200,
         "kind = \"counter-wraps\"\nat = \"500 J\"",
     );
     let host = TestHost::new(&gpu);
     let (document, output) = json(&host, &words(&workload("resnet50", "2")));
-    let truth = truth(&text(&output.stderr), number(&document["time_s"]), 72.0);
+    let truth = expected_energy(&text(&output.stderr), number(&document["time_s"]), 72.0);
     assert!(
         (number(&document["energy_j"]) / truth - 1.0).abs() < 0.02,
         "{truth} J: {document}"

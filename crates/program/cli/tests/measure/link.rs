@@ -1,4 +1,4 @@
-//! Phases, items and values over the link.
+//! Phases, items and values reported over the link.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ fn phases_that_add_up(document: &Value) -> &serde_json::Map<String, Value> {
 }
 
 #[test]
-fn phases_add_up_and_tell_load_from_rest() {
+fn phases_add_up_and_separate_load_from_idle() {
     let run = python(&["training", PROGRAM]);
     let host = TestHost::new("nvidia_h200");
     let document = with_link(&host, &words(&run));
@@ -46,7 +46,7 @@ fn phases_add_up_and_tell_load_from_rest() {
         (4.0, 4.0)
     );
     assert!((1.2..1.5).contains(&number(&pause["time_s"])), "{document}");
-    // A process starts within the phase, so that it is not all load.
+    // The phase contains the start of a process, so the GPU is not busy all the time.
     assert!(
         (400.0..620.0).contains(&number(&busy["power_w"])),
         "{document}"
@@ -71,31 +71,31 @@ fn a_window_of_a_phase_is_from_its_first_begin_to_its_last_end() {
     assert_eq!(document["window"], "phase:load");
     let (window, run) = (number(&document["time_s"]), number(&document["run_time_s"]));
     assert!((0.08..run).contains(&window), "{document}");
-    // Three forked workers with a ring each; too short to say more than that.
+    // Three forked workers with a ring each; the phases are too short for more checks.
     assert!(document["phases"].is_object() || document["phases_refused"].is_string());
     assert!(warnings(&document).is_empty(), "{document}");
 }
 
 #[test]
-fn marks_that_do_not_fit_are_told() {
+fn irregular_phase_marks_are_reported() {
     let run = python(&["irregular"]);
     let host = TestHost::new("nvidia_h200");
-    let told = warnings(&with_link(&host, &words(&run)));
+    let shown = warnings(&with_link(&host, &words(&run)));
     let expected = [
         "phase 'a' ended within phase 'b', which began later: both are counted",
         "phase 'c' ended without having begun: it is left out",
         "phase 'd' began and never ended: it is left out",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
 }
 
 #[test]
-fn ranks_with_phases_of_their_own_add_up() {
+fn phases_of_several_ranks_add_up() {
     let run = python(&["ranks"]);
     let host = TestHost::new("v100:2");
     let document = with_link(&host, &words(&run));
     let phases = phases_that_add_up(&document);
-    // Only one of them evaluates.
+    // Only one rank evaluates.
     assert_eq!(number(&phases["evaluate"]["count"]), 30.0, "{document}");
     assert_eq!(number(&phases["step"]["count"]), 30.0, "{document}");
     assert_eq!(number(&document["items"]), 600.0);

@@ -1,6 +1,6 @@
 //! `sweetspot measure` on simulated GPUs.
 
-mod answers;
+mod command_line;
 mod common;
 mod energy;
 mod faults;

@@ -1,4 +1,4 @@
-//! Several runs, and runs that are ended.
+//! Several runs, and runs that a signal interrupts.
 
 use std::path::Path;
 use std::process::{Child, Command, Output};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::common::{begin, json, number, shell, text};
+use super::common::{json, number, shell, start_measure, text};
 use crate::host::TestHost;
 
 #[test]
-fn several_runs_until_one_fails() {
+fn runs_stop_at_the_first_failure() {
     let host = TestHost::new("nvidia_h200");
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count").to_string_lossy().into_owned();
@@ -23,13 +23,13 @@ fn several_runs_until_one_fails() {
     let runs = document["runs"].as_array().unwrap();
     let codes: Vec<f64> = runs.iter().map(|run| number(&run["exit_code"])).collect();
     assert_eq!(codes, [0.0, 0.0, 5.0]);
-    // The mean is that of the runs that went well.
+    // The mean is that of the successful runs.
     let mean = (number(&runs[0]["time_s"]) + number(&runs[1]["time_s"])) / 2.0;
     assert!(
         (number(&document["summary"]["time_s"]["mean"]) - mean).abs() < 1e-9,
         "{document}"
     );
-    // What comes before a run may fail: what was measured until then is told.
+    // If the command before a run fails, the earlier runs are shown.
     let once = format!("rm {count}");
     let (document, output) = json(
         &host,
@@ -47,12 +47,15 @@ fn several_runs_until_one_fails() {
     );
     assert!(number(&document["energy_j"]) > 0.0);
     assert!(
-        document["stopped"].as_str().unwrap().contains("--prepare"),
+        document["stopped"]
+            .as_str()
+            .unwrap()
+            .contains("prepares each run"),
         "{document}"
     );
 }
 
-fn end(child: Child, signal: &str, after: Duration) -> (Output, Duration) {
+fn signal_and_wait(child: Child, signal: &str, after: Duration) -> (Output, Duration) {
     std::thread::sleep(after);
     let pid = child.id().to_string();
     assert!(
@@ -67,7 +70,7 @@ fn end(child: Child, signal: &str, after: Duration) -> (Output, Duration) {
 }
 
 #[test]
-fn a_signal_ends_it_and_what_was_measured_is_shown_and_saved() {
+fn a_signal_ends_the_measurement_and_its_results_are_saved() {
     let host = TestHost::new("nvidia_h200");
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
@@ -97,10 +100,13 @@ fn a_signal_ends_it_and_what_was_measured_is_shown_and_saved() {
             "20",
         ],
     ];
-    let children: Vec<Child> = cases.iter().map(|args| begin(&host, args)).collect();
+    let children: Vec<Child> = cases
+        .iter()
+        .map(|args| start_measure(&host, args))
+        .collect();
     std::thread::sleep(soon);
     for (child, args) in children.into_iter().zip(&cases) {
-        let (output, took) = end(child, "-TERM", Duration::ZERO);
+        let (output, took) = signal_and_wait(child, "-TERM", Duration::ZERO);
         assert_eq!(output.status.code(), Some(128 + 15), "{args:?}: {output:?}");
         assert!(took < Duration::from_secs(4), "{args:?}: {took:?}");
         let measured = !matches!(args[0], "--idle" | "--prepare");
@@ -114,7 +120,7 @@ fn a_signal_ends_it_and_what_was_measured_is_shown_and_saved() {
         assert!(number(&document["energy_j"]) > 10.0, "{document}");
     }
     assert!(!Path::new(&at_rest).exists() && !Path::new(&preparing).exists());
-    let (output, _) = end(begin(&host, &["--", "sleep", "20"]), "-INT", soon);
+    let (output, _) = signal_and_wait(start_measure(&host, &["--", "sleep", "20"]), "-INT", soon);
     assert_eq!(output.status.code(), Some(128 + 2), "{output:?}");
     assert!(
         text(&output.stdout).contains("ended by signal 2"),

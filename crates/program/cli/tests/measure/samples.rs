@@ -1,4 +1,4 @@
-//! Every reading as Parquet.
+//! All readings as Parquet.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -48,6 +48,6 @@ fn every_reading_is_in_the_samples() {
             "{source}: {sources:?}"
         );
     }
-    // Some 20 ms apart.
+    // About one sample every 20 ms.
     assert!((50..120).contains(&busy), "{busy} samples under load");
 }

@@ -1,20 +1,20 @@
-//! Progress, and the part of a run that counts.
+//! Progress, and the measured part of a run.
 
 use super::common::{json, measure, number, shell, text, warnings};
 use crate::host::TestHost;
 
 #[test]
-fn progress_is_found_in_what_is_printed_to_its_end() {
+fn progress_is_found_in_all_of_the_output() {
     let host = TestHost::new("nvidia_h200");
     let printed = |pattern: &str, more: &[&str], script: &str| {
         let args = [&["--progress", pattern], more, shell(script).as_slice()].concat();
         json(&host, &args)
     };
-    // The last line counts, and a count that begins anew goes on.
+    // The last line counts, and a count that restarts is added.
     let epochs = "for e in 1 2; do for i in 10 20 30; do echo $i items; done; done";
     let (document, _) = printed(r"(\d+) items", &[], epochs);
     assert_eq!(number(&document["items"]), 60.0, "{document}");
-    // A bar that never ends its line: each of its states has its own time.
+    // A progress bar that never ends its line: each of its states has its own time.
     let bar = r"for i in 0 1 2 3 4 5; do printf '\r%d/5' $i; sleep 0.1; done";
     let (document, output) = printed(r"(\d+)/5", &["--window", "progress"], bar);
     assert_eq!(number(&document["items"]), 5.0, "{document}");
@@ -23,7 +23,7 @@ fn progress_is_found_in_what_is_printed_to_its_end() {
         "{document}"
     );
     assert_eq!(text(&output.stderr), "\r0/5\r1/5\r2/5\r3/5\r4/5\r5/5");
-    // A rate is of the whole window.
+    // A rate applies to the whole window.
     let (document, _) = printed(
         r"images/sec: ([\d.]+)",
         &[],
@@ -34,7 +34,7 @@ fn progress_is_found_in_what_is_printed_to_its_end() {
         (number(&document["items"]) - items).abs() < 1e-6,
         "{document}"
     );
-    // Nothing is lost of much output.
+    // No output is lost, however much there is.
     let output = measure(
         &host,
         &[&["--progress", r"^(\d+)$"], shell("seq 300000").as_slice()].concat(),
@@ -55,7 +55,7 @@ fn progress_is_found_in_what_is_printed_to_its_end() {
 }
 
 #[test]
-fn a_window_that_is_not_there_is_told() {
+fn a_missing_window_is_reported() {
     let host = TestHost::new("nvidia_h200");
     let missing = |args: &[&str], expected: &str| {
         let (document, output) = json(&host, args);
@@ -79,7 +79,7 @@ fn a_window_that_is_not_there_is_told() {
     );
     missing(
         &["--iterations", "5", "--", "sleep", "0.1"],
-        "give --progress",
+        "give a progress pattern",
     );
     let most = u64::MAX.to_string();
     let few = [

@@ -1,7 +1,7 @@
-//! Pages in headless Chromium: each in a frame as wide as a phone and in one as wide as a desk.
+//! Opens pages in headless Chromium, each in a frame as wide as a phone and in one as wide as a desktop screen.
 //!
-//! A browser's window cannot be as narrow as a phone, so that pages are frames of one that asks each of them
-//! how it looks.
+//! A browser window cannot be as narrow as a phone, so the pages are frames of an outer page, to which each of them sends
+//! its properties.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ pub fn chromium() -> PathBuf {
 
 const WIDTHS: [u32; 2] = [360, 1280];
 
-/// What a page tells of itself; the words are those of `Seen`.
+/// A script that sends the properties of a page to the outer page.
 const PROBE: &str = r#"<script>
 addEventListener('load', function () {
   var charts = Array.from(document.querySelectorAll('svg.chart')).filter(function (svg) {
@@ -61,20 +61,25 @@ addEventListener('load', function () {
 });
 </script>"#;
 
-/// What the reader's browser brings with it.
+/// The settings of the reader's browser.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
     /// Whether the system prefers dark pages.
     pub dark: bool,
-    /// Whether the fonts are much wider than those that pages ask for.
+    /// Whether the fonts are much wider than those that pages request.
     pub wide_fonts: bool,
 }
 
 const WIDE_FONTS: &str =
     "<style>*{font-family:monospace!important;letter-spacing:.2em!important}</style>";
 
-/// Every page at every width, in one start of the browser.
-pub fn look(browser: &Path, folder: &Path, pages: &[String], reader: Reader) -> Vec<Value> {
+/// Returns the properties of every page at every width, with one start of the browser.
+pub fn inspect_pages(
+    browser: &Path,
+    folder: &Path,
+    pages: &[String],
+    reader: Reader,
+) -> Vec<Value> {
     let frames: String = pages
         .iter()
         .flat_map(|page| {
@@ -135,14 +140,14 @@ pub fn look(browser: &Path, folder: &Path, pages: &[String], reader: Reader) -> 
         .split("SEEN ")
         .skip(1)
         .filter_map(|rest| rest.split('<').next())
-        .filter_map(|text| serde_json::from_slice(&decoded(text.trim())?).ok())
+        .filter_map(|text| serde_json::from_slice(&decode_base64(text.trim())?).ok())
         .collect();
     assert_eq!(seen.len(), pages.len() * WIDTHS.len(), "{document}");
     seen
 }
 
-/// Base 64 back to bytes.
-fn decoded(text: &str) -> Option<Vec<u8>> {
+/// Decodes Base64.
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0);
     for letter in text.bytes().filter(|letter| *letter != b'=') {

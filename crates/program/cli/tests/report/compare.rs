@@ -3,11 +3,11 @@
 use serde_json::Value;
 use sweetspot_study::RunEnding;
 
-use super::stores::{Maker, caps, faults, result};
+use super::sample_studies::{StudyBuilder, caps, result, unusual_studies};
 use crate::common::{sweetspot, text};
 
-fn slower(by: f64) -> Maker {
-    Maker {
+fn slower(by: f64) -> StudyBuilder {
+    StudyBuilder {
         run: Box::new(move |configuration, task| {
             let mut run = result(configuration, task);
             run.time = run.time * by;
@@ -18,12 +18,12 @@ fn slower(by: f64) -> Maker {
 }
 
 #[test]
-fn differences_have_a_size_and_a_meaning() {
+fn differences_have_a_size_and_a_significance() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    caps(6).make(&here.join("a"));
-    slower(1.5).make(&here.join("b"));
-    slower(1.0).make(&here.join("c"));
+    caps(6).write_to(&here.join("a"));
+    slower(1.5).write_to(&here.join("b"));
+    slower(1.0).write_to(&here.join("c"));
     let output = sweetspot(here, &["compare", "a", "b", "c", "--export-json", "-"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -42,12 +42,12 @@ fn differences_have_a_size_and_a_meaning() {
 }
 
 #[test]
-fn any_two_studies_can_be_put_side_by_side() {
+fn any_two_studies_can_be_compared() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    caps(6).make(&here.join("good"));
-    for (name, maker) in faults() {
-        maker.make(&here.join(name));
+    caps(6).write_to(&here.join("good"));
+    for (name, builder) in unusual_studies() {
+        builder.write_to(&here.join(name));
         for pair in [["good", name], [name, "good"]] {
             let args = [
                 &["compare"][..],
@@ -79,7 +79,7 @@ fn any_two_studies_can_be_put_side_by_side() {
 }
 
 #[test]
-fn one_study_alone_is_refused() {
+fn a_single_study_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let output = sweetspot(folder.path(), &["compare", "a"]);
     assert_eq!(output.status.code(), Some(2));

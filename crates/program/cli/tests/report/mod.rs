@@ -1,7 +1,7 @@
-//! `sweetspot report` and `sweetspot compare` as a user meets them, and their pages in Chromium.
+//! `sweetspot report` and `sweetspot compare`, and their pages in Chromium.
 
-mod answers;
 mod browser;
 mod compare;
+mod output;
 mod pages;
-mod stores;
+mod sample_studies;

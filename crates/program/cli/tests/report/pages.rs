@@ -1,9 +1,9 @@
-//! The pages: good and bad studies, phone and desk, light and dark.
+//! HTML pages of good and bad studies, on phone and desktop, light and dark.
 
 use std::path::Path;
 
-use super::browser::{Reader, chromium, look};
-use super::stores::{HOSTILE, faults};
+use super::browser::{Reader, chromium, inspect_pages};
+use super::sample_studies::{HOSTILE, unusual_studies};
 use crate::common::{sweetspot, text};
 
 fn simulated(folder: &Path, name: &str, args: &[&str]) {
@@ -33,7 +33,7 @@ fn page(folder: &Path, args: &[&str], name: &str) {
 
 #[test]
 #[ignore = "needs Chromium: run scripts/setup"]
-fn pages_draw_in_a_browser() {
+fn pages_render_in_a_browser() {
     let browser = chromium();
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
@@ -125,19 +125,19 @@ fn pages_draw_in_a_browser() {
     page(here, &["compare", "caps", "quadro"], "compared");
     page(here, &["study", "export", "caps"], "exported");
     pages.extend(["grouped", "compared", "exported"].map(str::to_owned));
-    super::stores::large().make(&here.join("study-large"));
+    super::sample_studies::large().write_to(&here.join("study-large"));
     page(here, &["report", "study-large"], "large");
     pages.push("large".to_owned());
     let size = std::fs::metadata(here.join("large.html")).unwrap().len();
     assert!(size < 3 << 20, "{size} bytes");
     let drawn = pages.len();
-    for (name, maker) in faults() {
-        maker.make(&here.join(format!("study-{name}")));
+    for (name, builder) in unusual_studies() {
+        builder.write_to(&here.join(format!("study-{name}")));
         page(here, &["report", &format!("study-{name}")], name);
         pages.push(name.to_owned());
     }
     for (dark, wide_fonts) in [(false, false), (true, false), (false, true)] {
-        for seen in look(&browser, here, &pages, Reader { dark, wide_fonts }) {
+        for seen in inspect_pages(&browser, here, &pages, Reader { dark, wide_fonts }) {
             let name = seen["page"]
                 .as_str()
                 .unwrap()
@@ -175,10 +175,10 @@ fn pages_draw_in_a_browser() {
 }
 
 #[test]
-fn no_text_of_a_study_gets_out_of_its_place() {
+fn texts_of_a_study_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    super::stores::hostile().make(&here.join("study"));
+    super::sample_studies::hostile().write_to(&here.join("study"));
     let output = sweetspot(
         here,
         &[

@@ -1,6 +1,6 @@
-//! `run`: a command at a setting, and everything as before afterwards.
+//! `sweetspot run`: a command at a setting, and restored settings afterwards.
 
-mod mishaps;
+mod failures;
 mod settings;
 
 use std::process::Output;

@@ -1,4 +1,4 @@
-//! Settings while a command runs, and what is refused.
+//! Settings while a command runs, and bad input.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::host::TestHost;
 use sweetspot_sim_host::Host;
 
 #[test]
-fn the_writes_of_a_run_in_order() {
+fn device_writes_of_a_run_match_snapshot() {
     let host = TestHost::new("v100:2");
     host.set_cap(0, 250.0);
     let output = run(
@@ -39,7 +39,7 @@ fn the_writes_of_a_run_in_order() {
 }
 
 #[test]
-fn the_command_runs_at_the_setting_and_its_code_comes_back() {
+fn the_command_runs_at_the_setting_and_its_exit_code_is_returned() {
     let host = TestHost::new("v100");
     let program = env!("CARGO_BIN_EXE_sweetspot");
     let script = format!("{program} devices --export-json -; exit 7");
@@ -57,7 +57,7 @@ fn the_command_runs_at_the_setting_and_its_code_comes_back() {
 }
 
 #[test]
-fn a_command_that_ends_at_once_is_no_surprise() {
+fn a_command_that_ends_at_once_keeps_its_exit_code() {
     let host = TestHost::new("v100");
     for number in 0..40 {
         let output = run(&host, &["--power-cap", "190", "--", "false"]);
@@ -72,54 +72,54 @@ fn a_command_that_ends_at_once_is_no_surprise() {
 }
 
 #[test]
-fn wrong_input_is_refused_before_anything_is_written() {
+fn bad_input_is_rejected_before_any_write() {
     let host = TestHost::new("v100");
-    let refused = |args: &[&str], code: i32, expected: &str| {
+    let expect_rejection = |args: &[&str], code: i32, expected: &str| {
         let output = run(&host, args);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{message}");
         assert!(message.contains(expected), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     };
-    refused(
+    expect_rejection(
         &["--power-cap", "90", "--", "true"],
         125,
         "power cap 90 W is not supported: choose 150 W to 300 W",
     );
-    refused(
+    expect_rejection(
         &["--core-clock", "1000", "--", "true"],
         125,
         "the nearest values are 997 MHz and 1005 MHz",
     );
-    refused(
+    expect_rejection(
         &["--memory-clock", "877", "--", "true"],
         125,
         "it has no memory clock that can be set",
     );
-    refused(
+    expect_rejection(
         &["--device", "3", "--power-cap", "200", "--", "true"],
         125,
         "there is no GPU `3`; the GPUs here are 0 (GPU-",
     );
-    refused(&["--", "true"], 125, "nothing to set");
-    refused(
+    expect_rejection(&["--", "true"], 125, "nothing to set");
+    expect_rejection(
         &["--read-only", "--power-cap", "200", "--", "true"],
         125,
         "read-only",
     );
-    refused(
+    expect_rejection(
         &["--power-cap", "200J", "--", "true"],
         125,
         "`200J` is not a power",
     );
-    refused(
+    expect_rejection(
         &["--power-cap", "200", "--", "/no/such/program"],
         127,
         "cannot run /no/such/program",
     );
     assert_eq!(cap(&host), 300.0);
     let caps: Vec<String> = host.writes().lines().map(str::to_owned).collect();
-    // Only the last of them got as far as a guard, which put things back.
+    // Only the last one started a guard, which restored the cap.
     assert_eq!(
         caps,
         ["gpu0 power_cap 200000 mW", "gpu0 power_cap 300000 mW"]
@@ -127,7 +127,7 @@ fn wrong_input_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn no_library_no_driver_no_gpu() {
+fn a_missing_library_or_driver_is_reported() {
     let run = |library: &str| {
         Command::new(env!("CARGO_BIN_EXE_sweetspot"))
             .args(["run", "--power-cap", "200", "--", "true"])
@@ -159,7 +159,7 @@ fn no_library_no_driver_no_gpu() {
 }
 
 #[test]
-fn the_devices_that_are_meant_are_set_and_no_others() {
+fn only_the_chosen_devices_are_set() {
     let host = TestHost::new("v100:3");
     let uuids: Vec<String> = Host::open(host.folder())
         .unwrap()
@@ -185,13 +185,13 @@ fn the_devices_that_are_meant_are_set_and_no_others() {
     assert_eq!(set(Some(&uuids[1]), Some("0")), ["gpu1"]);
     assert_eq!(set(None, Some("2")), ["gpu2"]);
     assert_eq!(set(None, Some(&uuids[0][..12])), ["gpu0"]);
-    // CUDA ends its list at the first name it does not know.
+    // CUDA ends the list at the first unknown device.
     assert_eq!(set(None, Some("1,9,0")), ["gpu1"]);
     assert_eq!(set(Some("all"), Some("1")), ["gpu0", "gpu1", "gpu2"]);
 }
 
 #[test]
-fn one_writer_at_a_time_and_the_second_is_told_who() {
+fn a_second_writer_is_rejected_and_names_the_first() {
     let host = TestHost::new("v100");
     let mut first = host
         .sweetspot()

@@ -1,4 +1,4 @@
-//! Every wait has an end once a signal has come.
+//! After a signal, every wait ends in time.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn second_signal_ends(verb: &[&str]) {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let ready = folder.path().join("ready");
-    // Neither the shell nor what it starts heeds the first signal.
+    // Neither the shell nor its child reacts to the first signal.
     let script = format!("trap '' TERM; touch {}; sleep 61", ready.display());
     let mut child = host
         .sweetspot()
@@ -48,7 +48,7 @@ fn second_signal_ends(verb: &[&str]) {
         std::thread::sleep(Duration::from_millis(10));
     }
     send_term(child.id());
-    // One that follows at once would count as the same request.
+    // A second signal within half a second would count as the same request.
     std::thread::sleep(Duration::from_millis(800));
     assert_eq!(child.try_wait().unwrap(), None, "{verb:?}");
     send_term(child.id());
@@ -80,7 +80,7 @@ fn a_second_signal_ends_a_held_command_that_ignores_the_first() {
 }
 
 #[test]
-fn what_was_measured_before_a_signal_is_written() {
+fn results_before_a_signal_are_written() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let document = folder.path().join("run.json");
@@ -101,7 +101,7 @@ fn what_was_measured_before_a_signal_is_written() {
     assert!(text.contains("\"energy_j\""), "{text}");
 }
 
-/// The work is over and the devices are back: a document that waits for its reader is no reason to ignore a signal.
+/// The work is done and the devices are restored, so a document that waits for its reader must not block a signal.
 #[test]
 fn a_signal_ends_the_tool_while_a_document_waits_for_its_reader() {
     let host = TestHost::new("v100");
@@ -121,6 +121,6 @@ fn a_signal_ends_the_tool_while_a_document_waits_for_its_reader() {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(child.try_wait().unwrap(), None, "nothing reads the pipe");
     send_term(child.id());
-    // The signal does what it does to any program.
+    // The signal kills the program, as by default.
     assert_eq!(exit_code_within(&mut child, Duration::from_secs(4)), None);
 }

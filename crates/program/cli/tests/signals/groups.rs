@@ -1,6 +1,6 @@
-//! Signals to the tool's whole process group, as a scheduler sends them, and a guard that does not answer:
-//! nothing of the workload is left, a grandchild in a session of its own included, and the GPU is as before.
-//! `KILLS=500` for many trials (scripts/torture).
+//! Signals to the whole process group of the tool, as a scheduler sends them, and a guard that does not answer: no process
+//! of the workload is left, not even a grandchild in its own session, and the settings are restored. `KILLS=500` runs many
+//! trials (scripts/torture).
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ fn kill(signal: &str, target: &str) {
     assert!(status.unwrap().success());
 }
 
-/// The processes that sleep for so long.
+/// The ids of the `sleep` processes with this marker.
 fn sleepers(marker: &str) -> Vec<String> {
     let wanted = format!("sleep\0{marker}\0").into_bytes();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -37,7 +37,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn end_of(mut client: Child, limit: Duration) -> Option<i32> {
+fn wait_for_exit(mut client: Child, limit: Duration) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < limit {
         if let Some(status) = client.try_wait().unwrap() {
@@ -56,7 +56,7 @@ fn new_marker() -> String {
     format!("8{}{number:05}", std::process::id())
 }
 
-/// The tool, in a process group of its own, once both processes of its workload run.
+/// Starts the tool in its own process group, and waits until both processes of its workload run.
 fn start(host: &TestHost, args: &[&str], marker: &str) -> Child {
     let script = format!("setsid sh -c 'sleep {marker}; true' & sleep {marker}; true");
     let client = host
@@ -72,7 +72,7 @@ fn start(host: &TestHost, args: &[&str], marker: &str) -> Child {
     client
 }
 
-/// Signals the group again and again, and says how often something was left.
+/// Sends signals to the group in many trials, and returns the trials that left a process.
 fn trials(args: &[&str]) -> Vec<u64> {
     let kills: u64 = std::env::var("KILLS")
         .ok()
@@ -92,8 +92,8 @@ fn trials(args: &[&str]) -> Vec<u64> {
                 let client = start(&host, args, &marker);
                 let signal = ["-TERM", "-INT", "-HUP"][(number % 3) as usize];
                 kill(signal, &format!("-{}", client.id()));
-                end_of(client, Duration::from_secs(15));
-                // Whoever was killed may take a moment to vanish.
+                wait_for_exit(client, Duration::from_secs(15));
+                // A killed process may take a moment to disappear.
                 std::thread::sleep(Duration::from_millis(50));
                 for left in sleepers(&marker) {
                     bad.push(number);
@@ -134,7 +134,7 @@ fn nothing_is_left_of_a_held_workload() {
 }
 
 #[test]
-fn the_tool_ends_although_its_guard_is_stopped() {
+fn the_tool_ends_even_if_its_guard_is_stopped() {
     let host = TestHost::new("v100");
     host.set_cap(0, 250.0);
     let marker = new_marker();
@@ -143,7 +143,7 @@ fn the_tool_ends_although_its_guard_is_stopped() {
     let guard = std::fs::read_to_string(children).unwrap();
     kill("-STOP", guard.trim());
     kill("-TERM", &client.id().to_string());
-    let code = end_of(client, Duration::from_secs(15));
+    let code = wait_for_exit(client, Duration::from_secs(15));
     assert_eq!(code, Some(128 + 15));
     let shared = Host::open(host.folder()).unwrap();
     let cap = shared.gpus()[0]

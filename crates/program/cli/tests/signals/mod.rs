@@ -1,4 +1,4 @@
-//! Signals to the tool: every wait has an end, and nothing of a command outlives them.
+//! Signals to the tool: every wait ends, and no process of a command survives.
 
 mod bounds;
 mod groups;

@@ -1,11 +1,11 @@
-//! What a sweep writes, and where.
+//! The documents that a sweep writes.
 
-use super::{SWEEP, folder, refused};
+use super::{SWEEP, expect_rejection, folder};
 use crate::common::{sweetspot, text};
 use serde_json::Value;
 
 #[test]
-fn the_study_as_json() {
+fn json_contains_the_study() {
     let folder = folder();
     let args = [&SWEEP[..], &["--export-json", "-"]].concat();
     let output = sweetspot(folder.path(), &args);
@@ -60,7 +60,7 @@ fn the_study_as_json() {
 }
 
 #[test]
-fn one_run_has_no_spread() {
+fn a_single_run_has_no_spread() {
     let folder = folder();
     let args = [
         &SWEEP[..],
@@ -85,7 +85,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
-fn documents_are_written_beside_the_table() {
+fn documents_are_written_and_the_table_is_shown() {
     let folder = folder();
     let args = [
         &SWEEP[..],
@@ -111,12 +111,12 @@ fn documents_are_written_beside_the_table() {
     );
     assert_eq!(csv.lines().count(), 32);
     assert!(read("a.md").contains("| min EDP "));
-    // And the study.
+    // The fourth entry is the study.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
 }
 
 #[test]
-fn an_old_file_survives_a_sweep_that_is_refused() {
+fn an_old_file_survives_a_rejected_sweep() {
     let folder = folder();
     let file = folder.path().join("old.json");
     std::fs::write(&file, "old").unwrap();
@@ -131,21 +131,21 @@ fn an_old_file_survives_a_sweep_that_is_refused() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_the_work() {
-    let message = refused(&["--export-json", "no/such/folder/a.json"], 2);
+fn a_bad_path_is_rejected_before_the_sweep() {
+    let message = expect_rejection(&["--export-json", "no/such/folder/a.json"], 2);
     assert!(
         message.starts_with("sweetspot: cannot write no/such/folder/a.json: "),
         "{message}"
     );
-    let message = refused(&["--export-json", "-", "--export-csv", "-"], 2);
+    let message = expect_rejection(&["--export-json", "-", "--export-csv", "-"], 2);
     assert!(
-        message.contains("two documents cannot go to standard output"),
+        message.contains("two documents cannot be written to standard output"),
         "{message}"
     );
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     use std::io::Read;
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_sweetspot"))
@@ -169,10 +169,10 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn configurations_that_fail_are_not_chosen_and_the_exit_code_says_so() {
+fn failed_configurations_are_not_chosen_and_give_exit_code_1() {
     let folder = folder();
     let v100 = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
-    // At low caps a run takes longer than the GPU lives.
+    // At low caps a run takes longer than the time after which the GPU is lost.
     let fault = "[[fault]]\nkind = \"lost\"\nafter = \"300 s\"\n";
     std::fs::write(folder.path().join("my.toml"), format!("{v100}\n{fault}")).unwrap();
     let args = ["sweep", "--simulate", "my.toml", "--network", "resnet50"];
@@ -199,7 +199,7 @@ fn configurations_that_fail_are_not_chosen_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn how_a_path_is_spelled_changes_nothing() {
+fn the_spelling_of_a_path_does_not_change_results() {
     let folder = folder();
     let quadro = include_str!("../../../../simulate/sim/profiles/gpus/quadro_rtx_6000.toml");
     let workload = include_str!(
@@ -222,7 +222,7 @@ fn how_a_path_is_spelled_changes_nothing() {
         text(&output.stdout)
     };
     let by_name = csv("quadro_rtx_6000", "resnet50");
-    // A copy of a known board is that board: its own work, not another's scaled to it.
+    // A copy of a known profile has the workload that was fitted to it, not one scaled from another GPU.
     assert_eq!(by_name, csv("g.toml", "./w.toml"));
     assert_eq!(by_name, csv("./g.toml", "w.toml"));
     std::fs::write(
@@ -234,7 +234,7 @@ fn how_a_path_is_spelled_changes_nothing() {
 }
 
 #[test]
-fn a_link_leads_to_the_file_that_is_replaced() {
+fn a_symbolic_link_is_followed() {
     let folder = folder();
     std::fs::create_dir(folder.path().join("real")).unwrap();
     let real = folder.path().join("real/study.json");
@@ -254,12 +254,12 @@ fn a_link_leads_to_the_file_that_is_replaced() {
     let twice = sweetspot(folder.path(), &args);
     assert_eq!(
         text(&twice.stderr),
-        "sweetspot: two documents cannot go to a: give each its own file\n"
+        "sweetspot: two documents cannot be written to a: give each its own file\n"
     );
 }
 
 #[test]
-fn a_node_is_swept_over_its_gpus() {
+fn a_sweep_of_a_node_varies_its_gpus() {
     let folder = folder();
     let output = sweetspot(
         folder.path(),

@@ -1,8 +1,8 @@
-//! `sweetspot sweep` as a user meets it: exports, wrong input, exit codes.
+//! `sweetspot sweep` in virtual time: criteria, exports, bad input, exit codes.
 
-mod answers;
+mod bad_input;
+mod criteria;
 mod exports;
-mod refusals;
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Runs the sweep with more flags and expects to be refused with one line.
-fn refused(more: &[&str], code: i32) -> String {
+/// Runs the sweep with more flags, expects to be rejected with one line, and returns it.
+fn expect_rejection(more: &[&str], code: i32) -> String {
     let folder = folder();
     let args: Vec<&str> = SWEEP.iter().chain(more).copied().collect();
-    refused_in(folder.path(), &args, code)
+    expect_rejection_in(folder.path(), &args, code)
 }
 
-fn refused_in(folder: &Path, args: &[&str], code: i32) -> String {
+fn expect_rejection_in(folder: &Path, args: &[&str], code: i32) -> String {
     let output = sweetspot(folder, args);
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");

@@ -1,4 +1,4 @@
-//! `tune` of commands on simulated hosts, in real time, and what is typed wrong.
+//! `sweetspot tune` with commands on simulated hosts in real time, and bad input.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,7 +11,7 @@ use sweetspot_sim_host::Host;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sweetspot");
 
-/// A GPU of a host's own, with lines of its profile changed.
+/// Writes a GPU profile with some lines changed.
 fn gpu(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
     let source = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -28,7 +28,7 @@ fn gpu(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
     file
 }
 
-/// Four caps that all bind: trying them all is over soon.
+/// A range of four caps that all limit the job, so that an exhaustive search is short.
 const FOUR_CAPS: [(&str, &str); 1] = [(
     "min = \"150 W\"\nmax = \"300 W\"\ndefault = \"300 W\"",
     "min = \"150 W\"\nmax = \"165 W\"\ndefault = \"165 W\"",
@@ -47,7 +47,7 @@ fn tune(host: &TestHost, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Flags that end in `--`, and the stand-in training for so many seconds.
+/// Flags that end in `--`, followed by a stand-in training of some seconds.
 fn training<'a>(flags: &'a str, seconds: &'a str) -> Vec<&'a str> {
     let program = [PROGRAM, "sim-workload", "--network", "resnet50"];
     [&words(flags)[..], &program, &["--seconds", seconds]].concat()
@@ -65,7 +65,7 @@ fn caps(host: &TestHost) -> Vec<f64> {
 }
 
 #[test]
-fn a_training_is_tuned_on_every_gpu_and_everything_put_back() {
+fn a_training_is_tuned_on_every_gpu_and_settings_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let profile = gpu(folder.path(), &FOUR_CAPS);
     let host = TestHost::new(&format!("{}:2", profile.display()));
@@ -95,7 +95,7 @@ fn a_training_is_tuned_on_every_gpu_and_everything_put_back() {
 }
 
 #[test]
-fn a_python_program_on_the_link_is_told_and_may_end_early() {
+fn a_python_program_on_the_link_may_end_early() {
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::new("v100");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tune/train.py");
@@ -128,7 +128,7 @@ fn a_python_program_on_the_link_is_told_and_may_end_early() {
 }
 
 #[test]
-fn somebody_elses_cap_is_noticed_and_left() {
+fn a_cap_set_by_another_program_is_noticed_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::new("v100");
     let args = training("--export-json - --", "11");
@@ -143,13 +143,13 @@ fn somebody_elses_cap_is_noticed_and_left() {
     assert_eq!(document["status"], "gave-up", "{document}");
     let reason = document["reason"].as_str().unwrap();
     assert!(reason.contains("somebody else changed it"), "{reason}");
-    // Not fought while the job runs; then all is as before it, which the other program cannot know.
+    // The other cap is kept while the job runs; afterwards the settings from before the job are restored.
     assert_eq!(meanwhile, [222.0]);
     assert_eq!(caps(&host), [300.0]);
 }
 
 #[test]
-fn a_signal_to_the_tool_ends_the_job_and_puts_everything_back() {
+fn a_signal_to_the_tool_ends_the_job_and_restores_settings() {
     let folder = tempfile::tempdir().unwrap();
     let profile = gpu(folder.path(), &FOUR_CAPS);
     let host = TestHost::new(&profile.display().to_string());
@@ -157,7 +157,7 @@ fn a_signal_to_the_tool_ends_the_job_and_puts_everything_back() {
     let args = training("--export-json tune.json --", "60");
     let began = Instant::now();
     let child = tune(&host, folder.path(), &args).spawn().unwrap();
-    // The reference is the default, which is another cap than was set.
+    // The reference is the default cap, which differs from the cap that was set before.
     while caps(&host) != [165.0] {
         assert!(began.elapsed() < Duration::from_secs(10), "nothing was set");
         std::thread::sleep(Duration::from_millis(50));
@@ -177,7 +177,7 @@ fn a_signal_to_the_tool_ends_the_job_and_puts_everything_back() {
 }
 
 #[test]
-fn a_clock_that_is_refused_in_the_middle_ends_in_a_word() {
+fn a_rejected_clock_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let fault = "leakage_per_degree = \"0.5 %\"";
     let denied = format!("{fault}\n\n[[fault]]\nkind = \"write-denied\"\nknob = \"core-clock\"");
@@ -195,7 +195,7 @@ fn a_clock_that_is_refused_in_the_middle_ends_in_a_word() {
 }
 
 #[test]
-fn progress_in_the_output_may_go_back_and_a_cap_may_not_bind() {
+fn progress_may_restart_and_the_cap_may_not_bind() {
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::new("v100");
     let script = "for n in 1 2 3; do echo items $n; sleep 0.2; done; for n in $(seq 1 90); do echo items $n; sleep 0.2; done; exit 3";
@@ -223,7 +223,7 @@ fn the_command_works_on_the_gpu_that_is_tuned() {
     let output = tune(&host, folder.path(), &args).output().unwrap();
     let out = text(&output.stdout);
     assert!(out.contains("sees 1\n"), "{out}");
-    // The limit is what needs progress here.
+    // Here only the limit needs progress.
     let args = ["--objective", "power", "--limit", "time<=+5%", "--", "true"];
     let output = tune(&host, folder.path(), &args).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -232,7 +232,7 @@ fn the_command_works_on_the_gpu_that_is_tuned() {
 }
 
 #[test]
-fn what_windows_cannot_judge_is_refused_by_name() {
+fn criteria_that_windows_cannot_evaluate_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let job = ["tune", "--simulate", "v100", "--network", "resnet50"];
     for (flag, value) in [
@@ -258,7 +258,7 @@ fn what_windows_cannot_judge_is_refused_by_name() {
 }
 
 #[test]
-fn the_saving_of_the_whole_job_holds_the_truth_after_a_change_of_load() {
+fn the_interval_of_the_total_saving_contains_the_true_value_after_a_load_change() {
     let folder = tempfile::tempdir().unwrap();
     let run = |args: &[&str]| {
         let all = [args, &["--export-json", "-"]].concat();
@@ -294,7 +294,7 @@ fn the_saving_of_the_whole_job_holds_the_truth_after_a_change_of_load() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_in_one_line() {
+fn bad_input_is_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let line = |args: &[&str]| {
         let output = sweetspot(folder.path(), args);
@@ -347,7 +347,7 @@ fn what_cannot_be_done_is_refused_in_one_line() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(127), "{output:?}");
-    // Without any progress nothing is met, but the command runs as ever.
+    // Without progress the exit code is 1, but the command runs to its end.
     let output = tune(&host, folder.path(), &["--", "sh", "-c", "sleep 1"])
         .output()
         .unwrap();
@@ -355,7 +355,7 @@ fn what_cannot_be_done_is_refused_in_one_line() {
     assert_eq!(caps(&host), [300.0]);
 }
 
-/// The energy counter of the simulated driver answers only while nobody holds this lock.
+/// The energy counter of the simulated driver blocks while this lock is held.
 #[test]
 fn a_driver_that_stalls_at_the_end_leaves_the_energy_unknown() {
     let folder = tempfile::tempdir().unwrap();
@@ -377,8 +377,8 @@ fn a_driver_that_stalls_at_the_end_leaves_the_energy_unknown() {
     let begun = Instant::now();
     let output = child.wait_with_output().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(20), "{output:?}");
-    let said = text(&output.stderr);
-    assert!(said.contains("its energy is unknown"), "{said}");
+    let message = text(&output.stderr);
+    assert!(message.contains("its energy is unknown"), "{message}");
     let tuned = std::fs::read_to_string(folder.path().join("tuned.json")).unwrap();
     let tuned: Value = serde_json::from_str(&tuned).unwrap();
     assert!(tuned.get("energy_j").is_none(), "{tuned}");

@@ -1,4 +1,4 @@
-"""A training that tells of its progress over the link: `train.py PROGRAM SECONDS`."""
+"""A training program that reports its progress over the link: `train.py PROGRAM SECONDS`."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 import sweetspot as s
 
 program, seconds = sys.argv[1:]
-# The load has progress of its own, which is not this program's.
+# The workload reports its own progress, which must not count for this program.
 alone = {name: value for name, value in os.environ.items() if name != "SWEETSPOT_LINK"}
 load = subprocess.Popen([program, "sim-workload", "--network", "alexnet", "--seconds", seconds],
                         stdout=subprocess.PIPE, text=True, env=alone)

@@ -1,5 +1,5 @@
-//! Every GPU profile with the networks of its study, over caps and over clocks: what `guided` finds, and what it
-//! claims.
+//! Searches the caps and the clocks of every GPU profile with the networks of its study, and compares the regret that
+//! `guided` expects with the actual one.
 
 use anyhow::{Context, Result};
 use sweetspot_decide::search::{
@@ -12,18 +12,24 @@ use sweetspot_sim::{GpuProfile, gpus, workloads};
 use sweetspot_stats::Seed;
 use sweetspot_virtual_time::JobSequence;
 
-/// As of a simulated sweep; the search is not told.
+/// The relative noise of a run, as in a simulated sweep; the search does not know it.
 const NOISE: f64 = 0.003;
 const CAP_STEP: f64 = 5.0;
 const OBJECTIVES: [Objective; 3] = [Objective::Energy, Objective::Edp, Objective::Eds(2.0)];
 
-/// Of searches: what was lost, what was claimed, and the evaluations.
-#[derive(Default)]
-struct Found(Vec<(f64, f64, usize)>);
+/// The result of one search.
+struct SearchResult {
+    regret: f64,
+    expected_regret: f64,
+    evaluations: usize,
+}
 
-/// Prints a line for each GPU, knob and objective.
-pub fn print(seeds: u64) -> Result<()> {
-    let mut all = Found::default();
+#[derive(Default)]
+struct SearchResults(Vec<SearchResult>);
+
+/// Searches every GPU profile, and prints a line for each GPU, knob and objective.
+pub fn search_all_gpus(seeds: u64) -> Result<()> {
+    let mut all = SearchResults::default();
     for (name, profile) in gpus()? {
         let mut jobs = Vec::new();
         for workload in workloads()? {
@@ -43,13 +49,18 @@ pub fn print(seeds: u64) -> Result<()> {
         ] {
             let curves: Result<Vec<Vec<Outcome>>> = jobs
                 .iter()
-                .map(|job| settings.iter().map(|(_, own)| at(job, *own)).collect())
+                .map(|job| {
+                    settings
+                        .iter()
+                        .map(|(_, own)| outcome_at(job, *own))
+                        .collect()
+                })
                 .collect();
             let values: Vec<f64> = settings.iter().map(|(value, _)| *value).collect();
             let space = SearchSpace::of_one_knob(knob, &values)?;
             let curves = curves?;
             for objective in OBJECTIVES {
-                let mut own = Found::default();
+                let mut own = SearchResults::default();
                 for (number, curve) in curves.iter().enumerate() {
                     for seed in 0..seeds {
                         let noise = Seed::new(seed).label(&name).number(number as u64);
@@ -61,7 +72,7 @@ pub fn print(seeds: u64) -> Result<()> {
             }
         }
     }
-    all.print("other GPUs, all");
+    all.print("all GPUs");
     Ok(())
 }
 
@@ -86,14 +97,14 @@ fn clocks(profile: &GpuProfile) -> Vec<(f64, Settings)> {
     clocks.map(|clock| (clock.get(), settings(clock))).collect()
 }
 
-fn at(job: &JobSequence, settings: Settings) -> Result<Outcome> {
+fn outcome_at(job: &JobSequence, settings: Settings) -> Result<Outcome> {
     let (time, energy, items) = job.outcome_at(0, settings)?;
     let mut outcome = Outcome::new(time, energy);
     outcome.items = Some(items);
     Ok(outcome)
 }
 
-impl Found {
+impl SearchResults {
     fn search(
         &mut self,
         space: &SearchSpace,
@@ -103,12 +114,12 @@ impl Found {
         noise: Seed,
     ) -> Result<()> {
         let reference = &curve[space.reference()];
-        let (values, best) = super::valued(curve, reference, objective)?;
-        let terms = SearchOptions {
+        let (values, best) = super::objective_values(curve, reference, objective)?;
+        let options = SearchOptions {
             seed,
             ..SearchOptions::default()
         };
-        let mut strategy = StrategyName::Guided.start(space.clone(), &objective.into(), terms);
+        let mut strategy = StrategyName::Guided.start(space.clone(), &objective.into(), options);
         let mut count = 0;
         while let Proposal::Evaluate(place) = strategy.ask() {
             let draw = noise.number(place as u64).number(count);
@@ -120,30 +131,35 @@ impl Found {
             strategy.tell(place, Evaluation::measured(outcome));
             count += 1;
         }
-        let answer = strategy.recommend().context("an answer")?;
-        self.0.push((
-            values[answer.point] / best - 1.0,
-            answer.expected_regret.unwrap_or(0.0),
-            count as usize,
-        ));
+        let answer = strategy.recommend().context("no recommendation")?;
+        self.0.push(SearchResult {
+            regret: values[answer.point] / best - 1.0,
+            expected_regret: answer.expected_regret.unwrap_or(0.0),
+            evaluations: count as usize,
+        });
         Ok(())
     }
 
     fn print(&self, label: &str) {
         let count = self.0.len();
-        let mean = |of: &dyn Fn(&(f64, f64, usize)) -> f64| {
+        let mean = |of: &dyn Fn(&SearchResult) -> f64| {
             100.0 * self.0.iter().map(of).sum::<f64>() / count as f64
         };
-        let mut evaluations: Vec<usize> = self.0.iter().map(|found| found.2).collect();
+        let mut evaluations: Vec<usize> = self.0.iter().map(|result| result.evaluations).collect();
         evaluations.sort_unstable();
         println!(
-            "{label:44} {count:4} searches: evaluations median {} most {}, within 1 % {:5.1} %, mean regret {:.2} % (claimed {:.2} %), most {:.2} %",
+            "{label:44} {count:4} searches: evaluations median {} max {}, within 1 % {:5.1} %, mean regret {:.2} % (expected {:.2} %), max {:.2} %",
             evaluations[count / 2],
             evaluations[count - 1],
-            mean(&|found| f64::from(u8::from(found.0 <= 0.01))),
-            mean(&|found| found.0),
-            mean(&|found| found.1),
-            100.0 * self.0.iter().map(|found| found.0).fold(0.0, f64::max),
+            mean(&|result| f64::from(u8::from(result.regret <= 0.01))),
+            mean(&|result| result.regret),
+            mean(&|result| result.expected_regret),
+            100.0
+                * self
+                    .0
+                    .iter()
+                    .map(|result| result.regret)
+                    .fold(0.0, f64::max),
         );
     }
 }

@@ -1,14 +1,14 @@
-//! What goes wrong around a sweep, and must not go wrong in it.
+//! Failures during a sweep: read-only mode, foreign files, failed runs, full disks, locked databases.
 
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::tools::{exported, on, settings, sweep};
+use super::common::{exported_study, settings, sweep, sweetspot_on_host};
 use crate::common::{sweetspot, text, words};
 use crate::host::TestHost;
 
 #[test]
-fn a_resume_keeps_to_read_only() {
+fn a_resume_respects_read_only() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let args = "--power-cap 150,200 --repeat 1 --settle 0 --study st -- true";
@@ -39,7 +39,7 @@ fn a_resume_keeps_to_read_only() {
 }
 
 #[test]
-fn a_knob_of_the_reference_alone_is_freed_for_the_others() {
+fn a_setting_of_the_reference_alone_is_reset_for_the_others() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let args =
@@ -57,7 +57,7 @@ fn a_knob_of_the_reference_alone_is_freed_for_the_others() {
         .filter(|line| line.contains("core_clock"))
         .map(str::to_owned)
         .collect();
-    // Both rounds have the reference in the middle: locked, freed for what follows, freed at the end.
+    // Both rounds have the reference in the middle: it is locked, reset for the next configuration, and reset at the end.
     assert_eq!(
         locks,
         [
@@ -70,7 +70,7 @@ fn a_knob_of_the_reference_alone_is_freed_for_the_others() {
 }
 
 #[test]
-fn a_folder_with_something_in_it_is_left_alone() {
+fn foreign_files_in_a_folder_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let there = folder.path().join("mine");
     std::fs::create_dir_all(there.join("samples")).unwrap();
@@ -84,7 +84,7 @@ fn a_folder_with_something_in_it_is_left_alone() {
     );
     std::fs::remove_file(there.join("samples/mine.csv")).unwrap();
     assert!(sweetspot(folder.path(), &args).status.success());
-    // What is not the study's stays when it goes.
+    // Foreign files are kept when the study is deleted.
     std::fs::write(there.join("samples/mine.csv"), "x").unwrap();
     std::fs::write(there.join("report.html"), "x").unwrap();
     assert!(
@@ -97,7 +97,7 @@ fn a_folder_with_something_in_it_is_left_alone() {
 }
 
 #[test]
-fn a_command_runs_where_the_study_was_made_and_what_failed_can_be_tried_again() {
+fn a_resume_runs_in_the_original_folder_and_can_retry_failed_runs() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
@@ -111,11 +111,11 @@ fn a_command_runs_where_the_study_was_made_and_what_failed_can_be_tried_again() 
     std::fs::write(one.join("ready"), "").unwrap();
     let resumed = sweep(&host, &two, &["--resume", "../st", "--retry-failed"]);
     assert!(resumed.status.success(), "{}", text(&resumed.stderr));
-    assert_eq!(exported(&two, "../st")["points"][1]["status"], "ok");
+    assert_eq!(exported_study(&two, "../st")["points"][1]["status"], "ok");
 }
 
 #[test]
-fn a_failed_reference_does_not_hide_the_rest() {
+fn a_failed_reference_does_not_hide_other_results() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let args = [
@@ -141,12 +141,12 @@ fn a_failed_reference_does_not_hide_the_rest() {
 
 #[test]
 #[ignore = "needs NVML clients in .venv: run scripts/setup"]
-fn a_cap_that_the_workload_changes_is_told_and_put_back() {
+fn a_cap_that_the_workload_changes_is_reported_and_restored() {
     let host = TestHost::new("v100");
     host.set_caps(300.0);
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_sweetspot");
-    // A run within the run sets another cap on the simulated host and is killed with its guard.
+    // The workload itself sets another cap on the simulated host.
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../.venv/bin/python");
     let script = "import pynvml as n; n.nvmlInit(); n.nvmlDeviceSetPowerManagementLimit(n.nvmlDeviceGetHandleByIndex(0), 170000)";
     let args = [
@@ -171,7 +171,7 @@ fn a_cap_that_the_workload_changes_is_told_and_put_back() {
 }
 
 #[test]
-fn a_timeout_without_a_guard_and_processes_left_behind() {
+fn timeouts_and_leftover_processes_are_handled() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let args =
@@ -197,14 +197,14 @@ fn a_timeout_without_a_guard_and_processes_left_behind() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         let seen = std::fs::read_to_string(folder.path().join(format!("{study}.seen"))).unwrap();
         let most = seen.lines().map(|line| line.parse::<u32>().unwrap()).max();
-        // The script itself, its own sleep, perhaps one more on its way; never one for each run before.
+        // At most the script, its own sleep and one that is just ending; never one for each earlier run.
         assert!(most <= Some(3), "{seen}");
     }
-    assert!(!super::tools::is_running(&marker), "nothing is left");
+    assert!(!super::common::is_running(&marker), "nothing is left");
 }
 
 #[test]
-fn somebody_who_holds_the_database_holds_the_sweep_up_and_loses_nothing() {
+fn a_locked_database_delays_the_sweep_and_loses_nothing() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let mut child = host
@@ -224,11 +224,11 @@ fn somebody_who_holds_the_database_holds_the_sweep_up_and_loses_nothing() {
     std::thread::sleep(Duration::from_secs(12));
     database.execute_batch("ROLLBACK").unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(exported(folder.path(), "st")["points"][2]["runs"], 1);
+    assert_eq!(exported_study(folder.path(), "st")["points"][2]["runs"], 1);
 }
 
 #[test]
-fn a_simulated_sweep_that_cannot_be_kept_ends() {
+fn a_simulated_sweep_that_cannot_be_stored_ends() {
     let folder = tempfile::tempdir().unwrap();
     let script = "trap '' XFSZ; ulimit -f 130; exec \"$@\"";
     let program = env!("CARGO_BIN_EXE_sweetspot");
@@ -242,7 +242,7 @@ fn a_simulated_sweep_that_cannot_be_kept_ends() {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(
-        message.contains("go on with `sweetspot sweep --resume st`"),
+        message.contains("resume with `sweetspot sweep --resume st`"),
         "{message}"
     );
     let resumed = sweetspot(folder.path(), &["sweep", "--resume", "st"]);
@@ -250,7 +250,7 @@ fn a_simulated_sweep_that_cannot_be_kept_ends() {
 }
 
 #[test]
-fn nonsense_in_a_study_file_is_refused_like_nonsense_in_flags() {
+fn bad_values_in_a_study_file_are_rejected_like_bad_flags() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let cases = [
@@ -270,7 +270,7 @@ fn nonsense_in_a_study_file_is_refused_like_nonsense_in_flags() {
             "command = [\"true\"]\n"
         };
         std::fs::write(folder.path().join("bad.toml"), format!("{command}{line}\n")).unwrap();
-        let output = on(&host, folder.path(), &["sweep", "bad.toml"]);
+        let output = sweetspot_on_host(&host, folder.path(), &["sweep", "bad.toml"]);
         assert_eq!(output.status.code(), Some(2), "{line}");
         assert!(
             text(&output.stderr).contains(words),
@@ -294,7 +294,7 @@ fn nonsense_in_a_study_file_is_refused_like_nonsense_in_flags() {
 }
 
 #[test]
-fn a_chosen_configuration_of_a_simulated_study_fits_the_machine_at_hand() {
+fn a_configuration_of_a_simulated_study_is_adapted_to_the_machine() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
     let args = words("sweep --simulate v100 --network resnet50 --power-cap 150,300 --study st");
@@ -308,7 +308,7 @@ fn a_chosen_configuration_of_a_simulated_study_fits_the_machine_at_hand() {
         "-c",
         "echo {gpus} {batch_per_gpu} {power_cap} $batch $CUDA_VISIBLE_DEVICES",
     ];
-    let output = on(&host, folder.path(), &args);
+    let output = sweetspot_on_host(&host, folder.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(
         text(&output.stdout).starts_with("2 64 150 128 0,1\n"),
@@ -318,7 +318,7 @@ fn a_chosen_configuration_of_a_simulated_study_fits_the_machine_at_hand() {
 }
 
 #[test]
-fn a_program_that_vanishes_ends_a_kept_sweep_as_shells_say() {
+fn a_program_that_disappears_ends_the_sweep_with_code_127() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let host = TestHost::new("v100");
@@ -333,6 +333,6 @@ fn a_program_that_vanishes_ends_a_kept_sweep_as_shells_say() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(127), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("--resume kept"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("--resume kept"), "{message}");
 }

@@ -1,20 +1,23 @@
-//! Programs and devices that do not do their part.
+//! Programs and devices that misbehave.
 
-use super::common::{PROGRAM, hold, json, last_batch, number, said, serving};
+use super::common::{PROGRAM, hold, json, last_batch, number, serving, stderr_text};
 use crate::host::TestHost;
 
 #[test]
-fn a_program_that_never_asks_is_told_the_line_to_add() {
+fn a_program_that_never_asks_gets_the_line_to_add() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "300W", "--patience", "1s"];
     let output = hold(&host, &args, &["--", "sleep", "2"]);
-    let said = said(&output);
-    assert!(said.contains("has not asked for its batch size"), "{said}");
+    let message = stderr_text(&output);
     assert!(
-        said.contains("size = sweetspot.batch_size(default=16)"),
-        "{said}"
+        message.contains("has not asked for its batch size"),
+        "{message}"
     );
-    assert_eq!(said.matches("batch_size").count(), 1, "{said}");
+    assert!(
+        message.contains("size = sweetspot.batch_size(default=16)"),
+        "{message}"
+    );
+    assert_eq!(message.matches("batch_size").count(), 1, "{message}");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.contains("no batch of a size that was asked for"),
@@ -24,13 +27,13 @@ fn a_program_that_never_asks_is_told_the_line_to_add() {
 }
 
 #[test]
-fn a_program_that_ignores_its_batch_size_is_told() {
+fn a_program_that_ignores_its_batch_size_is_reported() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "600W", "--batches", "4,8"];
     let output = hold(&host, &args, &serving("3", &["--batch", "64"]));
-    let said = said(&output);
-    assert!(said.contains("does batches of 64"), "{said}");
-    assert_eq!(said.matches("does batches of").count(), 1, "{said}");
+    let message = stderr_text(&output);
+    assert!(message.contains("does batches of 64"), "{message}");
+    assert_eq!(message.matches("does batches of").count(), 1, "{message}");
 }
 
 #[test]
@@ -54,12 +57,12 @@ fn batch_that_does_not_fit() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "5000W", "--batches", "32,2000000"];
     let (document, output) = json(&host, &args, &serving("4", &[]));
-    let said = said(&output);
+    let message = stderr_text(&output);
     assert!(
-        said.contains("a batch of 2000000 does not fit"),
-        "{said} {document}"
+        message.contains("a batch of 2000000 does not fit"),
+        "{message} {document}"
     );
-    assert_eq!(said.matches("does not fit into").count(), 1, "{said}");
+    assert_eq!(message.matches("does not fit into").count(), 1, "{message}");
     assert_eq!(last_batch(&document), 32.0, "{document}");
 }
 
@@ -68,7 +71,7 @@ fn cap_below_idle() {
     let args = ["--below", "50W", "--batches", "1,2"];
     let (document, output) = json(&host, &args, &serving("4", &[]));
     assert_eq!(output.status.code(), Some(1));
-    let text = said(&output);
+    let text = stderr_text(&output);
     let times = text.matches("the cap of 50 W cannot be held").count();
     assert_eq!(times, 1, "{text}");
     assert_eq!(document["met"], false, "{document}");
@@ -79,7 +82,7 @@ fn latency_below_any_batch() {
     let bounds = ["--below", "600W", "--latency-p99", "1ms"];
     let args = [&bounds[..], &["--batches", "1,2"]].concat();
     let (document, output) = json(&host, &args, &serving("4", &[]));
-    let text = said(&output);
+    let text = stderr_text(&output);
     let times = text.matches("the latency bound of 1.0 ms cannot be met");
     assert_eq!(times.count(), 1, "{text}");
     let ended = (last_batch(&document), output.status.code());
@@ -87,7 +90,7 @@ fn latency_below_any_batch() {
 }
 
 #[test]
-fn caps_and_latencies_that_cannot_be_kept_are_said_once() {
+fn impossible_caps_and_latencies_are_reported_once() {
     std::thread::scope(|scope| {
         scope.spawn(cap_below_idle);
         scope.spawn(latency_below_any_batch);
@@ -111,17 +114,18 @@ fn sensor_that_stops() {
     let host = TestHost::new(path.to_str().unwrap());
     let args = ["--below", "600W", "--batches", "16,32"];
     let (document, output) = json(&host, &args, &serving("8.5", &[]));
-    let said = said(&output);
+    let message = stderr_text(&output);
     assert_eq!(
-        said.matches("the power sensor has told nothing new")
+        message
+            .matches("the power sensor has told nothing new")
             .count(),
         1,
-        "{said} {document}"
+        "{message} {document}"
     );
 }
 
 #[test]
-fn sizes_that_do_not_fit_and_sensors_that_stop_are_said_once() {
+fn oversized_batches_and_stuck_sensors_are_reported_once() {
     std::thread::scope(|scope| {
         scope.spawn(batch_that_does_not_fit);
         scope.spawn(sensor_that_stops);

@@ -1,40 +1,40 @@
-//! What is told, refused and written, and the exit code of each.
+//! Flags, messages, documents and exit codes of `sweetspot measure`.
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::common::{
-    begin, command, json, measure, number, shell, text, warnings, words, workload,
+    command, json, measure, number, shell, start_measure, text, warnings, words, workload,
 };
 use crate::host::TestHost;
 
 #[test]
-fn the_commands_own_code_comes_back() {
+fn the_exit_code_of_the_command_is_returned() {
     let host = TestHost::new("nvidia_h200");
-    let ends = |args: &[&str], code: i32, expected: &str| {
+    let assert_ends = |args: &[&str], code: i32, expected: &str| {
         let output = measure(&host, args);
-        let said = text(&output.stdout) + &text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(expected), "{said}");
+        let message = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(expected), "{message}");
     };
-    ends(
+    assert_ends(
         &["--", "no-such-command"],
         127,
         "sweetspot: cannot run no-such-command: No such file",
     );
-    ends(
+    assert_ends(
         &["--", "/etc/passwd"],
         126,
         "sweetspot: cannot run /etc/passwd: Permission denied",
     );
-    ends(&shell("exit 7"), 7, "exit code 7");
-    ends(&shell("kill -9 $$"), 128 + 9, "ended by signal 9");
-    ends(&["--", "sleep", "0.01"], 0, "NVIDIA H200");
+    assert_ends(&shell("exit 7"), 7, "exit code 7");
+    assert_ends(&shell("kill -9 $$"), 128 + 9, "ended by signal 9");
+    assert_ends(&["--", "sleep", "0.01"], 0, "NVIDIA H200");
     let begun = Instant::now();
-    // What it leaves may hold the pipe that is listened to, but not that of this test.
+    // A leftover process may keep the pipe of the tool open, but not that of this test.
     let leaves = shell("sleep 9 >&- 2>&- & echo gone");
-    ends(&leaves, 0, "left processes behind");
+    assert_ends(&leaves, 0, "left processes behind");
     let pattern = [
         "--progress",
         "gone",
@@ -43,7 +43,7 @@ fn the_commands_own_code_comes_back() {
         "-c",
         "sleep 9 & echo gone",
     ];
-    ends(&pattern, 0, "left processes behind");
+    assert_ends(&pattern, 0, "left processes behind");
     assert!(
         begun.elapsed() < Duration::from_secs(7),
         "{:?}",
@@ -52,11 +52,11 @@ fn the_commands_own_code_comes_back() {
 }
 
 #[test]
-fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
+fn bad_input_is_rejected_before_the_command_runs() {
     let host = TestHost::new("nvidia_h200");
     let folder = tempfile::tempdir().unwrap();
     let ran = folder.path().join("ran");
-    let refused = |args: &[&str], expected: &str| {
+    let expect_rejection = |args: &[&str], expected: &str| {
         let output = measure(
             &host,
             &[args, &["--", "touch", ran.to_str().unwrap()]].concat(),
@@ -69,39 +69,39 @@ fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
         assert_eq!(text(&output.stdout), "");
         assert!(!ran.exists(), "{args:?}");
     };
-    refused(
+    expect_rejection(
         &["--method", "guess"],
         "use auto, counter, buffer or poll:TIME",
     );
-    refused(&["--method", "poll:0"], "method 'poll:0' is unknown");
-    refused(&["--window", "phase:"], "use run, progress or phase:NAME");
-    refused(
+    expect_rejection(&["--method", "poll:0"], "method 'poll:0' is unknown");
+    expect_rejection(&["--window", "phase:"], "use run, progress or phase:NAME");
+    expect_rejection(
         &["--window", "run", "--iterations", "5"],
-        "they cannot go with --window run",
+        "they cannot be combined with --window run",
     );
-    refused(&["--progress", "("], "the pattern `(` cannot be used");
-    refused(
+    expect_rejection(&["--progress", "("], "the pattern `(` cannot be used");
+    expect_rejection(
         &["--progress", r"(\d+) of (\d+)"],
         "name the one that counts",
     );
-    refused(&["--runs", "0"], "0 is not in 1..=10000");
-    refused(
+    expect_rejection(&["--runs", "0"], "0 is not in 1..=10000");
+    expect_rejection(
         &["--device", "7"],
         "device 7: there is no GPU `7`; the GPUs here are 0 (GPU-",
     );
-    refused(&["--device", "0,0"], "`0` is given twice");
-    refused(
+    expect_rejection(&["--device", "0,0"], "`0` is given twice");
+    expect_rejection(
         &["--export-json", "/no/such/folder/x"],
         "cannot write /no/such/folder/x",
     );
-    refused(&["--export-samples", "/"], "it is a folder");
-    refused(
+    expect_rejection(&["--export-samples", "/"], "it is a folder");
+    expect_rejection(
         &["--export-json", "-", "--export-csv", "-"],
-        "two documents cannot go to standard output",
+        "two documents cannot be written to standard output",
     );
-    refused(
+    expect_rejection(
         &["--prepare", "exit 3"],
-        "the command of --prepare failed (exit status: 3)",
+        "the command that prepares each run failed (exit status: 3): change or remove --prepare",
     );
     let output = command(&host, &["--", "touch", ran.to_str().unwrap()])
         .env("SWEETSPOT_NVML", "/no/such/library")
@@ -113,7 +113,7 @@ fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
 }
 
 #[test]
-fn the_document_has_its_keys_and_standard_output_to_itself() {
+fn the_document_is_complete_and_alone_on_standard_output() {
     let host = TestHost::new("v100:2");
     let run = workload("resnet50", "1");
     let script = [&["--idle"], words(&run).as_slice()].concat();
@@ -154,7 +154,7 @@ fn the_document_has_its_keys_and_standard_output_to_itself() {
         (number(&document["energy_j"]) / sum - 1.0).abs() < 1e-9,
         "{document}"
     );
-    // What an idle GPU draws is not part of what is above that.
+    // The energy above idle does not contain the idle power.
     let idle = number(&document["idle"]["energy_j"]) / number(&document["idle"]["time_s"]);
     assert!((75.0..90.0).contains(&idle), "{idle} W");
     let above = sum - idle * number(&document["time_s"]);
@@ -166,7 +166,7 @@ fn the_document_has_its_keys_and_standard_output_to_itself() {
 }
 
 #[test]
-fn what_cannot_be_saved_is_told_and_the_rest_is_saved() {
+fn a_failed_write_is_reported_and_others_succeed() {
     let host = TestHost::new("nvidia_h200");
     let folder = tempfile::tempdir().unwrap();
     let csv = folder.path().join("a.csv").to_string_lossy().into_owned();
@@ -192,16 +192,16 @@ fn what_cannot_be_saved_is_told_and_the_rest_is_saved() {
     let lines = std::fs::read_to_string(&csv).unwrap();
     assert_eq!(lines.lines().count(), 3, "{lines}");
     std::fs::remove_file(&csv).unwrap();
-    // A reader that went away keeps nothing from being saved, nor the code from being passed on.
+    // A closed pipe prevents neither the document nor the exit code of the command.
     let args = [&["--export-csv", &csv], shell("exit 5").as_slice()].concat();
-    let mut child = begin(&host, &args);
+    let mut child = start_measure(&host, &args);
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert!(Path::new(&csv).exists());
 }
 
 #[test]
-fn the_command_is_left_as_it_is() {
+fn input_and_arguments_of_the_command_are_unchanged() {
     let host = TestHost::new("nvidia_h200");
     let mut child = command(&host, &["--", "cat"])
         .stdin(Stdio::piped())
@@ -212,7 +212,7 @@ fn the_command_is_left_as_it_is() {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"for the command\n").unwrap();
     let shown = text(&child.wait_with_output().unwrap().stdout);
     assert!(shown.starts_with("for the command\n\ncat: "), "{shown}");
-    // No terminal: no line that is drawn again and again.
+    // Without a terminal there is no status line.
     let odd = [
         "--",
         "sh",

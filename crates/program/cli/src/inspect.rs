@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use sweetspot_report::{devices_json, devices_text, doctor_json, doctor_text};
-use sweetspot_session::{Verdict, devices as look, doctor as examine};
+use sweetspot_session::{Verdict, devices as inspect_devices, doctor as run_checks};
 
 use crate::args::{DevicesArgs, DoctorArgs};
 use crate::documents::{Content, Documents, Format};
@@ -12,7 +12,7 @@ use crate::exit::Outcome;
 
 pub fn devices(args: &DevicesArgs) -> Result<Outcome> {
     let documents = open(args.export_json.as_deref())?;
-    let (driver, reports) = look(args.device.as_deref())?;
+    let (driver, reports) = inspect_devices(args.device.as_deref())?;
     let written = documents.write(
         Content::default()
             .text(|| devices_text(&driver, &reports))
@@ -26,15 +26,15 @@ pub fn devices(args: &DevicesArgs) -> Result<Outcome> {
 
 pub fn doctor(args: &DoctorArgs) -> Result<Outcome> {
     let documents = open(args.export_json.as_deref())?;
-    let checks = examine();
+    let checks = run_checks();
     let written = documents.write(
         Content::default()
             .text(|| doctor_text(&checks))
             .json(|| doctor_json(&checks)),
     );
-    let sick = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    let has_failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
     Ok(Outcome {
-        is_met: !sick,
+        is_met: !has_failed,
         written,
         ..Outcome::DONE
     })

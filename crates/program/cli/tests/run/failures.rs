@@ -1,4 +1,4 @@
-//! Refused writes, lost GPUs, guards and clients that are killed.
+//! Rejected writes, lost GPUs, killed guards and clients.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use crate::host::TestHost;
 use sweetspot_quantity::Megahertz;
 use sweetspot_sim_host::Host;
 
-/// A V100 with something wrong about it, or of another generation.
+/// Writes the profile of a V100 with a fault, or of another generation.
 fn odd_gpu(folder: &Path, from: &str, to: &str, more: &str) -> String {
     let v100 = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
     let path = folder.join("gpu.toml");
@@ -28,7 +28,7 @@ fn running(host: &TestHost, watts: &str) -> Child {
     while cap(host) != watts.parse::<f64>().unwrap() {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Until the command is the program that was asked for, it holds what the guard holds.
+    // Until the new process executes the command, it holds the files and locks of the guard.
     let is_started = |child: &str| {
         let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
         line.starts_with(b"sleep")
@@ -58,7 +58,7 @@ fn kill(signal: &str, pid: &str) {
     );
 }
 
-/// A killed process takes a moment to go, and keeps its locks until then.
+/// Whether a process still runs: a killed one takes a moment to end, and keeps its locks until then.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -68,7 +68,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[test]
-fn a_write_that_is_refused_leaves_nothing_to_restore() {
+fn a_rejected_write_leaves_nothing_to_restore() {
     let folder = tempfile::tempdir().unwrap();
     let fault = "[[fault]]\nkind = \"write-denied\"\nknob = \"power-cap\"";
     let host = TestHost::new(&odd_gpu(folder.path(), "", "", fault));
@@ -86,11 +86,14 @@ fn a_write_that_is_refused_leaves_nothing_to_restore() {
         "gpu0 lock_core_clock 1200 1200 MHz\ngpu0 reset_core_clock\n"
     );
     let restore = host.sweetspot().arg("restore").output().unwrap();
-    assert_eq!(text(&restore.stdout), "nothing was left changed\n");
+    assert_eq!(
+        text(&restore.stdout),
+        "nothing to restore: no setting was left changed\n"
+    );
 }
 
 #[test]
-fn a_gpu_lost_in_the_middle_is_told_and_not_forgotten() {
+fn a_gpu_lost_during_the_run_is_reported_and_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let fault = "[[fault]]\nkind = \"lost\"\nafter = \"1.5 s\"";
     let host = TestHost::new(&odd_gpu(folder.path(), "", "", fault));
@@ -126,7 +129,7 @@ fn a_gpu_lost_in_the_middle_is_told_and_not_forgotten() {
 }
 
 #[test]
-fn application_clocks_come_back_as_they_were() {
+fn application_clocks_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let pascal = odd_gpu(
         folder.path(),
@@ -147,7 +150,7 @@ fn application_clocks_come_back_as_they_were() {
         host.writes(),
         "gpu0 application_clocks 877 1200 MHz\ngpu0 application_clocks 877 1005 MHz\n"
     );
-    // A Pascal has no energy counter: it is not shown, and not as 0.
+    // A Pascal GPU has no energy counter, so none is shown, not even as 0.
     let devices = host.sweetspot().arg("devices").output().unwrap();
     assert!(
         !text(&devices.stdout).contains("energy counter"),
@@ -170,7 +173,7 @@ fn a_guard_that_is_killed_is_replaced() {
         "{message}"
     );
     assert_eq!(cap(&host), 240.0);
-    // Signals alone do not make a guard go.
+    // Signals alone do not end a guard.
     let client = running(&host, "200");
     for signal in ["-USR1", "-TERM", "-INT", "-HUP"] {
         kill(signal, &guard_of(&client));
@@ -186,11 +189,11 @@ fn a_guard_that_is_killed_is_replaced() {
 }
 
 #[test]
-fn what_guard_and_client_left_is_said_and_restored() {
+fn settings_left_by_guard_and_client_are_reported_and_restored() {
     let host = TestHost::new("v100");
     host.set_cap(0, 240.0);
     let mut client = running(&host, "200");
-    // Both at once: the client is stopped, so that it cannot start another guard.
+    // The client is stopped first, so that it cannot start another guard.
     let guard = guard_of(&client);
     kill("-STOP", &client.id().to_string());
     kill("-9", &guard);
@@ -200,17 +203,17 @@ fn what_guard_and_client_left_is_said_and_restored() {
     client.kill().unwrap();
     client.wait().unwrap();
     assert_eq!(cap(&host), 200.0);
-    let said = host
+    let message = host
         .sweetspot()
         .args(["simulate", "--list"])
         .output()
         .unwrap();
     assert!(
-        text(&said.stderr).contains("was left changed by process"),
+        text(&message.stderr).contains("was left changed by process"),
         "{}",
-        text(&said.stderr)
+        text(&message.stderr)
     );
-    // A journal that nobody can read does not keep the others from being restored.
+    // A damaged journal does not prevent the others from being restored.
     std::fs::write(host.folder().join("guard/GPU-x.journal"), "{ half").unwrap();
     let restored = host.sweetspot().arg("restore").output().unwrap();
     assert_eq!(restored.status.code(), Some(1));
@@ -227,11 +230,14 @@ fn what_guard_and_client_left_is_said_and_restored() {
     assert_eq!(cap(&host), 240.0);
     std::fs::remove_file(host.folder().join("guard/GPU-x.journal")).unwrap();
     let again = host.sweetspot().arg("restore").output().unwrap();
-    assert_eq!(text(&again.stdout), "nothing was left changed\n");
+    assert_eq!(
+        text(&again.stdout),
+        "nothing to restore: no setting was left changed\n"
+    );
 }
 
 #[test]
-fn a_signal_at_any_moment_of_the_start_gives_its_own_code_and_no_noise() {
+fn a_signal_during_startup_gives_its_exit_code_and_no_message() {
     let host = TestHost::new("v100:2");
     host.set_cap(0, 240.0);
     for milliseconds in (5..60).step_by(4) {
@@ -244,7 +250,7 @@ fn a_signal_at_any_moment_of_the_start_gives_its_own_code_and_no_noise() {
         std::thread::sleep(Duration::from_millis(milliseconds));
         kill("-TERM", &client.id().to_string());
         let output = client.wait_with_output().unwrap();
-        // Before its handlers are there, the signal itself ends the process.
+        // Before the handlers are installed, the signal itself ends the process.
         let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
         let ended = output.status.code().or(signal.map(|signal| 128 + signal));
         assert_eq!(

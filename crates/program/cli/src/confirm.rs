@@ -1,11 +1,11 @@
-//! A question to whoever sits at the terminal.
+//! Asks the user for confirmation.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::Result;
 
-/// Whether the user says yes; nothing where nobody can be asked.
-pub fn ask(question: &str) -> Result<Option<bool>> {
+/// Asks a yes-or-no question on the terminal. Returns `None` without a terminal.
+pub fn ask_user(question: &str) -> Result<Option<bool>> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Ok(None);
     }

@@ -1,11 +1,13 @@
-//! A command under each configuration.
+//! Sweeps that run a command under each configuration.
 
-use super::tools::{exported, is_running, number, on, settings, sweep, workload};
+use super::common::{
+    exported_study, is_running, number, settings, sweep, sweetspot_on_host, workload,
+};
 use crate::common::{text, words};
 use crate::host::TestHost;
 
 #[test]
-fn a_lower_cap_saves_energy_and_everything_is_put_back() {
+fn a_lower_cap_saves_energy_and_settings_are_restored() {
     let host = TestHost::new("v100");
     host.set_caps(250.0);
     let folder = tempfile::tempdir().unwrap();
@@ -18,7 +20,7 @@ fn a_lower_cap_saves_energy_and_everything_is_put_back() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("Study: st"));
     assert_eq!(settings(&host), [(250.0, false)]);
-    let study = exported(folder.path(), "st");
+    let study = exported_study(folder.path(), "st");
     let points = study["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
     let [low, high] = [&points[0], &points[1]];
@@ -36,7 +38,7 @@ fn a_lower_cap_saves_energy_and_everything_is_put_back() {
     assert!((-0.45..-0.2).contains(&saved), "{saved}");
     assert!((0.1..0.5).contains(&lost), "{lost}");
     assert!(number(&low["average_power_w"]) < 155.0);
-    // The samples of each run are there.
+    // The samples of each run are stored.
     for run in 0..4 {
         let file = folder.path().join(format!("st/samples/{run}.parquet"));
         let series = sweetspot_study::read_samples(std::fs::File::open(file).unwrap()).unwrap();
@@ -48,7 +50,7 @@ fn a_lower_cap_saves_energy_and_everything_is_put_back() {
 }
 
 #[test]
-fn the_writes_of_a_sweep_in_order() {
+fn device_writes_of_a_sweep_match_snapshot() {
     let host = TestHost::new("v100:2");
     host.set_caps(250.0);
     let folder = tempfile::tempdir().unwrap();
@@ -64,7 +66,7 @@ fn the_writes_of_a_sweep_in_order() {
 }
 
 #[test]
-fn gpus_and_parameters_reach_the_command() {
+fn gpus_and_parameters_are_passed_to_the_command() {
     let host = TestHost::new("v100:3");
     let folder = tempfile::tempdir().unwrap();
     let script = "echo $CUDA_VISIBLE_DEVICES $batch {batch_per_gpu} {precision} {{batch}} $SWEETSPOT_GPUS >> seen";
@@ -97,9 +99,9 @@ fn gpus_and_parameters_reach_the_command() {
         seen,
         "0 64 64 bf16 {batch} 1\n0 128 128 bf16 {batch} 1\n0,2 64 32 bf16 {batch} 2\n0,2 128 64 bf16 {batch} 2\n"
     );
-    // The GPUs that idle are measured too, and kept apart.
+    // Idle GPUs are measured too, and counted separately.
     let all = |of: &str| {
-        let output = on(
+        let output = sweetspot_on_host(
             &host,
             folder.path(),
             &[
@@ -125,7 +127,7 @@ fn gpus_and_parameters_reach_the_command() {
 }
 
 #[test]
-fn each_gpu_can_have_a_cap_of_its_own() {
+fn each_gpu_can_have_its_own_cap() {
     let host = TestHost::new("v100:2");
     let folder = tempfile::tempdir().unwrap();
     let args = words("--power-cap 150/250,200 --gpus 2 --repeat 1 --settle 0 --study st -- true");
@@ -137,7 +139,7 @@ fn each_gpu_can_have_a_cap_of_its_own() {
         begin,
         ["gpu0 power_cap 150000 mW", "gpu1 power_cap 250000 mW"]
     );
-    let study = exported(folder.path(), "st");
+    let study = exported_study(folder.path(), "st");
     assert_eq!(
         study["points"][0]["settings"]["power_cap_w"],
         serde_json::json!([150, 250])
@@ -146,7 +148,7 @@ fn each_gpu_can_have_a_cap_of_its_own() {
 }
 
 #[test]
-fn what_fails_is_told_and_the_sweep_goes_on() {
+fn failed_runs_are_reported_and_the_sweep_continues() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let script = "case {case} in memory) echo 'RuntimeError: CUDA out of memory' >&2; exit 1;; slow) sleep 60;; bad) echo first; echo last; exit 9;; esac";
@@ -169,15 +171,15 @@ fn what_fails_is_told_and_the_sweep_goes_on() {
     let output = sweep(&host, folder.path(), &args);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("3 of 4 configurations failed"));
-    let study = exported(folder.path(), "st");
+    let study = exported_study(folder.path(), "st");
     let points = study["points"].as_array().unwrap();
     let status: Vec<&str> = points
         .iter()
         .map(|point| point["status"].as_str().unwrap())
         .collect();
     assert_eq!(status, ["ok", "out-of-memory", "timeout", "failed"]);
-    // What failed once is not tried again.
-    let shown = text(&on(&host, folder.path(), &["study", "show", "st"]).stdout);
+    // A configuration that failed is not repeated.
+    let shown = text(&sweetspot_on_host(&host, folder.path(), &["study", "show", "st"]).stdout);
     assert_eq!(shown.matches("timeout").count(), 1, "{shown}");
     assert!(
         shown.contains("the command ended with code 9: last\n  | first\n  | last\n"),
@@ -188,7 +190,7 @@ fn what_fails_is_told_and_the_sweep_goes_on() {
 }
 
 #[test]
-fn without_a_right_to_set_anything_parameters_can_be_swept() {
+fn parameters_can_be_swept_read_only() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let args = words("--read-only --axis batch=1,2 --repeat 1 --settle 0 --study st -- true");
@@ -205,7 +207,7 @@ fn without_a_right_to_set_anything_parameters_can_be_swept() {
 }
 
 #[test]
-fn the_setting_that_a_study_chose_is_run_and_measured() {
+fn run_uses_the_best_setting_of_a_study() {
     let host = TestHost::new("v100");
     let folder = tempfile::tempdir().unwrap();
     let args = words("--power-cap 150,200,300 --repeat 3 --settle 100ms --study st --");
@@ -224,7 +226,7 @@ fn the_setting_that_a_study_chose_is_run_and_measured() {
             &workload("256"),
         ]
         .concat();
-        let output = on(&host, folder.path(), &args);
+        let output = sweetspot_on_host(&host, folder.path(), &args);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let run = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
         let run: serde_json::Value = serde_json::from_str(&run).unwrap();
@@ -242,7 +244,7 @@ fn the_setting_that_a_study_chose_is_run_and_measured() {
     let (fast, high) = caps(&["--objective", "energy", "--limit", "time<=+12%"]);
     assert_eq!(fast, "gpu0 power_cap 200000 mW");
     assert!(low < high, "{low} J at 150 W, {high} J at 200 W");
-    let impossible = on(
+    let impossible = sweetspot_on_host(
         &host,
         folder.path(),
         &["run", "--from", "st", "--limit", "time<=-50%", "--", "true"],
@@ -272,7 +274,7 @@ fn a_cap_that_the_board_does_not_enforce_is_recorded_with_its_reason() {
             "{shown}{}",
             text(&output.stderr)
         );
-        let study = exported(folder.path(), name);
+        let study = exported_study(folder.path(), name);
         assert!(study["points"][0].get("enforced").is_none());
         let enforced = &study["points"][1]["enforced"][0];
         assert_eq!(
@@ -286,7 +288,7 @@ fn a_cap_that_the_board_does_not_enforce_is_recorded_with_its_reason() {
                 .query_row(sql, [], |row| row.get::<_, i64>(0))
                 .unwrap()
         };
-        // Every run of it, not only the one before which it was set.
+        // It is recorded for every run, not only for the first one after the cap was set.
         let recorded = count(
             "SELECT count(*) FROM run_enforced JOIN run ON run.id = run WHERE configuration = 1",
         );

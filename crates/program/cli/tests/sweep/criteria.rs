@@ -1,11 +1,11 @@
-//! What a study answers: its own question, by whatever command it is asked.
+//! Objectives, limits and searches of a study.
 
 use super::{SWEEP, folder, json};
 use crate::common::{sweetspot, text};
 
-/// What a study was made for is what its report, its resumption and a run from it answer.
+/// The criteria of a study are used by its report and when it is resumed.
 #[test]
-fn a_study_keeps_its_objective_and_limits() {
+fn a_study_stores_its_objective_and_limits() {
     let folder = folder();
     let place = folder.path();
     for strategy in [&["--strategy", "guided", "--prior", "none"][..], &[]] {
@@ -19,11 +19,11 @@ fn a_study_keeps_its_objective_and_limits() {
             let line = text.lines().find(|line| line.contains("Recommendation"));
             line.unwrap_or_default().to_owned()
         };
-        let told = recommends(&output);
-        assert!(told.contains("best energy, time<=+5%"), "{told}");
+        let shown = recommends(&output);
+        assert!(shown.contains("best energy, time<=+5%"), "{shown}");
         let again = ["sweep", "--resume", "kept", "--export-json", "again.json"];
         let output = sweetspot(place, &again);
-        assert_eq!(recommends(&output), told);
+        assert_eq!(recommends(&output), shown);
         let whole = json(&place.join("whole.json"));
         assert_eq!(whole, json(&place.join("again.json")));
         assert_eq!(whole["limits"][0], "time<=+5%");
@@ -40,7 +40,7 @@ fn a_study_keeps_its_objective_and_limits() {
 }
 
 #[test]
-fn a_searched_study_tells_its_answer_to_programs() {
+fn the_result_of_a_search_is_in_the_json() {
     let folder = folder();
     let more = ["--strategy", "guided", "--prior", "none", "--no-study"];
     let args = [&SWEEP[..], &more, &["--export-json", "found.json"]].concat();
@@ -54,10 +54,10 @@ fn a_searched_study_tells_its_answer_to_programs() {
     assert!(search["expected_regret"].as_f64().unwrap() < 0.004);
     assert_eq!(search["point"], study["best"]["edp"]["point"]);
     let cap = &search["choice"]["power_cap_w"];
-    let told = text(&output.stdout);
+    let shown = text(&output.stdout);
     assert!(
-        told.contains(&format!("set the power cap to {cap} W")),
-        "{told}"
+        shown.contains(&format!("set the power cap to {cap} W")),
+        "{shown}"
     );
     let points = study["points"].as_array().unwrap();
     let runs: u64 = points
@@ -73,18 +73,18 @@ fn a_searched_study_tells_its_answer_to_programs() {
 }
 
 #[test]
-fn a_limit_on_what_nobody_reports_is_not_met() {
+fn a_limit_on_an_unreported_value_is_not_met() {
     let folder = folder();
     let more = ["--power-cap", "150,200,300", "--repeat", "1", "--no-study"];
     let args = [&SWEEP[..], &more, &["--limit", "accuracy>=0.7"]].concat();
     let output = sweetspot(folder.path(), &args);
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stdout);
-    assert!(told.contains("Nothing to recommend"), "{told}");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Nothing to recommend"), "{shown}");
 }
 
 #[test]
-fn what_a_search_learns_from_is_said() {
+fn prior_studies_of_a_search_are_reported() {
     let folder = folder();
     let place = folder.path();
     let other = [
@@ -117,7 +117,7 @@ fn what_a_search_learns_from_is_said() {
     let output = sweetspot(place, &[&SWEEP[..], &prior[..3]].concat());
     let err = text(&output.stderr);
     assert!(err.contains("studies/broken"), "{err}");
-    // A copy without its samples goes on all the same.
+    // A copy without its samples can be resumed too.
     std::fs::remove_dir_all(place.join("own/samples")).unwrap();
     let output = sweetspot(place, &["sweep", "--resume", "own"]);
     assert!(output.status.success(), "{}", text(&output.stderr));

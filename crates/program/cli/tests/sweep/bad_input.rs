@@ -1,28 +1,28 @@
-//! Wrong input.
+//! Bad input of a sweep in virtual time.
 
-use super::{folder, refused, refused_in};
+use super::{expect_rejection, expect_rejection_in, folder};
 use crate::common::{sweetspot, text};
 
 #[test]
-fn wrong_axes() {
+fn bad_axes_are_rejected() {
     assert_eq!(
-        refused(&["--power-cap", ""], 2),
+        expect_rejection(&["--power-cap", ""], 2),
         "sweetspot: power-cap: the axis `` is empty: write `all`, a range such as 150..300:5, or a list such as 150,180,210\n"
     );
     assert_eq!(
-        refused(&["--power-cap", "300..150:5"], 2),
+        expect_rejection(&["--power-cap", "300..150:5"], 2),
         "sweetspot: power-cap: the range `300..150:5` is reversed: write 150..300:5\n"
     );
     assert_eq!(
-        refused(&["--power-cap", "100..300:5"], 2),
+        expect_rejection(&["--power-cap", "100..300:5"], 2),
         "sweetspot: power-cap: 100 W is not supported by tesla_v100_sxm2_16gb: choose 150 W to 300 W\n"
     );
 }
 
 #[test]
-fn unknown_names() {
+fn unknown_names_are_rejected() {
     let folder = folder();
-    let message = refused_in(
+    let message = expect_rejection_in(
         folder.path(),
         &["sweep", "--simulate", "v1000", "--network", "resnet50"],
         2,
@@ -31,13 +31,13 @@ fn unknown_names() {
         message.contains("there is no GPU profile `v1000`; the nearest are v100"),
         "{message}"
     );
-    let message = refused_in(
+    let message = expect_rejection_in(
         folder.path(),
         &["sweep", "--simulate", "v100", "--network", "resnet"],
         2,
     );
     assert!(message.contains("the nearest are resnet50@"), "{message}");
-    let message = refused(&["--objective", "speed"], 2);
+    let message = expect_rejection(&["--objective", "speed"], 2);
     assert!(
         message.contains("unknown objective `speed`: use energy, time, power, edp"),
         "{message}"
@@ -46,24 +46,24 @@ fn unknown_names() {
 
 #[test]
 fn a_command_cannot_run_in_virtual_time() {
-    let message = refused(&["--", "python", "train.py"], 125);
+    let message = expect_rejection(&["--", "python", "train.py"], 125);
     assert_eq!(
         message,
         "sweetspot: simulated GPUs in virtual time cannot run a command: give --network NAME in place of `-- CMD`\n"
     );
-    // Bad input beside a command is 125 as well, whoever finds it.
-    refused(&["--repeat", "0", "--", "python"], 125);
-    refused(&["--repeat", "0"], 2);
+    // With a command, bad flags that clap finds give code 125 too.
+    expect_rejection(&["--repeat", "0", "--", "python"], 125);
+    expect_rejection(&["--repeat", "0"], 2);
 }
 
 #[test]
-fn what_this_version_cannot_do_is_said() {
+fn incomplete_or_unsupported_flags_are_rejected() {
     let folder = folder();
-    let message = refused_in(folder.path(), &["sweep"], 2);
+    let message = expect_rejection_in(folder.path(), &["sweep"], 2);
     assert!(message.contains("nothing to run"), "{message}");
-    let message = refused_in(folder.path(), &["sweep", "--simulate", "v100"], 2);
+    let message = expect_rejection_in(folder.path(), &["sweep", "--simulate", "v100"], 2);
     assert!(message.contains("give --network NAME"), "{message}");
-    let message = refused(&["--infer"], 2);
+    let message = expect_rejection(&["--infer"], 2);
     assert!(
         message.contains("`resnet50` has a profile for training only, not for inference"),
         "{message}"
@@ -71,8 +71,8 @@ fn what_this_version_cannot_do_is_said() {
 }
 
 #[test]
-fn a_batch_that_does_not_fit() {
-    let message = refused(&["--batch", "256"], 2);
+fn a_batch_that_does_not_fit_is_rejected() {
+    let message = expect_rejection(&["--batch", "256"], 2);
     assert_eq!(
         message,
         "sweetspot: resnet50@power_capping_2022: a batch of 256 needs 27.5 GB of device memory and Tesla V100-SXM2-16GB has 16.9 GB; the largest that fits is 151\n"
@@ -80,7 +80,7 @@ fn a_batch_that_does_not_fit() {
 }
 
 #[test]
-fn a_users_profile_with_a_mistake_is_named_with_its_line() {
+fn a_mistake_in_a_profile_is_reported_with_its_line() {
     let folder = folder();
     let v100 = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
     let sweep = |text: &str| {
@@ -107,13 +107,13 @@ fn a_users_profile_with_a_mistake_is_named_with_its_line() {
         "{v100}\n[[fault]]\nkind = \"write-denied\"\nknob = \"power-cap\"\n"
     ));
     assert_eq!(denied.status.code(), Some(2));
-    let said = text(&denied.stderr);
+    let message = text(&denied.stderr);
     let why = "sweetspot: the reference of resnet50@power_capping_2022 on my.toml failed: no permission to set power cap: it needs root";
-    assert!(said.starts_with(why), "{said}");
+    assert!(message.starts_with(why), "{message}");
 }
 
 #[test]
-fn profiles_that_cannot_be_are_refused_quickly() {
+fn impossible_profiles_are_rejected_quickly() {
     let folder = folder();
     let v100 = include_str!("../../../../simulate/sim/profiles/gpus/tesla_v100_sxm2_16gb.toml");
     let resnet = include_str!(
@@ -166,14 +166,14 @@ fn profiles_that_cannot_be_are_refused_quickly() {
         ("./", "it is not a file"),
         ("/dev/../dev/zero", "it is not a file"),
     ] {
-        let message = refused_in(
+        let message = expect_rejection_in(
             tempfile::tempdir().unwrap().path(),
             &["sweep", "--simulate", gpu, "--network", "resnet50"],
             2,
         );
         assert!(message.contains(reason), "{message}");
     }
-    let message = refused(&["--power-cap", "150..300:0.02", "--repeat", "10000"], 2);
+    let message = expect_rejection(&["--power-cap", "150..300:0.02", "--repeat", "10000"], 2);
     assert!(
         message.contains("the study has 75010000 runs, more than 1000000"),
         "{message}"
@@ -181,15 +181,15 @@ fn profiles_that_cannot_be_are_refused_quickly() {
 }
 
 #[test]
-fn forms_that_a_workload_does_not_have_are_refused() {
-    let message = refused(&["--conv-algorithm", "fft"], 2);
+fn unknown_workload_variants_are_rejected() {
+    let message = expect_rejection(&["--conv-algorithm", "fft"], 2);
     assert!(
         message.contains("has no convolution algorithm to choose"),
         "{message}"
     );
     let folder = folder();
     let sweep = ["sweep", "--simulate", "tesla_p100", "--network", "vgg16"];
-    let with = |more: &[&str]| refused_in(folder.path(), &[&sweep[..], more].concat(), 2);
+    let with = |more: &[&str]| expect_rejection_in(folder.path(), &[&sweep[..], more].concat(), 2);
     let message = with(&["--conv-algorithm", "ftt"]);
     assert!(
         message.contains("has no convolution algorithm `ftt`; it has gemm, fft, winograd"),
@@ -205,5 +205,8 @@ fn forms_that_a_workload_does_not_have_are_refused() {
     let message = with(&["--gpus", "2"]);
     assert!(message.contains("gpus 2: there are 1"), "{message}");
     let message = with(&["--energy-of", "node"]);
-    assert!(message.contains("name a node with --node"), "{message}");
+    assert!(
+        message.contains("needs a host model: give --node"),
+        "{message}"
+    );
 }

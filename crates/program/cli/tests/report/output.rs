@@ -1,18 +1,18 @@
-//! What `report` says on a terminal and in documents.
+//! The text and documents of `sweetspot report`.
 
 use serde_json::Value;
 
-use super::stores::{caps, faults};
+use super::sample_studies::{caps, unusual_studies};
 use crate::common::{sweetspot, text};
 
 const COLUMNS: usize = 100;
 
 #[test]
-fn whatever_a_study_is_the_report_fits_and_never_panics() {
+fn any_study_gives_a_report_that_fits_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    for (name, maker) in faults() {
-        maker.make(&here.join(name));
+    for (name, builder) in unusual_studies() {
+        builder.write_to(&here.join(name));
         for more in [
             &[][..],
             &["--objective", "energy", "--limit", "time<=+5%"],
@@ -32,18 +32,18 @@ fn whatever_a_study_is_the_report_fits_and_never_panics() {
             ]
             .concat();
             let output = sweetspot(here, &args);
-            let (said, wrong) = (text(&output.stdout), text(&output.stderr));
+            let (shown, errors) = (text(&output.stdout), text(&output.stderr));
             assert!(
                 matches!(output.status.code(), Some(0 | 1)),
-                "{name}: {wrong}"
+                "{name}: {errors}"
             );
-            assert!(!wrong.contains("panicked"), "{name}: {wrong}");
-            for line in said.lines() {
+            assert!(!errors.contains("panicked"), "{name}: {errors}");
+            for line in shown.lines() {
                 assert!(line.chars().count() <= COLUMNS, "{name}: {line}");
             }
             assert!(
-                !said.contains("NaN") && !said.contains("inf "),
-                "{name}: {said}"
+                !shown.contains("NaN") && !shown.contains("inf "),
+                "{name}: {shown}"
             );
             let document: Value =
                 serde_json::from_slice(&std::fs::read(here.join("out.json")).unwrap()).unwrap();
@@ -53,18 +53,18 @@ fn whatever_a_study_is_the_report_fits_and_never_panics() {
     }
 }
 
-fn said(name: &str) -> String {
+fn report_of(name: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (_, maker) = faults()
+    let (_, builder) = unusual_studies()
         .into_iter()
         .find(|(known, _)| *known == name)
         .unwrap();
-    maker.make(&folder.path().join("study"));
+    builder.write_to(&folder.path().join("study"));
     text(&sweetspot(folder.path(), &["report", "study"]).stdout)
 }
 
 #[test]
-fn bad_input_is_said_plainly() {
+fn unusual_studies_are_explained() {
     for (name, words) in [
         ("one", "only one configuration was tried"),
         (
@@ -79,24 +79,24 @@ fn bad_input_is_said_plainly() {
         ("never-run", "no configuration has been run"),
         ("single", "differences cannot be distinguished from noise"),
     ] {
-        let said = said(name).replace("\n  ", " ");
-        assert!(said.contains(words), "{name}: {said}");
+        let shown = report_of(name).replace("\n  ", " ");
+        assert!(shown.contains(words), "{name}: {shown}");
     }
 }
 
 #[test]
-fn a_limit_that_nothing_keeps_to_is_told_by_the_exit_code() {
+fn a_limit_that_nothing_meets_gives_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
-    caps(6).make(&folder.path().join("study"));
+    caps(6).write_to(&folder.path().join("study"));
     let output = sweetspot(folder.path(), &["report", "study", "--limit", "time<=1s"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("no configuration meets every limit"));
 }
 
 #[test]
-fn what_is_named_and_has_no_value_is_told_by_the_exit_code() {
+fn a_chosen_objective_without_a_value_gives_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
-    caps(6).make(&folder.path().join("caps"));
+    caps(6).write_to(&folder.path().join("caps"));
     for (args, words) in [
         (["--objective", "cost"], "--price-per-kwh"),
         (["--objective", "carbon"], "--carbon"),
@@ -112,9 +112,9 @@ fn what_is_named_and_has_no_value_is_told_by_the_exit_code() {
 }
 
 #[test]
-fn an_axis_that_is_not_varied_is_refused() {
+fn an_axis_that_is_not_varied_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    caps(6).make(&folder.path().join("study"));
+    caps(6).write_to(&folder.path().join("study"));
     let output = sweetspot(folder.path(), &["report", "study", "--by", "batch"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
@@ -125,7 +125,7 @@ fn an_axis_that_is_not_varied_is_refused() {
 
 /// dvfs_2019: saving = 1 - min g(f) / g(default), g the geometric mean of joules per item.
 #[test]
-fn means_along_an_axis_are_those_of_the_paper() {
+fn means_along_an_axis_match_the_paper() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let sweep = "sweep --simulate tesla_p100 --network vgg16 --infer --core-clock 544,810,936,1063,1328 --axis batch=8,32 --repeat 2 --study s --export-json s.json";
@@ -155,9 +155,9 @@ fn means_along_an_axis_are_those_of_the_paper() {
 }
 
 #[test]
-fn figures_are_files() {
+fn figures_are_written_to_files() {
     let folder = tempfile::tempdir().unwrap();
-    caps(6).make(&folder.path().join("study"));
+    caps(6).write_to(&folder.path().join("study"));
     let output = sweetspot(
         folder.path(),
         &["report", "study", "--export-figures", "figures"],
@@ -167,11 +167,11 @@ fn figures_are_files() {
     assert!(text(&figure).starts_with("<svg "));
 }
 
-/// The feature `png` is tested by `scripts/test --all`.
+/// `scripts/test --all` tests the feature `png`.
 #[test]
-fn figures_are_pictures_or_the_flag_says_what_to_do() {
+fn png_figures_are_written_or_the_missing_feature_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    caps(6).make(&folder.path().join("study"));
+    caps(6).write_to(&folder.path().join("study"));
     let args = ["report", "study", "--export-figures", "figures", "--png"];
     let output = sweetspot(folder.path(), &args);
     let figures = folder.path().join("figures");

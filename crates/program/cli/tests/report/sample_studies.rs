@@ -1,4 +1,4 @@
-//! Studies of every kind, good and bad, as folders.
+//! Studies of every kind, good and bad, written to folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,30 +14,29 @@ use sweetspot_study::{
 pub const HOSTILE: &str =
     r#"<script>window.owned=1</script>"><img src=x onerror="window.owned=2">'&</title></style>"#;
 
-/// How a run ends; nothing where it was not made.
-pub type Ends = Box<dyn Fn(&Configuration, Task) -> Option<RunEnding>>;
+/// Returns how a run ends, or `None` for a run that was not executed.
+pub type RunFunction = Box<dyn Fn(&Configuration, Task) -> Option<RunEnding>>;
 
-/// A study to be made.
-pub struct Maker {
+/// Writes a study with given runs.
+pub struct StudyBuilder {
     pub axes: Vec<Axis>,
     pub configurations: Vec<Configuration>,
     pub reference: usize,
     pub repeat: u32,
     pub name: String,
     pub command: Option<Vec<String>>,
-    /// What a run comes to; nothing where it has not been made.
-    pub run: Ends,
+    pub run: RunFunction,
 }
 
-/// Caps from 100 W in steps of 20 W, with time and energy as physics would have it.
-pub fn caps(count: usize) -> Maker {
+/// A study of caps from 100 W in steps of 20 W, with plausible time and energy.
+pub fn caps(count: usize) -> StudyBuilder {
     let configurations: Vec<Configuration> = (0..count)
         .map(|index| Configuration {
             power_caps: vec![Watts::new(100.0 + 20.0 * index as f64)],
             ..Configuration::on(1)
         })
         .collect();
-    Maker {
+    StudyBuilder {
         axes: vec![Axis::PowerCap],
         reference: count - 1,
         configurations,
@@ -48,7 +47,7 @@ pub fn caps(count: usize) -> Maker {
     }
 }
 
-/// A run that ended well.
+/// The result of a successful run.
 pub fn result(configuration: &Configuration, task: Task) -> RunResult {
     let cap = configuration.power_cap().map_or(200.0, |cap| cap.get());
     let noise = 1.0 + 0.001 * f64::from((task.repeat * 7 + task.configuration as u32 * 3) % 5);
@@ -72,9 +71,9 @@ pub fn result(configuration: &Configuration, task: Task) -> RunResult {
     }
 }
 
-impl Maker {
+impl StudyBuilder {
     /// Writes the study into a folder.
-    pub fn make(&self, folder: &Path) {
+    pub fn write_to(&self, folder: &Path) {
         let device = Descriptor {
             id: DeviceId::new("GPU-1"),
             name: self.name.clone(),
@@ -130,8 +129,8 @@ impl Maker {
     }
 }
 
-/// Every text of it is hostile.
-pub fn hostile() -> Maker {
+/// A study whose texts all contain markup and scripts.
+pub fn hostile() -> StudyBuilder {
     let name = format!("{HOSTILE}axis");
     let values = ["1", "2", HOSTILE, "</script>", "javascript:alert(1)"];
     let configurations = values
@@ -144,7 +143,7 @@ pub fn hostile() -> Maker {
             configuration
         })
         .collect();
-    Maker {
+    StudyBuilder {
         axes: vec![Axis::Parameter(name)],
         configurations,
         name: HOSTILE.to_owned(),
@@ -167,8 +166,8 @@ pub fn hostile() -> Maker {
     }
 }
 
-/// Every name of it is 80 letters without a place to break.
-fn long_names() -> Maker {
+/// A study whose names all have 80 letters without a space.
+fn long_names() -> StudyBuilder {
     let long = |start: &str| format!("{start}{}", "W".repeat(80 - start.len()));
     let axes = [long("axis"), long("other")];
     let configurations = (0..6).map(|index| {
@@ -179,7 +178,7 @@ fn long_names() -> Maker {
         }
         configuration
     });
-    Maker {
+    StudyBuilder {
         configurations: configurations.collect(),
         axes: axes.iter().cloned().map(Axis::Parameter).collect(),
         name: long("network"),
@@ -205,11 +204,11 @@ fn long_names() -> Maker {
     }
 }
 
-type Fault = (&'static str, Maker);
+type NamedStudy = (&'static str, StudyBuilder);
 
-/// What a user may come with, by name.
-pub fn faults() -> Vec<Fault> {
-    let but = |change: fn(&Configuration, Task) -> Option<RunEnding>| Maker {
+/// Unusual and bad studies, with their names.
+pub fn unusual_studies() -> Vec<NamedStudy> {
+    let with_runs = |change: fn(&Configuration, Task) -> Option<RunEnding>| StudyBuilder {
         run: Box::new(change),
         ..caps(6)
     };
@@ -218,11 +217,11 @@ pub fn faults() -> Vec<Fault> {
         ("two", caps(2)),
         (
             "no-reference",
-            but(|c, t| (t.configuration != 5).then(|| RunEnding::Done(result(c, t)))),
+            with_runs(|c, t| (t.configuration != 5).then(|| RunEnding::Done(result(c, t)))),
         ),
         (
             "reference-failed",
-            but(|c, t| match t.configuration {
+            with_runs(|c, t| match t.configuration {
                 5 => Some(RunEnding::Failed(Failure::new(
                     Status::Timeout,
                     "it took more than 5 s",
@@ -232,7 +231,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "some-failed",
-            but(|c, t| match t.configuration % 2 {
+            with_runs(|c, t| match t.configuration % 2 {
                 0 => Some(RunEnding::Failed(Failure::new(
                     Status::OutOfMemory,
                     "no memory",
@@ -242,7 +241,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "all-failed",
-            but(|_, _| {
+            with_runs(|_, _| {
                 Some(RunEnding::Failed(Failure::new(
                     Status::Failed,
                     "it ended with 1",
@@ -251,7 +250,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "no-energy",
-            but(|c, t| {
+            with_runs(|c, t| {
                 let run = result(c, t);
                 Some(RunEnding::Done(RunResult {
                     energies: Energies::default(),
@@ -262,7 +261,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "some-energy",
-            but(|c, t| {
+            with_runs(|c, t| {
                 let mut run = result(c, t);
                 if t.configuration == 2 {
                     run.energies = Energies::default();
@@ -272,7 +271,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "zero-time",
-            but(|c, t| {
+            with_runs(|c, t| {
                 let mut run = result(c, t);
                 if t.configuration == 1 {
                     run.time = Seconds::ZERO;
@@ -282,7 +281,7 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "all-zero",
-            but(|c, t| {
+            with_runs(|c, t| {
                 let mut run = result(c, t);
                 run.time = Seconds::ZERO;
                 run.energies.job_gpus = Some(Energy::exact(Joules::ZERO));
@@ -291,16 +290,16 @@ pub fn faults() -> Vec<Fault> {
         ),
         (
             "no-items",
-            but(|c, t| {
+            with_runs(|c, t| {
                 let mut run = result(c, t);
                 run.items = None;
                 Some(RunEnding::Done(run))
             }),
         ),
-        ("never-run", but(|_, _| None)),
+        ("never-run", with_runs(|_, _| None)),
         (
             "single",
-            Maker {
+            StudyBuilder {
                 repeat: 1,
                 ..caps(6)
             },
@@ -311,8 +310,8 @@ pub fn faults() -> Vec<Fault> {
     ]
 }
 
-/// A thousand configurations and five thousand runs.
-pub fn large() -> Maker {
+/// A study of a thousand configurations and five thousand runs.
+pub fn large() -> StudyBuilder {
     let mut configurations = Vec::new();
     for cap in 0..40_u32 {
         for batch in 1..=25_u64 {
@@ -323,7 +322,7 @@ pub fn large() -> Maker {
             configurations.push(configuration.with_batch(8 * batch));
         }
     }
-    Maker {
+    StudyBuilder {
         axes: vec![Axis::PowerCap, Axis::Parameter("batch".to_owned())],
         reference: configurations.len() - 1,
         configurations,
@@ -332,8 +331,8 @@ pub fn large() -> Maker {
     }
 }
 
-/// More knobs than a terminal is wide.
-fn many_axes() -> Maker {
+/// A study with more axes than fit the width of a terminal.
+fn many_axes() -> StudyBuilder {
     let names: Vec<String> = (0..7)
         .map(|index| format!("a_parameter_with_a_long_name_{index}"))
         .collect();
@@ -351,7 +350,7 @@ fn many_axes() -> Maker {
     }
     let mut axes = vec![Axis::PowerCap];
     axes.extend(names.into_iter().map(Axis::Parameter));
-    Maker {
+    StudyBuilder {
         axes,
         configurations,
         reference: 15,

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of these tests.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,13 +9,13 @@ use sweetspot_sim_host::Host;
 use crate::common::{sweetspot, text};
 use crate::host::TestHost;
 
-/// `sweep` on a host, in a folder.
+/// Runs `sweetspot sweep` on a host, in a folder.
 pub fn sweep(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
-    on(host, folder, &[&["sweep"], args].concat())
+    sweetspot_on_host(host, folder, &[&["sweep"], args].concat())
 }
 
-/// The program on a host, in a folder.
-pub fn on(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
+/// Runs the program on a host, in a folder.
+pub fn sweetspot_on_host(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
     host.sweetspot()
         .args(args)
         .current_dir(folder)
@@ -23,14 +23,14 @@ pub fn on(host: &TestHost, folder: &Path, args: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// The JSON of a study.
-pub fn exported(folder: &Path, study: &str) -> Value {
+/// Exports a study as JSON.
+pub fn exported_study(folder: &Path, study: &str) -> Value {
     let output = sweetspot(folder, &["study", "export", study, "--export-json", "-"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Caps and locks of every GPU.
+/// The power cap of every GPU, and whether its core clock is locked.
 pub fn settings(host: &TestHost) -> Vec<(f64, bool)> {
     let shared = Host::open(host.folder()).unwrap();
     let gpus = shared.gpus().iter();
@@ -41,7 +41,7 @@ pub fn settings(host: &TestHost) -> Vec<(f64, bool)> {
     .collect()
 }
 
-/// The stand-in workload as words.
+/// The command line of a stand-in workload.
 pub fn workload(items: &str) -> Vec<&str> {
     let program = env!("CARGO_BIN_EXE_sweetspot");
     let network = ["sim-workload", "--network", "resnet50", "--batch", "32"];
@@ -52,7 +52,7 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Whether a process with this in its command line is there.
+/// Whether a `sleep` process with these words in its command line is running.
 pub fn is_running(words: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes.into_iter().any(|entry| {

@@ -1,0 +1,25 @@
+//! The flags of `devices` and `doctor`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Show the GPUs: current power and power cap, clocks, and each sensor with its measured update period.
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// The GPUs to show: all, or a list of indices or UUIDs [default: those in CUDA_VISIBLE_DEVICES, else all].
+    #[arg(long, value_name = "all|0,1|UUID,...")]
+    pub device: Option<String>,
+
+    /// Write the result as JSON; `-` writes it to standard output in place of the table.
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+}
+
+/// Check what works on this machine, and show how to fix what does not.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Write the result as JSON; `-` writes it to standard output in place of the table.
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+}

@@ -1,0 +1,142 @@
+//! Turns the flags and the study file of a sweep into a definition.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use sweetspot_decide::Objective;
+use sweetspot_decide::search::StrategyName;
+use sweetspot_study::{AxisText, Definition, Store, is_study};
+
+use crate::args::SweepArgs;
+use crate::run::is_read_only;
+
+/// The definition of the study, from the flags and the study file.
+pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
+    let axis = |text: &Option<String>| text.clone().map(AxisText);
+    let mut parameters = std::collections::BTreeMap::new();
+    for (name, values) in &args.axis {
+        if parameters
+            .insert(name.clone(), AxisText(values.clone()))
+            .is_some()
+        {
+            bail!("--axis {name} is given twice: give all its values at once");
+        }
+    }
+    let words = args.cmd.iter().map(|word| word.to_str().map(str::to_owned));
+    let command: Option<Vec<String>> = words.collect();
+    let command = command
+        .context("the command is not valid UTF-8 text, so it cannot be stored in a study")?;
+    let variant = &args.work.variant;
+    let flags = Definition {
+        folder: match command.is_empty() {
+            true => None,
+            false => Some(current_folder()?),
+        },
+        command: (!command.is_empty()).then_some(command),
+        device: args.device.clone(),
+        simulate: args.simulate.clone(),
+        node: args.node.clone(),
+        network: args.network.clone(),
+        mode: variant.mode().map(str::to_owned),
+        conv_algorithm: variant.conv_algorithm.clone(),
+        dataset: variant.dataset.clone(),
+        batch: args.work.batch,
+        items: args.work.items,
+        power_cap: axis(&args.power_cap),
+        core_clock: axis(&args.core_clock),
+        memory_clock: axis(&args.memory_clock),
+        gpus: axis(&args.gpus),
+        reference: args.reference.clone(),
+        energy_of: args.energy_of,
+        repeat: args.repeat,
+        until: args.until,
+        at_most: args.at_most,
+        order: args.order,
+        strategy: args.strategy,
+        objective: stored_objective(args),
+        limit: args.criteria.limits(),
+        evaluations: args.evaluations,
+        prior: prior_studies(args)?,
+        seed: args.seed,
+        warmup: args.warmup,
+        settle: args.settle,
+        cool_to: args.cool_to,
+        timeout: args.timeout,
+        window: args.window.clone(),
+        progress: args.progress.clone(),
+        method: args.method,
+        samples: args.no_samples.then_some(false),
+        read_only: (args.read_only || is_read_only()).then_some(true),
+        axis: parameters,
+    };
+    let definition = match &args.file {
+        Some(path) => flags.or(read_study_file(path)?),
+        None => flags,
+    };
+    if definition.command.is_some() && definition.folder.is_none() {
+        let folder = Some(current_folder()?);
+        return Ok(Definition {
+            folder,
+            ..definition
+        });
+    }
+    Ok(definition)
+}
+
+/// The objective that is stored with the study. Prices are not stored, so an objective that needs them has to be given
+/// again with them.
+fn stored_objective(args: &SweepArgs) -> Option<Objective> {
+    let is_priced =
+        |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
+    let objective = args.criteria.objective;
+    objective.filter(|objective| args.strategy.is_some() || !is_priced(objective))
+}
+
+/// The studies that a guided search may learn from: those that the user named, else all below studies/.
+fn prior_studies(args: &SweepArgs) -> Result<Option<Vec<String>>> {
+    if args.strategy != Some(StrategyName::Guided) {
+        return Ok(None);
+    }
+    let folders: Vec<PathBuf> = match args.prior.as_slice() {
+        [none] if none == Path::new("none") => Vec::new(),
+        [] => {
+            let entries = std::fs::read_dir("studies").into_iter().flatten().flatten();
+            let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+            folders.retain(|folder| is_study(folder));
+            folders.sort();
+            folders
+        }
+        named => {
+            let folders: Vec<PathBuf> = named
+                .iter()
+                .map(|study| crate::study::find_folder(study))
+                .collect();
+            for folder in &folders {
+                Store::open(folder)?;
+            }
+            folders
+        }
+    };
+    let texts = folders.iter().map(|folder| {
+        let absolute = folder.canonicalize();
+        let absolute =
+            absolute.with_context(|| format!("cannot find the study {}", folder.display()))?;
+        Ok(absolute.display().to_string())
+    });
+    texts.collect::<Result<Vec<String>>>().map(Some)
+}
+
+/// The folder in which the command runs, also after a resume from elsewhere.
+fn current_folder() -> Result<String> {
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
+    let text = folder.to_str().map(str::to_owned);
+    text.context(
+        "the name of the current folder is not valid UTF-8 text, so it cannot be stored in a study",
+    )
+}
+
+fn read_study_file(path: &Path) -> Result<Definition> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the study file {}", path.display()))?;
+    Definition::parse(&text).with_context(|| format!("study file {}", path.display()))
+}

@@ -1,0 +1,277 @@
+//! `sweetspot sweep`.
+
+mod definition;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use sweetspot_decide::NoChoice;
+use sweetspot_report::{plan_text, study_text};
+use sweetspot_session::{
+    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_went_well,
+};
+use sweetspot_study::{Definition, Outline, Store, StudyError};
+use sweetspot_virtual_time::SimulationError;
+
+use crate::args::SweepArgs;
+use crate::confirm::ask_user;
+use crate::documents::{Content, Documents, Format, print, study_content};
+use crate::exit::{ErrorWithMessage, Outcome};
+use crate::progress::ProgressDisplay;
+use crate::run::{guard_program, is_read_only};
+
+use definition::read_definition;
+
+pub fn run(args: Box<SweepArgs>) -> Result<Outcome> {
+    let mut args = *args;
+    // Bad criteria are reported before anything runs.
+    args.criteria.criteria()?;
+    if let Some(study) = args.resume.take() {
+        return resume(&args, &study);
+    }
+    let definition = read_definition(&args)?;
+    if let Some(path) = &args.write_study {
+        let documents = Documents::open([(Format::Toml, Some(path.as_path()))])?;
+        definition.check()?;
+        let text = definition.to_toml()?;
+        let written = documents.write(Content::default().toml(|| Ok(text)));
+        return Ok(Outcome {
+            written,
+            ..Outcome::DONE
+        });
+    }
+    let networks = definition.network.as_deref().unwrap_or_default();
+    let definitions = networks.split(',').map(|network| Definition {
+        network: definition
+            .network
+            .as_ref()
+            .map(|_| network.trim().to_owned()),
+        ..definition.clone()
+    });
+    // All sweeps are checked before the first one starts.
+    let mut sweeps = Vec::new();
+    for definition in definitions {
+        sweeps.push(Sweep::prepare(&definition)?);
+    }
+    let documents = Documents::open(args.export.requested())?;
+    if sweeps.len() > 1 && (args.study.is_some() || !documents.is_empty()) {
+        bail!("each network has its own study: give --study and --export only with one network");
+    }
+    let mut all_succeeded = true;
+    for sweep in &sweeps {
+        let outcome = start_sweep(&args, sweep, &documents)?;
+        if sweeps.len() == 1 || outcome.interrupted_by.is_some() {
+            return Ok(outcome);
+        }
+        all_succeeded &= outcome.is_success();
+    }
+    Ok(Outcome::met(all_succeeded))
+}
+
+fn start_sweep(args: &SweepArgs, sweep: &Sweep, documents: &Documents) -> Result<Outcome> {
+    if args.dry_run {
+        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        return Ok(Outcome::DONE);
+    }
+    confirm_many_runs(args, sweep.outline.plan.max_runs())?;
+    let mut store = match args.no_study {
+        true => None,
+        false => Some(create_store(args, sweep)?),
+    };
+    report_prior_studies(args, sweep);
+    let result = run_sweep(args, sweep, store.as_mut(), documents);
+    // A study without runs is of no use.
+    if let Some(store) = store
+        && store.stored_runs().is_ok_and(|info| info.runs == 0)
+        && store.waiting_results() == 0
+    {
+        let _ = store.delete();
+    }
+    result
+}
+
+fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
+    let documents = Documents::open(args.export.requested())?;
+    let folder = crate::study::find_folder(study);
+    let mut store = Store::resume(&folder)?;
+    let outline = store.outline()?;
+    check_read_only(&outline, args.read_only)?;
+    let sweep = Sweep::again(&outline)?;
+    if sweep.is_elsewhere() {
+        eprintln!(
+            "sweetspot: the study is resumed on other GPUs of the same model than it was started on"
+        );
+    }
+    if args.dry_run {
+        print(&plan_text(&sweep.outline, &sweep.estimate()))?;
+        return Ok(Outcome::DONE);
+    }
+    if args.retry_failed {
+        store.delete_failed_runs()?;
+    }
+    run_sweep(args, &sweep, Some(&mut store), &documents)
+}
+
+/// Rejects a study that changes device settings in read-only mode.
+pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
+    let definition = &outline.definition;
+    let writes = definition.command.is_some() && !definition.read_only();
+    match writes && (read_only_flag || is_read_only()) {
+        true => Err(SessionError::from(DevicesError::ReadOnly).into()),
+        false => Ok(()),
+    }
+}
+
+fn run_sweep(
+    args: &SweepArgs,
+    sweep: &Sweep,
+    mut store: Option<&mut Store>,
+    documents: &Documents,
+) -> Result<Outcome> {
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let options = SweepOptions {
+        threads: args.threads.unwrap_or(cores),
+        guard: &guard_program()?,
+        show_output: args.show_output,
+    };
+    let criteria = args.criteria.criteria_for(&sweep.outline.definition)?;
+    let mut display = ProgressDisplay::new(criteria.clone());
+    let study = sweep.run(store.as_deref_mut(), &options, &mut display);
+    display.clear_bar();
+    let study = match study {
+        Err(error) => return report_unfinished(error, store.as_deref()),
+        Ok(study) => study,
+    };
+    let store = store.as_deref();
+    let place = store.map(|store| format!("Study: {}", store.folder().display()));
+    let shown_place = place.clone();
+    let mut content = study_content(store, &study, &criteria).text(|| {
+        let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
+        study_text(&study, &criteria) + &place
+    });
+    if documents.on_stdout() {
+        content = content.notes(place);
+    }
+    let written = documents.write(content);
+    let comparison = study.comparison(&criteria.tariff);
+    let choice = study.choose(&comparison, &criteria);
+    let is_unmet = matches!(
+        choice,
+        Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
+    );
+    Ok(Outcome {
+        is_met: all_went_well(&study) && !is_unmet,
+        written,
+        ..Outcome::DONE
+    })
+}
+
+/// Reports a sweep that failed or was interrupted: which runs are kept, and how to resume.
+fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
+    let kept = store.and_then(|store| Some((store.folder(), store.stored_runs().ok()?.runs)));
+    let has_reference_failed = is_reference_failed(&error);
+    let next_step = kept
+        .filter(|(_, runs)| *runs > 0)
+        .map_or(String::new(), |(folder, _)| match has_reference_failed {
+            true => format!(
+                "; `sweetspot study show {}` shows the runs",
+                folder.display()
+            ),
+            false => format!(
+                "; resume with `sweetspot sweep --resume {}`",
+                folder.display()
+            ),
+        });
+    let SessionError::Sweep(SweepError::Interrupted {
+        signal,
+        done,
+        planned,
+        restored,
+    }) = error
+    else {
+        // The error keeps its type, which decides the exit code.
+        let message = format!("{error}{next_step}");
+        return Err(ErrorWithMessage { error, message }.into());
+    };
+    let devices = match (store, restored) {
+        (Some(_), true) => "all settings are restored, ",
+        (_, true) => "",
+        (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",
+    };
+    eprintln!(
+        "sweetspot: interrupted by signal {signal}: {devices}{done} of {planned} runs are kept{next_step}"
+    );
+    Ok(Outcome {
+        is_restored: restored,
+        ..Outcome::interrupted_by(signal)
+    })
+}
+
+/// Reports which earlier studies the search learns from. Why a study is not used is reported only for studies that the
+/// user named, because most studies that happen to be in the folder do not match.
+fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
+    let prior = &sweep.prior;
+    for (study, why) in &prior.damaged {
+        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+    }
+    for (study, why) in prior.unused.iter().filter(|_| !args.prior.is_empty()) {
+        eprintln!("sweetspot: the search learns nothing from {study}: {why}");
+    }
+    let search = sweep.outline.plan.search.iter();
+    for earlier in search.flat_map(|search| &search.prior) {
+        eprintln!("sweetspot: the search learns from {}", earlier.name);
+    }
+}
+
+/// The user has to confirm a study with more runs than this.
+const MAX_UNCONFIRMED_RUNS: usize = 10_000;
+
+fn confirm_many_runs(args: &SweepArgs, runs: usize) -> Result<()> {
+    if runs <= MAX_UNCONFIRMED_RUNS || args.yes {
+        return Ok(());
+    }
+    match ask_user(&format!("the study has {runs} runs: start it?"))? {
+        Some(true) => Ok(()),
+        Some(false) => bail!("nothing was run"),
+        None => bail!(
+            "the study has {runs} runs, more than {MAX_UNCONFIRMED_RUNS}: use a larger step or fewer repeats, or give --yes"
+        ),
+    }
+}
+
+/// Creates a new study in the folder that the user named, else in an unused folder below studies/.
+fn create_store(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
+    if let Some(folder) = &args.study {
+        return Ok(Store::create(folder, &sweep.outline)?);
+    }
+    let base = Path::new("studies");
+    let cannot = |folder: &Path| {
+        let folder = folder.display();
+        format!(
+            "cannot create the folder {folder} for the study (choose another one with --study, or store nothing with --no-study)"
+        )
+    };
+    std::fs::create_dir_all(base).with_context(|| cannot(base))?;
+    let name = sweep.name();
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    for name in std::iter::once(name.clone()).chain(numbered) {
+        let folder = base.join(name);
+        // The process that creates the folder owns it.
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(Store::create(&folder, &sweep.outline)?),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| cannot(&folder)),
+        }
+    }
+    bail!("no unused folder name for the study: choose one with --study")
+}
+
+/// Whether the reference failed, so that resuming would fail again.
+fn is_reference_failed(error: &SessionError) -> bool {
+    matches!(
+        error,
+        SessionError::Sweep(SweepError::Study(StudyError::ReferenceFailed(_)))
+            | SessionError::Simulation(SimulationError::Study(StudyError::ReferenceFailed(_)))
+    )
+}
