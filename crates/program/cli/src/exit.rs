@@ -5,7 +5,7 @@
 //! it failed, 128 and the signal that ended it or this program, and 126 or 127 where it could not be started.
 
 use anyhow::Result;
-use sweetspot_session::hold::SetError;
+use sweetspot_session::hold::SetCapError;
 use sweetspot_session::{SessionError, SweepError};
 use sweetspot_workload::{CommandExit, WorkloadError};
 
@@ -116,7 +116,7 @@ fn of_error(error: &anyhow::Error) -> Option<u8> {
     if error.is::<WriteError>() {
         return Some(NOT_MET);
     }
-    if let Some(SetError::NoAnswer { .. }) = error.downcast_ref() {
+    if let Some(SetCapError::NoAnswer { .. }) = error.downcast_ref() {
         return Some(NOT_MET);
     }
     let rephrased = error.downcast_ref().map(|one: &Rephrased| &one.error);

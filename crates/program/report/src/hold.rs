@@ -40,7 +40,7 @@ pub fn held_text(held: &HoldResult) -> String {
     } else {
         parts.push(rows(held).terminal());
     }
-    parts.push(held.kept.to_string());
+    parts.push(held.verdict.to_string());
     parts.join("\n\n") + "\n"
 }
 

@@ -83,8 +83,8 @@ pub fn held_json(held: &HoldResult) -> Value {
         "latency_bound_s",
         held.latency_bound.map(|time| json!(time.get())),
     );
-    put("met", held.kept.is_met().map(|met| json!(met)));
-    put("met_reason", Some(json!(held.kept.reason())));
+    put("met", held.verdict.is_met().map(|met| json!(met)));
+    put("met_reason", Some(json!(held.verdict.reason())));
     put("restored", Some(json!(held.restored)));
     match held.ended {
         CommandExit::Code(code) => put("exit_code", Some(json!(code))),
@@ -111,7 +111,7 @@ pub fn held_json(held: &HoldResult) -> Value {
         Value::Object(row)
     });
     put("over_time", Some(over_time.collect()));
-    let notes = held.notes.iter();
+    let notes = held.notices.iter();
     let notes = notes.map(|(at, text)| json!({"time_s": at.get(), "text": text}));
     put("notes", Some(notes.collect()));
     Value::Object(object)

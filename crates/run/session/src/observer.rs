@@ -3,7 +3,7 @@
 use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_study::{RunRecord, SweepProgress, Task};
 
-use crate::hold::Live;
+use crate::hold::HoldStatus;
 
 /// Shows a person how the work goes. A method that is not implemented shows nothing.
 pub trait Observer {
@@ -44,7 +44,7 @@ pub enum Status<'a> {
         items: f64,
     },
     /// A program that is held below a power cap.
-    Hold(&'a Live),
+    Hold(&'a HoldStatus),
 }
 
 /// An observer that shows nothing.

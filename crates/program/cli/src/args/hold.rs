@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
-use sweetspot_session::hold::{Below, parse_cap};
+use sweetspot_session::hold::{CapSource, parse_cap};
 
 use super::shared::positive_seconds;
 
@@ -30,7 +30,7 @@ pub struct HoldArgs {
     /// The power to stay below, judged by means of a second: 150W, or `device` for the limit that the device enforces,
     /// whoever sets it.
     #[arg(long, value_name = "WATTS|device", value_parser = below, allow_hyphen_values = true)]
-    pub below: Option<Below>,
+    pub below: Option<CapSource>,
 
     /// A file that somebody else writes the cap to (150W); looked at ten times a second.
     #[arg(long, value_name = "FILE")]
@@ -189,9 +189,9 @@ fn batches(text: &str) -> Result<Batches, String> {
     Ok(Batches(sizes))
 }
 
-fn below(text: &str) -> Result<Below, String> {
+fn below(text: &str) -> Result<CapSource, String> {
     text.parse()
-        .map_err(|problem: sweetspot_session::hold::BadCap| format!("{problem}, or `device`"))
+        .map_err(|problem: sweetspot_session::hold::InvalidCap| format!("{problem}, or `device`"))
 }
 
 /// A bare number would be seconds, and latencies are thought of in milliseconds.

@@ -156,7 +156,7 @@ fn a_hold_that_is_stopped_takes_its_cap_later() {
     let text = said(&stopped);
     assert_eq!(stopped.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("no answer yet: it will take the cap"),
+        text.contains("not answered yet: it takes the new cap"),
         "{text}"
     );
     let document = document(&running.wait_with_output().unwrap());
