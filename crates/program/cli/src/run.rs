@@ -78,7 +78,7 @@ fn measured(
     let measure = MeasureRequest {
         progress,
         keep_stdout: documents.on_stdout(),
-        ..MeasureRequest::of(request.command.clone())
+        ..MeasureRequest::new(request.command.clone())
     };
     let mut observer = TerminalObserver::new();
     let done = run_measured(request, &measure, &guard_program()?, &mut observer)?;

@@ -1,7 +1,7 @@
 //! What `measure` came to, for people.
 
 use sweetspot_quantity::{Joules, Watts};
-use sweetspot_session::measure::{Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use sweetspot_session::measure::{Measurement, PhaseSummary, RunMeasurement, TotalEnergy};
 use sweetspot_stats::Summary;
 
 use crate::table::Rows;
@@ -182,7 +182,7 @@ fn phases(run: &RunMeasurement, draw: fn(&Rows) -> String) -> Option<String> {
     }
 }
 
-fn phase_rows(phases: &[PhaseTable]) -> Rows {
+fn phase_rows(phases: &[PhaseSummary]) -> Rows {
     let mut rows = Rows::new(&[
         "Phase",
         "Times",
@@ -214,7 +214,7 @@ fn phase_rows(phases: &[PhaseTable]) -> Rows {
 }
 
 /// In the proportion of the energy's.
-fn power_interval(phase: &PhaseTable, low: Joules, high: Joules) -> String {
+fn power_interval(phase: &PhaseSummary, low: Joules, high: Joules) -> String {
     if phase.energy.value <= Joules::ZERO {
         return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
     }

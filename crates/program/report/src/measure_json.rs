@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sweetspot_measure::math::{CheckedEnergy, Energy};
 use sweetspot_quantity::{Joules, Watts};
 use sweetspot_session::measure::{
-    DeviceRun, Machine, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
+    DeviceRun, Machine, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
 };
 
 use crate::measure::over_runs;
@@ -48,10 +48,10 @@ fn head(measurement: &Measurement) -> Map<String, Value> {
     object.insert("method".into(), json!(measurement.method));
     match &measurement.stopped {
         None => {}
-        Some(Stopped::Signal(signal)) => {
+        Some(StopReason::Signal(signal)) => {
             object.insert("stopped".into(), json!(format!("by signal {signal}")));
         }
-        Some(Stopped::Problem(problem)) => {
+        Some(StopReason::Problem(problem)) => {
             object.insert("stopped".into(), json!(problem));
         }
     }
@@ -131,7 +131,7 @@ fn device(device: &DeviceRun, run: &RunMeasurement) -> Value {
     match &device.energy {
         Ok(measured) => {
             object.extend(measured_json(measured));
-            if let Some(part) = device.part(run.time) {
+            if let Some(part) = device.partial_time(run.time) {
                 object.insert("covered_s".into(), json!(part.get()));
             }
         }
@@ -183,7 +183,7 @@ fn energy(energy: &Energy) -> Map<String, Value> {
     object
 }
 
-fn phase_json(phase: &PhaseTable) -> Value {
+fn phase_json(phase: &PhaseSummary) -> Value {
     let mut object = total(&phase.energy);
     object.insert("time_s".into(), json!(phase.time.get()));
     object.insert("power_w".into(), json!(phase.power.get()));

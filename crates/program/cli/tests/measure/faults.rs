@@ -35,7 +35,7 @@ fn a_gpu_that_is_lost_gives_a_part_and_no_total() {
             "{document}"
         );
         let told = warnings(&document);
-        assert!(told[0].contains("the energy is that of"), "{told:?}");
+        assert!(told[0].contains("the energy covers only"), "{told:?}");
         // What it drew while it was there is right.
         let power = number(&device["energy_j"]) / part;
         assert!(

@@ -55,7 +55,7 @@ pub fn hold(
     let cap = first_cap(request.cap, file_cap, enforced)?;
     let config = hold_config(request, &device, cap, read_idle_power(gpu.as_mut()))?;
     let holder = Holder::new(config.clone())?;
-    let machine = Machine::here(open_host()?.driver_version().ok());
+    let machine = Machine::detect(open_host()?.driver_version().ok());
     let mut reader = ProgressReader::with_link()?;
     let clock = Arc::new(MonotonicClock);
     let devices = reopen_for_reading([&gpu])?;

@@ -262,7 +262,7 @@ fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
         keep_output: true,
         folder: definition.folder.as_ref().map(PathBuf::from),
         timeout: definition.timeout.map(duration),
-        ..MeasureRequest::of(Vec::new())
+        ..MeasureRequest::new(Vec::new())
     })
 }
 

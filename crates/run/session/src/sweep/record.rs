@@ -15,7 +15,8 @@ use sweetspot_workload::CommandExit;
 use super::SweepError;
 use crate::SessionError;
 use crate::measure::{
-    DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_beside, series,
+    DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_with_others,
+    series,
 };
 
 /// A run whose last readings are still to come.
@@ -52,7 +53,8 @@ impl Finisher {
             return Ok(self.record);
         }
         let (job, others) = self.devices.split_at(self.in_job);
-        let (measured, others) = evaluate_beside(&self.request, job, others, &recorded, &self.run);
+        let (measured, others) =
+            evaluate_with_others(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
         record.end = RunEnd::Done(result(&measured, &others));
@@ -93,7 +95,7 @@ fn result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
         time: measured.time,
         energies: Energies {
             job_gpus: measured.energy.map(energy),
-            all_gpus: all.map(|parts| energy(TotalEnergy::of(&parts))),
+            all_gpus: all.map(|parts| energy(TotalEnergy::sum(&parts))),
             node: None,
         },
         devices,

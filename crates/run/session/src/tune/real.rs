@@ -39,7 +39,7 @@ pub fn tune(
     let space = TuneSpace::new(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
     let workload = words.collect::<Vec<_>>().join(" ");
-    let is_simulated = Machine::here(None).simulated;
+    let is_simulated = Machine::detect(None).simulated;
     let fingerprint = fingerprint(request, &devices, &workload, is_simulated);
     let remembered = match command.fresh {
         true => None,
@@ -162,7 +162,7 @@ fn command_spec(command: &TunedCommand, gpus: &[Gpu]) -> CommandSpec {
             Some(_) => visible(gpus).to_vec(),
             None => Vec::new(),
         },
-        ..MeasureRequest::of(command.command.clone())
+        ..MeasureRequest::new(command.command.clone())
     };
     request.command_spec()
 }
