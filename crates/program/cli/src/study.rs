@@ -141,7 +141,7 @@ fn delete(folder: &Path, yes: bool) -> Result<()> {
 
 pub fn task(args: &TaskArgs) -> Result<Outcome> {
     let (folder, outline) = read_plan_file(&args.plan)?;
-    let sweep = Sweep::again(&outline)?;
+    let sweep = Sweep::resume(&outline)?;
     let Some(task) = outline.plan.task(args.id) else {
         bail!("the plan in {} has no run {}", folder.display(), args.id);
     };
@@ -151,7 +151,7 @@ pub fn task(args: &TaskArgs) -> Result<Outcome> {
         ..SweepOptions::default()
     };
     let mut bar = Bar::new(Objective::Edp.into());
-    let record = sweep.task(task, &folder, &conduct, &mut bar);
+    let record = sweep.run_task(task, &folder, &conduct, &mut bar);
     bar.end();
     let record = match record {
         Err(SessionError::Sweep(SweepError::Interrupted { signal, .. })) => {

@@ -8,7 +8,7 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_decide::{NoChoice, Objective};
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{
-    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_went_well,
+    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
 use sweetspot_study::{AxisText, Definition, Outline, Store, is_study};
 use sweetspot_virtual_time::SimulationError;
@@ -93,8 +93,8 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     let mut store = Store::resume(&folder)?;
     let outline = store.outline()?;
     allowed(&outline, args.read_only)?;
-    let sweep = Sweep::again(&outline)?;
-    if sweep.is_elsewhere() {
+    let sweep = Sweep::resume(&outline)?;
+    if sweep.uses_other_gpus() {
         eprintln!(
             "sweetspot: the study goes on with other GPUs of the same kind than it began with"
         );
@@ -157,7 +157,7 @@ fn conduct(
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
     );
     Ok(Outcome {
-        is_met: all_went_well(&study) && !unmet,
+        is_met: all_runs_succeeded(&study) && !unmet,
         written,
         ..Outcome::DONE
     })

@@ -29,5 +29,5 @@ pub use measure::MeasureError;
 pub use network::{InStudy, NetworkUseError, OnGpu, StudyRow, in_study, load_network, on_gpu};
 pub use observer::{Observer, Status};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
-pub use sweep::{Estimate, Sweep, SweepError, SweepOptions, all_went_well};
+pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, all_runs_succeeded};
 pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};

@@ -112,7 +112,7 @@ impl<'a> Lease<'a> {
         let wanted = settings.knobs();
         let is_freed = |state: &DeviceState| state.knobs.iter().any(|knob| !wanted.contains(knob));
         if self.state(device).is_some_and(|state| is_freed(state)) {
-            self.put_back(device)?;
+            self.restore(device)?;
         }
         if let Some(state) = self.state(device) {
             state.cap = None;
@@ -127,7 +127,7 @@ impl<'a> Lease<'a> {
     }
 
     /// Brings a device back to what was set before the lease, and keeps the lease.
-    pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
+    pub fn restore(&mut self, device: &DeviceId) -> Result<(), GuardError> {
         tracing::debug!(%device, "device put back");
         self.guard.restore(device)?;
         if let Some(state) = self.state(device) {

@@ -180,7 +180,7 @@ fn what_fails_is_told_and_the_sweep_goes_on() {
     let shown = text(&on(&host, folder.path(), &["study", "show", "st"]).stdout);
     assert_eq!(shown.matches("timeout").count(), 1, "{shown}");
     assert!(
-        shown.contains("the command ended with code 9: last\n  | first\n  | last\n"),
+        shown.contains("the command exited with code 9: last\n  | first\n  | last\n"),
         "{shown}"
     );
     assert_eq!(settings(&host), [(300.0, false)]);
