@@ -1,7 +1,7 @@
 //! What to type after an error: libraries say what happened, and the program knows its flags.
 
 use sweetspot_session::hold::HoldError;
-use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
+use sweetspot_session::{DevicesError, MeasureError, NetworkUseError, SessionError, SweepError};
 use sweetspot_study::AxesError;
 use sweetspot_virtual_time::SimulationError;
 
@@ -24,7 +24,18 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             _ => None,
         };
     }
+    if let Some(error) = error.downcast_ref::<NetworkUseError>() {
+        return of_network(error);
+    }
     error.downcast_ref().and_then(of_simulation)
+}
+
+fn of_network(error: &NetworkUseError) -> Option<&'static str> {
+    match error {
+        NetworkUseError::InputOfBuiltIn(_) => Some("remove --input"),
+        NetworkUseError::NoItems => Some("sweep with --items"),
+        _ => None,
+    }
 }
 
 fn of_devices(error: &DevicesError) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use sweetspot_report::{devices_json, devices_text, doctor_json, doctor_text};
-use sweetspot_session::{Verdict, devices as look, doctor as examine};
+use sweetspot_session::{CheckResult, devices as look, doctor as examine};
 
 use crate::args::{DevicesArgs, DoctorArgs};
 use crate::documents::{Content, Documents, Format};
@@ -32,7 +32,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Outcome> {
             .text(|| doctor_text(&checks))
             .json(|| doctor_json(&checks)),
     );
-    let sick = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    let sick = checks.iter().any(|check| check.result == CheckResult::Fail);
     Ok(Outcome {
         is_met: !sick,
         written,

@@ -163,7 +163,7 @@ fn mistakes_are_told_in_a_line() {
     refused(&[&onnx("does_not_fit")], "node `y` (Conv)");
     refused(
         &["resnet50", "--input", "x=1x3x8x8"],
-        "--input is for ONNX files",
+        "input sizes are for ONNX files",
     );
     refused(
         &["resnet50", "--simulate", "v100", "--precision", "bf16"],

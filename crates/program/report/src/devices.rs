@@ -199,7 +199,7 @@ pub fn doctor_text(checks: &[Check]) -> String {
     let line = |check: &Check| {
         format!(
             "{}  {:width$}  {}\n",
-            check.verdict, check.name, check.finding
+            check.result, check.name, check.finding
         )
     };
     checks.iter().map(line).collect()
@@ -210,7 +210,7 @@ pub fn doctor_json(checks: &[Check]) -> Value {
     let checks: Vec<Value> = checks
         .iter()
         .map(|check| {
-            json!({"name": check.name, "verdict": check.verdict.to_string(), "finding": check.finding})
+            json!({"name": check.name, "verdict": check.result.to_string(), "finding": check.finding})
         })
         .collect();
     json!({"schema": "sweetspot.doctor/1", "checks": checks})

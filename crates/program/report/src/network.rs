@@ -1,7 +1,7 @@
 //! What a network costs, as tables and sentences.
 
 use sweetspot_network::{Bound, Convention, Cost, Counts, Limit, Network};
-use sweetspot_session::{InStudy, OnGpu};
+use sweetspot_session::{GpuBounds, StudyEfficiency};
 
 use crate::network_units::{Unit, Units};
 use crate::studies::configuration_text;
@@ -26,9 +26,9 @@ pub struct NetworkView<'a> {
     /// What it costs.
     pub cost: &'a Cost<'a>,
     /// At best on a GPU.
-    pub gpu: Option<&'a OnGpu>,
+    pub gpu: Option<&'a GpuBounds>,
     /// In a study that ran it.
-    pub study: Option<&'a InStudy>,
+    pub study: Option<&'a StudyEfficiency>,
     /// What the rows of the table are.
     pub rows: NetworkRows,
 }
@@ -208,7 +208,7 @@ pub fn limit(limit: Limit) -> &'static str {
     }
 }
 
-fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str, units: &Units) -> [String; 3] {
+fn bound_of_kind(cost: &Cost<'_>, gpu: &GpuBounds, kind: &str, units: &Units) -> [String; 3] {
     let own: Vec<&Bound> = cost
         .layers
         .iter()
@@ -268,7 +268,7 @@ fn readings(view: &NetworkView<'_>) -> Rows {
     rows
 }
 
-fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
+fn at_best(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
     (gpu.total.time.get() > 0.0).then_some(())?;
     let in_memory = || {
         gpu.layers
@@ -291,7 +291,7 @@ fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
     ))
 }
 
-fn in_study(study: &InStudy) -> Rows {
+fn in_study(study: &StudyEfficiency) -> Rows {
     let mut rows = Rows::new(&[
         "Configuration",
         "Energy of an item\n[J]",
@@ -318,7 +318,7 @@ fn in_study(study: &InStudy) -> Rows {
     rows
 }
 
-fn study_note(study: &InStudy) -> String {
+fn study_note(study: &StudyEfficiency) -> String {
     let peaks = match &study.gpu {
         Some(gpu) => format!("peaks of {gpu}"),
         None => "no peaks: no profile is known for its GPUs".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sweetspot_network::{Bound, Cost, Counts, LayerCost, Shape};
-use sweetspot_session::{InStudy, OnGpu};
+use sweetspot_session::{GpuBounds, StudyEfficiency};
 
 use crate::network::{NetworkRows, NetworkView, limit};
 
@@ -130,7 +130,7 @@ fn bound_json(bound: &Bound) -> Value {
     })
 }
 
-fn gpu_json(gpu: &OnGpu) -> Value {
+fn gpu_json(gpu: &GpuBounds) -> Value {
     let ceilings = &gpu.ceilings;
     json!({
         "gpu": gpu.name,
@@ -144,7 +144,7 @@ fn gpu_json(gpu: &OnGpu) -> Value {
     })
 }
 
-fn study_json(study: &InStudy) -> Value {
+fn study_json(study: &StudyEfficiency) -> Value {
     let rows = study.rows.iter().map(|row| {
         let mut settings = Map::new();
         for axis in &study.axes {

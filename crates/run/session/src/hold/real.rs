@@ -25,7 +25,8 @@ use super::result::HoldResult;
 use super::socket::ControlSocket;
 use super::verdict::judge;
 use crate::host::{
-    Gpu, all_gpus, guard_folder, open_host, reject_lost, reopen_for_reading, select, visible,
+    Gpu, all_gpus, guard_folder, open_host, reject_lost, reopen_for_reading, select,
+    visibility_variables,
 };
 use crate::measure::Machine;
 use crate::observer::Observer;
@@ -127,7 +128,7 @@ pub fn hold(
 }
 
 fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
-    let variables = request.device.as_ref().map(|_| visible([gpu]));
+    let variables = request.device.as_ref().map(|_| visibility_variables([gpu]));
     let variables = variables.into_iter().flatten();
     CommandSpec {
         environment: variables
@@ -184,7 +185,7 @@ fn select_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
 }
 
 fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, DevicesError> {
-    let bad = |problem: String| DevicesError::NotOffered {
+    let bad = |problem: String| DevicesError::NotSupported {
         device: device.name.clone(),
         problem,
     };

@@ -139,7 +139,7 @@ impl HoldRequest {
             HoldKnob::Joint => clock().or_else(cap).map(thin_out),
         };
         knob.filter(|knob| knob.level_count() > 0)
-            .ok_or_else(|| DevicesError::NotOffered {
+            .ok_or_else(|| DevicesError::NotSupported {
                 device: device.name.clone(),
                 problem: format!(
                     "it does not support the knob {}: use the knob batch",

@@ -160,7 +160,7 @@ pub(crate) fn measure_on(
             .iter()
             .find(|device| device.sensor(SensorKind::EnergyCounter).is_none())
     {
-        return Err(DevicesError::NotOffered {
+        return Err(DevicesError::NotSupported {
             device: without.name.clone(),
             problem: "it has no energy counter: use the method auto or buffer".to_owned(),
         }

@@ -18,8 +18,8 @@ use super::runner::SweepRunner;
 use super::{Backend, Sweep, SweepError, SweepOptions, SweepTime};
 use crate::SessionError;
 use crate::host::{
-    Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_answering,
-    visible,
+    Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_working,
+    visibility_variables,
 };
 use crate::measure::{MeasureRequest, ProgressPattern};
 use crate::observer::Observer;
@@ -46,7 +46,7 @@ impl RealSweep {
         if definition.energy_of == Some(EnergyOf::Node) {
             return Err(SweepError::NoMeter.into());
         }
-        let gpus = select_answering(definition.device.as_deref(), MigSlices::Exclude)?;
+        let gpus = select_working(definition.device.as_deref(), MigSlices::Exclude)?;
         let devices = descriptors(&gpus);
         let is_used = |id: &DeviceId| devices.iter().any(|device| device.id == *id);
         let mut others = all_gpus(open_host()?.as_ref())?;
@@ -218,7 +218,7 @@ impl RealSweep {
     ) -> Result<MeasureRequest, SessionError> {
         let words = fill(&self.command, configuration)?;
         let mut variables = environment(configuration);
-        variables.extend(visible(self.job_gpus(configuration)));
+        variables.extend(visibility_variables(self.job_gpus(configuration)));
         Ok(MeasureRequest {
             command: words.into_iter().map(OsString::from).collect(),
             environment: variables,

@@ -319,7 +319,7 @@ fn read_temperature(gpu: &mut Gpu) -> Result<Celsius, DevicesError> {
     let reading = gpu.read(SensorKind::Temperature);
     match reading.map(|reading| reading.amount) {
         Ok(Amount::Temperature(temperature)) => Ok(temperature),
-        _ => Err(DevicesError::NotOffered {
+        _ => Err(DevicesError::NotSupported {
             device: gpu.descriptor().name.clone(),
             problem:
                 "its temperature cannot be read, so that the sweep cannot wait until it is cool"

@@ -19,7 +19,8 @@ use super::tune_loop::{PointSetter, TuneLoop, TuneLoopEnd};
 use super::{ChoiceStore, TunedCommand, TunedCommandResult, fingerprint, recall, remember};
 use crate::SessionError;
 use crate::host::{
-    DevicesError, Gpu, descriptors, guard_folder, reopen_for_reading, select_answering, visible,
+    DevicesError, Gpu, descriptors, guard_folder, reopen_for_reading, select_working,
+    visibility_variables,
 };
 use crate::measure::{Machine, MeasureRequest};
 use crate::observer::Observer;
@@ -34,7 +35,7 @@ pub fn tune(
     if command.read_only {
         return Err(DevicesError::ReadOnly.into());
     }
-    let gpus = select_answering(command.device.as_deref(), MigSlices::Exclude)?;
+    let gpus = select_working(command.device.as_deref(), MigSlices::Exclude)?;
     let devices = descriptors(&gpus);
     let space = TuneSpace::new(&devices, request.knob)?;
     let words = command.command.iter().map(|word| word.to_string_lossy());
@@ -159,7 +160,7 @@ fn command_spec(command: &TunedCommand, gpus: &[Gpu]) -> CommandSpec {
         keep_stdout: command.keep_stdout,
         // The command must use the GPUs that are tuned.
         environment: match command.device {
-            Some(_) => visible(gpus).to_vec(),
+            Some(_) => visibility_variables(gpus).to_vec(),
             None => Vec::new(),
         },
         ..MeasureRequest::new(command.command.clone())
