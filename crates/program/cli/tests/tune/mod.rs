@@ -142,7 +142,10 @@ fn somebody_elses_cap_is_noticed_and_left() {
     let document = json(&output);
     assert_eq!(document["status"], "gave-up", "{document}");
     let reason = document["reason"].as_str().unwrap();
-    assert!(reason.contains("somebody else changed it"), "{reason}");
+    assert!(
+        reason.contains("another program changed the power cap"),
+        "{reason}"
+    );
     // Not fought while the job runs; then all is as before it, which the other program cannot know.
     assert_eq!(meanwhile, [222.0]);
     assert_eq!(caps(&host), [300.0]);
