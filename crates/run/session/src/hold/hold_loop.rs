@@ -1,5 +1,6 @@
 //! The loop of a hold: passes everything that happens to the holder, in order, and applies its actions.
 
+mod caps;
 mod messages;
 mod result;
 
@@ -25,8 +26,6 @@ use super::socket::ControlSocket;
 use crate::observer::{Observer, Status};
 use crate::{DevicesError, SessionError};
 
-/// The interval between reads of the cap file.
-const CAP_FILE_INTERVAL: Seconds = Seconds::new(0.1);
 /// The interval between updates of the status line.
 const STATUS_INTERVAL: Seconds = Seconds::new(0.1);
 /// A sensor without timestamps that repeats its value for longer while batches run is stuck.
@@ -221,53 +220,6 @@ impl<'a> HoldLoop<'a> {
                 self.notify(DevicesError::Lost(self.device.name.clone()).to_string());
             }
         }
-    }
-
-    /// Takes a new cap from the cap file or the control socket.
-    fn read_new_caps(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds) {
-        if now >= self.next_cap_read {
-            self.next_cap_read = now + CAP_FILE_INTERVAL;
-            match self.cap_file.as_mut().and_then(CapFile::read_change) {
-                Some(Ok(cap)) => self.change_cap(run, now, cap, "the cap file"),
-                Some(Err(problem)) => {
-                    let cap = self.history.cap();
-                    self.notify(format!("{problem}; the cap stays at {}", watts(cap)));
-                }
-                None => {}
-            }
-        }
-        while let Some(request) = self.socket.as_ref().and_then(ControlSocket::next_request) {
-            if self.cap_source == Some(CapSource::Device) {
-                let text = "its cap follows the device's own limit";
-                request.answer(Err(text.to_owned()));
-                continue;
-            }
-            let (before, cap) = (self.history.cap(), request.cap);
-            self.change_cap(run, now, cap, "hold set");
-            request.answer(Ok(format!(
-                "the cap was {} and is {} now",
-                watts(before),
-                watts(cap)
-            )));
-        }
-    }
-
-    fn change_cap(
-        &mut self,
-        run: &mut RunInProgress<'_, '_>,
-        now: Seconds,
-        cap: Watts,
-        from: &str,
-    ) {
-        if cap == self.history.cap() {
-            return;
-        }
-        self.notify(format!("the cap is {} now (by {from})", watts(cap)));
-        self.history.record_cap(now, cap);
-        if self.served.is_some() {
-            self.statistics.record_cap(now, cap);
-        }
-        self.step(run, now, HoldEvent::CapChanged(cap));
     }
 
     fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: HoldEvent) {

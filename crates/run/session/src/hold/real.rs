@@ -46,14 +46,7 @@ pub fn hold(
     let device = gpu.descriptor().clone();
     let sensor = select_sensor(request, &device)?;
     let mut cap_file = request.cap_file.as_deref().map(CapFile::new);
-    let file_cap = cap_file.as_mut().and_then(CapFile::read_change);
-    if let (Some(_), Some(Err(problem))) = (request.cap, &file_cap) {
-        observer.note(&format!(
-            "{problem}; the cap given at the start applies until then"
-        ));
-    }
-    let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
-    let cap = first_cap(request.cap, file_cap, enforced)?;
+    let cap = read_first_cap(request, &mut gpu, cap_file.as_mut(), observer)?;
     let config = hold_config(request, &device, cap, read_idle_power(gpu.as_mut()))?;
     let holder = Holder::new(config.clone())?;
     let machine = Machine::detect(open_host()?.driver_version().ok());
@@ -64,12 +57,7 @@ pub fn hold(
     let signals = SignalSource::listen()?;
     let mut lease = match config.knob {
         DeviceKnob::None => None,
-        _ => {
-            let devices = [device.clone()];
-            let mut note = |text: &str| observer.note(text);
-            let lease = Lease::take(&devices, &guard_folder(), guard, &signals, &mut note);
-            Some(lease.map_err(|problem| explain_permission(problem.into(), request.knob))?)
-        }
+        _ => Some(take_lease(request, &device, guard, &signals, observer)?),
     };
     let begin = clock.now();
     let power = PowerReader::start(gpu.reopen()?, sensor, begin)
@@ -125,6 +113,35 @@ pub fn hold(
     result.restored = restored;
     result.verdict = judge(&result);
     Ok(result)
+}
+
+fn read_first_cap(
+    request: &HoldRequest,
+    gpu: &mut Gpu,
+    cap_file: Option<&mut CapFile>,
+    observer: &mut dyn Observer,
+) -> Result<Watts, HoldError> {
+    let file_cap = cap_file.and_then(CapFile::read_change);
+    if let (Some(_), Some(Err(problem))) = (request.cap, &file_cap) {
+        observer.note(&format!(
+            "{problem}; the cap given at the start applies until then"
+        ));
+    }
+    let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
+    first_cap(request.cap, file_cap, enforced)
+}
+
+fn take_lease<'a>(
+    request: &HoldRequest,
+    device: &Descriptor,
+    guard: GuardProgram<'a>,
+    signals: &SignalSource,
+    observer: &mut dyn Observer,
+) -> Result<Lease<'a>, SessionError> {
+    let devices = std::slice::from_ref(device);
+    let mut note = |text: &str| observer.note(text);
+    let lease = Lease::take(devices, &guard_folder(), guard, signals, &mut note);
+    lease.map_err(|problem| explain_permission(problem.into(), request.knob))
 }
 
 fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
