@@ -79,7 +79,7 @@ fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
         &["--window", "run", "--iterations", "5"],
         "they cannot go with --window run",
     );
-    refused(&["--progress", "("], "the pattern `(` cannot be used");
+    refused(&["--progress", "("], "invalid pattern `(`");
     refused(
         &["--progress", r"(\d+) of (\d+)"],
         "name the one that counts",

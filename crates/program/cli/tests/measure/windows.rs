@@ -79,7 +79,7 @@ fn a_window_that_is_not_there_is_told() {
     );
     missing(
         &["--iterations", "5", "--", "sleep", "0.1"],
-        "give --progress",
+        "give a progress pattern",
     );
     let most = u64::MAX.to_string();
     let few = [
