@@ -101,7 +101,7 @@ fn wrong_input_is_refused_in_one_line_before_the_command_runs() {
     );
     refused(
         &["--prepare", "exit 3"],
-        "the command of --prepare failed (exit status: 3)",
+        "the command that prepares each run failed (exit status: 3)",
     );
     let output = command(&host, &["--", "touch", ran.to_str().unwrap()])
         .env("SWEETSPOT_NVML", "/no/such/library")
