@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         timelines: &timelines,
         grouped: None,
     };
-    let page = study_html(&study, &criteria, &made);
+    let page = study_html(&study, &criteria, &extras);
     let drawing = begun.elapsed().as_secs_f64();
     if let Some(file) = std::env::args_os().nth(1) {
         std::fs::write(file, &page)?;

@@ -6,7 +6,7 @@
 //! started.
 
 use anyhow::Result;
-use sweetspot_session::hold::SetError;
+use sweetspot_session::hold::SetCapError;
 use sweetspot_session::{SessionError, SweepError};
 use sweetspot_workload::{CommandExit, WorkloadError};
 
@@ -117,7 +117,7 @@ fn code_of_error(error: &anyhow::Error) -> Option<u8> {
     if error.is::<WriteError>() {
         return Some(NOT_MET);
     }
-    if let Some(SetError::NoAnswer { .. }) = error.downcast_ref() {
+    if let Some(SetCapError::NoAnswer { .. }) = error.downcast_ref() {
         return Some(NOT_MET);
     }
     let original = error

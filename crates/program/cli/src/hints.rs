@@ -2,7 +2,7 @@
 
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_session::hold::HoldError;
-use sweetspot_session::{DevicesError, MeasureError, SessionError, SweepError};
+use sweetspot_session::{DevicesError, MeasureError, NetworkUseError, SessionError, SweepError};
 use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 
@@ -24,6 +24,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
             SessionError::Hold(error) => hint_for_hold(error),
             _ => None,
         };
+    }
+    if let Some(error) = error.downcast_ref::<NetworkUseError>() {
+        return hint_for_network(error);
     }
     if let Some(error) = error.downcast_ref::<StoreError>() {
         return hint_for_store(error);
@@ -59,6 +62,14 @@ fn hint_for_sweep(error: &SweepError) -> Option<&'static str> {
         SweepError::TooHot { .. } => Some("raise --cool-to"),
         SweepError::Study(error) => hint_for_study(error),
         SweepError::Template(TemplateError::Unknown { .. }) => Some("give --axis NAME=VALUE,..."),
+        _ => None,
+    }
+}
+
+fn hint_for_network(error: &NetworkUseError) -> Option<&'static str> {
+    match error {
+        NetworkUseError::InputOfBuiltIn(_) => Some("remove --input"),
+        NetworkUseError::NoItems => Some("sweep with --items"),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use sweetspot_control::hold::{HoldGoal, HoldMode};
 use sweetspot_device::SensorKind;
 use sweetspot_quantity::Seconds;
 use sweetspot_report::{figure_svg, hold_figure, hold_json, hold_text};
-use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, hold, set_cap, usual_batches};
+use sweetspot_session::hold::{HoldKnob, HoldRequest, HoldResult, default_batches, hold, set_cap};
 
 use crate::args::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
 use crate::documents::{Content, Documents, Format, print};
@@ -31,7 +31,7 @@ pub fn run(args: HoldArgs) -> Result<Outcome> {
     let written = documents.write(content(&held));
     Ok(Outcome {
         command: Some(held.ended),
-        is_met: held.kept.is_met() != Some(false),
+        is_met: held.verdict.is_met() != Some(false),
         is_restored: held.restored,
         written,
         ..Outcome::DONE
@@ -42,7 +42,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
     HoldRequest {
         device: args.device,
         command: args.cmd,
-        below: args.below,
+        cap: args.below,
         cap_file: args.cap_file,
         knob: match args.knob {
             KnobName::Batch => HoldKnob::Batch,
@@ -63,7 +63,7 @@ fn request(args: HoldArgs, keep_stdout: bool) -> HoldRequest {
             ObjectiveName::Throughput => HoldGoal::Throughput,
             ObjectiveName::EnergyPerItem => HoldGoal::EnergyPerItem,
         },
-        batches: args.batches.map_or_else(usual_batches, |sizes| sizes.0),
+        batches: args.batches.map_or_else(default_batches, |sizes| sizes.0),
         fixed_batch: args.fixed_batch,
         latency_p99: args.latency_p99,
         alpha: args.alpha,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use sweetspot_report::{devices_json, devices_text, doctor_json, doctor_text};
-use sweetspot_session::{Verdict, devices as inspect_devices, doctor as run_checks};
+use sweetspot_session::{CheckResult, devices as inspect_devices, doctor as run_checks};
 
 use crate::args::{DevicesArgs, DoctorArgs};
 use crate::documents::{Content, Documents, Format};
@@ -32,7 +32,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<Outcome> {
             .text(|| doctor_text(&checks))
             .json(|| doctor_json(&checks)),
     );
-    let has_failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    let has_failed = checks.iter().any(|check| check.result == CheckResult::Fail);
     Ok(Outcome {
         is_met: !has_failed,
         written,

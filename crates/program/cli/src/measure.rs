@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use sweetspot_report::{measurement_csv, measurement_json, measurement_markdown, measurement_text};
 use sweetspot_session::measure::{
-    MeasureRequest, Measurement, Recording, RunMeasurement, RunWindow, Stopped, measure, series,
+    MeasureRequest, Measurement, Recording, RunMeasurement, RunWindow, StopReason, measure, series,
 };
 use sweetspot_study::write_samples;
 use sweetspot_workload::CommandExit;
@@ -44,7 +44,7 @@ pub fn outcome(measurement: &Measurement, written: Written) -> Outcome {
     Outcome {
         command: last.map(|run| CommandExit::Code(run.exit_code)),
         interrupted_by: match stopped {
-            Some(Stopped::Signal(signal)) => Some(*signal),
+            Some(StopReason::Signal(signal)) => Some(*signal),
             _ => None,
         },
         is_met: stopped.is_none() && measurement.runs.iter().all(RunMeasurement::is_met),
@@ -63,7 +63,7 @@ fn notes(measurement: &Measurement) -> Vec<String> {
             false => warning.to_string(),
         }));
     }
-    if let Some(Stopped::Problem(problem)) = &measurement.stopped {
+    if let Some(StopReason::Problem(problem)) = &measurement.stopped {
         notes.push(format!("{problem}; the runs before that are shown"));
     }
     notes
@@ -92,6 +92,6 @@ fn request(args: MeasureArgs, keep_stdout: bool) -> Result<MeasureRequest> {
         progress: args.progress,
         method: args.method,
         keep_stdout,
-        ..MeasureRequest::of(args.cmd)
+        ..MeasureRequest::new(args.cmd)
     })
 }

@@ -6,7 +6,7 @@ use sweetspot_report::{
     NetworkRows, NetworkView, network_csv, network_json, network_markdown, network_text,
     networks_text,
 };
-use sweetspot_session::{in_study, load_network, on_gpu};
+use sweetspot_session::{bounds_on_gpu, efficiency_in_study, load_network};
 use sweetspot_study::Store;
 
 use crate::args::{NetworkArgs, RowGrouping};
@@ -35,9 +35,14 @@ pub fn run(args: NetworkArgs) -> Result<Outcome> {
     let train = args.train || mode == Some("training");
     let batch = args.batch.unwrap_or(network.batch);
     let cost = Cost::of(&network, args.convention, args.precision, batch, train);
-    let gpu = args.simulate.as_deref().map(|gpu| on_gpu(gpu, &cost));
+    let gpu = args
+        .simulate
+        .as_deref()
+        .map(|gpu| bounds_on_gpu(gpu, &cost));
     let gpu = gpu.transpose()?;
-    let study = study.as_ref().map(|study| in_study(study, &network, &cost));
+    let study = study
+        .as_ref()
+        .map(|study| efficiency_in_study(study, &network, &cost));
     let study = study.transpose()?;
     let view = NetworkView {
         network: &network,

@@ -2,7 +2,7 @@
 
 use sweetspot_quantity::{Joules, Seconds, Watts};
 use sweetspot_report::{latency_text, setting_text};
-use sweetspot_session::hold::Live;
+use sweetspot_session::hold::HoldStatus;
 use sweetspot_session::{Observer, Status};
 
 use crate::live_line::LiveLine;
@@ -84,7 +84,7 @@ fn measure_text(elapsed: Seconds, power: Option<Watts>, energy: Joules, items: f
     format!("{elapsed:.1}  {power}  about {energy:.0}{items}")
 }
 
-fn hold_text(live: &Live) -> String {
+fn hold_text(live: &HoldStatus) -> String {
     let power = live
         .power
         .map_or_else(|| "-".to_owned(), |power| format!("{:.0}", power.get()));

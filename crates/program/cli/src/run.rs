@@ -8,8 +8,8 @@ use sweetspot_device::Settings;
 use sweetspot_report::recommendation;
 use sweetspot_session::measure::{MeasureRequest, ProgressPattern};
 use sweetspot_session::{
-    DevicesError, RunRequest, SessionError, left_changed, restore_all, run as run_session,
-    run_measured, serve_as_guard,
+    DevicesError, RunRequest, SessionError, restore_all, run as run_session, run_measured,
+    serve_as_guard, unrestored_devices,
 };
 use sweetspot_study::{Configuration, Store};
 use tracing::level_filters::LevelFilter;
@@ -35,7 +35,7 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
     let request = RunRequest {
         device: args.device,
         configuration,
-        is_chosen: args.from.is_some(),
+        is_from_study: args.from.is_some(),
         read_only: args.read_only || is_read_only(),
         command: args.cmd,
     };
@@ -78,7 +78,7 @@ fn run_with_measurement(
     let measure = MeasureRequest {
         progress,
         keep_stdout: documents.on_stdout(),
-        ..MeasureRequest::of(request.command.clone())
+        ..MeasureRequest::new(request.command.clone())
     };
     let mut observer = TerminalObserver::new();
     let done = run_measured(request, &measure, &guard_program()?, &mut observer)?;
@@ -129,7 +129,7 @@ pub fn serve_guard(socket: &Path) -> Result<Outcome> {
 }
 
 pub fn restore() -> Result<Outcome> {
-    if is_read_only() && !left_changed().is_empty() {
+    if is_read_only() && !unrestored_devices().is_empty() {
         return Err(SessionError::from(DevicesError::ReadOnly).into());
     }
     let lines = restore_all()?;
@@ -151,7 +151,7 @@ pub fn restore() -> Result<Outcome> {
 
 /// Warns about settings that an earlier command left changed.
 pub fn warn_about_changed_settings() {
-    for left in left_changed() {
+    for left in unrestored_devices() {
         match left {
             Ok(left) if left.is_this_boot => eprintln!(
                 "sweetspot: {} was left changed by {}: `sweetspot restore` restores it",

@@ -142,7 +142,7 @@ fn delete_study(folder: &Path, yes: bool) -> Result<()> {
 
 pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
     let (folder, outline) = read_plan_file(&args.plan)?;
-    let sweep = Sweep::again(&outline)?;
+    let sweep = Sweep::resume(&outline)?;
     let Some(task) = outline.plan.task(args.id) else {
         bail!("the plan in {} has no run {}", folder.display(), args.id);
     };
@@ -152,7 +152,7 @@ pub fn run_task(args: &TaskArgs) -> Result<Outcome> {
         ..SweepOptions::default()
     };
     let mut display = ProgressDisplay::new(Objective::Edp.into());
-    let record = sweep.task(task, &folder, &options, &mut display);
+    let record = sweep.run_task(task, &folder, &options, &mut display);
     display.clear_bar();
     let record = match record {
         Err(SessionError::Sweep(SweepError::Interrupted { signal, .. })) => {

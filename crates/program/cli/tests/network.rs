@@ -163,7 +163,7 @@ fn bad_input_is_reported_in_one_line() {
     expect_rejection(&[&onnx("does_not_fit")], "node `y` (Conv)");
     expect_rejection(
         &["resnet50", "--input", "x=1x3x8x8"],
-        "--input is for ONNX files",
+        "input sizes are for ONNX files",
     );
     expect_rejection(
         &["resnet50", "--simulate", "v100", "--precision", "bf16"],

@@ -1,4 +1,4 @@
-//! `devices`: what is here, and how its sensors behave.
+//! `devices`: lists the GPUs and observes how their sensors behave.
 
 use std::time::{Duration, Instant};
 
@@ -10,64 +10,62 @@ use sweetspot_quantity::Seconds;
 use crate::SessionError;
 use crate::host::{Gpu, all_gpus, open_host, reject_lost, select};
 
-/// A sensor and what was seen of it.
+/// A sensor, its value and its observed update period.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensorReport {
-    /// What it gives.
+    /// The kind of sensor.
     pub kind: SensorKind,
-    /// Where it comes from.
+    /// The driver's function or field that it is read from.
     pub source: String,
-    /// Its value, where it could be read.
+    /// Its value, or why it cannot be read.
     pub now: Result<Amount, String>,
-    /// How often a new value appeared; unknown where it did not change often enough to tell.
+    /// The median time between two new values; `None` if it did not change often enough.
     pub update_period: Option<Seconds>,
 }
 
-/// A device and what was seen of it.
+/// A device and its sensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceReport {
-    /// In the driver's order.
+    /// The device's index in the driver's order.
     pub index: u32,
-    /// What it is.
+    /// The device's description.
     pub descriptor: Descriptor,
-    /// Its generation.
+    /// The GPU's architecture.
     pub architecture: String,
-    /// Requested, enforced and default power limit.
+    /// The requested, enforced and default power limits.
     pub limits: Result<PowerLimits, String>,
-    /// Its sensors.
+    /// The device's sensors.
     pub sensors: Vec<SensorReport>,
 }
 
-/// How long sensors are watched.
-const WATCH: Duration = Duration::from_millis(1500);
+/// How long the sensors are observed.
+const OBSERVATION_TIME: Duration = Duration::from_millis(1500);
 
-/// Looks at the chosen devices and watches their sensors for a moment.
+/// Describes the selected devices and observes their sensors for a moment. Returns the driver's version too.
 pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), SessionError> {
     let host = open_host()?;
     let driver = host.driver_version()?;
     let gpus = select(all_gpus(host.as_ref())?, selector, MigSlices::Include)?;
     reject_lost(&gpus)?;
     let reports = std::thread::scope(|scope| {
-        let watchers: Vec<_> = gpus
+        let threads: Vec<_> = gpus
             .into_iter()
-            .map(|gpu| scope.spawn(move || report(gpu)))
+            .map(|gpu| scope.spawn(move || report_device(gpu)))
             .collect();
-        let reports = watchers
-            .into_iter()
-            .filter_map(|watcher| watcher.join().ok());
+        let reports = threads.into_iter().filter_map(|thread| thread.join().ok());
         reports.collect()
     });
     Ok((driver, reports))
 }
 
-fn report(mut gpu: Gpu) -> DeviceReport {
+fn report_device(mut gpu: Gpu) -> DeviceReport {
     let descriptor = gpu.descriptor().clone();
     let kinds: Vec<SensorKind> = descriptor
         .sensors
         .iter()
         .map(|sensor| sensor.kind)
         .collect();
-    let periods = watch(gpu.as_mut(), &kinds);
+    let periods = observe_update_periods(gpu.as_mut(), &kinds);
     let sensors = descriptor
         .sensors
         .iter()
@@ -92,8 +90,8 @@ fn report(mut gpu: Gpu) -> DeviceReport {
 }
 
 /// The median time between two changes of each sensor.
-fn watch(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec<Option<Seconds>> {
-    let watched = |kind: &SensorKind| {
+fn observe_update_periods(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec<Option<Seconds>> {
+    let is_polled = |kind: &SensorKind| {
         matches!(
             kind,
             SensorKind::EnergyCounter | SensorKind::AveragePower | SensorKind::InstantPower
@@ -101,9 +99,9 @@ fn watch(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec<Option<Seconds>>
     };
     let mut last: Vec<Option<Reading>> = vec![None; kinds.len()];
     let mut changes: Vec<Vec<f64>> = vec![Vec::new(); kinds.len()];
-    let begun = Instant::now();
-    while begun.elapsed() < WATCH {
-        for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| watched(kind)) {
+    let start = Instant::now();
+    while start.elapsed() < OBSERVATION_TIME {
+        for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| is_polled(kind)) {
             let Ok(reading) = gpu.read(*kind) else {
                 continue;
             };
@@ -129,9 +127,9 @@ fn watch(gpu: &mut dyn HostDevice, kinds: &[SensorKind]) -> Vec<Option<Seconds>>
 }
 
 fn median_gap(times: &[f64]) -> Option<Seconds> {
-    const ENOUGH: usize = 4;
+    const MIN_GAPS: usize = 4;
     let mut gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    if gaps.len() < ENOUGH {
+    if gaps.len() < MIN_GAPS {
         return None;
     }
     gaps.sort_by(f64::total_cmp);

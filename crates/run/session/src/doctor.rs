@@ -1,26 +1,26 @@
-//! `doctor`: what works here, what does not, and how to mend it.
+//! `doctor`: checks what works on this machine, and says how to fix what does not.
 
 use std::path::Path;
 
 use sweetspot_device::{Knob, SensorKind};
 use sweetspot_hosts::LIBRARY;
 
-use crate::host::{Gpu, left_changed, open_host};
+use crate::host::{Gpu, open_host, unrestored_devices};
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Good.
+pub enum CheckResult {
+    /// It works.
     Pass,
-    /// It works, but look at this.
+    /// It works with a restriction.
     Warn,
     /// It does not work.
     Fail,
-    /// There is nothing to check here.
+    /// It does not apply to this machine.
     Skip,
 }
 
-impl std::fmt::Display for Verdict {
+impl std::fmt::Display for CheckResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Pass => "pass",
@@ -31,192 +31,213 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// One thing that was looked at.
+/// A check of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What.
+    /// The subject of the check.
     pub name: String,
-    /// How it came out.
-    pub verdict: Verdict,
-    /// What was found, and what to do where that is needed.
+    /// The result.
+    pub result: CheckResult,
+    /// The finding, with the remedy if one is needed.
     pub finding: String,
 }
 
-fn check(name: impl Into<String>, verdict: Verdict, finding: impl Into<String>) -> Check {
+fn check(name: impl Into<String>, result: CheckResult, finding: impl Into<String>) -> Check {
     Check {
         name: name.into(),
-        verdict,
+        result,
         finding: finding.into(),
     }
 }
 
-/// Looks at everything; changes nothing.
+/// Checks this machine without changing anything.
 pub fn doctor() -> Vec<Check> {
     let mut checks = Vec::new();
     match open_host() {
-        Err(error) => checks.push(check(LIBRARY, Verdict::Fail, error.to_string())),
+        Err(error) => checks.push(check(LIBRARY, CheckResult::Fail, error.to_string())),
         Ok(host) => {
             let version = host
                 .driver_version()
                 .unwrap_or_else(|error| error.to_string());
-            checks.push(check(LIBRARY, Verdict::Pass, format!("driver {version}")));
+            checks.push(check(
+                LIBRARY,
+                CheckResult::Pass,
+                format!("driver {version}"),
+            ));
             match host.list() {
-                Err(error) => checks.push(check("GPUs", Verdict::Fail, error.to_string())),
+                Err(error) => checks.push(check("GPUs", CheckResult::Fail, error.to_string())),
                 Ok(gpus) if gpus.is_empty() => {
-                    checks.push(check("GPUs", Verdict::Fail, "the driver finds none"));
+                    checks.push(check("GPUs", CheckResult::Fail, "the driver found no GPU"));
                 }
                 Ok(gpus) => {
                     checks.push(check(
                         "GPUs",
-                        Verdict::Pass,
+                        CheckResult::Pass,
                         format!("{} found", gpus.len()),
                     ));
-                    checks.extend(gpus.iter().flat_map(of_gpu));
+                    checks.extend(gpus.iter().flat_map(check_gpu));
                 }
             }
         }
     }
-    checks.push(permission());
-    checks.push(rapl(Path::new("/sys/class/powercap")));
-    checks.push(left());
+    checks.push(check_permission());
+    checks.push(check_rapl(Path::new("/sys/class/powercap")));
+    checks.push(check_unrestored());
     checks
 }
 
-fn of_gpu(gpu: &Gpu) -> Vec<Check> {
-    let descriptor = gpu.descriptor();
+fn check_gpu(gpu: &Gpu) -> Vec<Check> {
     let name = |what: &str| format!("GPU {} {what}", gpu.index());
     if gpu.is_lost() {
         let finding =
             "it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back";
-        return vec![check(name("is lost"), Verdict::Fail, finding)];
+        return vec![check(name("is lost"), CheckResult::Fail, finding)];
     }
-    let has = |kind| descriptor.sensor(kind).is_some();
-    let persistence = match gpu.persistence() {
-        Some(true) => check(name("persistence"), Verdict::Pass, "on"),
+    let mut checks = vec![check_persistence(gpu)];
+    checks.extend(check_sensors(gpu));
+    checks.extend(check_knobs(gpu));
+    checks
+}
+
+fn check_persistence(gpu: &Gpu) -> Check {
+    let name = format!("GPU {} persistence", gpu.index());
+    match gpu.persistence() {
+        Some(true) => check(name, CheckResult::Pass, "on"),
         Some(false) => check(
-            name("persistence"),
-            Verdict::Warn,
+            name,
+            CheckResult::Warn,
             "off: settings are lost when the last program closes the GPU; `nvidia-smi -pm 1` turns it on",
         ),
-        None => check(
-            name("persistence"),
-            Verdict::Skip,
-            "not told by this driver",
-        ),
-    };
+        None => check(name, CheckResult::Skip, "not reported by this driver"),
+    }
+}
+
+fn check_sensors(gpu: &Gpu) -> [Check; 3] {
+    let name = |what: &str| format!("GPU {} {what}", gpu.index());
+    let has = |kind| gpu.descriptor().sensor(kind).is_some();
     let counter = if has(SensorKind::EnergyCounter) {
         check(
             name("energy counter"),
-            Verdict::Pass,
-            "there; a read can block for milliseconds, so it is read at edges only",
+            CheckResult::Pass,
+            "supported; a read can block for milliseconds, so it is only read where a window begins or ends",
         )
     } else {
         check(
             name("energy counter"),
-            Verdict::Warn,
-            "none before Volta: energy is integrated from power",
+            CheckResult::Warn,
+            "not supported before Volta: energy is integrated from power",
         )
     };
     let buffer = if has(SensorKind::BufferedPower) {
         check(
             name("sample buffer"),
-            Verdict::Pass,
-            "there: the best trace of power",
+            CheckResult::Pass,
+            "supported: the best source of power over time",
         )
     } else {
         check(
             name("sample buffer"),
-            Verdict::Warn,
-            "none: power is polled",
+            CheckResult::Warn,
+            "not supported: power is polled",
         )
     };
     let power = match (gpu.power_is_averaged(), has(SensorKind::InstantPower)) {
         (true, true) => check(
             name("power reading"),
-            Verdict::Warn,
-            "a mean over 1 s: wait 1.2 s after a change; the instantaneous field is there beside it",
+            CheckResult::Warn,
+            "a mean over 1 s: wait 1.2 s after a change; instantaneous power is supported too",
         ),
         (true, false) => check(
             name("power reading"),
-            Verdict::Warn,
+            CheckResult::Warn,
             "a mean over 1 s: wait 1.2 s after a change",
         ),
-        (false, true) => check(name("power reading"), Verdict::Pass, "instantaneous"),
+        (false, true) => check(name("power reading"), CheckResult::Pass, "instantaneous"),
         (false, false) => check(
             name("power reading"),
-            Verdict::Fail,
+            CheckResult::Fail,
             "none: energy cannot be measured here",
         ),
     };
+    [power, counter, buffer]
+}
+
+fn check_knobs(gpu: &Gpu) -> [Check; 2] {
+    let name = |what: &str| format!("GPU {} {what}", gpu.index());
+    let descriptor = gpu.descriptor();
     let cap = match descriptor.knob(Knob::PowerCap) {
         Some(_) => check(
             name("power cap"),
-            Verdict::Pass,
-            "can be set, and read back",
+            CheckResult::Pass,
+            "can be set and read back",
         ),
         None => check(
             name("power cap"),
-            Verdict::Fail,
+            CheckResult::Fail,
             "cannot be set on this GPU",
         ),
     };
     let clocks = match descriptor.knob(Knob::CoreClock) {
         Some(_) => check(
             name("clocks"),
-            Verdict::Warn,
-            "can be locked, but no driver tells a lock back: undoing one is a reset",
+            CheckResult::Warn,
+            "can be locked, but no driver reports a lock: to undo one is to reset the clocks",
         ),
-        None => check(name("clocks"), Verdict::Skip, "not listed by this driver"),
+        None => check(
+            name("clocks"),
+            CheckResult::Skip,
+            "not listed by this driver",
+        ),
     };
-    vec![persistence, power, counter, buffer, cap, clocks]
+    [cap, clocks]
 }
 
-fn permission() -> Check {
+fn check_permission() -> Check {
     if rustix::process::geteuid().is_root() {
-        check("permission to set", Verdict::Pass, "root")
+        check("permission to set", CheckResult::Pass, "root")
     } else {
         check(
             "permission to set",
-            Verdict::Warn,
+            CheckResult::Warn,
             "setting caps and clocks needs root: run with sudo; reading does not",
         )
     }
 }
 
-fn rapl(root: &Path) -> Check {
+fn check_rapl(root: &Path) -> Check {
     const NAME: &str = "processor energy (RAPL)";
     let package = root.join("intel-rapl:0/energy_uj");
     if !package.exists() {
-        return check(NAME, Verdict::Skip, "this machine has no powercap tree");
+        return check(NAME, CheckResult::Skip, "this machine has no powercap tree");
     }
     match std::fs::read_to_string(&package) {
-        Ok(_) => check(NAME, Verdict::Pass, "readable"),
+        Ok(_) => check(NAME, CheckResult::Pass, "readable"),
         Err(error) => check(
             NAME,
-            Verdict::Warn,
+            CheckResult::Warn,
             format!(
-                "{}: {error}; root may read it, or `chmod a+r` on it",
+                "{}: {error}; run as root, or make it readable with `chmod a+r`",
                 package.display()
             ),
         ),
     }
 }
 
-fn left() -> Check {
+fn check_unrestored() -> Check {
     const NAME: &str = "settings left changed";
     let (mut names, mut problems) = (Vec::new(), Vec::new());
-    for left in left_changed() {
-        match left {
-            Ok(left) => names.push(left.name),
+    for device in unrestored_devices() {
+        match device {
+            Ok(device) => names.push(device.name),
             Err(problem) => problems.push(problem.to_string()),
         }
     }
     if let Some(problem) = problems.first() {
-        return check(NAME, Verdict::Fail, problem.clone());
+        return check(NAME, CheckResult::Fail, problem.clone());
     }
     if names.is_empty() {
-        return check(NAME, Verdict::Pass, "none");
+        return check(NAME, CheckResult::Pass, "none");
     }
-    let finding = format!("{}: `sweetspot restore` puts them back", names.join(", "));
-    check(NAME, Verdict::Warn, finding)
+    let finding = format!("{}: `sweetspot restore` restores them", names.join(", "));
+    check(NAME, CheckResult::Warn, finding)
 }

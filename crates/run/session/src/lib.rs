@@ -1,6 +1,6 @@
-//! What a command does, from a typed request to a typed answer.
+//! The verbs of the program (measure, run, sweep, tune, hold, devices, doctor), from a typed request to a typed result.
 //!
-//! The program turns flags into requests and answers into text; everything in between is here, so that
+//! The program turns flags into requests and results into text; everything in between is here, so that
 //! a service or another program can do the same.
 
 #![cfg_attr(
@@ -22,12 +22,15 @@ mod sweep;
 mod tune;
 
 pub use devices::{DeviceReport, SensorReport, devices};
-pub use doctor::{Check, Verdict, doctor};
+pub use doctor::{Check, CheckResult, doctor};
 pub use error::SessionError;
-pub use host::{DevicesError, guard_folder, left_changed, restore_all, serve_as_guard};
+pub use host::{DevicesError, guard_folder, restore_all, serve_as_guard, unrestored_devices};
 pub use measure::MeasureError;
-pub use network::{InStudy, NetworkUseError, OnGpu, StudyRow, in_study, load_network, on_gpu};
+pub use network::{
+    GpuBounds, NetworkUseError, StudyEfficiency, StudyRow, bounds_on_gpu, efficiency_in_study,
+    load_network,
+};
 pub use observer::{Observer, Status};
 pub use run::{MeasuredRunResult, RunRequest, RunResult, run, run_measured};
-pub use sweep::{Estimate, Sweep, SweepError, SweepOptions, all_went_well};
+pub use sweep::{Sweep, SweepError, SweepOptions, SweepTime, all_runs_succeeded};
 pub use tune::{ChoiceError, ChoiceStore, TuneError, TunedCommand, TunedCommandResult, tune};

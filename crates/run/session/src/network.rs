@@ -1,4 +1,4 @@
-//! What a network costs: on paper, at best on a GPU, and in a study that ran it.
+//! The cost of a network: its operations, its lower bounds on a GPU, and its efficiency in a study.
 
 use std::path::Path;
 
@@ -10,42 +10,42 @@ use sweetspot_quantity::{FlopsPerSecond, Joules, Seconds};
 use sweetspot_sim::{CatalogueError, GpuProfile, find_gpu, gpus};
 use sweetspot_study::{Axis, Configuration, EnergyOf, Study};
 
-/// What was asked for cannot be answered.
+/// Why the cost of a network cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkUseError {
-    /// The network.
+    /// The network cannot be read.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The GPU.
+    /// The GPU's profile cannot be read.
     #[error(transparent)]
     Gpu(#[from] CatalogueError),
-    /// The GPU does not compute in this precision, or not faster than in fp32.
-    #[error("{gpu} has no peak for {precision}; it has {}", offered.join(", "))]
+    /// The GPU does not support this precision, or not faster than fp32.
+    #[error("{gpu} has no peak for {precision}; it has {}", supported.join(", "))]
     Precision {
-        /// Its name.
+        /// The GPU's name.
         gpu: String,
-        /// What was asked for.
+        /// The requested precision.
         precision: Precision,
-        /// What it has.
-        offered: Vec<String>,
+        /// The precisions with a peak.
+        supported: Vec<String>,
     },
-    /// A built-in network has one input, and its size is fixed.
-    #[error("--input is for ONNX files: the sizes of `{0}` are in its description")]
+    /// Input sizes were given for a built-in network, whose sizes are fixed.
+    #[error("input sizes are for ONNX files: the sizes of `{0}` are in its description")]
     InputOfBuiltIn(String),
-    /// The study is of another network.
-    #[error("the study ran {ran}, not {asked}")]
+    /// The study ran another network.
+    #[error("the study ran {ran}, not {requested}")]
     OtherNetwork {
-        /// In the study.
+        /// The study's network.
         ran: String,
-        /// What was asked for.
-        asked: String,
+        /// The requested network.
+        requested: String,
     },
-    /// Nothing can be said per item.
-    #[error("no configuration of the study has items and energy: give the sweep --items")]
+    /// The energy per item is unknown.
+    #[error("no configuration of the study has items and energy")]
     NoItems,
 }
 
-/// A built-in network by name, a description or an ONNX file by path.
+/// Loads a built-in network by name, or a description or an ONNX file by path.
 pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network, NetworkUseError> {
     let extension = Path::new(name).extension();
     if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
@@ -57,23 +57,23 @@ pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network,
     Ok(find(name)?)
 }
 
-/// A network at best on a GPU.
+/// The lower bounds of a network's time and energy on a GPU.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OnGpu {
-    /// The profile's name.
+pub struct GpuBounds {
+    /// The GPU profile's name.
     pub name: String,
     /// The product's name.
     pub product: String,
-    /// What it can do.
+    /// The GPU's peak performance, bandwidth and power.
     pub ceilings: GpuCeilings,
-    /// The least that each layer takes.
+    /// The lower bound of each layer.
     pub layers: Vec<Bound>,
-    /// The least that all take, one after the other.
+    /// The lower bound of all layers, one after the other.
     pub total: Bound,
 }
 
-/// The least time and energy by the roofline of a GPU at its default clocks.
-pub fn on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<OnGpu, NetworkUseError> {
+/// Computes the lower bounds from the roofline of a GPU at its default clocks.
+pub fn bounds_on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<GpuBounds, NetworkUseError> {
     let (name, profile) = find_gpu(gpu)?;
     let Some(matrix) = peak(&profile, cost.precision) else {
         let named = [
@@ -87,7 +87,7 @@ pub fn on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<OnGpu, NetworkUseError> {
         return Err(NetworkUseError::Precision {
             gpu: name,
             precision: cost.precision,
-            offered: ["fp32".to_owned()].into_iter().chain(others).collect(),
+            supported: ["fp32".to_owned()].into_iter().chain(others).collect(),
         });
     };
     let ceilings = GpuCeilings {
@@ -99,7 +99,7 @@ pub fn on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<OnGpu, NetworkUseError> {
         memory: profile.power.memory,
     };
     let (layers, total) = roofline(cost, &ceilings);
-    Ok(OnGpu {
+    Ok(GpuBounds {
         name,
         product: profile.name,
         ceilings,
@@ -118,50 +118,50 @@ fn peak(profile: &GpuProfile, precision: Precision) -> Option<FlopsPerSecond> {
     }
 }
 
-/// How well a study's configurations used their energy.
+/// The energy efficiency of a study's configurations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InStudy {
+pub struct StudyEfficiency {
     /// The study's title.
     pub study: String,
-    /// Whose energy counts.
+    /// The devices whose energy counts.
     pub energy_of: EnergyOf,
-    /// Floating-point operations of an item.
+    /// The floating-point operations of an item.
     pub flops_per_item: f64,
-    /// The profile that peaks are from, where the study's GPU has one.
+    /// The GPU profile that provides the peaks, if the study's GPU has one.
     pub gpu: Option<String>,
-    /// What differs between configurations.
+    /// The axes whose values differ between configurations.
     pub axes: Vec<Axis>,
-    /// A row for each configuration that is known to have done so many items.
+    /// A row for each configuration with known items and energy.
     pub rows: Vec<StudyRow>,
 }
 
-/// One configuration.
+/// The efficiency of one configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyRow {
-    /// What was set.
+    /// The configuration.
     pub configuration: Configuration,
-    /// Mean energy of an item.
+    /// The mean energy of an item.
     pub energy_per_item: Joules,
-    /// Mean time of an item.
+    /// The mean time of an item.
     pub time_per_item: Seconds,
-    /// What follows.
+    /// The efficiency that follows from them.
     pub efficiency: Efficiency,
 }
 
-/// GFLOPS per watt at the measured energy, against the peak of the GPU and against SGEMM.
+/// Computes GFLOPS per watt at the measured energy, and compares them with the GPU's peak and with SGEMM.
 ///
-/// Under the paper's conventions only forward operations count, also where the energy is that of training:
-/// that is how table 11 of multi_gpu_2018 is made.
-pub fn in_study(
+/// Under the paper's conventions only forward operations count, even for the energy of training, as in table 11
+/// of multi_gpu_2018.
+pub fn efficiency_in_study(
     study: &Study,
     network: &Network,
     cost: &Cost<'_>,
-) -> Result<InStudy, NetworkUseError> {
+) -> Result<StudyEfficiency, NetworkUseError> {
     let ran = study.subject.workload.network.as_deref();
     if let Some(ran) = ran.filter(|ran| *ran != network.name && find(&network.name).is_ok()) {
         return Err(NetworkUseError::OtherNetwork {
             ran: ran.to_owned(),
-            asked: network.name.clone(),
+            requested: network.name.clone(),
         });
     }
     let total = match cost.convention.follows_paper() {
@@ -169,7 +169,7 @@ pub fn in_study(
         false => cost.total(),
     };
     let flops = cost.flops(&total.operations) as f64 / cost.batch.max(1) as f64;
-    let found = profile_of(study)?;
+    let found = gpu_profile(study)?;
     let peak = found
         .as_ref()
         .and_then(|(_, gpu)| peak(gpu, cost.precision));
@@ -193,7 +193,7 @@ pub fn in_study(
     if rows.is_empty() {
         return Err(NetworkUseError::NoItems);
     }
-    Ok(InStudy {
+    Ok(StudyEfficiency {
         study: study.name(),
         energy_of: study.energy_of(),
         flops_per_item: flops,
@@ -203,9 +203,8 @@ pub fn in_study(
     })
 }
 
-/// The profile of the study's GPU: the one it was simulated with, or that of the product; none where several
-/// kinds worked together.
-fn profile_of(study: &Study) -> Result<Option<(String, GpuProfile)>, NetworkUseError> {
+/// The profile of the study's GPU: the one it was simulated with, or that of the product; `None` if the GPUs differ.
+fn gpu_profile(study: &Study) -> Result<Option<(String, GpuProfile)>, NetworkUseError> {
     let devices = &study.subject.devices;
     let Some(product) = devices.first().map(|device| &device.name) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `run`: a command at a setting, and everything as before afterwards.
+//! `run`: runs a command at a configuration, and restores the devices afterwards.
 
 use std::ffi::OsString;
 
@@ -11,22 +11,23 @@ use sweetspot_workload::{
 };
 
 use crate::host::{
-    Gpu, all_gpus, descriptors, guard_folder, open_host, reject_lost, select, visible,
+    Gpu, all_gpus, descriptors, guard_folder, open_host, reject_lost, select, visibility_variables,
 };
 use crate::measure::{MeasureRequest, Measurement, Recording, measure_on};
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 
-/// A command and the configuration it is to run at.
+/// A request to run a command at a configuration.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// Which GPUs, where the user says.
+    /// The GPUs, by index or UUID; all visible GPUs if `None`.
     pub device: Option<String>,
-    /// What is set; a number of GPUs of 0 means all there are.
+    /// The configuration; 0 GPUs stand for all GPUs.
     pub configuration: Configuration,
-    /// Whether a study chose it: the command is then told the configuration, as in the study.
-    pub is_chosen: bool,
-    /// No write is allowed.
+    /// Whether the configuration comes from a study: the command then gets it in its environment and in its
+    /// placeholders, as in the study.
+    pub is_from_study: bool,
+    /// Whether writes to the devices are forbidden.
     pub read_only: bool,
     /// The command, with placeholders for the configuration's parameters.
     pub command: Vec<OsString>,
@@ -35,17 +36,17 @@ pub struct RunRequest {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
-    /// How the command ended, or the signal that ended the run before it.
+    /// How the command ended, or the signal that ended the run.
     pub ended: CommandExit,
-    /// Whether every device is as before.
+    /// Whether every device has its earlier settings again.
     pub restored: bool,
 }
 
-/// A run that was measured.
+/// The result of a measured run.
 pub struct MeasuredRunResult {
-    /// How it ended.
+    /// How the run ended.
     pub run: RunResult,
-    /// What was measured, where it got so far.
+    /// The measurement; `None` if the run ended before it.
     pub measured: Option<(Measurement, Recording)>,
 }
 
@@ -55,11 +56,14 @@ pub fn run(
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<RunResult, SessionError> {
-    let gpus = gpus_of(request)?;
+    let gpus = settable_gpus(request)?;
     let signals = SignalSource::listen()?;
+    let variables = request.environment(&gpus).into_iter();
     let command = CommandSpec {
-        environment: environment_of(request.environment(&gpus)),
-        ..CommandSpec::new(request.words(&gpus)?)
+        environment: variables
+            .map(|(name, value)| (name, value.into()))
+            .collect(),
+        ..CommandSpec::new(request.command_words(&gpus)?)
     };
     let work = |lease: &mut Lease<'_>| {
         let outcome = run_until_exit(
@@ -73,7 +77,7 @@ pub fn run(
         Ok(outcome?.ended)
     };
     let mut note = |text: &str| observer.note(text);
-    let done = at_settings(request, &gpus, guard, &signals, &mut note, work)?;
+    let done = with_settings(request, &gpus, guard, &signals, &mut note, work)?;
     Ok(RunResult {
         ended: done
             .signal
@@ -93,11 +97,11 @@ pub fn run_measured(
 ) -> Result<MeasuredRunResult, SessionError> {
     let nothing_to_set = request.configuration.settings(0) == Settings::default();
     let gpus = match nothing_to_set {
-        true => used(request)?,
-        false => gpus_of(request)?,
+        true => requested_gpus(request)?,
+        false => settable_gpus(request)?,
     };
     let measure = MeasureRequest {
-        command: request.words(&gpus)?,
+        command: request.command_words(&gpus)?,
         environment: request.environment(&gpus),
         ..measure.clone()
     };
@@ -106,7 +110,7 @@ pub fn run_measured(
     if nothing_to_set {
         let measured = measure_on(gpus, &measure, None, &signals, limits, observer)?;
         let run = RunResult {
-            ended: end_of(&measured.0),
+            ended: last_exit(&measured.0),
             restored: true,
         };
         return Ok(MeasuredRunResult {
@@ -116,23 +120,23 @@ pub fn run_measured(
     }
     let mut notes = Vec::new();
     let work = |lease: &mut Lease<'_>| {
-        let again = gpus.iter().map(|gpu| Ok(gpu.reopen()?));
-        let again = again.collect::<Result<Vec<_>, SessionError>>()?;
-        measure_on(again, &measure, Some(lease), &signals, limits, observer)
+        let reopened = gpus.iter().map(|gpu| Ok(gpu.reopen()?));
+        let reopened = reopened.collect::<Result<Vec<_>, SessionError>>()?;
+        measure_on(reopened, &measure, Some(lease), &signals, limits, observer)
     };
     let mut note = |text: &str| notes.push(text.to_owned());
-    let done = at_settings(request, &gpus, guard, &signals, &mut note, work);
+    let done = with_settings(request, &gpus, guard, &signals, &mut note, work);
     for note in &notes {
         observer.note(note);
     }
     let done = done?;
-    let of_command = done.result.as_ref().map(|measured| end_of(&measured.0));
+    let command_exit = done.result.as_ref().map(|measured| last_exit(&measured.0));
     Ok(MeasuredRunResult {
         run: RunResult {
             ended: done
                 .signal
                 .map(CommandExit::Signal)
-                .or(of_command)
+                .or(command_exit)
                 .unwrap_or(CommandExit::Code(0)),
             restored: done.restored,
         },
@@ -141,7 +145,7 @@ pub fn run_measured(
 }
 
 /// How the last run of a measurement ended.
-fn end_of(measurement: &Measurement) -> CommandExit {
+fn last_exit(measurement: &Measurement) -> CommandExit {
     let last = measurement.runs.last();
     match last.map(|run| (run.signal, run.exit_code)) {
         Some((Some(signal), _)) => CommandExit::Signal(signal),
@@ -151,7 +155,7 @@ fn end_of(measurement: &Measurement) -> CommandExit {
 }
 
 impl RunRequest {
-    /// The configuration with the number of GPUs that there are.
+    /// The configuration with the actual number of GPUs.
     fn resolved(&self, gpus: &[Gpu]) -> Configuration {
         Configuration {
             gpus: gpus.len() as u64,
@@ -159,10 +163,10 @@ impl RunRequest {
         }
     }
 
-    fn words(&self, gpus: &[Gpu]) -> Result<Vec<OsString>, SessionError> {
+    fn command_words(&self, gpus: &[Gpu]) -> Result<Vec<OsString>, SessionError> {
         let configuration = self.resolved(gpus);
         let filled = self.command.iter().map(|word| match word.to_str() {
-            Some(text) if self.is_chosen => {
+            Some(text) if self.is_from_study => {
                 let word = fill_placeholders(&[text.to_owned()], &configuration)?.concat();
                 Ok(word.into())
             }
@@ -172,32 +176,32 @@ impl RunRequest {
     }
 
     fn environment(&self, gpus: &[Gpu]) -> Vec<(String, String)> {
-        if !self.is_chosen {
+        if !self.is_from_study {
             return Vec::new();
         }
         let mut variables = run_environment(&self.resolved(gpus));
-        variables.extend(visible(gpus));
+        variables.extend(visibility_variables(gpus));
         variables
     }
 }
 
-/// The GPUs that the run uses, each of which offers what is to be set.
-fn gpus_of(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
+/// The GPUs that the run uses, if each of them supports the configuration.
+fn settable_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     if request.configuration.settings(0) == Settings::default() {
         return Err(DevicesError::NothingToSet.into());
     }
     if request.read_only {
         return Err(DevicesError::ReadOnly.into());
     }
-    let gpus = used(request)?;
+    let gpus = requested_gpus(request)?;
     for (index, gpu) in gpus.iter().enumerate() {
-        check(gpu.descriptor(), &request.configuration.settings(index))?;
+        check_settings(gpu.descriptor(), &request.configuration.settings(index))?;
     }
     Ok(gpus)
 }
 
 /// The GPUs that the run uses.
-fn used(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
+fn requested_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     let gpus = all_gpus(open_host()?.as_ref())?;
     let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
     let count = request.configuration.gpus as usize;
@@ -215,30 +219,30 @@ fn used(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     Ok(gpus)
 }
 
-/// What was done with the GPUs set.
-struct DoneAtSettings<T> {
-    /// What came of it, where it got so far.
+/// The outcome of work on leased GPUs.
+struct LeasedOutcome<T> {
+    /// The result of the work; `None` if a signal ended it before.
     result: Option<T>,
-    /// The signal that came meanwhile.
+    /// The signal that arrived meanwhile.
     signal: Option<i32>,
-    /// Whether every device is as before.
+    /// Whether every device has its earlier settings again.
     restored: bool,
 }
 
-/// Does something with the GPUs set, and puts them back.
-fn at_settings<T>(
+/// Leases and sets the GPUs, does the work, and restores the GPUs.
+fn with_settings<T>(
     request: &RunRequest,
     gpus: &[Gpu],
     guard: GuardProgram<'_>,
     signals: &SignalSource,
     note: &mut dyn FnMut(&str),
     work: impl FnOnce(&mut Lease<'_>) -> Result<T, SessionError>,
-) -> Result<DoneAtSettings<T>, SessionError> {
+) -> Result<LeasedOutcome<T>, SessionError> {
     let folder = guard_folder();
     let lease = Lease::take(&descriptors(gpus), &folder, guard, signals, note);
     let mut lease = match lease {
         Err(WorkloadError::Interrupted(signal)) => {
-            return Ok(DoneAtSettings {
+            return Ok(LeasedOutcome {
                 result: None,
                 signal: Some(signal),
                 restored: true,
@@ -246,22 +250,23 @@ fn at_settings<T>(
         }
         lease => lease?,
     };
-    let done = set(&mut lease, gpus, &request.configuration, note).and_then(|()| work(&mut lease));
+    let done =
+        set_gpus(&mut lease, gpus, &request.configuration, note).and_then(|()| work(&mut lease));
     let signal = lease.interrupted();
     let restored = lease.release(note);
     let result = match (signal, done) {
         (None, Err(error)) => return Err(error.after_release(&restored)),
-        // Whatever a signal made of the work, the signal ended it.
+        // A signal may cause other errors, which are not worth reporting.
         (_, done) => done.ok(),
     };
-    Ok(DoneAtSettings {
+    Ok(LeasedOutcome {
         result,
         signal,
         restored: restored?,
     })
 }
 
-fn set(
+fn set_gpus(
     lease: &mut Lease<'_>,
     gpus: &[Gpu],
     configuration: &Configuration,
@@ -271,7 +276,7 @@ fn set(
         let device = gpu.descriptor();
         if let Some(cap) = lease.set(&device.id, &configuration.settings(index))? {
             note(&format!(
-                "{}: asked for {}, the device enforces {} (another limit of the board is lower)",
+                "{}: the requested cap is {}, but the device enforces {} (another limit of the board is lower)",
                 device.name, cap.requested, cap.enforced
             ));
         }
@@ -279,24 +284,17 @@ fn set(
     Ok(())
 }
 
-fn environment_of(variables: Vec<(String, String)>) -> Vec<(String, OsString)> {
-    let variables = variables.into_iter();
-    variables
-        .map(|(name, value)| (name, value.into()))
-        .collect()
-}
-
-/// Whether the device offers the setting, before anything is touched.
-fn check(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
-    let bad = |problem: String| DevicesError::NotSupported {
+/// Rejects settings that the device does not support, before anything is set.
+fn check_settings(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
+    let unsupported = |problem: String| DevicesError::NotSupported {
         device: device.name.clone(),
         problem,
     };
-    let missing = |knob: Knob| bad(format!("it has no {knob} that can be set"));
+    let missing = |knob: Knob| unsupported(format!("it has no {knob} that can be set"));
     if let Some(cap) = settings.power_cap {
         match device.knob(Knob::PowerCap) {
             Some(KnobDescriptor::PowerCap(range)) => {
-                offered(Knob::PowerCap, cap, &range.domain).map_err(bad)?
+                check_value(Knob::PowerCap, cap, &range.domain).map_err(unsupported)?
             }
             _ => return Err(missing(Knob::PowerCap)),
         }
@@ -304,7 +302,7 @@ fn check(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
     if let Some(clock) = settings.core_clock {
         match device.knob(Knob::CoreClock) {
             Some(KnobDescriptor::CoreClock(range)) => {
-                offered(Knob::CoreClock, clock, &range.domain).map_err(bad)?
+                check_value(Knob::CoreClock, clock, &range.domain).map_err(unsupported)?
             }
             _ => return Err(missing(Knob::CoreClock)),
         }
@@ -312,7 +310,7 @@ fn check(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
     if let Some(clock) = settings.memory_clock {
         match device.knob(Knob::MemoryClock) {
             Some(KnobDescriptor::MemoryClock(range)) => {
-                offered(Knob::MemoryClock, clock, &range.domain).map_err(bad)?
+                check_value(Knob::MemoryClock, clock, &range.domain).map_err(unsupported)?
             }
             _ => return Err(missing(Knob::MemoryClock)),
         }
@@ -320,7 +318,7 @@ fn check(device: &Descriptor, settings: &Settings) -> Result<(), DevicesError> {
     Ok(())
 }
 
-fn offered<Q: Quantity + std::fmt::Display>(
+fn check_value<Q: Quantity + std::fmt::Display>(
     knob: Knob,
     value: Q,
     domain: &Domain<Q>,

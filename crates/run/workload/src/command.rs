@@ -1,11 +1,11 @@
-//! What is to be started.
+//! The specification of a command to run.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::ProgressPattern;
 
-/// A command of the user's and how it is connected.
+/// A command of the user, with its environment, input and output.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
     /// The program and its arguments.
@@ -14,30 +14,30 @@ pub struct CommandSpec {
     pub environment: Vec<(String, OsString)>,
     /// Where its standard output is shown.
     pub output: OutputTarget,
-    /// Whether the last lines of its output are kept.
+    /// Whether the last lines of its output are stored.
     pub keep_output: bool,
     /// Whether it gets an empty standard input.
     pub no_input: bool,
-    /// The folder it runs in, where that is another one.
+    /// Its working directory; the current one if `None`.
     pub folder: Option<PathBuf>,
-    /// How its progress shows in its output.
+    /// The pattern that finds progress in its output.
     pub progress: Option<ProgressPattern>,
 }
 
 /// Where a command's standard output is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutputTarget {
-    /// On this program's own standard output.
+    /// On this program's standard output.
     #[default]
     StandardOutput,
     /// On standard error, because a document takes standard output.
     StandardError,
-    /// Nowhere; its standard error neither.
+    /// Nowhere; its standard error is hidden too.
     Hidden,
 }
 
 impl CommandSpec {
-    /// A command that is connected like any other program.
+    /// A command that inherits this program's input, output and working directory.
     pub fn new(words: Vec<OsString>) -> Self {
         Self {
             words,

@@ -1,31 +1,31 @@
-//! Why a command could not be run as asked.
+//! Why a command could not be run.
 
 use sweetspot_guard::{GuardError, JournalError};
 use sweetspot_link::LinkError;
 
-/// Why a command could not be run as asked.
+/// Why a command could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// The command could not be started: correct it.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
-        /// Its first word.
+        /// The program.
         program: String,
-        /// Whether there is no such program.
+        /// Whether the program does not exist.
         is_missing: bool,
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// A signal came before anything was measured.
-    #[error("ended by signal {0}: nothing was measured")]
+    /// A signal arrived before anything was measured.
+    #[error("interrupted by signal {0}: nothing was measured")]
     Interrupted(i32),
-    /// The guard refused, or is gone.
+    /// The guard refused a request or has died.
     #[error(transparent)]
     Guard(GuardError),
-    /// The guard's journal cannot be kept.
+    /// The guard's journal cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The link to the command cannot be made.
+    /// The link to the command cannot be created.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The operating system refused something.
@@ -33,13 +33,13 @@ pub enum WorkloadError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system says.
+        /// The error of the operating system.
         problem: std::io::Error,
     },
 }
 
 impl WorkloadError {
-    /// Whether the caller lacks a right that root would have.
+    /// Whether the caller lacks a permission that root has.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Guard(error) => error.is_permission_denied(),
@@ -48,7 +48,7 @@ impl WorkloadError {
         }
     }
 
-    /// The operating system refused `what`.
+    /// Turns an error of the operating system into this error.
     pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> Self + Copy {
         move |problem| Self::System { what, problem }
     }

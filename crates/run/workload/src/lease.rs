@@ -1,4 +1,4 @@
-//! Devices leased from a guard for as long as commands work with them.
+//! Leases devices from a guard as long as commands use them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +11,10 @@ use crate::WorkloadError;
 use crate::process::end_descendants;
 use crate::signals::SignalSource;
 
-/// Makes the program that serves as guard.
+/// Makes the command that starts the guard.
 pub type GuardProgram<'a> = &'a dyn Fn() -> Command;
 
-/// The exclusive right to set some devices. A signal reaches the guard at once, which puts everything back
+/// The exclusive right to set some devices. A signal reaches the guard at once, which restores all devices
 /// before anything else.
 pub struct Lease<'a> {
     guard: Guard,
@@ -24,13 +24,13 @@ pub struct Lease<'a> {
     signals: SignalSource,
 }
 
-/// What this lease has set on a device.
+/// The settings that this lease has made on a device.
 #[derive(Clone, Debug)]
 struct DeviceState {
     id: DeviceId,
-    /// Knobs that may be set since the device was last put back.
+    /// The knobs that may have been set since the device was last restored.
     knobs: Vec<Knob>,
-    /// The cap that is set, where one is.
+    /// The power cap that is set, if any.
     cap: Option<Watts>,
 }
 
@@ -44,21 +44,21 @@ impl DeviceState {
     }
 }
 
-/// A power cap that is no longer what this lease set.
+/// A power cap that another program has changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{device}: the cap is {found}, and {set} was set: somebody else changed it")]
+#[error("{device}: another program changed the power cap from {set} to {found}")]
 pub struct ChangedCap {
     /// The device.
     pub device: DeviceId,
-    /// The cap that was set.
+    /// The cap that this lease set.
     pub set: Watts,
-    /// The cap that is there.
+    /// The cap that the device has now.
     pub found: Watts,
 }
 
 impl<'a> Lease<'a> {
-    /// Starts a guard, with its journals in `folder`, and takes the devices. `note` takes how they were
-    /// found.
+    /// Starts a guard, with its journals in `folder`, and leases the devices. `note` receives messages about the
+    /// state that the devices were found in.
     pub fn take(
         devices: &[Descriptor],
         folder: &Path,
@@ -67,7 +67,7 @@ impl<'a> Lease<'a> {
         note: &mut dyn FnMut(&str),
     ) -> Result<Self, WorkloadError> {
         Journal::open(folder)?;
-        // Should the guard be killed, what it ran becomes this process's to end.
+        // If the guard is killed, its command becomes a child of this process, which can then end it.
         adopt_orphans();
         let guard = Guard::start(program(), folder)?;
         signals.on_signal(Box::new(guard.interrupter()));
@@ -96,29 +96,33 @@ impl<'a> Lease<'a> {
         Ok(lease)
     }
 
-    /// The signal that came, if one did; everything is put back then.
+    /// The signal that has arrived, if any; the guard has then restored all devices.
     pub fn interrupted(&self) -> Option<i32> {
         self.signals.received()
     }
 
-    /// Brings a device to these settings, which are its whole state: what was set before and is not named now
-    /// is put back. A cap that is there already needs no right to set it. Returns the cap where the device
-    /// enforces less than was asked for.
+    /// Sets a device to exactly these settings: knobs that were set before and are not named now are restored. A cap
+    /// that the device already has needs no permission to set it. Returns the cap if the device enforces a lower one
+    /// than requested.
     pub fn set(
         &mut self,
         device: &DeviceId,
         settings: &Settings,
     ) -> Result<Option<AppliedKnob<Watts>>, GuardError> {
         let wanted = settings.knobs();
-        let is_freed = |state: &DeviceState| state.knobs.iter().any(|knob| !wanted.contains(knob));
-        if self.state(device).is_some_and(|state| is_freed(state)) {
-            self.put_back(device)?;
+        let has_other_knobs =
+            |state: &DeviceState| state.knobs.iter().any(|knob| !wanted.contains(knob));
+        if self
+            .state(device)
+            .is_some_and(|state| has_other_knobs(state))
+        {
+            self.restore(device)?;
         }
         if let Some(state) = self.state(device) {
             state.cap = None;
             state.knobs.clone_from(&wanted);
         }
-        tracing::debug!(%device, ?settings, "settings asked for");
+        tracing::debug!(%device, ?settings, "settings requested");
         let applied = self.guard.apply(device, settings)?;
         if let Some(state) = self.state(device) {
             state.cap = settings.power_cap;
@@ -126,9 +130,9 @@ impl<'a> Lease<'a> {
         Ok(applied.power_cap.filter(|cap| cap.shortfall.is_some()))
     }
 
-    /// Brings a device back to what was set before the lease, and keeps the lease.
-    pub fn put_back(&mut self, device: &DeviceId) -> Result<(), GuardError> {
-        tracing::debug!(%device, "device put back");
+    /// Restores a device's settings from before the lease; the lease continues.
+    pub fn restore(&mut self, device: &DeviceId) -> Result<(), GuardError> {
+        tracing::debug!(%device, "device restored");
         self.guard.restore(device)?;
         if let Some(state) = self.state(device) {
             *state = DeviceState::new(device.clone());
@@ -136,8 +140,8 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
-    /// Says whether the cap that this lease set on a device is no longer there. The guard looks, which has to
-    /// answer in time whatever the driver does.
+    /// Checks whether another program has changed the cap that this lease set on a device. The guard reads it,
+    /// because it answers in time whatever the driver does.
     pub fn changed_by_others(
         &mut self,
         device: &DeviceId,
@@ -153,7 +157,7 @@ impl<'a> Lease<'a> {
         }))
     }
 
-    /// Ends what still runs of the last command.
+    /// Ends the processes of the last command that are still running.
     pub fn end_workload(&mut self) -> Result<(), WorkloadError> {
         crate::process::end_guarded(&mut self.guard)
     }
@@ -170,21 +174,21 @@ impl<'a> Lease<'a> {
         &mut self.guard
     }
 
-    /// Puts every device back and gives up the lease; says whether every device is as before. What a command
-    /// left running goes on, unless a signal came.
+    /// Restores every device and ends the lease. Returns whether every device has its earlier settings again.
+    /// Processes that a command has left running continue, unless a signal arrived.
     pub fn release(self, note: &mut dyn FnMut(&str)) -> Result<bool, WorkloadError> {
         let signal = self.interrupted();
         let devices = self.ids();
         let released = match self.guard.release(signal.is_some()) {
-            // Killed: what it ran is ended, and another guard puts back what it left.
-            Err(GuardError::Gone(why)) => {
-                tracing::warn!(why, "the guard ended unexpectedly: starting another");
+            // The guard was killed: its command is ended, and another guard restores the devices.
+            Err(GuardError::Gone(reason)) => {
+                tracing::warn!(reason, "the guard exited unexpectedly: starting another");
                 end_descendants();
                 replace_guard(self.program, &self.folder, devices, note)
             }
             released => released,
         };
-        self.signals.report_no_more();
+        self.signals.stop_reports();
         tracing::info!(?released, "lease released");
         let problems: Vec<String> = match (signal, released) {
             (_, Ok(problems)) => problems.iter().map(RestoreError::to_string).collect(),
@@ -198,14 +202,14 @@ impl<'a> Lease<'a> {
     }
 }
 
-/// Has another guard put back what one that is gone left changed.
+/// Starts another guard, which restores the devices that a dead guard has left changed.
 fn replace_guard(
     program: GuardProgram<'_>,
     folder: &Path,
     devices: Vec<DeviceId>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<RestoreError>, GuardError> {
-    // Without another guard the devices stay as the first one left them.
+    // Without another guard the devices stay changed.
     let guard = Guard::start(program(), folder);
     let mut guard = guard.map_err(|error| GuardError::Gone(error.to_string()))?;
     for found in guard.lease(devices)? {
@@ -215,11 +219,11 @@ fn replace_guard(
 }
 
 impl WorkloadError {
-    /// What to say of a guard that is gone, once it is known that another has put everything back.
+    /// The error about a dead guard, once it is known that another guard has restored all devices.
     pub fn after_release(self, restored: &Result<bool, Self>) -> Self {
         match self {
-            Self::Guard(GuardError::Gone(why)) if matches!(restored, Ok(true)) => {
-                Self::Guard(GuardError::Replaced(why))
+            Self::Guard(GuardError::Gone(reason)) if matches!(restored, Ok(true)) => {
+                Self::Guard(GuardError::Replaced(reason))
             }
             other => other,
         }

@@ -1,13 +1,12 @@
-//! One command of the user's, from its start to its exit.
+//! Runs one command of the user, from its start to its exit.
 //!
 //! [`run_until_exit`] starts a command, passes signals on to it, reads its progress and waits for its exit.
-//! `measure`, `run`, `sweep`, `tune` and `hold` all go through it; what each does meanwhile is a
-//! [`RunHandler`]. Devices that are set while commands run belong to a [`Lease`].
+//! `measure`, `run`, `sweep`, `tune` and `hold` all use it; what each does meanwhile is a [`RunHandler`].
+//! Devices that are set while commands run belong to a [`Lease`].
 //!
-//! Promises: there is one loop that waits, one rule for signals and grace periods, one account of progress
-//! ([`ProgressReader`]); every wait has an end once a signal has come; a command that is ended takes its
-//! last grandchild with it.
-//! Left to others: what is measured or set while the command runs.
+//! This crate promises one loop that waits, one rule for signals and grace periods, and one count of progress
+//! ([`ProgressReader`]); every wait ends after a signal; a command that is ended takes all its descendants with it.
+//! It leaves to others what is measured or set while the command runs.
 
 #![cfg_attr(
     not(test),

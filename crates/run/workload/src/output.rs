@@ -1,4 +1,4 @@
-//! What a command prints: shown as it comes, its last lines kept, its reports of progress found.
+//! Reads a command's output: shows it, stores its last lines and finds reports of progress in it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,20 +11,20 @@ use crate::WorkloadError;
 use crate::command::{CommandSpec, OutputTarget};
 use crate::pattern::{OutputReport, ProgressPattern};
 
-/// The two pipes that a command prints to, where this program reads them.
+/// The pipes of a command's standard output and standard error.
 pub(crate) struct OutputPipes {
     pub output: Box<dyn Read + Send>,
     pub error: Box<dyn Read + Send>,
 }
 
-/// Reads a command's output on threads of its own, which end when the pipes do.
+/// Reads a command's output in threads of its own, which end when the pipes are closed.
 pub(crate) struct OutputReader {
     reports: Receiver<(Moment, OutputReport)>,
     tail: Tail,
 }
 
 impl OutputReader {
-    /// Begins to read. Without pipes there is nothing to read.
+    /// Starts to read. Without pipes there is nothing to read.
     pub fn start(command: &CommandSpec, pipes: Option<OutputPipes>) -> Result<Self, WorkloadError> {
         let (sender, reports) = channel();
         let reader = Self {
@@ -34,32 +34,32 @@ impl OutputReader {
         let Some(pipes) = pipes else {
             return Ok(reader);
         };
-        let follow = |target, pipe| {
-            let follower = PipeFollower {
+        let read_pipe = |target, pipe| {
+            let thread = PipeThread {
                 target,
                 pattern: command.progress.clone(),
                 tail: reader.tail.clone(),
                 reports: sender.clone(),
             };
-            follower.start(pipe)
+            thread.start(pipe)
         };
-        let of_error = match command.output {
+        let error_target = match command.output {
             OutputTarget::Hidden => OutputTarget::Hidden,
             _ => OutputTarget::StandardError,
         };
-        let failed = WorkloadError::system("no thread to read the command's output with");
-        follow(command.output, pipes.output).map_err(failed)?;
-        follow(of_error, pipes.error).map_err(failed)?;
+        let failed = WorkloadError::system("cannot start a thread to read the command's output");
+        read_pipe(command.output, pipes.output).map_err(failed)?;
+        read_pipe(error_target, pipes.error).map_err(failed)?;
         Ok(reader)
     }
 
-    /// What was reported since the last call.
+    /// The reports since the last call.
     pub fn poll(&self) -> Vec<(Moment, OutputReport)> {
         self.reports.try_iter().collect()
     }
 
-    /// What is reported until the output ends; where a process that the command left behind may hold the
-    /// pipes open, no longer than `at_most`.
+    /// The reports until the output ends, or until `at_most` has passed: a process that the command has left behind
+    /// may hold the pipes open.
     pub fn finish(&self, at_most: Option<Duration>) -> Vec<(Moment, OutputReport)> {
         let Some(at_most) = at_most else {
             return self.reports.iter().collect();
@@ -72,17 +72,17 @@ impl OutputReader {
         std::iter::from_fn(next).collect()
     }
 
-    /// The end of what the command printed.
+    /// The end of the command's output.
     pub fn last_lines(&self) -> String {
         self.tail.text()
     }
 }
 
-/// The last that a command printed.
+/// The end of a command's output.
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<Vec<u8>>>);
 
-/// Bytes that are kept of a command's output: enough for a stack trace.
+/// The number of bytes that are stored of a command's output: enough for a stack trace.
 const TAIL_BYTES: usize = 1 << 14;
 
 impl Tail {
@@ -102,21 +102,21 @@ impl Tail {
     }
 }
 
-/// Shows what comes through one pipe and reports the progress in it.
-struct PipeFollower {
+/// A thread that shows the output of one pipe and finds progress in it.
+struct PipeThread {
     target: OutputTarget,
     pattern: Option<ProgressPattern>,
     tail: Tail,
     reports: Sender<(Moment, OutputReport)>,
 }
 
-impl PipeFollower {
+impl PipeThread {
     fn start(self, pipe: Box<dyn Read + Send>) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name("output".to_owned());
-        thread.spawn(move || self.follow(pipe)).map(drop)
+        thread.spawn(move || self.read_until_end(pipe)).map(drop)
     }
 
-    fn follow(self, mut pipe: Box<dyn Read + Send>) {
+    fn read_until_end(self, mut pipe: Box<dyn Read + Send>) {
         let mut lines = Lines::default();
         let mut chunk = [0; 1 << 14];
         loop {
@@ -129,12 +129,12 @@ impl PipeFollower {
             let now = MonotonicClock.now();
             self.tail.add(bytes);
             self.show(bytes);
-            lines.feed(now, bytes, &mut |at, line| self.find_report(at, line));
+            lines.feed(now, bytes, &mut |at, line| self.send_report(at, line));
         }
-        lines.end(&mut |at, line| self.find_report(at, line));
+        lines.end(&mut |at, line| self.send_report(at, line));
     }
 
-    /// A terminal or pipe of ours that is gone does not stop the command.
+    /// Shows output; if this program's own output is closed, the command continues nevertheless.
     fn show(&self, bytes: &[u8]) {
         let _ = match self.target {
             OutputTarget::StandardError => std::io::stderr().write_all(bytes),
@@ -146,7 +146,7 @@ impl PipeFollower {
         };
     }
 
-    fn find_report(&self, at: Moment, line: &[u8]) {
+    fn send_report(&self, at: Moment, line: &[u8]) {
         let Some(pattern) = &self.pattern else { return };
         if let Some(report) = pattern.find(String::from_utf8_lossy(line).trim_end()) {
             let _ = self.reports.send((at, report));
@@ -154,11 +154,11 @@ impl PipeFollower {
     }
 }
 
-/// Of a longer line only the end is searched.
-const LONGEST_LINE: usize = 1 << 16;
+/// Only this many bytes at the end of a longer line are searched.
+const MAX_LINE_BYTES: usize = 1 << 16;
 
-/// Output cut into lines, each with the moment at which the last of it came. A progress bar ends a line by
-/// returning to its begin when the next state is there: that is not the moment that counts.
+/// Splits output into lines, each with the moment at which its last part arrived. The end of a line is no such
+/// moment: a progress bar returns to the start of its line only when the next state is printed.
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
@@ -181,8 +181,8 @@ impl Lines {
             self.at = now;
             self.line.extend_from_slice(bytes);
         }
-        if self.line.len() > 2 * LONGEST_LINE {
-            self.line.drain(..self.line.len() - LONGEST_LINE);
+        if self.line.len() > 2 * MAX_LINE_BYTES {
+            self.line.drain(..self.line.len() - MAX_LINE_BYTES);
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_the_moment_at_which_its_last_part_came() {
+    fn a_line_has_the_moment_at_which_its_last_part_arrived() {
         let at = Moment::from_nanos;
         let mut found = Vec::new();
         let mut take = |at: Moment, line: &[u8]| {
@@ -210,11 +210,11 @@ mod tests {
         lines.feed(at(2), b"\r2", &mut take);
         lines.feed(at(3), b"/3", &mut take);
         lines.feed(at(4), b"\r3/3\r\ndone\n", &mut take);
-        lines.feed(at(5), &[b'x'; 3 * LONGEST_LINE], &mut take);
+        lines.feed(at(5), &[b'x'; 3 * MAX_LINE_BYTES], &mut take);
         lines.end(&mut take);
         let (longest, short) = found.split_last().unwrap();
         let short: Vec<(u64, &str)> = short.iter().map(|(at, line)| (*at, &**line)).collect();
         assert_eq!(short, [(1, "1/3"), (3, "2/3"), (4, "3/3"), (4, "done")]);
-        assert_eq!((longest.0, longest.1.len()), (5, LONGEST_LINE));
+        assert_eq!((longest.0, longest.1.len()), (5, MAX_LINE_BYTES));
     }
 }

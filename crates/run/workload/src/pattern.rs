@@ -1,4 +1,4 @@
-//! Progress in a program's own output.
+//! Patterns that find progress in a program's output.
 
 use regex_lite::Regex;
 
@@ -10,7 +10,7 @@ pub struct ProgressPattern {
     group: usize,
 }
 
-/// What the number in a matching line means.
+/// The meaning of the number in a matching line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     Total,
@@ -19,22 +19,22 @@ enum Meaning {
     Line,
 }
 
-/// What one line of output reports.
+/// A report of progress in a line of output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OutputReport {
-    /// Items done so far.
+    /// The items done so far.
     Total(f64),
-    /// Items a second.
+    /// The items per second.
     Rate(f64),
-    /// Items done since the last line.
+    /// The items done since the last line.
     Added(f64),
-    /// One more line that matches; it holds no number.
+    /// A matching line without a number.
     Line,
 }
 
-/// A pattern that cannot be used.
+/// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("the pattern `{pattern}` cannot be used: {reason}")]
+#[error("invalid pattern `{pattern}`: {reason}")]
 pub struct InvalidPattern {
     pattern: String,
     reason: String,
@@ -82,22 +82,22 @@ impl std::str::FromStr for ProgressPattern {
     }
 }
 
-/// Whether the text around the number means items a second.
+/// Whether the text around the number means items per second.
 fn is_rate(pattern: &str) -> bool {
     let text = pattern.to_lowercase().replace("\\/", "/");
-    let ends_there = |rest: &str| {
+    let is_end_of_word = |rest: &str| {
         let rest = rest.trim_start_matches("econd").trim_start_matches("ec");
         !rest.starts_with(|next: char| next.is_alphabetic())
     };
-    let after = |word: &str| {
-        let mut places = text.match_indices(word);
-        places.any(|(at, _)| ends_there(&text[at + word.len()..]))
+    let contains = |word: &str| {
+        let mut matches = text.match_indices(word);
+        matches.any(|(at, _)| is_end_of_word(&text[at + word.len()..]))
     };
-    after("/s") || after("/ s") || after("per s")
+    contains("/s") || contains("/ s") || contains("per s")
 }
 
 impl ProgressPattern {
-    /// Finds what a line reports of progress.
+    /// Finds the report in a line of output.
     pub fn find(&self, line: &str) -> Option<OutputReport> {
         let captures = self.pattern.captures(line)?;
         if self.meaning == Meaning::Line {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_items_so_far_or_a_rate() {
+    fn a_number_is_a_total_a_rate_or_an_addition() {
         let line = "step 5: 1,640 items, images/sec: 310.5";
         assert_eq!(
             find(r"([\d,]+) items", line),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_patterns_are_named() {
+    fn errors_name_the_invalid_pattern() {
         let reason = |pattern: &str| pattern.parse::<ProgressPattern>().unwrap_err().to_string();
         assert!(reason("(").contains("`(`"));
         assert!(reason(r"(\d+) of (\d+)").contains("name the one that counts"));

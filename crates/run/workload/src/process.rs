@@ -1,4 +1,4 @@
-//! The command as a process: a child of this program, or of the guard where devices are leased.
+//! The command's process: a child of this program, or of the guard if devices are leased.
 
 use std::io::{PipeReader, PipeWriter, Read};
 use std::os::fd::AsRawFd;
@@ -22,13 +22,13 @@ use crate::error::WorkloadError;
 use crate::output::OutputPipes;
 use crate::signals::pass_signal;
 
-/// How long a command that is ended may take to end by itself.
-const END_GRACE: Duration = Duration::from_millis(300);
+/// How long a process may take to exit after SIGTERM before it is killed.
+const END_GRACE_PERIOD: Duration = Duration::from_millis(300);
 
-/// A command that was started as a child of this program.
+/// A command that runs as a child of this program.
 pub(crate) struct OwnChild {
     child: Child,
-    /// Readable when the child has exited, where the kernel has such descriptors.
+    /// A descriptor that is readable when the child has exited, if the kernel supports them.
     exit: Result<OwnedFd, Errno>,
 }
 
@@ -37,7 +37,7 @@ impl OwnChild {
         command: &CommandSpec,
         environment: &[(String, std::ffi::OsString)],
     ) -> Result<(Self, Option<OutputPipes>), WorkloadError> {
-        let (program, arguments) = split(command)?;
+        let (program, arguments) = split_command(command)?;
         let mut process = Command::new(program);
         process
             .args(arguments)
@@ -67,7 +67,7 @@ impl OwnChild {
         Ok((Self { child, exit }, pipes))
     }
 
-    /// Waits for the exit, but not longer than this.
+    /// Waits for the exit, at most this long.
     pub fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
         self.sleep(at_most);
         let at = MonotonicClock.now();
@@ -88,7 +88,7 @@ impl OwnChild {
         }))
     }
 
-    /// Sleeps until the child exits, or for a moment where the kernel cannot tell.
+    /// Sleeps until the child exits, or for a moment if the kernel cannot report the exit.
     fn sleep(&self, at_most: Duration) {
         let Ok(exit) = &self.exit else {
             std::thread::sleep(at_most.min(Duration::from_millis(5)));
@@ -107,9 +107,9 @@ impl OwnChild {
     }
 }
 
-/// Ends every process below this one: what a command left running.
+/// Ends every descendant of this process: what a command has left running.
 pub fn end_descendants() {
-    sweetspot_guard::end_descendants(END_GRACE);
+    sweetspot_guard::end_descendants(END_GRACE_PERIOD);
 }
 
 /// Starts a command as a child of the guard, so that it ends with the lease.
@@ -118,15 +118,15 @@ pub(crate) fn start_guarded(
     command: &CommandSpec,
     environment: &[(String, std::ffi::OsString)],
 ) -> Result<Option<OutputPipes>, WorkloadError> {
-    split(command)?;
+    split_command(command)?;
     let mut streams = Streams {
         no_input: command.no_input,
         ..Streams::default()
     };
     let mut pipes = None;
     if command.reads_output() || command.output == OutputTarget::StandardError {
-        // The guard opens the pipes by their names under /proc; the writing ends here close with this
-        // function. Standard error itself is not opened so: a file would be written from its begin.
+        // The guard opens the pipes by their names under /proc; the writing ends here close when this function
+        // returns. Standard error itself is not opened this way: a file would be overwritten from its start.
         let (output, error) = (NamedPipe::new()?, NamedPipe::new()?);
         streams.output = Some(output.name());
         streams.error = Some(error.name());
@@ -157,7 +157,7 @@ pub(crate) fn start_guarded(
     }))
 }
 
-/// Waits for the exit of the guard's command, but not longer than this.
+/// Waits for the exit of the guard's command, at most this long.
 pub(crate) fn wait_guarded(
     guard: &mut Guard,
     at_most: Duration,
@@ -180,6 +180,7 @@ pub(crate) fn end_guarded(guard: &mut Guard) -> Result<(), WorkloadError> {
     }
 }
 
+/// A pipe that another process can open by its name under `/proc`.
 struct NamedPipe {
     reader: PipeReader,
     writer: PipeWriter,
@@ -187,8 +188,9 @@ struct NamedPipe {
 
 impl NamedPipe {
     fn new() -> Result<Self, WorkloadError> {
-        let (reader, writer) =
-            std::io::pipe().map_err(WorkloadError::system("no pipe for the command's output"))?;
+        let (reader, writer) = std::io::pipe().map_err(WorkloadError::system(
+            "cannot create a pipe for the command's output",
+        ))?;
         Ok(Self { reader, writer })
     }
 
@@ -201,7 +203,7 @@ impl NamedPipe {
     }
 }
 
-fn split(
+fn split_command(
     command: &CommandSpec,
 ) -> Result<(&std::ffi::OsString, &[std::ffi::OsString]), WorkloadError> {
     command
@@ -210,6 +212,6 @@ fn split(
         .ok_or_else(|| WorkloadError::NotStarted {
             program: String::new(),
             is_missing: true,
-            reason: "no command is given".to_owned(),
+            reason: "no command was given".to_owned(),
         })
 }

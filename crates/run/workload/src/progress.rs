@@ -1,9 +1,9 @@
-//! The one account of a command's progress, from its link and from its output.
+//! Counts a command's progress from its link and from its output.
 //!
-//! The rules, for every verb:
+//! These rules hold for every verb:
 //! - A program that reports items over its link is counted by its link alone; its output then does not count.
-//! - A total in the output that goes down has restarted, as at each epoch: counting goes on from there.
-//! - A rate holds from the report before it (the first one from the start) to its own moment, and the last
+//! - A total in the output that falls has restarted, as at each epoch: counting continues from there.
+//! - A rate holds from the previous report (the first one from the start) until its own moment, and the last
 //!   one until the exit.
 //! - A matching line without a number is one item.
 
@@ -17,47 +17,47 @@ use crate::WorkloadError;
 use crate::output::OutputReader;
 use crate::pattern::OutputReport;
 
-/// Something that a command reported.
+/// A report of a command.
 #[derive(Debug)]
 pub enum WorkloadEvent {
     /// Items were done.
     Progress(Progress),
-    /// Anything else that came over the link: phases, values, writers that ended, lost records. Records of
-    /// items come as [`WorkloadEvent::Progress`] only.
+    /// Any other event of the link: phases, values, writers that ended, lost records. Records of items are
+    /// [`WorkloadEvent::Progress`] only.
     Link(LinkEvent),
 }
 
 /// Items that were done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// When they were reported.
+    /// The moment of the report.
     pub at: Moment,
-    /// Since when they were done, where that is known: a rate holds for a time.
+    /// The start of the time in which the items were done, if it is known, as for a rate.
     pub since: Option<Moment>,
-    /// How many, since the report before.
+    /// The number of items since the previous report.
     pub items: f64,
-    /// Who reported them.
+    /// The source of the report.
     pub reporter: Reporter,
 }
 
-/// Who reported progress.
+/// The source of a progress report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporter {
     /// A thread of the program, over the link.
     Link(Ring),
     /// A line of the program's output.
     Output,
-    /// Nobody: a rate that held until the exit.
+    /// The exit, until which the last rate held.
     Exit,
 }
 
-/// Counts items by the rules above. Pure: moments come in as values.
+/// Counts items by the rules above, without a clock of its own.
 #[derive(Clone, Debug)]
 pub struct ProgressCounter {
     began: Moment,
     link_items: Option<f64>,
     output_items: Option<f64>,
-    /// The last total that a line of output held.
+    /// The last total in a line of output.
     last_total: f64,
     last_line: Option<Moment>,
     last_rate: Option<f64>,
@@ -80,12 +80,12 @@ impl ProgressCounter {
         }
     }
 
-    /// Items done so far; none where nothing was reported.
+    /// The items done so far; `None` if nothing was reported.
     pub fn items(&self) -> Option<f64> {
         self.link_items.or(self.output_items)
     }
 
-    /// Reports so far, of whichever of link and output counts.
+    /// The number of reports so far, of the link or of the output, whichever counts.
     pub fn reports(&self) -> u64 {
         self.reports
     }
@@ -95,12 +95,12 @@ impl ProgressCounter {
         self.link_items.is_some()
     }
 
-    /// Whether a line of the output matched the pattern, be it that the link counts.
+    /// Whether a line of the output matched the pattern, even if the link counts.
     pub fn is_output_matched(&self) -> bool {
         self.is_output_matched
     }
 
-    /// Takes an event of the link: a record of items is counted, anything else passes unchanged.
+    /// Takes an event of the link: a record of items is counted, any other event is passed on unchanged.
     pub fn take_link_event(&mut self, event: LinkEvent) -> WorkloadEvent {
         match event {
             LinkEvent::Record(Record {
@@ -115,7 +115,7 @@ impl ProgressCounter {
         }
     }
 
-    /// Takes a report that came over the link.
+    /// Takes a report of items over the link.
     fn take_link_report(&mut self, at: Moment, items: u64, ring: Ring) -> Progress {
         if self.link_items.is_none() {
             self.reports = 0;
@@ -130,7 +130,7 @@ impl ProgressCounter {
         }
     }
 
-    /// Takes a report in a line of output; none where the link counts.
+    /// Takes a report in a line of output; returns `None` if the link counts.
     pub fn take_output_report(&mut self, at: Moment, report: OutputReport) -> Option<Progress> {
         self.is_output_matched = true;
         if self.is_by_link() {
@@ -158,7 +158,7 @@ impl ProgressCounter {
         Some(self.add_output_items(at, since, items, Reporter::Output))
     }
 
-    /// The command has exited: its last rate held until then.
+    /// Counts the items that the last rate amounts to until the exit.
     pub fn take_exit(&mut self, at: Moment) -> Option<Progress> {
         let rate = self.last_rate.take().filter(|_| !self.is_by_link())?;
         let since = self.last_line?.min(at);
@@ -183,7 +183,7 @@ impl ProgressCounter {
     }
 }
 
-/// Reads what a command reports over its link and in its output.
+/// Reads a command's reports over its link and in its output.
 pub struct ProgressReader {
     link: Option<Reader>,
     output: Option<OutputReader>,
@@ -191,7 +191,7 @@ pub struct ProgressReader {
 }
 
 impl ProgressReader {
-    /// A reader with a new link; a variable of the command's environment names it.
+    /// A reader with a new link, which the command finds by an environment variable.
     pub fn with_link() -> Result<Self, WorkloadError> {
         let link = Reader::create()?;
         Ok(Self {
@@ -200,7 +200,7 @@ impl ProgressReader {
         })
     }
 
-    /// A reader of output alone.
+    /// A reader of the output only.
     pub fn without_link() -> Self {
         Self {
             link: None,
@@ -209,22 +209,22 @@ impl ProgressReader {
         }
     }
 
-    /// The words that the command reads from its link, where it has one.
+    /// The control values that the command reads from its link, if it has one.
     pub fn control(&self) -> Option<&Control> {
         self.link.as_ref().map(Reader::control)
     }
 
-    /// The folder of the link, where there is one.
+    /// The folder of the link, if there is one.
     pub fn link_folder(&self) -> Option<&Path> {
         self.link.as_ref().map(Reader::folder)
     }
 
-    /// What was counted so far.
+    /// The progress so far.
     pub fn counter(&self) -> &ProgressCounter {
         &self.counter
     }
 
-    /// The variable that tells the command where its link is.
+    /// The environment variable with the folder of the link.
     pub(crate) fn environment(&self) -> Option<(String, OsString)> {
         let folder = self.link_folder()?.as_os_str().to_owned();
         Some((sweetspot_link::LINK_VARIABLE.to_owned(), folder))
@@ -235,7 +235,7 @@ impl ProgressReader {
         self.output = Some(output);
     }
 
-    /// What was reported since the last call.
+    /// The reports since the last call.
     pub(crate) fn poll(&mut self) -> Vec<WorkloadEvent> {
         let mut events = Vec::new();
         self.drain_link(&mut events);
@@ -248,15 +248,15 @@ impl ProgressReader {
         events
     }
 
-    /// What is left when the command has exited. What it printed counts as of its time at the latest, even
-    /// if it is read after it.
+    /// The remaining reports after the command has exited. Output that is read after the exit counts as printed
+    /// at the exit.
     pub(crate) fn finish(
         &mut self,
         exited: Moment,
         at_most: Option<std::time::Duration>,
     ) -> Vec<WorkloadEvent> {
         let mut events = Vec::new();
-        // A ring ends with the drain that finds it empty.
+        // A ring is only reported as ended by the drain that finds it empty.
         for _ in 0..3 {
             self.drain_link(&mut events);
         }
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_that_goes_down_has_restarted() {
+    fn a_total_that_falls_has_restarted() {
         let epochs = (0..3).flat_map(|_| (1..=40).map(f64::from));
         let reports: Vec<_> = epochs
             .map(|step| (11.0, OutputReport::Total(step)))
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_holds_since_the_report_before_and_the_last_until_the_exit() {
+    fn a_rate_holds_since_the_previous_report_and_the_last_one_until_the_exit() {
         let rate = OutputReport::Rate;
         let reports = [(12.0, rate(100.0)), (13.0, rate(50.0))];
         assert_eq!(counted(&reports, 15.0).items(), Some(200.0 + 50.0 + 100.0));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_link_reports_counts_alone() {
+    fn the_output_does_not_count_once_the_link_reports() {
         let mut counter = ProgressCounter::new(at(0.0));
         let printed = OutputReport::Total(1.0);
         assert!(counter.take_output_report(at(1.0), printed).is_some());
@@ -349,9 +349,9 @@ mod tests {
     }
 
     proptest! {
-        /// However reports come, what is counted is the sum of what was handed out, and never falls.
+        /// The count is the sum of the progress that was returned, and never falls.
         #[test]
-        fn the_total_is_the_sum_of_the_parts(
+        fn the_count_is_the_sum_of_all_progress(
             reports in prop::collection::vec((0.0..100.0f64, 0..4u8, 0.0..1e6f64), 0..50),
         ) {
             let mut counter = ProgressCounter::new(at(1.0));

@@ -1,4 +1,4 @@
-//! The one loop that runs a command.
+//! The loop that runs a command until it exits.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,11 @@ use crate::process::{OwnChild, end_descendants, end_guarded, start_guarded, wait
 use crate::progress::{ProgressCounter, ProgressReader, WorkloadEvent};
 use crate::signals::SignalSource;
 
-/// How long the last output of a command is read, where a process that it left may hold the pipe open.
-const LAST_OUTPUT: Duration = Duration::from_millis(100);
+/// How long the last output of a command is read if a process that it has left may hold the pipe open.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a signal to a process group may take from one process of it to the next.
-const SIGNAL_LAG: Duration = Duration::from_millis(50);
+/// How long a signal to a process group may take from one of its processes to the next.
+const SIGNAL_DELAY: Duration = Duration::from_millis(50);
 
 /// Limits on a run.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub struct RunLimits {
     pub poll_interval: Duration,
     /// What a signal to this program does to the command, beyond being passed on to it.
     pub on_signal: OnSignal,
-    /// The longest that the command may run.
+    /// The longest time that the command may run.
     pub timeout: Option<Duration>,
 }
 
@@ -36,31 +36,31 @@ pub struct RunLimits {
 pub enum OnSignal {
     /// The command is ended after this grace period, or at once by a second signal.
     EndAfter(Duration),
-    /// The command takes as long as it likes, until a second signal ends it.
+    /// The command may take any time to exit, until a second signal ends it.
     EndAtSecond,
-    /// Nothing: the command decides, and so do the processes that it leaves behind.
+    /// Nothing: the command and the processes that it leaves behind are never ended.
     PassOn,
 }
 
-/// How long a command may take to end after a signal, where devices have to be put back.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a command may take to exit after a signal before it is ended.
+const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Default for RunLimits {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_millis(50),
-            on_signal: OnSignal::EndAfter(GRACE),
+            on_signal: OnSignal::EndAfter(DEFAULT_GRACE_PERIOD),
             timeout: None,
         }
     }
 }
 
-/// What a verb does while its command runs.
+/// The work that a verb does while its command runs.
 pub trait RunHandler {
-    /// Why it gives up.
+    /// The error that ends the run early.
     type Error: From<WorkloadError>;
 
-    /// Takes what the command reported since the last call. Called at least once in every poll interval, and
+    /// Takes the command's reports since the last call. It is called at least once in every poll interval, and
     /// once more after the exit.
     fn poll(
         &mut self,
@@ -68,16 +68,16 @@ pub trait RunHandler {
         events: Vec<WorkloadEvent>,
     ) -> Result<(), Self::Error>;
 
-    /// The command is started right after this. Returns the moment from which its time counts.
+    /// Is called just before the command is started. Returns the moment from which the command's time counts.
     fn starting(&mut self) -> Moment {
         MonotonicClock.now()
     }
 
-    /// The command has exited just now; what it reported last is still to come.
+    /// Is called when the command has just exited, before its last reports.
     fn exited(&mut self) {}
 }
 
-/// A handler that does nothing with what the command reports.
+/// A handler that ignores the command's reports.
 pub struct NoHandler;
 
 impl RunHandler for NoHandler {
@@ -92,37 +92,37 @@ impl RunHandler for NoHandler {
     }
 }
 
-/// A command that runs.
+/// A running command.
 pub struct RunInProgress<'r, 'g> {
     lease: Option<&'r mut Lease<'g>>,
-    /// The command, where it is a child of this program and not of a guard.
+    /// The command's process if it is a child of this program and not of a guard.
     child: Option<OwnChild>,
     reader: &'r mut ProgressReader,
     signals: &'r SignalSource,
     began: Moment,
 }
 
-/// How a run went.
+/// How a run ended.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// Just before the start.
+    /// The moment just before the start.
     pub began: Moment,
-    /// The exit.
+    /// The moment of the exit.
     pub exited: Moment,
     /// How the command ended.
     pub ended: CommandExit,
-    /// Whether processes of it were still there at its exit.
+    /// Whether the command has left processes running.
     pub left_processes: bool,
-    /// A signal that this program got meanwhile.
+    /// A signal that this program received during the run.
     pub interrupted: Option<i32>,
-    /// Whether it was ended because it took too long.
+    /// Whether the command was ended because it exceeded the time limit.
     pub timed_out: bool,
-    /// The end of its output, where that was read.
+    /// The end of its output, if that was read.
     pub output: String,
 }
 
 impl RunOutcome {
-    /// The exit code as shells give it.
+    /// The exit code as a shell reports it.
     pub fn exit_code(&self) -> i32 {
         match self.ended {
             CommandExit::Code(code) => code,
@@ -132,8 +132,8 @@ impl RunOutcome {
 }
 
 /// Starts a command, waits for its exit and lets `handler` work meanwhile. With a lease the guard runs the
-/// command, so that it ends with the lease. A signal is passed on to the command; one that does not end
-/// within the grace period, or by the time of a second signal, is ended with everything that it started.
+/// command, so that it ends with the lease. A signal is passed on to the command; a command that does not exit
+/// within the grace period, or before a second signal, is ended with everything that it started.
 pub fn run_until_exit<H: RunHandler>(
     command: &CommandSpec,
     limits: RunLimits,
@@ -143,7 +143,7 @@ pub fn run_until_exit<H: RunHandler>(
     handler: &mut H,
 ) -> Result<RunOutcome, H::Error> {
     if limits.on_signal != OnSignal::PassOn {
-        // What a command leaves behind becomes this process's child, and is noticed.
+        // Processes that a command leaves behind become children of this process, so that they are noticed.
         adopt_orphans();
     }
     let is_guarded = lease.is_some();
@@ -151,11 +151,10 @@ pub fn run_until_exit<H: RunHandler>(
     let mut run = RunInProgress::start(command, began, lease, signals, reader)?;
     tracing::info!(command = ?command.words, is_guarded, "command started");
     let mut supervision = Supervision::new(limits);
-    let ended = supervision.until_exit(&mut run, handler);
-    let end = match ended {
+    let end = match supervision.wait_for_exit(&mut run, handler) {
         Ok(end) => end,
         Err(problem) => {
-            tracing::warn!("the run cannot go on");
+            tracing::warn!("the run cannot continue");
             run.abandon();
             return Err(problem);
         }
@@ -163,15 +162,15 @@ pub fn run_until_exit<H: RunHandler>(
     handler.exited();
     tracing::info!(ended = ?end.exit, left_processes = end.has_descendants, "command exited");
     if end.has_descendants {
-        // The signal that ended the command may be on its way to this process.
-        let _ = signals.wait_until(Instant::now() + SIGNAL_LAG);
+        // The signal that ended the command may reach this process a little later.
+        let _ = signals.wait_until(Instant::now() + SIGNAL_DELAY);
     }
     let interrupted = supervision.interrupted.or_else(|| signals.received());
     let may_hold_pipe = end.has_descendants || interrupted.is_some();
     let exited = end.at.max(run.began);
     let events = run
         .reader
-        .finish(exited, may_hold_pipe.then_some(LAST_OUTPUT));
+        .finish(exited, may_hold_pipe.then_some(LAST_OUTPUT_TIMEOUT));
     let handled = handler.poll(&mut run, events);
     let ends_orphans = interrupted.is_some() && limits.on_signal != OnSignal::PassOn;
     if ends_orphans && end.has_descendants && run.child.is_some() {
@@ -200,7 +199,7 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         let mut environment = command.environment.clone();
         environment.extend(reader.environment());
         if command.reads_output() {
-            // Python would hold lines back otherwise, as it writes to no terminal.
+            // Without this, Python buffers its output when it does not write to a terminal.
             environment.push(("PYTHONUNBUFFERED".to_owned(), "1".into()));
         }
         let (child, pipes) = match &mut lease {
@@ -228,27 +227,27 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         Ok(run)
     }
 
-    /// The lease, where devices are leased.
+    /// The lease, if devices are leased.
     pub fn lease(&mut self) -> Option<&mut Lease<'g>> {
         self.lease.as_deref_mut()
     }
 
-    /// The words that the command reads from its link, where it has one.
+    /// The control values that the command reads from its link, if it has one.
     pub fn control(&self) -> Option<&Control> {
         self.reader.control()
     }
 
-    /// What the command has reported so far.
+    /// The command's progress so far.
     pub fn progress(&self) -> &ProgressCounter {
         self.reader.counter()
     }
 
-    /// The signal that came, if one did.
+    /// The signal that this program has received, if any.
     pub fn interrupted(&self) -> Option<i32> {
         self.signals.received()
     }
 
-    /// Just before the start.
+    /// The moment just before the start.
     pub fn began(&self) -> Moment {
         self.began
     }
@@ -261,7 +260,7 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         }
     }
 
-    /// A guard passes signals on by itself.
+    /// Passes a signal on to the command; a guard does so by itself.
     fn pass_signal(&self, signal: i32) {
         if let Some(child) = &self.child {
             child.pass_signal(signal);
@@ -278,21 +277,22 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         }
     }
 
-    /// The run cannot go on: the command must not outlive it. Where the guard is gone, the release of the
-    /// lease ends what it ran.
+    /// Ends the command after an error, because it must not outlive the run. If the guard is gone, the release of
+    /// the lease ends the command.
     fn abandon(&mut self) {
         let _ = self.end();
     }
 }
 
-/// What the loop keeps in mind.
+/// The state of the loop that waits for the exit.
 struct Supervision {
     limits: RunLimits,
     began: Instant,
     interrupted: Option<i32>,
-    /// Signals that were passed on.
+    /// The number of signals that were passed on.
     passed_on: usize,
-    give_up_at: Option<Instant>,
+    /// When the command is ended after a signal.
+    end_at: Option<Instant>,
     timed_out: bool,
 }
 
@@ -303,12 +303,12 @@ impl Supervision {
             began: Instant::now(),
             interrupted: None,
             passed_on: 0,
-            give_up_at: None,
+            end_at: None,
             timed_out: false,
         }
     }
 
-    fn until_exit<H: RunHandler>(
+    fn wait_for_exit<H: RunHandler>(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
         handler: &mut H,
@@ -318,8 +318,8 @@ impl Supervision {
                 return Ok(end);
             }
             self.take_signals(run);
-            if self.give_up_at.is_some_and(|at| Instant::now() >= at) {
-                tracing::warn!("the command did not end after a signal: ending it");
+            if self.end_at.is_some_and(|at| Instant::now() >= at) {
+                tracing::warn!("the command did not exit after a signal: ending it");
                 run.end()?;
                 return Ok(WorkloadEnd {
                     exit: CommandExit::Signal(self.interrupted.unwrap_or(0)),
@@ -330,7 +330,7 @@ impl Supervision {
             let limit = self.limits.timeout;
             if limit.is_some_and(|limit| self.began.elapsed() > limit) && !self.timed_out {
                 self.timed_out = true;
-                tracing::warn!(?limit, "the command takes too long: ending it");
+                tracing::warn!(?limit, "the command exceeded its time limit: ending it");
                 run.end()?;
             }
             let events = run.reader.poll();
@@ -351,9 +351,9 @@ impl Supervision {
         let now = Instant::now();
         match self.limits.on_signal {
             OnSignal::PassOn => {}
-            _ if run.signals.is_repeated() => self.give_up_at = Some(now),
+            _ if run.signals.is_repeated() => self.end_at = Some(now),
             OnSignal::EndAfter(grace) => {
-                self.give_up_at.get_or_insert(now + grace);
+                self.end_at.get_or_insert(now + grace);
             }
             OnSignal::EndAtSecond => {}
         }

@@ -1,4 +1,4 @@
-//! Commands from start to exit, without devices.
+//! Runs commands from start to exit, without devices.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn shell(script: &str) -> CommandSpec {
     }
 }
 
-/// A process has one command at a time: ending it ends everything below the process.
+/// Only one test may run a command at a time, because ending a command ends all descendants of the process.
 static ONE_COMMAND: Mutex<()> = Mutex::new(());
 
 fn run(command: &CommandSpec, limits: RunLimits) -> Result<RunOutcome, WorkloadError> {
@@ -50,7 +50,7 @@ fn the_exit_and_the_last_output_are_known() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_named() {
+fn a_missing_program_is_named() {
     let missing = CommandSpec::new(vec!["no-such-program".into()]);
     match run(&missing, RunLimits::default()) {
         Err(WorkloadError::NotStarted {
@@ -82,7 +82,7 @@ fn a_command_that_takes_too_long_is_ended() {
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
-/// A handler that keeps the reports, and marks items on the link from within.
+/// A handler that records the reports, and reports items over the link itself.
 struct Recorder {
     writer: Option<Writer>,
     progress: Vec<Progress>,
@@ -132,7 +132,7 @@ fn recorded(command: &CommandSpec, reader: &mut ProgressReader, link: Option<&Pa
 }
 
 #[test]
-fn what_is_printed_last_counts_and_lies_within_the_run() {
+fn the_last_output_counts() {
     let mut command = shell("for i in 1 2 3 1 2; do echo $i; done; printf 5");
     command.progress = Some(r"^(\d+)$".parse().unwrap());
     let mut reader = ProgressReader::without_link();
@@ -147,7 +147,7 @@ fn what_is_printed_last_counts_and_lies_within_the_run() {
 }
 
 #[test]
-fn reports_over_the_link_win_over_the_output() {
+fn reports_over_the_link_take_precedence_over_the_output() {
     let mut command = shell("for i in 1 2 3 4; do echo $i; sleep 0.1; done");
     command.progress = Some(r"^(\d+)$".parse().unwrap());
     let mut reader = ProgressReader::with_link().unwrap();

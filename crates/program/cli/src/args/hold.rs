@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sweetspot_quantity::{Ratio, Seconds, Watts};
-use sweetspot_session::hold::{Below, parse_cap};
+use sweetspot_session::hold::{CapSource, parse_cap};
 
 use super::shared::parse_positive_seconds;
 
@@ -30,7 +30,7 @@ pub struct HoldArgs {
     /// The power cap: 150W, or `device` for the power limit that the device enforces at the moment. The mean power of
     /// each second must stay below it.
     #[arg(long, value_name = "WATTS|device", value_parser = parse_below, allow_hyphen_values = true)]
-    pub below: Option<Below>,
+    pub below: Option<CapSource>,
 
     /// A file that contains the cap (150W) and that another program may change; it is read ten times a second.
     #[arg(long, value_name = "FILE")]
@@ -189,9 +189,9 @@ fn parse_batches(text: &str) -> Result<Batches, String> {
     Ok(Batches(sizes))
 }
 
-fn parse_below(text: &str) -> Result<Below, String> {
+fn parse_below(text: &str) -> Result<CapSource, String> {
     text.parse()
-        .map_err(|problem: sweetspot_session::hold::BadCap| format!("{problem}, or `device`"))
+        .map_err(|problem: sweetspot_session::hold::InvalidCap| format!("{problem}, or `device`"))
 }
 
 /// Rejects a number without a unit: it would mean seconds, where people think of latencies in milliseconds.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use sweetspot_decide::NoChoice;
 use sweetspot_report::{plan_text, study_text};
 use sweetspot_session::{
-    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_went_well,
+    DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
 use sweetspot_study::{Definition, Outline, Store, StudyError};
 use sweetspot_virtual_time::SimulationError;
@@ -97,8 +97,8 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     let mut store = Store::resume(&folder)?;
     let outline = store.outline()?;
     check_read_only(&outline, args.read_only)?;
-    let sweep = Sweep::again(&outline)?;
-    if sweep.is_elsewhere() {
+    let sweep = Sweep::resume(&outline)?;
+    if sweep.uses_other_gpus() {
         eprintln!(
             "sweetspot: the study is resumed on other GPUs of the same model than it was started on"
         );
@@ -161,7 +161,7 @@ fn run_sweep(
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. })
     );
     Ok(Outcome {
-        is_met: all_went_well(&study) && !is_unmet,
+        is_met: all_runs_succeeded(&study) && !is_unmet,
         written,
         ..Outcome::DONE
     })

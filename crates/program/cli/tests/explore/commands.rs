@@ -182,7 +182,7 @@ fn failed_runs_are_reported_and_the_sweep_continues() {
     let shown = text(&sweetspot_on_host(&host, folder.path(), &["study", "show", "st"]).stdout);
     assert_eq!(shown.matches("timeout").count(), 1, "{shown}");
     assert!(
-        shown.contains("the command ended with code 9: last\n  | first\n  | last\n"),
+        shown.contains("the command exited with code 9: last\n  | first\n  | last\n"),
         "{shown}"
     );
     assert_eq!(settings(&host), [(300.0, false)]);

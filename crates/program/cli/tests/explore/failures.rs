@@ -165,7 +165,7 @@ fn a_cap_that_the_workload_changes_is_reported_and_restored() {
         .query_row("SELECT text FROM run_warning", [], |row| row.get(0))
         .unwrap();
     assert!(
-        warning.contains("170 W") && warning.contains("somebody else changed it"),
+        warning.contains("170 W") && warning.contains("another program changed the power cap"),
         "{warning}"
     );
 }

@@ -158,7 +158,7 @@ fn a_stopped_hold_takes_its_cap_later() {
     let text = stderr_text(&stopped);
     assert_eq!(stopped.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("no answer yet: it will take the cap"),
+        text.contains("not answered yet: it takes the new cap"),
         "{text}"
     );
     let document = document(&running.wait_with_output().unwrap());

@@ -33,8 +33,11 @@ fn repeated_reports_give_one_message() {
         assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
     }
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(shown.contains("not met: nothing was held"), "{shown}");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        told.contains("not met: your program never called sweetspot.batch()"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -48,12 +51,12 @@ fn impossible_reports_are_ignored_and_an_unused_gpu_is_reported() {
     for words in [
         "1e300 as its batch_s",
         "as its items",
-        "none of more than 2 in 50",
-        "does the program use this GPU",
+        "the last 50 batches had at most 2 of the requested",
+        "check that the program uses this GPU",
     ] {
         assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
     }
-    assert!(!text.contains("told nothing new"), "{text}");
+    assert!(!text.contains("no new power reading"), "{text}");
     assert!(number(&document["latency_p99_s"]) < 0.1, "{document}");
     assert_eq!(number(&document["average_batch"]), 2.0, "{document}");
     assert!(!document.to_string().contains("null"), "{document}");
@@ -64,9 +67,9 @@ fn an_unknown_result_is_neither_met_nor_missed() {
     let host = TestHost::new("nvidia_h200");
     let args = ["--below", "690W", "--batches", "1,2"];
     let output = hold(&host, &args, &serving("0.5", &[]));
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{shown}");
-    assert!(shown.contains("not known: it ended before"), "{shown}");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("unknown: the run ended before"), "{told}");
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn nothing_is_counted_after_the_device_is_restored() {
     let document = document(&output);
     assert_eq!(output.status.code(), Some(130), "{}", stderr_text(&output));
     let notes = document["notes"].to_string();
-    let times = notes.matches("nothing is counted from now on").count();
+    let times = notes.matches("nothing is recorded from now on").count();
     assert_eq!(times, 1, "{notes}");
     assert!(number(&document["time_s"]) < 4.0, "{document}");
 }

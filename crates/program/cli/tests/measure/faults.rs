@@ -34,9 +34,9 @@ fn a_lost_gpu_gives_a_partial_energy_and_no_total() {
             (number(&missing["time_s"]) + part - whole).abs() < 0.05,
             "{document}"
         );
-        let shown = warnings(&document);
-        assert!(shown[0].contains("the energy is that of"), "{shown:?}");
-        // The energy until the loss is correct.
+        let told = warnings(&document);
+        assert!(told[0].contains("the energy covers only"), "{told:?}");
+        // What it drew while it was there is right.
         let power = number(&device["energy_j"]) / part;
         assert!(
             (power - number(&device["average_power_w"])).abs() < 1e-6,

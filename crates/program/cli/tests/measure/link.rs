@@ -57,7 +57,7 @@ fn phases_add_up_and_separate_load_from_idle() {
     );
     assert_eq!(number(&document["items"]), 512.0);
     assert_eq!(document["values"], serde_json::json!({"accuracy": 0.76}));
-    assert_eq!(warnings(&document), ["value 'loss' is NaN: it is left out"]);
+    assert_eq!(warnings(&document), ["value 'loss' is NaN: it is ignored"]);
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn irregular_phase_marks_are_reported() {
     let shown = warnings(&with_link(&host, &words(&run)));
     let expected = [
         "phase 'a' ended within phase 'b', which began later: both are counted",
-        "phase 'c' ended without having begun: it is left out",
-        "phase 'd' began and never ended: it is left out",
+        "phase 'c' ended without having begun: it is ignored",
+        "phase 'd' began and never ended: it is ignored",
     ];
     assert_eq!(shown, expected);
 }

@@ -49,7 +49,7 @@ fn progress_is_found_in_all_of_the_output() {
     let (document, _) = printed("loss", &[], "echo nothing of the kind");
     assert!(document.get("items").is_none(), "{document}");
     assert!(
-        warnings(&document)[0].contains("--progress found nothing"),
+        warnings(&document)[0].contains("progress pattern matched nothing"),
         "{document}"
     );
 }

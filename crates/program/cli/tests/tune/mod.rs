@@ -142,8 +142,11 @@ fn a_cap_set_by_another_program_is_noticed_and_kept() {
     let document = json(&output);
     assert_eq!(document["status"], "gave-up", "{document}");
     let reason = document["reason"].as_str().unwrap();
-    assert!(reason.contains("somebody else changed it"), "{reason}");
-    // The other cap is kept while the job runs; afterwards the settings from before the job are restored.
+    assert!(
+        reason.contains("another program changed the power cap"),
+        "{reason}"
+    );
+    // Not fought while the job runs; then all is as before it, which the other program cannot know.
     assert_eq!(meanwhile, [222.0]);
     assert_eq!(caps(&host), [300.0]);
 }

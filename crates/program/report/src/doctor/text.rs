@@ -12,7 +12,7 @@ pub fn doctor_text(checks: &[Check]) -> String {
     let line = |check: &Check| {
         format!(
             "{}  {:width$}  {}\n",
-            check.verdict, check.name, check.finding
+            check.result, check.name, check.finding
         )
     };
     checks.iter().map(line).collect()

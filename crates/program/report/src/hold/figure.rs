@@ -1,7 +1,7 @@
 //! The figure of a hold.
 
 use sweetspot_quantity::Seconds;
-use sweetspot_session::hold::{HoldResult, Slice};
+use sweetspot_session::hold::{HoldResult, TimeSlice};
 
 use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 
@@ -27,7 +27,7 @@ pub fn hold_figure(result: &HoldResult) -> Figure {
     }
 }
 
-fn power(slices: &[Slice], width: f64) -> Chart {
+fn power(slices: &[TimeSlice], width: f64) -> Chart {
     let power = slices.iter().filter_map(|slice| {
         let (y, high) = (slice.power?.get(), slice.highest?.get());
         Some(Dot {
@@ -52,7 +52,7 @@ fn power(slices: &[Slice], width: f64) -> Chart {
 
 fn batch_size(result: &HoldResult, width: f64) -> Chart {
     let sizes = result.batches.iter().map(|size| *size as f64).collect();
-    let batch = |slice: &Slice| slice.setting.batch as f64;
+    let batch = |slice: &TimeSlice| slice.setting.batch as f64;
     let dots = steps(&result.over_time, width, batch, "");
     Chart {
         title: "Batch size".to_owned(),
@@ -67,7 +67,7 @@ fn batch_size(result: &HoldResult, width: f64) -> Chart {
     }
 }
 
-fn throughput(slices: &[Slice], width: f64) -> Chart {
+fn throughput(slices: &[TimeSlice], width: f64) -> Chart {
     // The last part of the time is shorter than the others.
     let whole = slices[..slices.len().saturating_sub(1)].iter();
     let dots = whole.map(|slice| Dot {
@@ -100,7 +100,12 @@ fn middle(at: Seconds, width: f64) -> f64 {
 }
 
 /// Draws a value that stays the same within each part of the time.
-fn steps(slices: &[Slice], width: f64, value: impl Fn(&Slice) -> f64, unit: &str) -> Vec<Dot> {
+fn steps(
+    slices: &[TimeSlice],
+    width: f64,
+    value: impl Fn(&TimeSlice) -> f64,
+    unit: &str,
+) -> Vec<Dot> {
     let dots = slices.iter().flat_map(|slice| {
         let (end, y) = (slice.at.get(), value(slice));
         [end - width, end].map(|x| Dot {

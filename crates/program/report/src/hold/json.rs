@@ -49,8 +49,8 @@ pub fn hold_json(result: &HoldResult) -> document::Hold {
         average_batch: summary.average_batch,
         latency_p99_s: result.latency_p99.map(|time| time.get()),
         latency_bound_s: result.latency_bound.map(|time| time.get()),
-        met: result.kept.is_met(),
-        met_reason: result.kept.reason().to_owned(),
+        met: result.verdict.is_met(),
+        met_reason: result.verdict.reason().to_owned(),
         restored: result.restored,
         exit_code,
         signal,
@@ -107,7 +107,7 @@ fn over_time(result: &HoldResult) -> Vec<document::Slice> {
 }
 
 fn notes(result: &HoldResult) -> Vec<document::Note> {
-    let notes = result.notes.iter().map(|(at, text)| document::Note {
+    let notes = result.notices.iter().map(|(at, text)| document::Note {
         time_s: at.get(),
         text: text.clone(),
     });

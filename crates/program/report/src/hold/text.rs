@@ -40,7 +40,7 @@ pub fn hold_text(result: &HoldResult) -> String {
     } else {
         parts.push(rows(result).to_terminal());
     }
-    parts.push(result.kept.to_string());
+    parts.push(result.verdict.to_string());
     parts.join("\n\n") + "\n"
 }
 

@@ -5,7 +5,7 @@ use sweetspot_document::measure as document;
 use sweetspot_measure::math::{CheckedEnergy, Energy};
 use sweetspot_quantity::Joules;
 use sweetspot_session::measure::{
-    DeviceRun, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy,
+    DeviceRun, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
 };
 
 use super::text::over_runs;
@@ -43,8 +43,8 @@ fn common(measurement: &Measurement) -> document::MeasurementInfo {
         window: measurement.window.to_string(),
         method: measurement.method.clone(),
         stopped: measurement.stopped.as_ref().map(|stopped| match stopped {
-            Stopped::Signal(signal) => format!("by signal {signal}"),
-            Stopped::Problem(problem) => problem.clone(),
+            StopReason::Signal(signal) => format!("by signal {signal}"),
+            StopReason::Problem(problem) => problem.clone(),
         }),
         idle: measurement.idle.as_ref().map(|idle| document::Idle {
             energy: total(&idle.energy),
@@ -99,7 +99,7 @@ fn interval((low, high): (Joules, Joules)) -> [f64; 2] {
 
 fn device(device: &DeviceRun, run: &RunMeasurement) -> document::DeviceEnergy {
     let measured = device.energy.as_ref();
-    let covered = device.part(run.time).map(|part| part.get());
+    let covered = device.partial_time(run.time).map(|part| part.get());
     document::DeviceEnergy {
         uuid: device.device.id.to_string(),
         name: device.device.name.clone(),
@@ -143,7 +143,7 @@ fn energy(energy: &Energy) -> document::EnergyByMethod {
     }
 }
 
-fn phase_json(phase: &PhaseTable) -> document::Phase {
+fn phase_json(phase: &PhaseSummary) -> document::Phase {
     document::Phase {
         energy: total(&phase.energy),
         time_s: phase.time.get(),

@@ -1,7 +1,7 @@
 //! Measured runs, for a terminal and as Markdown.
 
 use sweetspot_quantity::{Joules, Watts};
-use sweetspot_session::measure::{Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use sweetspot_session::measure::{Measurement, PhaseSummary, RunMeasurement, TotalEnergy};
 use sweetspot_stats::Summary;
 
 use crate::table::Table;
@@ -182,7 +182,7 @@ fn phases(run: &RunMeasurement, draw: fn(&Table) -> String) -> Option<String> {
     }
 }
 
-fn phase_rows(phases: &[PhaseTable]) -> Table {
+fn phase_rows(phases: &[PhaseSummary]) -> Table {
     let mut rows = Table::new(&[
         "Phase",
         "Times",
@@ -214,7 +214,7 @@ fn phase_rows(phases: &[PhaseTable]) -> Table {
 }
 
 /// Returns the interval of a phase's power, in proportion to that of its energy.
-fn power_interval(phase: &PhaseTable, low: Joules, high: Joules) -> String {
+fn power_interval(phase: &PhaseSummary, low: Joules, high: Joules) -> String {
     if phase.energy.value <= Joules::ZERO {
         return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
     }

@@ -3,7 +3,7 @@
 use sweetspot_document::common::SchemaName;
 use sweetspot_document::network as document;
 use sweetspot_network::{Bound, Cost, Counts, LayerCost, Limit, Shape, Variant};
-use sweetspot_session::{InStudy, OnGpu};
+use sweetspot_session::{GpuBounds, StudyEfficiency};
 
 use super::text::NetworkView;
 use crate::study::energy_of;
@@ -144,7 +144,7 @@ fn bound_json(bound: &Bound) -> document::Bound {
     }
 }
 
-fn gpu_bound(gpu: &OnGpu) -> document::GpuBound {
+fn gpu_bound(gpu: &GpuBounds) -> document::GpuBound {
     let in_memory = gpu
         .layers
         .iter()
@@ -159,7 +159,7 @@ fn gpu_bound(gpu: &OnGpu) -> document::GpuBound {
     }
 }
 
-fn study_efficiency(study: &InStudy) -> document::StudyEfficiency {
+fn study_efficiency(study: &StudyEfficiency) -> document::StudyEfficiency {
     let points = study.rows.iter().map(|row| {
         let settings = study.axes.iter().filter_map(|axis| {
             let number = axis.number(&row.configuration)?;

@@ -1,7 +1,7 @@
 //! The table of a network's layers, or of its kinds of layers.
 
 use sweetspot_network::{Bound, Cost, Counts, Limit};
-use sweetspot_session::OnGpu;
+use sweetspot_session::GpuBounds;
 
 use super::text::{NetworkRows, NetworkView};
 use super::units::{Unit, Units};
@@ -163,7 +163,7 @@ pub(super) fn ctc(counts: &Counts) -> String {
     ctc.unwrap_or_else(|| "-".to_owned())
 }
 
-fn bound_of_kind(cost: &Cost<'_>, gpu: &OnGpu, kind: &str, units: &Units) -> [String; 3] {
+fn bound_of_kind(cost: &Cost<'_>, gpu: &GpuBounds, kind: &str, units: &Units) -> [String; 3] {
     let own: Vec<&Bound> = cost
         .layers
         .iter()

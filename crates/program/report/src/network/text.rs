@@ -1,7 +1,7 @@
 //! A network's operations and bytes, for a terminal and as Markdown.
 
 use sweetspot_network::{Convention, Cost, Limit, Network};
-use sweetspot_session::{InStudy, OnGpu};
+use sweetspot_session::{GpuBounds, StudyEfficiency};
 
 use super::table::{ctc, millions, network_table};
 use crate::settings::configuration_text;
@@ -26,9 +26,9 @@ pub struct NetworkView<'a> {
     /// Its operations and bytes.
     pub cost: &'a Cost<'a>,
     /// Its least time and energy on a GPU.
-    pub gpu: Option<&'a OnGpu>,
+    pub gpu: Option<&'a GpuBounds>,
     /// Its efficiency in a study.
-    pub study: Option<&'a InStudy>,
+    pub study: Option<&'a StudyEfficiency>,
     /// The rows of the table.
     pub rows: NetworkRows,
 }
@@ -57,7 +57,7 @@ fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> Strin
         parts.extend(at_best(view.cost, gpu));
     }
     if let Some(study) = view.study {
-        parts.push(draw(&in_study(study)));
+        parts.push(draw(&efficiency_in_study(study)));
         parts.push(study_note(study));
     }
     if view.cost.convention.follows_paper() {
@@ -141,7 +141,7 @@ fn readings(view: &NetworkView<'_>) -> Table {
     rows
 }
 
-fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
+fn at_best(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
     (gpu.total.time.get() > 0.0).then_some(())?;
     let in_memory = || {
         gpu.layers
@@ -164,7 +164,7 @@ fn at_best(cost: &Cost<'_>, gpu: &OnGpu) -> Option<String> {
     ))
 }
 
-fn in_study(study: &InStudy) -> Table {
+fn efficiency_in_study(study: &StudyEfficiency) -> Table {
     let mut rows = Table::new(&[
         "Configuration",
         "Energy of an item\n[J]",
@@ -191,7 +191,7 @@ fn in_study(study: &InStudy) -> Table {
     rows
 }
 
-fn study_note(study: &InStudy) -> String {
+fn study_note(study: &StudyEfficiency) -> String {
     let peaks = match &study.gpu {
         Some(gpu) => format!("peaks of {gpu}"),
         None => "no peaks: no profile is known for its GPUs".to_owned(),

@@ -1,7 +1,7 @@
 //! The units of a network's table: those in which its total has at most four digits before the point.
 
 use sweetspot_network::Cost;
-use sweetspot_session::OnGpu;
+use sweetspot_session::GpuBounds;
 
 /// A unit: its size in base units and its name.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub struct Units {
 
 impl Units {
     /// Chooses the units; the paper's conventions use the paper's units: millions, and MB of 2^20 bytes.
-    pub fn of(cost: &Cost<'_>, gpu: Option<&OnGpu>) -> Self {
+    pub fn of(cost: &Cost<'_>, gpu: Option<&GpuBounds>) -> Self {
         let total = cost.total();
         let bytes = cost.read_bytes(&total).max(cost.written_bytes(&total)) as f64;
         let (time, energy) = gpu.map_or((0.0, 0.0), |gpu| {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use sweetspot_session::Estimate;
+use sweetspot_session::SweepTime;
 use sweetspot_study::Outline;
 
 use crate::settings::configuration_text;
 use crate::wording::duration_text;
 
 /// Describes what a study would run.
-pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
+pub fn plan_text(outline: &Outline, estimate: &SweepTime) -> String {
     let (subject, plan) = (&outline.subject, &outline.plan);
     let mut lines = vec![format!(
         "{} on {}",
@@ -65,10 +65,10 @@ pub fn plan_text(outline: &Outline, estimate: &Estimate) -> String {
     }
     let time = |seconds: f64| duration_text(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)));
     lines.push(match estimate {
-        Estimate::Simulated(gpus) => {
+        SweepTime::Simulated(gpus) => {
             format!("{} of GPU time, computed in seconds", time(gpus.get()))
         }
-        Estimate::Besides(settling) => {
+        SweepTime::Overhead(settling) => {
             let definition = &outline.definition;
             let warmups = definition.warmup.unwrap_or(0) as usize * plan.configurations.len();
             let least = plan.until.map_or("", |_| "at least ");

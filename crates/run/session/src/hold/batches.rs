@@ -1,4 +1,4 @@
-//! What a serving program reports of its batches, as events of a controller.
+//! Turns a serving program's reports about its batches into events for the holder.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,46 +8,55 @@ use sweetspot_link::{Event as LinkEvent, Mark, value};
 use sweetspot_quantity::Seconds;
 use sweetspot_workload::{Reporter, WorkloadEvent};
 
-/// What one thread of the workload has reported.
+/// The latest reports of one thread of the workload.
 #[derive(Default)]
 struct WorkloadThread {
-    /// The size it asked for last.
-    asked: Option<u64>,
+    /// The batch size that it was last given.
+    requested: Option<u64>,
     time: Option<Seconds>,
     latency: Option<Seconds>,
-    /// When it told of items last.
-    told: Option<Moment>,
+    /// When it last reported items.
+    last_items: Option<Moment>,
     queue: Option<u64>,
     arrivals: Option<f64>,
-    /// What it told of the batch under way was no number that can be.
+    /// Whether a report about the present batch was out of range.
     has_invalid_report: bool,
 }
 
-/// No batch takes longer, and none has more items: whoever says so has miscounted.
-const LONGEST: f64 = 1e6;
-const MOST_ITEMS: u64 = 1 << 40;
-/// Batches in a row with fewer items than asked for, where nobody tells of a queue, which are no accident.
-const SHORT_FOR: u32 = 50;
+/// A longer batch time or latency, in seconds, is out of range.
+const MAX_SECONDS: f64 = 1e6;
+/// A larger number of items is out of range.
+const MAX_ITEMS: u64 = 1 << 40;
+/// After this many batches in a row with fewer items than requested, and without a reported queue, the program
+/// is taken to ignore the batch size.
+const MAX_SHORT_BATCHES: u32 = 50;
 
-/// Makes batches of what the threads of a program report.
+/// Assembles batches from the reports of a program's threads.
 #[derive(Default)]
 pub struct BatchReader {
     threads: HashMap<u32, WorkloadThread>,
-    /// The size that anybody asked for last: another thread may do the work.
-    asked: Option<u64>,
-    /// Records that did not fit into the link.
+    /// The batch size that any thread was last given: another thread may do the work.
+    requested: Option<u64>,
+    /// The number of reports that did not fit into the link.
     pub lost: u64,
-    /// What is wrong with the link, or with what was said on it, in words.
-    pub faults: Vec<String>,
-    /// The reports that were left out and named.
-    named: HashSet<Box<str>>,
-    /// Batches in a row that had fewer items than asked for, and the most that one had.
-    short: (u32, u64),
-    is_queue_told: bool,
+    /// Problems with the link or with reports, for the user.
+    pub problems: Vec<String>,
+    /// The problems that the user has been told of.
+    reported: HashSet<Box<str>>,
+    short_batches: ShortBatches,
+    reports_queue: bool,
+}
+
+/// Batches in a row that had fewer items than requested.
+#[derive(Default)]
+struct ShortBatches {
+    count: u32,
+    /// The most items of one of them.
+    most_items: u64,
 }
 
 impl BatchReader {
-    /// What the program reported, in order of time.
+    /// The events that the program's reports amount to, in order of time.
     pub fn take(&mut self, reports: Vec<WorkloadEvent>) -> Vec<(Moment, HoldEvent)> {
         let mut events = Vec::new();
         for report in reports {
@@ -68,7 +77,7 @@ impl BatchReader {
                     self.threads.remove(&ring.number);
                 }
                 WorkloadEvent::Link(LinkEvent::Fault(problem)) => {
-                    self.faults.push(problem.to_string());
+                    self.problems.push(problem.to_string());
                 }
                 WorkloadEvent::Link(_) => {}
             }
@@ -85,33 +94,34 @@ impl BatchReader {
         events: &mut Vec<(Moment, HoldEvent)>,
     ) {
         let thread = self.threads.entry(ring).or_default();
-        if items > MOST_ITEMS as f64 {
+        if items > MAX_ITEMS as f64 {
             thread.has_invalid_report = false;
             (thread.time, thread.latency) = (None, None);
-            self.leave_out("items", items);
+            self.ignore("items", items);
             return;
         }
         let items = items as u64;
-        let since = thread.told.replace(at).map(|before| at - before);
-        // A program that reports no times works from one report to the next.
+        let since = thread.last_items.replace(at).map(|before| at - before);
+        // A program that reports no batch times is taken to work from one report to the next.
         let latency = thread.latency.take();
         let duration = thread.time.take().or(since);
         if std::mem::take(&mut thread.has_invalid_report) || items == 0 {
             return;
         }
-        // A program that never asks is told so; what it does says nothing of any setting.
-        let (Some(duration), Some(asked)) = (duration, thread.asked.or(self.asked)) else {
+        // Batches of a program that never asks for a batch size say nothing about any setting.
+        let requested = thread.requested.or(self.requested);
+        let (Some(duration), Some(requested)) = (duration, requested) else {
             return;
         };
         let done = CompletedBatch {
-            // A program that takes more than it asked for does not heed the answer.
-            size: asked.max(items),
+            // A program with more items than requested ignores the batch size.
+            size: requested.max(items),
             items,
             duration,
             latency,
         };
         events.push((at, HoldEvent::BatchCompleted(done)));
-        self.compare(asked, items);
+        self.count_short_batches(requested, items);
     }
 
     fn take_value(
@@ -123,15 +133,15 @@ impl BatchReader {
         events: &mut Vec<(Moment, HoldEvent)>,
     ) {
         let thread = self.threads.entry(ring).or_default();
-        if !can_be(name, real) {
+        if !is_in_range(name, real) {
             thread.has_invalid_report |= matches!(name, value::BATCH_TIME | value::LATENCY);
-            self.leave_out(name, real);
+            self.ignore(name, real);
             return;
         }
         match name {
             value::BATCH_SIZE => {
-                thread.asked = Some(real as u64);
-                self.asked = thread.asked;
+                thread.requested = Some(real as u64);
+                self.requested = thread.requested;
                 events.push((at, HoldEvent::BatchSizeRequested));
             }
             value::BATCH_TIME => thread.time = Some(Seconds::new(real)),
@@ -147,36 +157,37 @@ impl BatchReader {
             _ => return,
         }
         if matches!(name, value::QUEUE_LENGTH | value::ARRIVALS) {
-            self.is_queue_told = true;
+            self.reports_queue = true;
             events.push((at, self.queue()));
         }
     }
 
-    /// Said once by name.
-    fn leave_out(&mut self, name: &str, real: f64) {
-        if self.named.insert(name.into()) {
-            self.faults.push(format!(
-                "the program reported {real:e} as its {name}, which cannot be: such reports are left out"
+    /// Tells the user, once for each name, that a report is ignored.
+    fn ignore(&mut self, name: &str, real: f64) {
+        if self.reported.insert(name.into()) {
+            self.problems.push(format!(
+                "the program reported {real:e} as its {name}, which is out of range: such reports are ignored"
             ));
         }
     }
 
-    /// Where nobody tells of a queue, batches that are never full are the program's own choice.
-    fn compare(&mut self, asked: u64, items: u64) {
-        if self.is_queue_told || items >= asked {
-            self.short = (0, 0);
+    /// Warns once about a program that never fills its batches and reports no queue that would explain it.
+    fn count_short_batches(&mut self, requested: u64, items: u64) {
+        if self.reports_queue || items >= requested {
+            self.short_batches = ShortBatches::default();
             return;
         }
-        self.short = (self.short.0 + 1, self.short.1.max(items));
-        if self.short.0 == SHORT_FOR && self.named.insert("short".into()) {
-            self.faults.push(format!(
-                "the program was asked for batches of {asked} and did none of more than {} in {SHORT_FOR}: use what sweetspot.batch_size() returns for each batch, or tell sweetspot.queue(length=0) where no more requests wait",
-                self.short.1
+        self.short_batches.count += 1;
+        self.short_batches.most_items = self.short_batches.most_items.max(items);
+        let most_items = self.short_batches.most_items;
+        if self.short_batches.count == MAX_SHORT_BATCHES && self.reported.insert("short".into()) {
+            self.problems.push(format!(
+                "the last {MAX_SHORT_BATCHES} batches had at most {most_items} of the requested {requested} items: use what sweetspot.batch_size() returns for each batch, or call sweetspot.queue(length=0) when no more requests are waiting"
             ));
         }
     }
 
-    /// Of all threads together.
+    /// The queue of all threads together.
     fn queue(&self) -> HoldEvent {
         let arrivals = self.threads.values().filter_map(|one| one.arrivals);
         let known = self.threads.values().any(|one| one.arrivals.is_some());
@@ -187,12 +198,12 @@ impl BatchReader {
     }
 }
 
-/// Whether a report is a number that can be; values of other names are nobody's here.
-fn can_be(name: &str, real: f64) -> bool {
+/// Whether a reported value is in its range; values that a hold does not use always are.
+fn is_in_range(name: &str, real: f64) -> bool {
     let most = match name {
-        value::BATCH_TIME | value::LATENCY => LONGEST,
+        value::BATCH_TIME | value::LATENCY => MAX_SECONDS,
         value::BATCH_SIZE | value::QUEUE_LENGTH | value::OUT_OF_MEMORY | value::ARRIVALS => {
-            MOST_ITEMS as f64
+            MAX_ITEMS as f64
         }
         _ => return true,
     };
@@ -217,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_its_size_its_time_and_its_slowest_request() {
+    fn a_batch_has_its_size_its_duration_and_its_longest_latency() {
         let mut reader = Reader::create().unwrap();
         let writer = Writer::open(reader.folder()).unwrap();
         let mut batches = BatchReader::default();
         writer.batch(8, Duration::from_millis(5));
-        // Nobody asked so far.
+        // The program has not asked for a batch size yet.
         assert_eq!(events(&mut batches, &mut reader), []);
         reader
             .control()
@@ -255,18 +266,18 @@ mod tests {
             HoldEvent::OutOfMemory { size: 64 },
         ];
         assert_eq!(events(&mut batches, &mut reader), expected);
-        assert_eq!(batches.faults.len(), 1, "{:?}", batches.faults);
-        // More than was asked for: it takes what it likes.
+        assert_eq!(batches.problems.len(), 1, "{:?}", batches.problems);
+        // More items than requested are a larger batch.
         writer.batch(64, Duration::from_millis(5));
-        let told = events(&mut batches, &mut reader);
+        let events = events(&mut batches, &mut reader);
         assert!(matches!(
-            told[..],
+            events[..],
             [HoldEvent::BatchCompleted(CompletedBatch { size: 64, .. })]
         ));
     }
 
-    /// A program that has asked for its batch size and was told 16.
-    fn asked_for_16() -> (BatchReader, Reader, Writer) {
+    /// A program that has asked for its batch size and received 16.
+    fn given_16() -> (BatchReader, Reader, Writer) {
         let reader = Reader::create().unwrap();
         let writer = Writer::open(reader.folder()).unwrap();
         reader
@@ -277,8 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_cannot_be_are_left_out_and_named_once() {
-        let (mut batches, mut reader, writer) = asked_for_16();
+    fn reports_out_of_range_are_ignored_with_one_warning_each() {
+        let (mut batches, mut reader, writer) = given_16();
         for time in [1e300, f64::NAN, f64::INFINITY, -1.0] {
             writer.value(value::BATCH_TIME, time);
             writer.progress(16);
@@ -292,7 +303,7 @@ mod tests {
             events(&mut batches, &mut reader),
             [HoldEvent::BatchSizeRequested]
         );
-        let named: Vec<&str> = batches.faults.iter().map(String::as_str).collect();
+        let named: Vec<&str> = batches.problems.iter().map(String::as_str).collect();
         assert_eq!(named.len(), 3, "{named:?}");
         assert!(named[0].contains("1e300 as its batch_s"), "{named:?}");
         assert!(named[1].contains("latency_s"), "{named:?}");
@@ -302,19 +313,24 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_are_never_full_are_told_of_once_unless_a_queue_is_told() {
+    fn batches_that_are_never_full_cause_one_warning_without_a_queue() {
         for queue in [false, true] {
-            let (mut batches, mut reader, writer) = asked_for_16();
-            for _ in 0..3 * SHORT_FOR {
+            let (mut batches, mut reader, writer) = given_16();
+            for _ in 0..3 * MAX_SHORT_BATCHES {
                 if queue {
                     writer.queue(0);
                 }
                 writer.batch(2, Duration::from_millis(5));
             }
             events(&mut batches, &mut reader);
-            let told = batches.faults.iter();
-            let told = told.filter(|one| one.contains("none of more than 2"));
-            assert_eq!(told.count(), usize::from(!queue), "{:?}", batches.faults);
+            let warnings = batches.problems.iter();
+            let warnings = warnings.filter(|one| one.contains("at most 2 of the requested 16"));
+            assert_eq!(
+                warnings.count(),
+                usize::from(!queue),
+                "{:?}",
+                batches.problems
+            );
         }
     }
 }

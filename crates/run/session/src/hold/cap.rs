@@ -1,27 +1,27 @@
-//! The cap is somebody else's: given at the start, changed by a file, over a socket, or by the device's owner.
+//! The power cap: given at the start, and changed by a file, over a socket, or with the device's own limit.
 
 use std::path::{Path, PathBuf};
 
 use sweetspot_quantity::{Watts, parse_bare};
 
-/// What is to be held.
+/// Where the power cap comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Below {
-    /// This power.
+pub enum CapSource {
+    /// The cap is this power.
     Power(Watts),
-    /// Whatever the device enforces.
+    /// The cap follows the limit that the device enforces.
     Device,
 }
 
-/// A cap that is none.
+/// A text is not a power cap.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("invalid power cap `{0}`: give watts above 0, such as 150W")]
-pub struct BadCap(String);
+pub struct InvalidCap(String);
 
-impl std::str::FromStr for Below {
-    type Err = BadCap;
+impl std::str::FromStr for CapSource {
+    type Err = InvalidCap;
 
-    fn from_str(text: &str) -> Result<Self, BadCap> {
+    fn from_str(text: &str) -> Result<Self, InvalidCap> {
         match text {
             "device" => Ok(Self::Device),
             _ => parse_cap(text).map(Self::Power),
@@ -29,22 +29,22 @@ impl std::str::FromStr for Below {
     }
 }
 
-/// Watts that can be held.
-pub fn parse_cap(text: &str) -> Result<Watts, BadCap> {
+/// Reads a power cap such as `150W`.
+pub fn parse_cap(text: &str) -> Result<Watts, InvalidCap> {
     parse_bare::<Watts>(text.trim())
         .ok()
         .filter(|cap| cap.is_finite() && *cap > Watts::ZERO)
-        .ok_or_else(|| BadCap(text.trim().chars().take(40).collect()))
+        .ok_or_else(|| InvalidCap(text.trim().chars().take(40).collect()))
 }
 
-/// A longer file is no cap.
-const LONGEST: u64 = 4096;
+/// A larger file is rejected unread.
+const MAX_FILE_BYTES: u64 = 4096;
 
-/// A file that somebody writes the cap to.
+/// A file that another program writes the cap to.
 #[derive(Debug)]
 pub struct CapFile {
     path: PathBuf,
-    /// What it said last, or why it said nothing.
+    /// The text at the last read, or why it could not be read.
     last: Option<Result<String, String>>,
 }
 
@@ -56,25 +56,25 @@ impl CapFile {
         }
     }
 
-    /// What it says, where that differs from the last time: a cap, or what is wrong.
-    pub fn look(&mut self) -> Option<Result<Watts, String>> {
+    /// Reads the file; the cap or the problem, if it differs from the last time.
+    pub fn read_change(&mut self) -> Option<Result<Watts, String>> {
         let read = read(&self.path);
         if self.last.as_ref() == Some(&read) {
             return None;
         }
         let name = self.path.display();
-        let told = match &read {
+        let cap = match &read {
             Ok(text) => parse_cap(text).map_err(|problem| format!("cap file {name}: {problem}")),
             Err(problem) => Err(format!("cap file {name}: {problem}")),
         };
         self.last = Some(read);
-        Some(told)
+        Some(cap)
     }
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let about = std::fs::metadata(path).map_err(|problem| problem.to_string())?;
-    if !about.is_file() || about.len() > LONGEST {
+    let metadata = std::fs::metadata(path).map_err(|problem| problem.to_string())?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
         return Err("it is not a small file with one power such as 150W".to_owned());
     }
     let text = std::fs::read(path).map_err(|problem| problem.to_string())?;
@@ -87,31 +87,36 @@ mod tests {
 
     #[test]
     fn caps_are_watts_above_zero() {
-        assert_eq!("device".parse(), Ok(Below::Device));
-        assert_eq!("150W".parse(), Ok(Below::Power(Watts::new(150.0))));
-        assert_eq!("0.2kW".parse(), Ok(Below::Power(Watts::new(200.0))));
+        assert_eq!("device".parse(), Ok(CapSource::Device));
+        assert_eq!("150W".parse(), Ok(CapSource::Power(Watts::new(150.0))));
+        assert_eq!("0.2kW".parse(), Ok(CapSource::Power(Watts::new(200.0))));
         for bad in ["", "0W", "-3W", "fast", "10s", "nan", "inf"] {
-            assert!(bad.parse::<Below>().is_err(), "{bad}");
+            assert!(bad.parse::<CapSource>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_file_is_told_of_once_for_each_change() {
+    fn a_cap_file_is_reported_once_per_change() {
         let path = std::env::temp_dir().join(format!("cap-file-{}", std::process::id()));
         let mut file = CapFile::new(&path);
-        assert!(file.look().unwrap().unwrap_err().contains("No such file"));
-        assert_eq!(file.look(), None);
+        assert!(
+            file.read_change()
+                .unwrap()
+                .unwrap_err()
+                .contains("No such file")
+        );
+        assert_eq!(file.read_change(), None);
         std::fs::write(&path, "150W\n").unwrap();
-        assert_eq!(file.look(), Some(Ok(Watts::new(150.0))));
-        assert_eq!(file.look(), None);
+        assert_eq!(file.read_change(), Some(Ok(Watts::new(150.0))));
+        assert_eq!(file.read_change(), None);
         std::fs::write(&path, "much").unwrap();
-        let problem = file.look().unwrap().unwrap_err();
+        let problem = file.read_change().unwrap().unwrap_err();
         assert!(problem.contains("invalid power cap `much`"), "{problem}");
-        assert_eq!(file.look(), None);
+        assert_eq!(file.read_change(), None);
         std::fs::write(&path, "140 W").unwrap();
-        assert_eq!(file.look(), Some(Ok(Watts::new(140.0))));
+        assert_eq!(file.read_change(), Some(Ok(Watts::new(140.0))));
         std::fs::remove_file(&path).unwrap();
-        assert!(file.look().unwrap().is_err());
-        assert_eq!(file.look(), None);
+        assert!(file.read_change().unwrap().is_err());
+        assert_eq!(file.read_change(), None);
     }
 }

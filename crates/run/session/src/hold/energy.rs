@@ -1,38 +1,39 @@
-//! The energy of a hold, in parts, so that a server may run for weeks: a sampler keeps a part's readings only.
+//! The energy of a hold, measured in parts: a sampler stores the readings of one part only, so that a server
+//! may run for weeks.
 
 use sweetspot_device::Moment;
 use sweetspot_measure::math::{EnergyEstimator, Span};
 use sweetspot_measure::{DeviceRecording, Method, MethodChoice, Sampler};
 use sweetspot_quantity::{Joules, Seconds};
 
-use super::result::HeldEnergy;
+use super::result::HoldEnergy;
 use crate::SessionError;
 
-/// Taking a part off holds up the controller for a quarter of a second.
-const PART: Seconds = Seconds::new(600.0);
+/// The length of a part. Collecting a part blocks the holder for a quarter of a second.
+const PART_LENGTH: Seconds = Seconds::new(600.0);
 
-/// Sums parts up.
+/// The sum of the parts so far.
 #[derive(Default)]
 pub struct EnergyParts {
-    /// The begin of the present part.
+    /// The start of the present part.
     begin: Option<Moment>,
     sum: Joules,
     interval95: (Joules, Joules),
     method: Option<Method>,
-    /// Whether a part could not be measured: the sum would be of something else.
+    /// Whether a part could not be measured, so that the sum is incomplete.
     is_missing: bool,
 }
 
 impl EnergyParts {
-    /// Takes a part off where it is long enough; serving began at `first`.
-    pub fn follow(
+    /// Collects the present part if it is long enough; the first batch began at `first`.
+    pub fn collect_due_part(
         &mut self,
         sampler: &Sampler,
         first: Moment,
         now: Moment,
     ) -> Result<(), SessionError> {
         let begin = *self.begin.get_or_insert(first);
-        if now - begin >= PART {
+        if now - begin >= PART_LENGTH {
             let end = sampler.mark();
             self.add(&sampler.collect()?, Span::new(begin, end));
             self.begin = Some(end);
@@ -45,7 +46,7 @@ impl EnergyParts {
             let energy = EnergyEstimator::new(&one.trace).energy(&span, MethodChoice::Auto);
             energy.ok()
         });
-        // A value that is true of a part only would be too small.
+        // An energy that covers the span only partly would be too small.
         match measured.filter(|energy| energy.uncovered(&span).next().is_none()) {
             Some(energy) => {
                 self.sum += energy.value;
@@ -57,13 +58,13 @@ impl EnergyParts {
         }
     }
 
-    /// With the last part, up to the end of the last batch.
-    pub fn finish(mut self, recorded: &[DeviceRecording], last: Moment) -> Option<HeldEnergy> {
+    /// Adds the last part, up to the end of the last batch, and returns the whole.
+    pub fn finish(mut self, recorded: &[DeviceRecording], last: Moment) -> Option<HoldEnergy> {
         let begin = self.begin?;
         if last > begin {
             self.add(recorded, Span::new(begin, last));
         }
-        (!self.is_missing).then_some(HeldEnergy {
+        (!self.is_missing).then_some(HoldEnergy {
             value: self.sum,
             interval95: self.interval95,
             method: self.method?,
@@ -83,7 +84,7 @@ mod tests {
         Moment::from_nanos(seconds * 1_000_000_000)
     }
 
-    /// 150 W between two seconds, as the driver's buffer has it.
+    /// A recording of 150 W between two times in seconds, in the driver's buffer.
     fn recorded(from: u64, to: u64) -> Vec<DeviceRecording> {
         let samples = (50 * from..50 * to).map(|index| PowerSample {
             at: Moment::from_nanos(index * 20_000_000),
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_sum_up_to_the_whole() {
+    fn the_energy_is_the_sum_of_the_parts() {
         let mut parts = EnergyParts {
             begin: Some(at(2)),
             ..EnergyParts::default()
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_readings_leaves_no_sum() {
+    fn a_part_without_readings_makes_the_energy_unknown() {
         let mut parts = EnergyParts {
             begin: Some(at(2)),
             ..EnergyParts::default()

@@ -1,7 +1,8 @@
-//! Gives a controller everything that happens, in order, and does what it asks for.
+//! The loop of a hold: passes everything that happens to the holder, in order, and applies its actions.
 
+mod caps;
 mod messages;
-mod outcome;
+mod result;
 
 use std::num::NonZeroU64;
 
@@ -15,110 +16,118 @@ use sweetspot_quantity::{Seconds, Watts};
 use sweetspot_workload::{Lease, RunHandler, RunInProgress, WorkloadEvent};
 
 use super::batches::BatchReader;
-use super::cap::{Below, CapFile};
+use super::cap::{CapFile, CapSource};
 use super::energy::EnergyParts;
-use super::feed::{Feed, Read};
-use super::real::settings_of;
-use super::record::Record;
+use super::history::HoldHistory;
+use super::power_reader::{DeviceReading, PowerReader};
+use super::real::device_settings;
 use super::request::HoldRequest;
 use super::socket::ControlSocket;
 use crate::observer::{Observer, Status};
 use crate::{DevicesError, SessionError};
 
-/// The file of the cap is looked at so often.
-const FILE_EVERY: Seconds = Seconds::new(0.1);
-/// A line on a terminal is renewed so often.
-const LIVE_EVERY: Seconds = Seconds::new(0.1);
-/// While batches go on, power is never the same for so long: a sensor without timestamps that says so sticks.
+/// The interval between updates of the status line.
+const STATUS_INTERVAL: Seconds = Seconds::new(0.1);
+/// A sensor without timestamps that repeats its value for longer while batches run is stuck.
 const STUCK_AFTER: Seconds = Seconds::new(1.0);
+/// The windows without a change after which the program is told that the setting has settled.
+const SETTLED_WINDOWS: u64 = 3;
 
-/// Windows without a change after which the program is told that the setting stays.
-const QUIET: u64 = 3;
-
-/// A hold that is under way.
+/// A hold in progress.
 pub struct HoldLoop<'a> {
     holder: Holder,
-    account: HoldStatistics,
+    statistics: HoldStatistics,
     batches: BatchReader,
-    feed: Feed,
+    power: PowerReader,
     sampler: &'a Sampler,
     pub energy: EnergyParts,
     device: Descriptor,
-    file: Option<CapFile>,
+    cap_file: Option<CapFile>,
     socket: Option<ControlSocket>,
-    below: Option<Below>,
+    cap_source: Option<CapSource>,
     observer: &'a mut dyn Observer,
     begin: Moment,
-    /// The latest time that was told.
+    /// The time of the latest event.
     now: Seconds,
-    record: Record,
-    /// The end of the first batch and of the last.
+    history: HoldHistory,
+    /// The start of the first batch and the end of the last.
     pub served: Option<(Moment, Moment)>,
-    last_new: Seconds,
-    /// The last power that differed from the one before, since when, and whether that was said.
-    same: (Watts, Seconds, bool),
-    file_at: Seconds,
-    live_at: Seconds,
-    /// The controller's count of windows at its last change.
+    /// When the power sensor last updated.
+    last_update: Seconds,
+    constant_power: ConstantPower,
+    next_cap_read: Seconds,
+    next_status: Seconds,
+    /// The holder's window count at its last change of setting.
     changed_in: u64,
-    /// A cap that cannot be held, as was said.
+    /// The infeasible cap that the user has been told of.
     infeasible_cap: Option<Watts>,
-    /// When the program asked first, and whether it was told that it reports nothing.
-    asked: Option<Seconds>,
+    /// When the program first asked for a batch size.
+    first_request: Option<Seconds>,
     warned_no_batches: bool,
     patience: Seconds,
-    /// The device is as it was before: what comes now is not of the hold.
-    is_given_back: bool,
+    /// The device has its earlier settings again: nothing is recorded any more.
+    is_restored: bool,
 }
 
-/// What a hold is made of.
-pub struct Parts<'a> {
+/// A power that has not changed while batches ran, which suggests that they run on another device.
+struct ConstantPower {
+    power: Watts,
+    since: Seconds,
+    is_reported: bool,
+}
+
+/// The parts of a [`HoldLoop`].
+pub struct HoldLoopParts<'a> {
     pub request: &'a HoldRequest,
-    pub terms: &'a HoldConfig,
+    pub config: &'a HoldConfig,
     pub holder: Holder,
-    pub feed: Feed,
+    pub power: PowerReader,
     pub sampler: &'a Sampler,
     pub device: Descriptor,
-    pub file: Option<CapFile>,
+    pub cap_file: Option<CapFile>,
     pub socket: Option<ControlSocket>,
-    /// From which times count.
+    /// The moment that times count from.
     pub begin: Moment,
 }
 
 impl<'a> HoldLoop<'a> {
-    pub fn new(parts: Parts<'a>, observer: &'a mut dyn Observer) -> Self {
-        let terms = parts.terms;
+    pub fn new(parts: HoldLoopParts<'a>, observer: &'a mut dyn Observer) -> Self {
+        let config = parts.config;
         Self {
-            record: Record::new(terms.cap, parts.holder.setting()),
-            account: HoldStatistics::new(terms.cap, terms.averaging_time),
+            history: HoldHistory::new(config.cap, parts.holder.setting()),
+            statistics: HoldStatistics::new(config.cap, config.averaging_time),
             holder: parts.holder,
             batches: BatchReader::default(),
-            feed: parts.feed,
+            power: parts.power,
             sampler: parts.sampler,
             energy: EnergyParts::default(),
             device: parts.device,
-            file: parts.file,
+            cap_file: parts.cap_file,
             socket: parts.socket,
-            below: parts.request.below,
+            cap_source: parts.request.cap,
             observer,
             begin: parts.begin,
             now: Seconds::ZERO,
             served: None,
-            last_new: Seconds::ZERO,
-            same: (Watts::ZERO, Seconds::ZERO, false),
-            file_at: Seconds::ZERO,
-            live_at: Seconds::ZERO,
+            last_update: Seconds::ZERO,
+            constant_power: ConstantPower {
+                power: Watts::ZERO,
+                since: Seconds::ZERO,
+                is_reported: false,
+            },
+            next_cap_read: Seconds::ZERO,
+            next_status: Seconds::ZERO,
             changed_in: 0,
             infeasible_cap: None,
-            asked: None,
+            first_request: None,
             warned_no_batches: false,
-            patience: terms.patience,
-            is_given_back: false,
+            patience: config.patience,
+            is_restored: false,
         }
     }
 
-    /// Makes the setting to begin with.
-    pub fn set_first(
+    /// Applies the holder's first setting.
+    pub fn apply_first_setting(
         &mut self,
         control: Option<&Control>,
         lease: Option<&mut Lease<'_>>,
@@ -129,21 +138,24 @@ impl<'a> HoldLoop<'a> {
             control.set_tuning(Tuning::Exploring);
         }
         if let Some(lease) = lease {
-            lease.set(&self.device.id, &settings_of(&setting))?;
+            lease.set(&self.device.id, &device_settings(&setting))?;
         }
         Ok(())
     }
 
-    /// A signal has the guard put the device back at once: what the program does until it ends is not judged.
-    fn device_was_put_back(&mut self, run: &mut RunInProgress<'_, '_>) {
-        if run.lease().is_some() && !self.is_given_back {
-            self.is_given_back = true;
-            self.say("the device is put back as it was; nothing is counted from now on".to_owned());
+    /// Stops recording: on a signal the guard restores the device at once, so that what the program does until
+    /// it ends says nothing about the hold.
+    fn stop_recording(&mut self, run: &mut RunInProgress<'_, '_>) {
+        if run.lease().is_some() && !self.is_restored {
+            self.is_restored = true;
+            self.notify(
+                "the device's settings are restored; nothing is recorded from now on".to_owned(),
+            );
         }
     }
 
     fn take_event(&mut self, run: &mut RunInProgress<'_, '_>, at: Moment, event: HoldEvent) {
-        if self.is_given_back {
+        if self.is_restored {
             return;
         }
         let time = at - self.begin;
@@ -151,49 +163,50 @@ impl<'a> HoldLoop<'a> {
             event,
             HoldEvent::BatchSizeRequested | HoldEvent::BatchCompleted(_)
         ) {
-            self.asked.get_or_insert(time);
+            self.first_request.get_or_insert(time);
         }
         if let HoldEvent::BatchCompleted(done) = &event {
             if self.served.is_none() {
-                self.account.start(time - done.duration);
+                self.statistics.start(time - done.duration);
                 self.sampler.mark();
             }
-            let begun = at + -done.duration;
-            let first = self.served.map_or(begun, |(first, _)| first);
+            let start = at + -done.duration;
+            let first = self.served.map_or(start, |(first, _)| first);
             self.served = Some((first, at));
-            self.account.record_batch(time, done);
+            self.statistics.record_batch(time, done);
             let latency = done.latency.unwrap_or(done.duration);
-            self.record.items(time, done.items, done.duration, latency);
+            self.history
+                .record_batch(time, done.items, done.duration, latency);
         }
         self.step(run, time, event);
     }
 
-    fn take_reading(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds, read: Read) {
+    fn take_reading(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds, read: DeviceReading) {
         match read {
-            _ if self.is_given_back => {}
-            Read::Power { reading, is_new } => {
+            _ if self.is_restored => {}
+            DeviceReading::Power { reading, is_new } => {
                 if is_new {
-                    self.last_new = now;
+                    self.last_update = now;
                 }
-                let works = self
+                let is_busy = self
                     .served
                     .is_some_and(|(_, last)| now - (last - self.begin) < STUCK_AFTER);
-                if works && now - self.last_new > STUCK_AFTER {
+                if is_busy && now - self.last_update > STUCK_AFTER {
                     return;
                 }
-                self.check_use(now, reading.power, works);
-                self.record.power(&reading);
+                self.warn_if_power_is_constant(now, reading.power, is_busy);
+                self.history.record_power(&reading);
                 if self.served.is_some() {
-                    self.account.record_power(&reading);
+                    self.statistics.record_power(&reading);
                 }
                 self.step(run, now, HoldEvent::PowerRead(reading));
             }
-            Read::Limit { limits, throttled } => {
+            DeviceReading::Limit { limits, throttled } => {
                 let enforced = limits.enforced;
-                if self.below == Some(Below::Device) && enforced != self.record.cap() {
+                if self.cap_source == Some(CapSource::Device) && enforced != self.history.cap() {
                     self.change_cap(run, now, enforced, "the device");
                 }
-                // A limit that is set here says nothing of the device's owner.
+                // A limit that the hold itself has set is not the owner's limit.
                 if self.holder.setting().power_cap.is_none() {
                     let limit = HoldEvent::DeviceLimit {
                         enforced,
@@ -202,68 +215,23 @@ impl<'a> HoldLoop<'a> {
                     self.step(run, now, limit);
                 }
             }
-            // The program goes on or ends by itself; it is not for the tool to end it.
-            Read::Lost => self.say(DevicesError::Lost(self.device.name.clone()).to_string()),
-        }
-    }
-
-    /// Whether somebody set another cap.
-    fn look_for_caps(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds) {
-        if now >= self.file_at {
-            self.file_at = now + FILE_EVERY;
-            match self.file.as_mut().and_then(CapFile::look) {
-                Some(Ok(cap)) => self.change_cap(run, now, cap, "the cap file"),
-                Some(Err(problem)) => {
-                    let cap = self.record.cap();
-                    self.say(format!("{problem}; the cap stays at {}", watts(cap)));
-                }
-                None => {}
+            // The program continues or fails by itself: the tool does not end it.
+            DeviceReading::Lost => {
+                self.notify(DevicesError::Lost(self.device.name.clone()).to_string());
             }
         }
-        while let Some(wish) = self.socket.as_ref().and_then(ControlSocket::wish) {
-            if self.below == Some(Below::Device) {
-                let text = "it follows the device's own limit (--below device)";
-                wish.answer(Err(text.to_owned()));
-                continue;
-            }
-            let (before, cap) = (self.record.cap(), wish.cap);
-            self.change_cap(run, now, cap, "hold set");
-            wish.answer(Ok(format!(
-                "the cap was {} and is {} now",
-                watts(before),
-                watts(cap)
-            )));
-        }
-    }
-
-    fn change_cap(
-        &mut self,
-        run: &mut RunInProgress<'_, '_>,
-        now: Seconds,
-        cap: Watts,
-        from: &str,
-    ) {
-        if cap == self.record.cap() {
-            return;
-        }
-        self.say(format!("the cap is {} now (by {from})", watts(cap)));
-        self.record.capped(now, cap);
-        if self.served.is_some() {
-            self.account.record_cap(now, cap);
-        }
-        self.step(run, now, HoldEvent::CapChanged(cap));
     }
 
     fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: HoldEvent) {
-        // What came over the link may be a little older than what was read meanwhile.
+        // Link events may be a little older than device readings; the holder's time must not go backwards.
         self.now = self.now.max(at);
         let actions = self.holder.step(self.now, event);
-        self.act(run, actions);
+        self.take_actions(run, actions);
     }
 
-    fn act(&mut self, run: &mut RunInProgress<'_, '_>, actions: HoldActions) {
+    fn take_actions(&mut self, run: &mut RunInProgress<'_, '_>, actions: HoldActions) {
         if let Some(notice) = actions.notice {
-            self.notice(&notice);
+            self.report_notice(&notice);
         }
         if !actions.has_changes() {
             return;
@@ -272,18 +240,18 @@ impl<'a> HoldLoop<'a> {
             control.set_batch_size(NonZeroU64::new(size));
         }
         let setting = self.holder.setting();
-        self.record.changed(self.now, setting);
+        self.history.record_setting(self.now, setting);
         self.changed_in = self.holder.window_count();
         if let Some(control) = run.control() {
             control.set_tuning(Tuning::Exploring);
         }
         if self.served.is_some() {
-            self.account.record_change(self.now);
+            self.statistics.record_change(self.now);
         }
-        self.apply(run, &actions, &setting);
+        self.set_device(run, &actions, &setting);
     }
 
-    fn apply(
+    fn set_device(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
         actions: &HoldActions,
@@ -294,31 +262,31 @@ impl<'a> HoldLoop<'a> {
             (Some(_), _) => Knob::CoreClock,
             (None, Some(_)) => Knob::PowerCap,
         };
-        let is_over = run.interrupted().is_some();
+        let is_interrupted = run.interrupted().is_some();
         let Some(lease) = run.lease() else {
             return;
         };
-        if let Err(problem) = lease.set(&self.device.id, &settings_of(setting))
-            && !is_over
+        if let Err(problem) = lease.set(&self.device.id, &device_settings(setting))
+            && !is_interrupted
         {
-            self.say(problem.to_string());
+            self.notify(problem.to_string());
             let actions = self.holder.step(self.now, HoldEvent::SettingRejected(knob));
-            self.act(run, actions);
+            self.take_actions(run, actions);
         }
     }
 
-    /// The command is over: says what is still to be said.
+    /// Ends the status line after the command has exited, and warns about lost reports.
     pub fn finish(&mut self) {
         self.observer.clear();
         if self.batches.lost > 0 {
-            self.say(format!(
-                "{} marks were lost because the link was full: items are too few",
+            self.notify(format!(
+                "{} reports were lost because the link was full: the number of items is too low",
                 self.batches.lost
             ));
         }
     }
 
-    /// Tells the user something that is not kept with the result.
+    /// Tells the user something that is not stored with the result.
     pub fn note(&mut self, text: &str) {
         self.observer.note(text);
     }
@@ -333,37 +301,38 @@ impl RunHandler for HoldLoop<'_> {
         events: Vec<WorkloadEvent>,
     ) -> Result<(), SessionError> {
         if run.interrupted().is_some() {
-            self.device_was_put_back(run);
+            self.stop_recording(run);
         }
         for (at, event) in self.batches.take(events) {
             self.take_event(run, at, event);
         }
-        for fault in std::mem::take(&mut self.batches.faults) {
-            self.say(fault);
+        for problem in std::mem::take(&mut self.batches.problems) {
+            self.notify(problem);
         }
         let now = MonotonicClock.now() - self.begin;
-        for read in self.feed.reads().collect::<Vec<_>>() {
-            self.take_reading(run, now, read);
+        for reading in self.power.take_readings().collect::<Vec<_>>() {
+            self.take_reading(run, now, reading);
         }
-        self.look_for_caps(run, now);
-        if !self.is_given_back {
+        self.read_new_caps(run, now);
+        if !self.is_restored {
             self.step(run, now, HoldEvent::Tick);
         }
-        self.check_reports(now);
-        self.account.set_window_count(self.holder.window_count());
-        let is_settled = self.holder.window_count() >= self.changed_in + QUIET;
+        self.warn_if_no_batches(now);
+        self.statistics.set_window_count(self.holder.window_count());
+        let is_settled = self.holder.window_count() >= self.changed_in + SETTLED_WINDOWS;
         if let Some(control) = run.control().filter(|_| is_settled) {
             control.set_tuning(Tuning::Settled);
         }
-        if now >= self.live_at {
-            self.live_at = now + LIVE_EVERY;
-            let live = self.record.live(now);
-            self.observer.status(&Status::Hold(&live));
+        if now >= self.next_status {
+            self.next_status = now + STATUS_INTERVAL;
+            let status = self.history.status(now);
+            self.observer.status(&Status::Hold(&status));
         }
         match self.served {
-            Some((first, _)) => self
-                .energy
-                .follow(self.sampler, first, MonotonicClock.now()),
+            Some((first, _)) => {
+                self.energy
+                    .collect_due_part(self.sampler, first, MonotonicClock.now())
+            }
             None => Ok(()),
         }
     }
@@ -373,7 +342,7 @@ impl RunHandler for HoldLoop<'_> {
     }
 }
 
-/// Never in kilowatts: a cap of 1000 W is told as it was given.
+/// Formats a power in watts, never in kilowatts, as users give caps.
 fn watts(power: Watts) -> String {
     format!("{:.1} W", power.get())
 }

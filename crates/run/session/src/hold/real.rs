@@ -1,4 +1,4 @@
-//! `hold` in real time: a serving program and a device on one side, a controller on the other.
+//! Runs a serving program and holds its device below a power cap.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -18,20 +18,21 @@ use sweetspot_workload::{
 
 use super::HoldError;
 use super::cap::CapFile;
-use super::feed::{Feed, best_sensor};
-use super::hold_loop::{HoldLoop, Parts};
+use super::hold_loop::{HoldLoop, HoldLoopParts};
+use super::power_reader::{PowerReader, best_sensor};
 use super::request::{HoldKnob, HoldRequest, first_cap};
 use super::result::HoldResult;
 use super::socket::ControlSocket;
-use super::verdict::verdict;
+use super::verdict::judge;
 use crate::host::{
-    Gpu, all_gpus, guard_folder, open_host, reject_lost, reopen_for_reading, select, visible,
+    Gpu, all_gpus, guard_folder, open_host, reject_lost, reopen_for_reading, select,
+    visibility_variables,
 };
 use crate::measure::Machine;
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 
-/// How often the controller looks at everything.
+/// The interval between two steps of the holder.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs the command and holds its device below the cap.
@@ -41,53 +42,41 @@ pub fn hold(
     observer: &mut dyn Observer,
 ) -> Result<HoldResult, SessionError> {
     request.check()?;
-    let mut gpu = the_gpu(request)?;
+    let mut gpu = select_gpu(request)?;
     let device = gpu.descriptor().clone();
-    let sensor = sensor_of(request, &device)?;
-    let mut file = request.cap_file.as_deref().map(CapFile::new);
-    let of_file = file.as_mut().and_then(CapFile::look);
-    if let (Some(_), Some(Err(problem))) = (request.below, &of_file) {
-        observer.note(&format!(
-            "{problem}; the cap given at the start applies until then"
-        ));
-    }
-    let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
-    let cap = first_cap(request.below, of_file, enforced)?;
-    let terms = terms(request, &device, cap, power_at_rest(gpu.as_mut()))?;
-    let holder = Holder::new(terms.clone())?;
-    let machine = Machine::here(open_host()?.driver_version().ok());
+    let sensor = select_sensor(request, &device)?;
+    let mut cap_file = request.cap_file.as_deref().map(CapFile::new);
+    let cap = read_first_cap(request, &mut gpu, cap_file.as_mut(), observer)?;
+    let config = hold_config(request, &device, cap, read_idle_power(gpu.as_mut()))?;
+    let holder = Holder::new(config.clone())?;
+    let machine = Machine::detect(open_host()?.driver_version().ok());
     let mut reader = ProgressReader::with_link()?;
     let clock = Arc::new(MonotonicClock);
     let devices = reopen_for_reading([&gpu])?;
     let sampler = Sampler::start(devices, MethodChoice::Auto, clock.clone())?;
     let signals = SignalSource::listen()?;
-    let mut lease = match terms.knob {
+    let mut lease = match config.knob {
         DeviceKnob::None => None,
-        _ => {
-            let devices = [device.clone()];
-            let mut note = |text: &str| observer.note(text);
-            let lease = Lease::take(&devices, &guard_folder(), guard, &signals, &mut note);
-            Some(lease.map_err(|problem| of_privilege(problem.into(), request.knob))?)
-        }
+        _ => Some(take_lease(request, &device, guard, &signals, observer)?),
     };
     let begin = clock.now();
-    let feed = Feed::start(gpu.reopen()?, sensor, begin)
-        .map_err(SessionError::system("no thread for power"))?;
+    let power = PowerReader::start(gpu.reopen()?, sensor, begin)
+        .map_err(SessionError::system("cannot start a thread to read power"))?;
     let socket = open_socket(observer);
-    let parts = Parts {
+    let parts = HoldLoopParts {
         request,
-        terms: &terms,
+        config: &config,
         holder,
-        feed,
+        power,
         sampler: &sampler,
         device: device.clone(),
-        file,
+        cap_file,
         socket,
         begin,
     };
     let mut hold_loop = HoldLoop::new(parts, observer);
-    let first = hold_loop.set_first(reader.control(), lease.as_mut());
-    let first = first.map_err(|problem| of_privilege(problem, request.knob));
+    let first = hold_loop.apply_first_setting(reader.control(), lease.as_mut());
+    let first = first.map_err(|problem| explain_permission(problem, request.knob));
     let limits = RunLimits {
         poll_interval: POLL_INTERVAL,
         ..RunLimits::default()
@@ -103,7 +92,7 @@ pub fn hold(
         )
     });
     hold_loop.finish();
-    // The device comes first, whatever happened.
+    // The device is restored before any error is returned.
     let restored = match lease {
         Some(lease) => lease.release(&mut |text| hold_loop.note(text)),
         None => Ok(true),
@@ -116,18 +105,47 @@ pub fn hold(
         (Err(problem), None) => return Err(problem.after_release(&restored)),
     };
     let restored = restored?;
-    let mut held = hold_loop.held(machine, request, &terms);
+    let mut result = hold_loop.into_result(machine, request, &config);
     let recorded = sampler.stop()?;
-    held.energy = served.and_then(|(_, last)| energy.finish(&recorded, last));
-    held.run_time = at - begin;
-    held.ended = ended;
-    held.restored = restored;
-    held.kept = verdict(&held);
-    Ok(held)
+    result.energy = served.and_then(|(_, last)| energy.finish(&recorded, last));
+    result.run_time = at - begin;
+    result.ended = ended;
+    result.restored = restored;
+    result.verdict = judge(&result);
+    Ok(result)
+}
+
+fn read_first_cap(
+    request: &HoldRequest,
+    gpu: &mut Gpu,
+    cap_file: Option<&mut CapFile>,
+    observer: &mut dyn Observer,
+) -> Result<Watts, HoldError> {
+    let file_cap = cap_file.and_then(CapFile::read_change);
+    if let (Some(_), Some(Err(problem))) = (request.cap, &file_cap) {
+        observer.note(&format!(
+            "{problem}; the cap given at the start applies until then"
+        ));
+    }
+    let enforced = gpu.power_limits().ok().map(|limits| limits.enforced);
+    first_cap(request.cap, file_cap, enforced)
+}
+
+fn take_lease<'a>(
+    request: &HoldRequest,
+    device: &Descriptor,
+    guard: GuardProgram<'a>,
+    signals: &SignalSource,
+    observer: &mut dyn Observer,
+) -> Result<Lease<'a>, SessionError> {
+    let devices = std::slice::from_ref(device);
+    let mut note = |text: &str| observer.note(text);
+    let lease = Lease::take(devices, &guard_folder(), guard, signals, &mut note);
+    lease.map_err(|problem| explain_permission(problem.into(), request.knob))
 }
 
 fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
-    let variables = request.device.as_ref().map(|_| visible([gpu]));
+    let variables = request.device.as_ref().map(|_| visibility_variables([gpu]));
     let variables = variables.into_iter().flatten();
     CommandSpec {
         environment: variables
@@ -141,12 +159,12 @@ fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
     }
 }
 
-/// Whoever may not set a device may still hold it by the batch size.
-fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
+/// Turns a missing permission into an error that names the batch size as the knob that needs none.
+fn explain_permission(problem: SessionError, knob: HoldKnob) -> SessionError {
     if !matches!(&problem, SessionError::Workload(error) if error.is_permission_denied()) {
         return problem;
     }
-    let text = match &problem {
+    let problem = match &problem {
         SessionError::Workload(WorkloadError::Guard(GuardError::CannotStart {
             folder,
             reason,
@@ -156,25 +174,24 @@ fn of_privilege(problem: SessionError, knob: HoldKnob) -> SessionError {
         }
         other => other.to_string(),
     };
-    let problem = text;
     HoldError::NotPermitted { knob, problem }.into()
 }
 
-/// A hold without it goes on: only `hold set` does not reach it.
+/// Opens the control socket; without one the hold still works, only `hold set` cannot reach it.
 fn open_socket(observer: &mut dyn Observer) -> Option<ControlSocket> {
     match ControlSocket::open() {
         Ok(socket) => Some(socket),
         Err(problem) => {
             observer.note(&format!(
-                "no control socket: {problem}; the cap cannot be changed by `sweetspot hold set`"
+                "cannot open the control socket: {problem}; `sweetspot hold set` cannot change the cap"
             ));
             None
         }
     }
 }
 
-/// A batch serves one GPU, and so does a hold.
-fn the_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
+/// Selects the GPU: exactly one, because a batch runs on one GPU.
+fn select_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
     let gpus = all_gpus(open_host()?.as_ref())?;
     let mut gpus = select(gpus, request.device.as_deref(), MigSlices::Exclude)?;
     if gpus.len() != 1 {
@@ -184,7 +201,7 @@ fn the_gpu(request: &HoldRequest) -> Result<Gpu, SessionError> {
     Ok(gpus.swap_remove(0))
 }
 
-fn sensor_of(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, DevicesError> {
+fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, DevicesError> {
     let bad = |problem: String| DevicesError::NotSupported {
         device: device.name.clone(),
         problem,
@@ -195,12 +212,12 @@ fn sensor_of(request: &HoldRequest, device: &Descriptor) -> Result<SensorKind, D
         ))),
         Some(sensor) => Ok(sensor),
         None => best_sensor(device)
-            .ok_or_else(|| bad("it has no power sensor, so that no cap can be held".to_owned())),
+            .ok_or_else(|| bad("it has no power sensor, which hold needs".to_owned())),
     }
 }
 
-/// What the device draws now, where nobody uses it.
-fn power_at_rest(gpu: &mut dyn HostDevice) -> Option<Watts> {
+/// The device's power now, if no program uses it.
+fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     let used = gpu.read(SensorKind::Utilisation).ok()?.amount;
     let sensors = [SensorKind::AveragePower, SensorKind::InstantPower];
     let mut read = sensors
@@ -212,7 +229,7 @@ fn power_at_rest(gpu: &mut dyn HostDevice) -> Option<Watts> {
     }
 }
 
-fn terms(
+fn hold_config(
     request: &HoldRequest,
     device: &Descriptor,
     cap: Watts,
@@ -220,29 +237,29 @@ fn terms(
 ) -> Result<HoldConfig, SessionError> {
     let mode = request.mode()?;
     let knob = request.device_knob(device)?;
-    let mut terms = HoldConfig::new(mode, cap, request.batches.clone(), knob);
-    terms.goal = request.goal;
-    terms.latency_p99 = request.latency_p99;
-    terms.idle_power = idle;
-    let usual = terms.fixed_batch;
-    // Where only the device is set, the batch size is one of those that are allowed.
-    let nearest = request.batches.iter().copied();
-    let nearest = nearest.min_by_key(|size| size.abs_diff(usual));
-    terms.fixed_batch = request.fixed_batch.or(nearest).unwrap_or(usual);
-    if terms.sets_device_only() {
-        terms.batches = vec![terms.fixed_batch];
+    let mut config = HoldConfig::new(mode, cap, request.batches.clone(), knob);
+    config.goal = request.goal;
+    config.latency_p99 = request.latency_p99;
+    config.idle_power = idle;
+    // If only the device is set, the batch size is the allowed size nearest to the default.
+    let default = config.fixed_batch;
+    let sizes = request.batches.iter().copied();
+    let nearest = sizes.min_by_key(|size| size.abs_diff(default));
+    config.fixed_batch = request.fixed_batch.or(nearest).unwrap_or(default);
+    if config.sets_device_only() {
+        config.batches = vec![config.fixed_batch];
     }
-    terms.alpha = request.alpha.unwrap_or(terms.alpha);
-    terms.window = request.window.unwrap_or(terms.window);
-    terms.settle = request.settle.unwrap_or(terms.settle);
-    terms.expiry = request.expiry.unwrap_or(terms.expiry);
-    terms.probe = request.probe.unwrap_or(terms.probe);
-    terms.patience = request.patience.unwrap_or(terms.patience);
-    Ok(terms)
+    config.alpha = request.alpha.unwrap_or(config.alpha);
+    config.window = request.window.unwrap_or(config.window);
+    config.settle = request.settle.unwrap_or(config.settle);
+    config.expiry = request.expiry.unwrap_or(config.expiry);
+    config.probe = request.probe.unwrap_or(config.probe);
+    config.patience = request.patience.unwrap_or(config.patience);
+    Ok(config)
 }
 
-/// A device's knob as settings.
-pub(super) fn settings_of(setting: &sweetspot_control::hold::HoldSetting) -> Settings {
+/// The device's part of a setting.
+pub(super) fn device_settings(setting: &sweetspot_control::hold::HoldSetting) -> Settings {
     Settings {
         core_clock: setting.core_clock,
         power_cap: setting.power_cap,
@@ -250,8 +267,8 @@ pub(super) fn settings_of(setting: &sweetspot_control::hold::HoldSetting) -> Set
     }
 }
 
-/// The command in words.
-pub(super) fn words(command: &[OsString]) -> Vec<String> {
+/// The words of a command as text.
+pub(super) fn command_text(command: &[OsString]) -> Vec<String> {
     let words = command.iter().map(|word| word.to_string_lossy());
     words.map(|word| word.into_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! What is asked of a hold, and what it can do on a device.
+//! The request for a hold, and the knob levels that a device supports.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,25 +8,25 @@ use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, SensorKind};
 use sweetspot_quantity::{Quantity, Ratio, Seconds, Watts};
 
 use super::HoldError;
-use super::cap::Below;
+use super::cap::CapSource;
 use crate::host::DevicesError;
 
-/// What is set to hold the cap.
+/// The knob that holds the cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoldKnob {
-    /// The batch size, over the link: nothing on the device.
+    /// The batch size, over the link; the device's settings stay unchanged.
     #[default]
     Batch,
     /// The core clock, at one batch size.
     CoreClock,
     /// The device's own power cap, at one batch size.
     PowerCap,
-    /// Batch size and core clock together, or the power cap where there is no clock.
+    /// Batch size and core clock together; the power cap in place of the clock if that cannot be set.
     Joint,
 }
 
 impl HoldKnob {
-    /// As flags write it.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Batch => "batch",
@@ -43,58 +43,58 @@ impl std::fmt::Display for HoldKnob {
     }
 }
 
-/// A command to hold below a power.
+/// A request to run a command below a power cap.
 #[derive(Clone, Debug)]
 pub struct HoldRequest {
-    /// Which GPU, where the user says.
+    /// The GPU, by index or UUID; `None` if there is only one.
     pub device: Option<String>,
-    /// The command.
+    /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The cap at the start; the file's where nothing is given.
-    pub below: Option<Below>,
-    /// A file that somebody writes the cap to.
+    /// The cap at the start; the cap file's if `None`.
+    pub cap: Option<CapSource>,
+    /// A file that another program writes the cap to.
     pub cap_file: Option<PathBuf>,
-    /// What is set.
+    /// The knob that holds the cap.
     pub knob: HoldKnob,
-    /// How the setting is found, where the user says.
+    /// The algorithm that chooses the settings; the knob's default if `None`.
     pub mode: Option<HoldMode>,
-    /// What is best.
+    /// What is optimised below the cap.
     pub goal: HoldGoal,
     /// The batch sizes to choose from.
     pub batches: Vec<u64>,
-    /// The batch size where only the device is set.
+    /// The batch size if only the device is set.
     pub fixed_batch: Option<u64>,
-    /// The longest that 99 of 100 items may take.
+    /// The bound on the p99 latency.
     pub latency_p99: Option<Seconds>,
-    /// See [`sweetspot_control::hold::HoldConfig`]; the usual where nothing is given.
+    /// See [`sweetspot_control::hold::HoldConfig::alpha`].
     pub alpha: Option<Ratio>,
-    /// The same.
+    /// See [`sweetspot_control::hold::HoldConfig::window`].
     pub window: Option<u32>,
-    /// The same.
+    /// See [`sweetspot_control::hold::HoldConfig::settle`].
     pub settle: Option<Seconds>,
-    /// The same.
+    /// See [`sweetspot_control::hold::HoldConfig::expiry`].
     pub expiry: Option<Seconds>,
-    /// The same.
+    /// See [`sweetspot_control::hold::HoldConfig::probe`].
     pub probe: Option<Seconds>,
-    /// After so long a program that has not asked for its batch size is told of.
+    /// The time after which a program that has not asked for its batch size causes a warning.
     pub patience: Option<Seconds>,
-    /// The sensor that power is taken from; the finest where nothing is given.
+    /// The power sensor; the one with the finest resolution if `None`.
     pub sensor: Option<SensorKind>,
-    /// No write is allowed.
+    /// Whether writes to the device are forbidden.
     pub read_only: bool,
-    /// Whether standard output is taken by a document.
+    /// Whether a document takes standard output, so that the command's output goes to standard error.
     pub keep_stdout: bool,
 }
 
 impl HoldRequest {
-    /// The mode of the knob, unless the user names one that fits it.
+    /// The requested mode if it sets the knob, or the knob's default mode.
     pub(super) fn mode(&self) -> Result<HoldMode, HoldError> {
-        let usual = match self.knob {
+        let default = match self.knob {
             HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => HoldMode::Robust,
             HoldKnob::Joint => HoldMode::Joint,
         };
         let Some(mode) = self.mode else {
-            return Ok(usual);
+            return Ok(default);
         };
         let fits = match self.knob {
             HoldKnob::Batch => mode.is_batch_only(),
@@ -112,7 +112,7 @@ impl HoldRequest {
         }
     }
 
-    /// The levels of what may be set on the device.
+    /// The device's knob and its levels.
     pub(super) fn device_knob(&self, device: &Descriptor) -> Result<DeviceKnob, DevicesError> {
         let clock = || match device.knob(Knob::CoreClock) {
             Some(KnobDescriptor::CoreClock(range)) => match &range.domain {
@@ -136,19 +136,19 @@ impl HoldRequest {
             HoldKnob::Batch => return Ok(DeviceKnob::None),
             HoldKnob::CoreClock => clock(),
             HoldKnob::PowerCap => cap(),
-            HoldKnob::Joint => clock().or_else(cap).map(spread),
+            HoldKnob::Joint => clock().or_else(cap).map(thin_out),
         };
         knob.filter(|knob| knob.level_count() > 0)
             .ok_or_else(|| DevicesError::NotSupported {
                 device: device.name.clone(),
                 problem: format!(
-                    "it has nothing to set for the knob {}: use the knob batch",
+                    "it does not support the knob {}: use the knob batch",
                     self.knob
                 ),
             })
     }
 
-    /// Refuses options that contradict each other, before anything starts.
+    /// Rejects options that contradict each other, before anything starts.
     pub(super) fn check(&self) -> Result<(), HoldError> {
         if let Some(mode @ (HoldMode::Paper | HoldMode::Text | HoldMode::Windowed)) = self.mode {
             let feature = match (self.latency_p99, self.goal) {
@@ -166,10 +166,12 @@ impl HoldRequest {
         if self.knob != HoldKnob::Batch && self.read_only {
             return Err(HoldError::ReadOnly(self.knob));
         }
-        match self.below {
+        match self.cap {
             None if self.cap_file.is_none() => Err(HoldError::NoCap),
-            Some(Below::Device) if self.knob == HoldKnob::PowerCap => Err(HoldError::KnobSetsCap),
-            Some(Below::Device) if self.cap_file.is_some() => Err(HoldError::TwoCaps),
+            Some(CapSource::Device) if self.knob == HoldKnob::PowerCap => {
+                Err(HoldError::KnobSetsCap)
+            }
+            Some(CapSource::Device) if self.cap_file.is_some() => Err(HoldError::TwoCaps),
             _ => Ok(()),
         }
     }
@@ -182,24 +184,26 @@ fn ascending<Q: Copy + PartialOrd>(levels: &[Q]) -> Vec<Q> {
     levels
 }
 
-/// With two knobs there are many settings to try: levels that differ by a few parts of a hundred are enough.
-fn spread(knob: DeviceKnob) -> DeviceKnob {
-    const MOST: usize = 24;
-    fn some<Q: Copy>(levels: Vec<Q>) -> Vec<Q> {
+/// Thins out the levels for a search over two knobs: levels that differ by a few percent are enough.
+fn thin_out(knob: DeviceKnob) -> DeviceKnob {
+    const MAX_LEVELS: usize = 24;
+    fn pick<Q: Copy>(levels: Vec<Q>) -> Vec<Q> {
         let last = levels.len() - 1;
-        if last < MOST {
+        if last < MAX_LEVELS {
             return levels;
         }
-        (0..MOST).map(|n| levels[n * last / (MOST - 1)]).collect()
+        (0..MAX_LEVELS)
+            .map(|n| levels[n * last / (MAX_LEVELS - 1)])
+            .collect()
     }
     match knob {
-        DeviceKnob::CoreClock(levels) if !levels.is_empty() => DeviceKnob::CoreClock(some(levels)),
-        DeviceKnob::PowerCap(levels) if !levels.is_empty() => DeviceKnob::PowerCap(some(levels)),
+        DeviceKnob::CoreClock(levels) if !levels.is_empty() => DeviceKnob::CoreClock(pick(levels)),
+        DeviceKnob::PowerCap(levels) if !levels.is_empty() => DeviceKnob::PowerCap(pick(levels)),
         knob => knob,
     }
 }
 
-/// From the least to the most, both included.
+/// The values from `min` to `max` in equal steps, both included.
 fn steps<Q: Quantity>(min: f64, max: f64, step: f64) -> Vec<Q> {
     let count = ((max - min) / step).floor().max(0.0) as usize;
     let mut values: Vec<f64> = (0..=count).map(|n| min + n as f64 * step).collect();
@@ -209,21 +213,21 @@ fn steps<Q: Quantity>(min: f64, max: f64, step: f64) -> Vec<Q> {
     values.into_iter().map(Q::from_base).collect()
 }
 
-/// The usual batch sizes: doublings up to 256.
-pub fn usual_batches() -> Vec<u64> {
+/// The default batch sizes: the powers of two up to 256.
+pub fn default_batches() -> Vec<u64> {
     (0..=8).map(|power| 1 << power).collect()
 }
 
 /// The cap at the start.
 pub(super) fn first_cap(
-    below: Option<Below>,
-    of_file: Option<Result<Watts, String>>,
+    source: Option<CapSource>,
+    from_file: Option<Result<Watts, String>>,
     enforced: Option<Watts>,
 ) -> Result<Watts, HoldError> {
-    match (below, of_file) {
+    match (source, from_file) {
         (_, Some(Ok(cap))) => Ok(cap),
-        (Some(Below::Power(cap)), _) => Ok(cap),
-        (Some(Below::Device), _) => enforced.ok_or(HoldError::NoDeviceLimit),
+        (Some(CapSource::Power(cap)), _) => Ok(cap),
+        (Some(CapSource::Device), _) => enforced.ok_or(HoldError::NoDeviceLimit),
         (None, Some(Err(problem))) => Err(HoldError::CapFile(problem)),
         (None, None) => Err(HoldError::NoCap),
     }

@@ -1,4 +1,4 @@
-//! What came of a hold.
+//! The result of a hold, and its status while it runs.
 
 use sweetspot_control::hold::{HoldGoal, HoldMode, HoldSetting, HoldSummary};
 use sweetspot_device::Descriptor;
@@ -10,92 +10,92 @@ use super::request::HoldKnob;
 use super::verdict::Verdict;
 use crate::measure::Machine;
 
-/// A hold from its begin to its end.
+/// The result of a hold. Times count from the start of the command.
 #[derive(Clone, Debug)]
 pub struct HoldResult {
-    /// The command.
+    /// The command and its arguments.
     pub command: Vec<String>,
-    /// Where.
+    /// The machine that it ran on.
     pub machine: Machine,
-    /// The GPU.
+    /// The GPU that was held below the cap.
     pub device: Descriptor,
-    /// What was set.
+    /// The knob that held the cap.
     pub knob: HoldKnob,
-    /// How the setting was found.
+    /// The algorithm that chose the settings.
     pub mode: HoldMode,
-    /// What was best.
+    /// What was optimised below the cap.
     pub goal: HoldGoal,
-    /// The sizes to choose from.
+    /// The batch sizes to choose from.
     pub batches: Vec<u64>,
-    /// The bound, where there was one.
+    /// The bound on the p99 latency, if there was one.
     pub latency_bound: Option<Seconds>,
-    /// Wall time of the command.
+    /// The wall time of the command.
     pub run_time: Seconds,
-    /// What the controller's account says, from the first batch on.
+    /// The holder's statistics from the first batch on.
     pub summary: HoldSummary,
-    /// What the device drew from the first batch to the last.
-    pub energy: Option<HeldEnergy>,
-    /// Items a second after settling.
+    /// The device's energy from the first batch to the last.
+    pub energy: Option<HoldEnergy>,
+    /// Items per second after settling.
     pub settled_items_per_s: Option<f64>,
-    /// 99 of 100 items took no longer, of batches that began after settling where that came.
+    /// The p99 latency of items in batches that began after settling; of all batches where it never settled.
     pub latency_p99: Option<Seconds>,
-    /// What was set and when, the first included.
+    /// Every setting with the time it was made, including the first.
     pub settings: Vec<(Seconds, HoldSetting)>,
-    /// The caps and when they came, the first included.
+    /// Every cap with the time it was given, including the first.
     pub caps: Vec<(Seconds, Watts)>,
-    /// Means of equal parts of the time.
-    pub over_time: Vec<Slice>,
-    /// What was to be known, and when.
-    pub notes: Vec<(Seconds, String)>,
-    /// Whether cap and latency were kept as asked.
-    pub kept: Verdict,
+    /// Means over equal slices of the run.
+    pub over_time: Vec<TimeSlice>,
+    /// The messages for the user and their times.
+    pub notices: Vec<(Seconds, String)>,
+    /// Whether the cap and the latency bound were met.
+    pub verdict: Verdict,
     /// How the command ended, or the signal that ended the hold.
     pub ended: CommandExit,
-    /// Whether every device is as before.
+    /// Whether every device has its earlier settings again.
     pub restored: bool,
 }
 
-/// Energy, and how it was come to.
+/// An energy and the method that measured it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HeldEnergy {
-    /// The best value.
+pub struct HoldEnergy {
+    /// The estimate.
     pub value: Joules,
-    /// It lies in here in 95 of 100 cases.
+    /// The 95 % confidence interval.
     pub interval95: (Joules, Joules),
-    /// What it came from.
+    /// The measurement method.
     pub method: Method,
 }
 
-/// A part of the time.
+/// Means over a slice of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slice {
-    /// Its end, from the start of the command.
+pub struct TimeSlice {
+    /// The slice's end, from the start of the command.
     pub at: Seconds,
-    /// Mean power, where there were readings.
+    /// Mean power, if there were readings.
     pub power: Option<Watts>,
-    /// The highest reading.
+    /// The highest power reading.
     pub highest: Option<Watts>,
-    /// The cap at its end.
+    /// The cap at the slice's end.
     pub cap: Watts,
-    /// The setting at its end.
+    /// The setting at the slice's end.
     pub setting: HoldSetting,
-    /// Items a second.
+    /// Items per second.
     pub items_per_s: f64,
 }
 
-/// As it is now, for a line on a terminal.
+/// The present state of a hold, for a status line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Live {
-    /// Since the start.
+pub struct HoldStatus {
+    /// The time since the start.
     pub elapsed: Seconds,
-    /// The mean of the last second.
+    /// Mean power of the last second.
     pub power: Option<Watts>,
-    /// To be held.
+    /// The power cap.
     pub cap: Watts,
-    /// Of the device and the program.
+    /// The present setting.
     pub setting: HoldSetting,
-    /// Of the last two seconds.
+    /// Items per second over the last two seconds.
     pub items_per_s: Option<f64>,
-    /// Of the last five seconds.
+    /// The p99 latency of the last five seconds.
     pub p99: Option<Seconds>,
 }

@@ -1,4 +1,4 @@
-//! The control socket of a running hold: its owner changes the cap through it.
+//! The control socket of a running hold, through which its owner changes the cap.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -19,137 +19,141 @@ use sweetspot_quantity::Watts;
 use super::cap::parse_cap;
 use crate::host::simulated_host;
 
-/// Why a running hold could not be told.
+/// Why the cap of a running hold could not be changed.
 #[derive(Debug, thiserror::Error)]
-pub enum SetError {
-    /// None is there.
+pub enum SetCapError {
+    /// No hold of the caller is running.
     #[error(
         "no hold of yours is running here: start one with `sweetspot hold --below WATTS -- CMD`"
     )]
-    None,
-    /// Not the one that was named.
+    NoHold,
+    /// The hold with this process id is not running.
     #[error("no hold of yours has pid {pid}; running: {running}")]
-    NoSuch {
-        /// As named.
+    UnknownPid {
+        /// The process id.
         pid: u32,
-        /// Those that run.
+        /// The process ids of the holds that are running.
         running: String,
     },
-    /// Several.
+    /// Several holds are running, and none was named.
     #[error("several holds are running (pid {0}): name one with --pid")]
     Several(String),
-    /// It is stopped, or very busy.
+    /// The hold is stopped or very busy.
     #[error(
-        "the hold with pid {pid} has given no answer yet: it will take the cap when it runs again"
+        "the hold with pid {pid} has not answered yet: it takes the new cap when it runs again"
     )]
     NoAnswer {
-        /// Which.
+        /// The hold's process id.
         pid: u32,
     },
-    /// It did not take it.
-    #[error("the hold with pid {pid} did not take it: {reason}")]
-    Refused {
-        /// Which.
+    /// The hold rejected the cap.
+    #[error("the hold with pid {pid} rejected the cap: {reason}")]
+    Rejected {
+        /// The hold's process id.
         pid: u32,
-        /// In its words.
+        /// The hold's reason.
         reason: String,
     },
 }
 
 const PREFIX: &str = "hold-";
 const SUFFIX: &str = ".socket";
-/// Nobody needs longer for one line.
-const WITHIN: Duration = Duration::from_secs(2);
-const LONGEST: u64 = 256;
+/// How long each side waits for the other's line.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_REQUEST_BYTES: u64 = 256;
 
-/// Where a user's holds may have their sockets, the place of a new one first: another shell may have another
-/// environment.
-fn places() -> Vec<PathBuf> {
+/// The folders that may hold the sockets of a user's holds, with the folder for a new socket first. There are
+/// several because another shell may have another environment.
+fn socket_folders() -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     if let Some(host) = simulated_host() {
         return vec![host.join(format!("hold-{user}"))];
     }
     let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    real_places(user, run.filter(|run| run.is_dir()))
+    folders_of_user(user, run.filter(|run| run.is_dir()))
 }
 
-fn real_places(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
-    let usual = Path::new("/run/user").join(user.to_string());
+fn folders_of_user(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
+    let default_run = Path::new("/run/user").join(user.to_string());
     let own = format!("sweetspot-hold-{user}");
-    let mut places: Vec<PathBuf> = run
+    let mut folders: Vec<PathBuf> = run
         .map(|run| run.join("sweetspot-hold"))
         .into_iter()
         .collect();
-    places.push(std::env::temp_dir().join(&own));
-    places.push(usual.join("sweetspot-hold"));
-    places.push(Path::new("/tmp").join(own));
-    places
+    folders.push(std::env::temp_dir().join(&own));
+    folders.push(default_run.join("sweetspot-hold"));
+    folders.push(Path::new("/tmp").join(own));
+    folders
 }
 
-/// Where those of all users may be, for root.
-fn places_of_all() -> Vec<PathBuf> {
-    let inside = |folder: &Path, is_one: fn(&str) -> bool| {
+/// The folders that may hold the sockets of all users, for root.
+fn folders_of_all_users() -> Vec<PathBuf> {
+    let entries_of = |folder: &Path, is_match: fn(&str) -> bool| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let named = entries.filter(move |one| is_one(&one.file_name().to_string_lossy()));
-        named.map(|one| one.path()).collect::<Vec<_>>()
+        let matches = entries.filter(move |entry| is_match(&entry.file_name().to_string_lossy()));
+        matches.map(|entry| entry.path()).collect::<Vec<_>>()
     };
     if let Some(host) = simulated_host() {
-        return inside(&host, |name| name.starts_with(PREFIX));
+        return entries_of(&host, |name| name.starts_with(PREFIX));
     }
-    let of_users = inside(Path::new("/run/user"), |_| true).into_iter();
-    let mut places: Vec<PathBuf> = of_users.map(|run| run.join("sweetspot-hold")).collect();
+    let users = entries_of(Path::new("/run/user"), |_| true).into_iter();
+    let mut folders: Vec<PathBuf> = users.map(|run| run.join("sweetspot-hold")).collect();
     for folder in [std::env::temp_dir(), PathBuf::from("/tmp")] {
-        places.extend(inside(&folder, |name| name.starts_with("sweetspot-hold-")));
+        folders.extend(entries_of(&folder, |name| {
+            name.starts_with("sweetspot-hold-")
+        }));
     }
-    places
+    folders
 }
 
-/// A folder for the user alone.
-fn folder() -> std::io::Result<PathBuf> {
-    let folder = places().swap_remove(0);
+/// Creates the folder for a new socket; no other user may have access to it.
+fn create_private_folder() -> std::io::Result<PathBuf> {
+    let folder = socket_folders().swap_remove(0);
     match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    let about = std::fs::symlink_metadata(&folder)?;
-    if !about.is_dir() || about.uid() != geteuid().as_raw() || about.mode() & 0o077 != 0 {
-        let problem = format!("{} is not yours alone", folder.display());
+    let metadata = std::fs::symlink_metadata(&folder)?;
+    let is_own = metadata.is_dir() && metadata.uid() == geteuid().as_raw();
+    if !is_own || metadata.mode() & 0o077 != 0 {
+        let problem = format!("{} is accessible to other users", folder.display());
         return Err(std::io::Error::other(problem));
     }
     Ok(folder)
 }
 
-/// A wish, and where the answer goes.
-pub struct Wish {
-    /// The cap from now on.
+/// A request for another cap.
+pub struct CapRequest {
+    /// The new cap.
     pub cap: Watts,
     answer: Sender<Result<String, String>>,
 }
 
-impl Wish {
-    /// What becomes of it, in words.
+impl CapRequest {
+    /// Answers the request with a confirmation or the reason for a rejection.
     pub fn answer(self, answer: Result<String, String>) {
         let _ = self.answer.send(answer);
     }
 }
 
-/// A socket for as long as a hold runs.
+/// The control socket of this process's hold; dropping it removes the socket.
 pub struct ControlSocket {
     path: PathBuf,
-    wishes: Receiver<Wish>,
+    requests: Receiver<CapRequest>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ControlSocket {
     pub fn open() -> std::io::Result<Self> {
-        let path = folder()?.join(format!("{PREFIX}{}{SUFFIX}", std::process::id()));
-        // Of a process that had this number before.
+        let name = format!("{PREFIX}{}{SUFFIX}", std::process::id());
+        let path = create_private_folder()?.join(name);
+        // An earlier process with the same id may have left a socket.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
-        let (sender, wishes) = channel();
+        let (sender, requests) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let thread = std::thread::Builder::new()
@@ -157,15 +161,15 @@ impl ControlSocket {
             .spawn(move || listen(&listener, &sender, &flag))?;
         Ok(Self {
             path,
-            wishes,
+            requests,
             stop,
             thread: Some(thread),
         })
     }
 
-    /// A wish that came since the last look.
-    pub fn wish(&self) -> Option<Wish> {
-        self.wishes.try_recv().ok()
+    /// The next request, if there is one.
+    pub fn next_request(&self) -> Option<CapRequest> {
+        self.requests.try_recv().ok()
     }
 }
 
@@ -179,7 +183,7 @@ impl Drop for ControlSocket {
     }
 }
 
-fn listen(listener: &UnixListener, wishes: &Sender<Wish>, stop: &AtomicBool) {
+fn listen(listener: &UnixListener, requests: &Sender<CapRequest>, stop: &AtomicBool) {
     let pause = rustix::time::Timespec {
         tv_sec: 0,
         tv_nsec: 50_000_000,
@@ -187,44 +191,45 @@ fn listen(listener: &UnixListener, wishes: &Sender<Wish>, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
         let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&pause));
         if let Ok((stream, _)) = listener.accept() {
-            // A caller that goes away is nobody's trouble.
-            let _ = converse(stream, wishes);
+            // A caller that disconnects early does not matter to the hold.
+            let _ = serve_request(stream, requests);
         }
     }
 }
 
-/// One line in, one line out.
-fn converse(mut stream: UnixStream, wishes: &Sender<Wish>) -> std::io::Result<()> {
+/// Reads one line from a caller and answers with one line.
+fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(WITHIN))?;
-    stream.set_write_timeout(Some(WITHIN))?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     let caller = socket_peercred(&stream)?.uid;
     if caller != geteuid() && !caller.is_root() {
         return writeln!(stream, "refused: it belongs to another user");
     }
     let mut line = String::new();
-    BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
+    BufReader::new((&stream).take(MAX_REQUEST_BYTES)).read_line(&mut line)?;
     let cap = match line.trim().strip_prefix("set ").map(parse_cap) {
         Some(Ok(cap)) => cap,
         Some(Err(problem)) => return writeln!(stream, "refused: {problem}"),
-        None => return writeln!(stream, "refused: the only word known is `set WATTS`"),
+        None => return writeln!(stream, "refused: unknown command, use `set WATTS`"),
     };
     let (answer, reply) = channel();
-    let gone = || std::io::Error::other("the hold is ending");
-    wishes.send(Wish { cap, answer }).map_err(|_| gone())?;
-    match reply.recv_timeout(WITHIN).map_err(|_| gone())? {
+    let ending = || std::io::Error::other("the hold is ending");
+    let request = CapRequest { cap, answer };
+    requests.send(request).map_err(|_| ending())?;
+    match reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| ending())? {
         Ok(text) => writeln!(stream, "ok: {text}"),
         Err(text) => writeln!(stream, "refused: {text}"),
     }
 }
 
-/// The holds that run and listen; what was left by the caller's own that were killed is removed.
-fn running(folder: &Path) -> Vec<(u32, UnixStream)> {
+/// Connects to the running holds of a folder, and removes sockets that the caller's killed holds have left.
+fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
     let is_own = std::fs::symlink_metadata(folder)
-        .is_ok_and(|about| about.is_dir() && about.uid() == geteuid().as_raw());
+        .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == geteuid().as_raw());
     let mut running = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -243,60 +248,61 @@ fn running(folder: &Path) -> Vec<(u32, UnixStream)> {
     running
 }
 
-/// Those of the caller; with a pid and as root, those of others as well.
-fn all_running(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
-    let mut places = places();
+/// Connects to the caller's running holds, and to those of other users for root with a process id.
+fn running_holds(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
+    let mut folders = socket_folders();
     if pid.is_some() && geteuid().is_root() {
-        places.extend(places_of_all());
+        folders.extend(folders_of_all_users());
     }
-    let real = places.iter().filter_map(|place| place.canonicalize().ok());
-    let places: BTreeSet<PathBuf> = real.collect();
-    let mut all: Vec<_> = places.iter().flat_map(|place| running(place)).collect();
-    all.sort_by_key(|(pid, _)| *pid);
-    all
+    let existing = folders.iter().filter_map(|one| one.canonicalize().ok());
+    let folders: BTreeSet<PathBuf> = existing.collect();
+    let holds = folders.iter().flat_map(|folder| running_holds_in(folder));
+    let mut holds: Vec<_> = holds.collect();
+    holds.sort_by_key(|(pid, _)| *pid);
+    holds
 }
 
-/// Gives a running hold another cap; its answer, in words.
-pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetError> {
-    let mut running = all_running(pid);
+/// Changes the cap of a running hold and returns its answer.
+pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
+    let mut running = running_holds(pid);
     let names = running
         .iter()
         .map(|(pid, _)| pid.to_string())
         .collect::<Vec<_>>()
         .join(", ");
-    let place = match (pid, running.len()) {
-        (_, 0) => return Err(SetError::None),
+    let index = match (pid, running.len()) {
+        (_, 0) => return Err(SetCapError::NoHold),
         (None, 1) => 0,
-        (None, _) => return Err(SetError::Several(names)),
+        (None, _) => return Err(SetCapError::Several(names)),
         (Some(pid), _) => {
             running
                 .iter()
                 .position(|(of, _)| *of == pid)
-                .ok_or(SetError::NoSuch {
+                .ok_or(SetCapError::UnknownPid {
                     pid,
                     running: names,
                 })?
         }
     };
-    let (pid, stream) = running.swap_remove(place);
-    let refused = |reason: String| SetError::Refused { pid, reason };
-    let answer = ask(stream, cap).map_err(|problem| match problem.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => SetError::NoAnswer { pid },
-        _ => refused(problem.to_string()),
+    let (pid, stream) = running.swap_remove(index);
+    let rejected = |reason: String| SetCapError::Rejected { pid, reason };
+    let answer = send_cap(stream, cap).map_err(|problem| match problem.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => SetCapError::NoAnswer { pid },
+        _ => rejected(problem.to_string()),
     })?;
     match answer.split_once(": ") {
         Some(("ok", text)) => Ok(text.to_owned()),
-        Some(("refused", text)) => Err(refused(text.to_owned())),
-        _ => Err(refused("it gave no answer".to_owned())),
+        Some(("refused", text)) => Err(rejected(text.to_owned())),
+        _ => Err(rejected("it gave no answer".to_owned())),
     }
 }
 
-fn ask(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
-    stream.set_read_timeout(Some(2 * WITHIN))?;
+fn send_cap(mut stream: UnixStream, cap: Watts) -> std::io::Result<String> {
+    stream.set_read_timeout(Some(2 * REPLY_TIMEOUT))?;
     writeln!(stream, "set {}W", cap.get())?;
     let mut line = String::new();
     BufReader::new((&stream).take(1024)).read_line(&mut line)?;
-    // Another user's hold may say anything.
+    // Another user's hold may send anything, also control characters for the terminal.
     Ok(line.trim().replace(char::is_control, " "))
 }
 
@@ -305,10 +311,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hold_of_another_environment_is_looked_for() {
+    fn holds_of_shells_with_another_environment_are_found() {
         let run = PathBuf::from("/run/user/7");
-        let (with, without) = (real_places(7, Some(run)), real_places(7, None));
-        // Where each begins a new one is among the places of the other.
+        let (with, without) = (folders_of_user(7, Some(run)), folders_of_user(7, None));
+        // The folder for a new socket of each is among the folders of the other.
         assert!(without.contains(&with[0]) && with.contains(&without[0]));
         assert_ne!(with[0], without[0]);
     }

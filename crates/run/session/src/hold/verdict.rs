@@ -1,25 +1,25 @@
-//! Whether what was asked for was kept: what cannot be known is neither kept nor broken.
+//! The verdict on a finished hold: whether the power cap and the latency bound were met.
 
 use sweetspot_quantity::{Ratio, Seconds};
 
 use super::result::HoldResult;
 
-/// A cap counts as kept where it is broken for less of the time.
-const KEPT: Ratio = Ratio::new(0.01);
+/// A cap counts as met where it is violated for less than this share of the time.
+const MAX_VIOLATION_SHARE: Ratio = Ratio::new(0.01);
 
-/// Whether cap and latency were kept, and why.
+/// Whether the power cap and the latency bound were met, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They were.
+    /// Both were met.
     Met(String),
-    /// At least one of them was not.
+    /// At least one of them was violated.
     NotMet(String),
-    /// Nothing was broken, and of something nothing is known.
+    /// Neither is known to be violated, but at least one could not be judged.
     Unknown(String),
 }
 
 impl Verdict {
-    /// True, false, or nothing where it is not known.
+    /// Whether everything was met; `None` where that is unknown.
     pub fn is_met(&self) -> Option<bool> {
         match self {
             Self::Met(_) => Some(true),
@@ -28,7 +28,7 @@ impl Verdict {
         }
     }
 
-    /// In words, without the verdict itself.
+    /// The reason, without the verdict itself.
     pub fn reason(&self) -> &str {
         match self {
             Self::Met(reason) | Self::NotMet(reason) | Self::Unknown(reason) => reason,
@@ -36,13 +36,12 @@ impl Verdict {
     }
 }
 
-/// One line.
 impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let verdict = match self {
             Self::Met(_) => "met",
             Self::NotMet(_) => "not met",
-            Self::Unknown(_) => "not known",
+            Self::Unknown(_) => "unknown",
         };
         write!(f, "{verdict}: {}", self.reason())
     }
@@ -52,45 +51,47 @@ fn ms(time: Seconds) -> String {
     format!("{:.1} ms", 1e3 * time.get())
 }
 
-/// Of a hold that is over.
-pub fn verdict(held: &HoldResult) -> Verdict {
-    if held.summary.items == 0 {
-        return Verdict::NotMet("nothing was held, for no batch was reported".to_owned());
+/// Judges a finished hold.
+pub fn judge(result: &HoldResult) -> Verdict {
+    if result.summary.items == 0 {
+        return Verdict::NotMet(
+            "your program never called sweetspot.batch() after sweetspot.batch_size()".to_owned(),
+        );
     }
-    let cap = match held.summary.violation_share {
+    let cap = match result.summary.violation_share {
         Some(share) => {
             let percent = 100.0 * share.get();
             let text = format!("the 1 s mean was above the cap for {percent:.2} % of the time");
-            match share < KEPT {
+            match share < MAX_VIOLATION_SHARE {
                 true => Verdict::Met(text),
-                false => Verdict::NotMet(format!("{text}, and less than 1 % is asked for")),
+                false => Verdict::NotMet(format!("{text}, the limit is 1 %")),
             }
         }
         None => Verdict::Unknown(
-            "it ended before power was judged, which takes a second or two without a change"
+            "the run ended before power could be judged, which takes a second or two at one setting"
                 .to_owned(),
         ),
     };
-    let Some(bound) = held.latency_bound else {
+    let Some(bound) = result.latency_bound else {
         return cap;
     };
-    let latency = match held.latency_p99 {
+    let latency = match result.latency_p99 {
         Some(p99) if p99 <= bound => Verdict::Met(format!("p99 latency was {}", ms(p99))),
         Some(p99) => Verdict::NotMet(format!(
-            "p99 latency was {}, and at most {} is asked for",
+            "p99 latency was {}, the bound is {}",
             ms(p99),
             ms(bound)
         )),
-        None => Verdict::Unknown("no batch began after the last change".to_owned()),
+        None => Verdict::Unknown("no batch began after the last change of setting".to_owned()),
     };
     let both = [&cap, &latency];
-    let joined = |of: Option<bool>| {
-        let parts = both.into_iter().filter(|one| one.is_met() == of);
+    let join_reasons = |is_met: Option<bool>| {
+        let parts = both.into_iter().filter(|part| part.is_met() == is_met);
         parts.map(Verdict::reason).collect::<Vec<_>>().join("; ")
     };
     match (cap.is_met(), latency.is_met()) {
-        (Some(false), _) | (_, Some(false)) => Verdict::NotMet(joined(Some(false))),
-        (None, _) | (_, None) => Verdict::Unknown(joined(None)),
-        _ => Verdict::Met(joined(Some(true))),
+        (Some(false), _) | (_, Some(false)) => Verdict::NotMet(join_reasons(Some(false))),
+        (None, _) | (_, None) => Verdict::Unknown(join_reasons(None)),
+        _ => Verdict::Met(join_reasons(Some(true))),
     }
 }

@@ -30,12 +30,12 @@ pub enum DevicesError {
         /// The number of GPUs that there are.
         available: usize,
     },
-    /// A device does not offer a setting or a sensor.
+    /// A device does not support a setting or a sensor.
     #[error("{device}: {problem}")]
     NotSupported {
         /// The name of the device.
         device: String,
-        /// What it does not offer.
+        /// What it does not support.
         problem: String,
     },
     /// A device no longer answers.

@@ -1,4 +1,4 @@
-//! The GPUs of this machine: finding them, choosing among them, and the guard that sets them.
+//! The GPUs of this machine: lists and selects them, and runs the guard that sets them.
 
 mod error;
 
@@ -20,7 +20,7 @@ use crate::SessionError;
 /// A GPU of this machine.
 pub(crate) type Gpu = Box<dyn HostDevice>;
 
-/// Lists every GPU and slice; at least one.
+/// Lists every GPU and MIG slice; without any it is an error.
 pub(crate) fn all_gpus(host: &dyn Host) -> Result<Vec<Gpu>, SessionError> {
     let gpus = host.list()?;
     if gpus.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) fn all_gpus(host: &dyn Host) -> Result<Vec<Gpu>, SessionError> {
     Ok(gpus)
 }
 
-/// The GPUs that a selector names; without one, those that `CUDA_VISIBLE_DEVICES` leaves.
+/// The GPUs that a selector names; without one, those of `CUDA_VISIBLE_DEVICES`, or all.
 pub(crate) fn select(
     gpus: Vec<Gpu>,
     selector: Option<&str>,
@@ -49,8 +49,8 @@ pub(crate) fn select(
     })
 }
 
-/// The GPUs that the user means, each of which answers.
-pub(crate) fn select_answering(
+/// The GPUs that a selector names; a GPU that no longer responds is an error.
+pub(crate) fn select_working(
     selector: Option<&str>,
     slices: MigSlices,
 ) -> Result<Vec<Gpu>, SessionError> {
@@ -59,7 +59,7 @@ pub(crate) fn select_answering(
     Ok(gpus)
 }
 
-/// Refuses GPUs that were found but no longer answer.
+/// Rejects GPUs that were found but no longer respond.
 pub(crate) fn reject_lost(gpus: &[Gpu]) -> Result<(), SessionError> {
     match gpus.iter().find(|gpu| gpu.is_lost()) {
         Some(lost) => Err(DevicesError::Lost(lost.descriptor().name.clone()).into()),
@@ -67,7 +67,7 @@ pub(crate) fn reject_lost(gpus: &[Gpu]) -> Result<(), SessionError> {
     }
 }
 
-/// The same GPUs once more, for somebody else to read.
+/// Opens the same GPUs again, for another thread to read.
 pub(crate) fn reopen_for_reading<'a>(
     gpus: impl IntoIterator<Item = &'a Gpu>,
 ) -> Result<Vec<Box<dyn Device + Send>>, SessionError> {
@@ -78,8 +78,10 @@ pub(crate) fn reopen_for_reading<'a>(
     opened.collect()
 }
 
-/// The variables that tell a job which GPUs it has, in the order of the driver.
-pub(crate) fn visible<'a>(gpus: impl IntoIterator<Item = &'a Gpu>) -> [(String, String); 2] {
+/// The environment variables that restrict a job to these GPUs.
+pub(crate) fn visibility_variables<'a>(
+    gpus: impl IntoIterator<Item = &'a Gpu>,
+) -> [(String, String); 2] {
     let indices = gpus.into_iter().map(|gpu| gpu.index().to_string());
     [
         (
@@ -90,16 +92,16 @@ pub(crate) fn visible<'a>(gpus: impl IntoIterator<Item = &'a Gpu>) -> [(String, 
     ]
 }
 
-/// How each GPU describes itself.
+/// The description of each GPU.
 pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
     gpus.iter().map(|gpu| gpu.descriptor().clone()).collect()
 }
 
-/// Where guards of the whole machine keep their journals.
+/// The folder with the journals of guards that run as root.
 const SYSTEM_FOLDER: &str = "/run/sweetspot";
 
-/// Where guards keep their journals: on a simulated host its own folder, else the system's, or the user's
-/// where the user may not write there.
+/// The folder with the guards' journals: that of the simulated host if there is one, or else the system's for root
+/// and the user's own for others.
 pub fn guard_folder() -> PathBuf {
     if let Some(host) = simulated_host() {
         return host.join("guard");
@@ -124,27 +126,28 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
     }
 }
 
-/// What guards that are gone left changed, on the whole machine as well where that is another folder.
-pub fn left_changed() -> Vec<Result<UnrestoredDevice, JournalError>> {
+/// The devices that guards have left changed when they died: the user's guards, and those that ran as root.
+pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
     if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
         folders.push(PathBuf::from(SYSTEM_FOLDER));
     }
-    folders.iter().flat_map(|folder| left_in(folder)).collect()
+    let devices = folders.iter().flat_map(|folder| unrestored_in(folder));
+    devices.collect()
 }
 
-fn left_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
+fn unrestored_in(folder: &Path) -> Vec<Result<UnrestoredDevice, JournalError>> {
     if !folder.exists() {
         return Vec::new();
     }
     match Journal::open(folder).and_then(|journal| journal.unrestored_devices()) {
-        Ok(left) => left,
+        Ok(devices) => devices,
         Err(problem) => vec![Err(problem)],
     }
 }
 
-/// Opens a device for writing.
-fn opener(
+/// A function that opens a device for writing.
+fn device_opener(
     host: Box<dyn Host>,
 ) -> impl FnMut(&DeviceId) -> Result<Box<dyn ControllableDevice>, OpenError> {
     move |id| {
@@ -153,7 +156,7 @@ fn opener(
     }
 }
 
-/// What the guard's process does: serves the client behind the socket.
+/// Runs as the guard's process: serves the client behind the socket.
 pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
     let stream = UnixStream::connect(socket).map_err(|problem| SessionError::System {
         what: "the guard cannot reach its client",
@@ -161,25 +164,25 @@ pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
     })?;
     let host = open_host()?;
     let journal = Journal::open(&guard_folder())?;
-    serve(stream, journal, &mut opener(host)).map_err(|problem| SessionError::System {
-        what: "the guard cannot serve",
+    serve(stream, journal, &mut device_opener(host)).map_err(|problem| SessionError::System {
+        what: "the guard failed",
         problem,
     })
 }
 
-/// Puts back everything that was left changed: a line about each, good or bad.
+/// Restores every device that a dead guard has left changed. Returns a message for each, or why it failed.
 pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let folder = guard_folder();
-    let left = left_in(&folder);
-    if left.is_empty() {
+    let unrestored = unrestored_in(&folder);
+    if unrestored.is_empty() {
         return Ok(Vec::new());
     }
     let journal = Journal::open(&folder)?;
-    let mut open = opener(open_host()?);
+    let mut open = device_opener(open_host()?);
     let mut lines = Vec::new();
-    for left in left {
-        lines.push(match left {
-            Ok(left) => restore_device(&journal, &left, &mut open)
+    for device in unrestored {
+        lines.push(match device {
+            Ok(device) => restore_device(&journal, &device, &mut open)
                 .map(|restored| restored.to_string())
                 .map_err(|error| error.to_string()),
             Err(problem) => Err(problem.to_string()),

@@ -1,4 +1,4 @@
-//! From what was recorded to what is told.
+//! Computes a measurement from the recorded readings.
 
 use sweetspot_device::{Descriptor, Moment, SensorKind};
 use sweetspot_measure::DeviceRecording;
@@ -9,7 +9,9 @@ use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_workload::CommandExit;
 
 use super::reports::Reports;
-use super::result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, TotalEnergy};
+use super::result::{
+    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, TotalEnergy,
+};
 use super::run::MeasuredRun;
 use super::{Machine, MeasureRequest};
 
@@ -25,10 +27,10 @@ pub fn evaluate(
         .iter()
         .map(|one| EnergyEstimator::new(&one.trace))
         .collect();
-    let idle = idle.and_then(|span| at_rest(request, &estimators, &span));
+    let idle = idle.and_then(|span| idle_energy(request, &estimators, &span));
     let runs = runs
         .iter()
-        .map(|run| one(request, devices, &estimators, run, idle.as_ref()).0)
+        .map(|run| evaluate_run(request, devices, &estimators, run, idle.as_ref()).0)
         .collect();
     Measurement {
         command: request
@@ -45,11 +47,11 @@ pub fn evaluate(
     }
 }
 
-/// One run of a job, and what devices beside it drew in the same window.
-pub fn evaluate_beside(
+/// Evaluates one run of a job, and the energy of other devices in the same window.
+pub fn evaluate_with_others(
     request: &MeasureRequest,
     job: &[Descriptor],
-    beside: &[Descriptor],
+    others: &[Descriptor],
     recorded: &[DeviceRecording],
     run: &MeasuredRun,
 ) -> (RunMeasurement, Vec<DeviceRun>) {
@@ -58,17 +60,17 @@ pub fn evaluate_beside(
         .map(|one| EnergyEstimator::new(&one.trace))
         .collect();
     let (of_job, of_others) = estimators.split_at(job.len().min(estimators.len()));
-    let (measured, window) = one(request, job, of_job, run, None);
-    let others = beside.iter().zip(of_others);
+    let (measured, window) = evaluate_run(request, job, of_job, run, None);
+    let others = others.iter().zip(of_others);
     let others = others.map(|(device, estimator)| DeviceRun {
         device: device.clone(),
-        energy: energy_of(request, estimator, &window),
+        energy: window_energy(request, estimator, &window),
         phases: None,
     });
     (measured, others.collect())
 }
 
-fn energy_of(
+fn window_energy(
     request: &MeasureRequest,
     estimator: &EnergyEstimator<'_>,
     window: &Span,
@@ -78,34 +80,35 @@ fn energy_of(
         .map_err(|problem| problem.to_string());
     if let Ok(measured) = &mut energy {
         let uncovered = measured.energy.uncovered(window);
-        let gaps = uncovered.map(|part| without_readings(part, estimator));
+        let gaps = uncovered.map(|part| explain_gap(part, estimator));
         measured.energy.missing.extend(gaps);
     }
     energy
 }
 
-fn at_rest(
+fn idle_energy(
     request: &MeasureRequest,
     estimators: &[EnergyEstimator<'_>],
     span: &Span,
-) -> Option<Idle> {
+) -> Option<IdleEnergy> {
     let parts: Option<Vec<_>> = estimators
         .iter()
         .map(|estimator| estimator.energy(span, request.method).ok())
         .map(|energy| energy.map(|energy| (energy.value, energy.interval95)))
         .collect();
-    Some(Idle {
+    Some(IdleEnergy {
         time: span.length(),
-        energy: TotalEnergy::of(&parts?),
+        energy: TotalEnergy::sum(&parts?),
     })
 }
 
-fn one(
+/// Evaluates one run; returns its measurement and its window.
+fn evaluate_run(
     request: &MeasureRequest,
     devices: &[Descriptor],
     estimators: &[EnergyEstimator<'_>],
     run: &MeasuredRun,
-    idle: Option<&Idle>,
+    idle: Option<&IdleEnergy>,
 ) -> (RunMeasurement, Span) {
     let reports = Reports::of(run);
     let mut warnings = reports.warnings.clone();
@@ -123,7 +126,7 @@ fn one(
             (run.span, Some(problem))
         }
     };
-    let runs_of: Vec<DeviceRun> = devices
+    let device_runs: Vec<DeviceRun> = devices
         .iter()
         .zip(estimators)
         .enumerate()
@@ -131,38 +134,38 @@ fn one(
             let spans = reports.phases_of(index, devices.len(), &request.window);
             DeviceRun {
                 device: device.clone(),
-                energy: energy_of(request, estimator, &window),
+                energy: window_energy(request, estimator, &window),
                 phases: (!spans.is_empty()).then(|| estimator.phases(&spans, &window)),
             }
         })
         .collect();
-    for device in &runs_of {
-        warn_of(device, &window, &mut warnings);
+    for device in &device_runs {
+        warnings.extend(device_warnings(device, &window));
     }
-    let energy = total(&runs_of, &window);
+    let energy = total_energy(&device_runs, &window);
     if request.progress.is_some() && !reports.is_output_matched {
-        warnings.push("the pattern of --progress found nothing in the command's output".to_owned());
+        warnings.push("the progress pattern matched nothing in the command's output".to_owned());
     }
     if run.outcome.left_processes {
         warnings.push(
-            "the command ended and left processes behind: what they draw from now on is not counted"
+            "the command exited and left processes behind: their energy is not measured any more"
                 .to_owned(),
         );
     }
     let above_idle = energy
         .zip(idle)
-        .map(|(energy, idle)| above(energy, idle, window.length()));
+        .map(|(energy, idle)| subtract_idle(energy, idle, window.length()));
     let measured = RunMeasurement {
         time: window.length(),
         run_time: run.span.length(),
         window_problem,
         energy,
         above_idle,
-        phases: match reports.unplaced(devices.len()) {
+        phases: match reports.rank_problem(devices.len()) {
             Some(problem) => Some(Err(problem)),
-            None => phases(&runs_of),
+            None => summarise_phases(&device_runs),
         },
-        devices: runs_of,
+        devices: device_runs,
         items: reports.items(&window),
         values: reports.values,
         exit_code: run.outcome.exit_code(),
@@ -175,72 +178,67 @@ fn one(
     (measured, window)
 }
 
-/// Why nothing is known of a part: what failed in it, if that was noticed.
-fn without_readings(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
+/// A part of the window without readings, with the failure that was noticed in it, if any.
+fn explain_gap(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
     let gaps = || estimator.trace().gaps.iter();
-    // That a device is lost may be noticed some time after it.
+    // The loss of a device may be noticed some time later.
     let lost = gaps().find(|gap| gap.reason == GapReason::Lost && part.begin < gap.span.end);
-    let why = lost.or_else(|| gaps().find(|gap| gap.span.overlap(&part).is_some()));
+    let cause = lost.or_else(|| gaps().find(|gap| gap.span.overlap(&part).is_some()));
     Gap {
-        sensor: why.map_or(SensorKind::AveragePower, |gap| gap.sensor),
+        sensor: cause.map_or(SensorKind::AveragePower, |gap| gap.sensor),
         span: part,
-        reason: why.map_or(GapReason::NotRead, |gap| gap.reason),
+        reason: cause.map_or(GapReason::NotRead, |gap| gap.reason),
     }
 }
 
-/// A device whose energy is not known, or not for all of the window, has no part in a sum that would then be
-/// too small.
-fn total(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
+/// The energy of all devices. It is unknown if the energy of one device does not cover the whole window: the sum
+/// would be too small.
+fn total_energy(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
     let whole = |measured: &&CheckedEnergy| measured.energy.uncovered(window).next().is_none();
     let parts: Option<Vec<_>> = devices
         .iter()
         .map(|device| device.energy.as_ref().ok().filter(whole))
         .map(|energy| energy.map(|m| (m.energy.value, m.energy.interval95)))
         .collect();
-    Some(TotalEnergy::of(&parts?))
+    Some(TotalEnergy::sum(&parts?))
 }
 
-fn above(energy: TotalEnergy, idle: &Idle, time: Seconds) -> TotalEnergy {
+fn subtract_idle(energy: TotalEnergy, idle: &IdleEnergy, time: Seconds) -> TotalEnergy {
     let scale = time / idle.time;
-    let rest = |joules: Joules| Joules::ZERO - joules * scale;
-    let at_rest = &idle.energy;
-    TotalEnergy::of(&[
+    let negative = |joules: Joules| Joules::ZERO - joules * scale;
+    let (low, high) = idle.energy.interval95;
+    TotalEnergy::sum(&[
         (energy.value, energy.interval95),
-        (
-            rest(at_rest.value),
-            (rest(at_rest.interval95.1), rest(at_rest.interval95.0)),
-        ),
+        (negative(idle.energy.value), (negative(high), negative(low))),
     ])
 }
 
-fn warn_of(device: &DeviceRun, window: &Span, warnings: &mut Vec<String>) {
+fn device_warnings(device: &DeviceRun, window: &Span) -> Vec<String> {
     let name = &device.device.name;
     match &device.energy {
-        Err(problem) => warnings.push(format!("{name}: no energy: {problem}")),
-        Ok(measured) => {
-            warnings.extend(of_readings(name, measured, window));
-        }
+        Err(problem) => vec![format!("{name}: energy is unknown: {problem}")],
+        Ok(measured) => energy_warnings(name, measured, window),
     }
 }
 
-fn of_readings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<String> {
+fn energy_warnings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<String> {
     let energy = &measured.energy;
     let differ = measured.warnings().map(|check| {
         format!(
-            "{name}: {} says {:.1} where {} says {:.1}, more than both may be off",
+            "{name}: {} measured {:.1} but {} measured {:.1}, which differ by more than both uncertainties",
             check.energy.method, check.energy.value, energy.method, energy.value
         )
     });
     let parts = energy.uncovered(window).map(|_| {
         format!(
-            "{name}: the energy is that of {:.2} of the window's {:.2}",
+            "{name}: the energy covers only {:.2} of the window's {:.2}",
             energy.covered.length(),
             window.length()
         )
     });
     let missing = energy.missing.iter().map(|gap| {
         format!(
-            "{name}: {}: nothing for {:.2}: {}",
+            "{name}: {}: no readings for {:.2}: {}",
             gap.sensor,
             gap.span.length(),
             gap.reason
@@ -253,40 +251,40 @@ fn of_readings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<Strin
     all.collect()
 }
 
-/// Of all devices together; one that cannot tell its phases apart speaks for all.
-fn phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseTable>, String>> {
-    let mut of_all: Vec<&Attribution> = Vec::new();
+/// The phases of all devices together; unknown if those of one device are unknown.
+fn summarise_phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseSummary>, String>> {
+    let mut attributions: Vec<&Attribution> = Vec::new();
     for device in devices {
         match device.phases.as_ref()? {
-            Ok(attribution) => of_all.push(attribution),
+            Ok(attribution) => attributions.push(attribution),
             Err(problem) => return Some(Err(problem.to_string())),
         }
     }
     // A rank may have phases that the others do not.
     let mut names: Vec<&str> = Vec::new();
-    for phase in of_all.iter().flat_map(|attribution| &attribution.phases) {
+    for phase in attributions.iter().flat_map(|one| &one.phases) {
         if !names.contains(&phase.name.as_str()) {
             names.push(&phase.name);
         }
     }
-    names.push(&of_all.first()?.other.name);
-    let tables = names.into_iter().map(|name| {
+    names.push(&attributions.first()?.other.name);
+    let summaries = names.into_iter().map(|name| {
         let same = || {
-            of_all.iter().filter_map(|attribution| {
+            attributions.iter().filter_map(|attribution| {
                 let mut all = attribution.phases.iter().chain([&attribution.other]);
                 all.find(|other| other.name == name)
             })
         };
         let parts: Vec<_> = same().map(|one| (one.energy, one.interval95)).collect();
-        PhaseTable {
+        PhaseSummary {
             name: name.to_owned(),
             time: same().fold(Seconds::ZERO, |time, one| time.max(one.time)),
             count: same().map(|one| one.count).max().unwrap_or(0),
             power: same().map(|one| one.power).sum(),
-            energy: TotalEnergy::of(&parts),
+            energy: TotalEnergy::sum(&parts),
         }
     });
-    Some(Ok(tables
+    Some(Ok(summaries
         .filter(|phase| phase.time > Seconds::ZERO)
         .collect()))
 }

@@ -1,29 +1,29 @@
-//! Where something was measured.
+//! The machine that a measurement was made on.
 
-/// The machine and the versions on it.
+/// A machine and its software versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Kernel and its release.
+    /// The kernel's name and release.
     pub kernel: String,
-    /// The processor, where it is known.
+    /// The processor's model, if it is known.
     pub processor: Option<String>,
-    /// Logical processors.
+    /// The number of logical processors.
     pub processors: usize,
-    /// Of the GPUs' driver, where it is known.
+    /// The version of the GPUs' driver, if it is known.
     pub driver: Option<String>,
-    /// Of this program.
+    /// The version of this program.
     pub version: &'static str,
     /// Whether the GPUs are simulated.
     pub simulated: bool,
 }
 
 impl Machine {
-    /// This one.
-    pub fn here(driver: Option<String>) -> Self {
+    /// Describes this machine.
+    pub fn detect(driver: Option<String>) -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-        let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = processors
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo
             .lines()
             .find_map(|line| line.strip_prefix("model name"));
         Self {

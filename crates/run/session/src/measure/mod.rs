@@ -1,4 +1,4 @@
-//! `measure`: time and energy of a command, per device and phase, with method and uncertainty.
+//! `measure`: the time and energy of a command for each device and phase, with method and uncertainty.
 
 mod error;
 mod evaluate;
@@ -10,7 +10,9 @@ mod samples;
 
 pub use error::MeasureError;
 pub use machine::Machine;
-pub use result::{DeviceRun, Idle, Measurement, PhaseTable, RunMeasurement, Stopped, TotalEnergy};
+pub use result::{
+    DeviceRun, IdleEnergy, Measurement, PhaseSummary, RunMeasurement, StopReason, TotalEnergy,
+};
 pub use samples::series;
 pub use sweetspot_measure::{RunWindow, UnknownWindow};
 pub use sweetspot_workload::{InvalidPattern, ProgressPattern};
@@ -31,47 +33,47 @@ use crate::host::{Gpu, all_gpus, descriptors, open_host, reject_lost, select};
 use crate::observer::Observer;
 use crate::{DevicesError, SessionError};
 use evaluate::evaluate;
-pub(crate) use evaluate::evaluate_beside;
+pub(crate) use evaluate::evaluate_with_others;
 pub(crate) use run::{MeasuredRun, RunContext};
 
-/// A command to measure.
+/// A request to measure a command.
 #[derive(Clone, Debug)]
 pub struct MeasureRequest {
-    /// Which GPUs, where the user says.
+    /// The GPUs, by index or UUID; all visible GPUs if `None`.
     pub device: Option<String>,
-    /// The command.
+    /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// Runs that are measured.
+    /// The number of measured runs.
     pub runs: u32,
-    /// Runs before them that are not.
+    /// The number of runs before them that are not measured.
     pub warmup: u32,
-    /// A command for the shell before each run.
+    /// A shell command to run before each run.
     pub prepare: Option<String>,
-    /// The part of a run that counts.
+    /// The part of a run that is measured.
     pub window: RunWindow,
-    /// Whether to measure the idle devices first, and subtract.
+    /// Whether to measure the idle devices first, and subtract their power.
     pub idle: bool,
-    /// How progress shows in the command's output.
+    /// The pattern that finds progress in the command's output.
     pub progress: Option<ProgressPattern>,
-    /// How energy is come to.
+    /// The measurement method.
     pub method: MethodChoice,
-    /// Whether standard output is taken by a document, so that the command's own goes to standard error.
+    /// Whether a document takes standard output, so that the command's output goes to standard error.
     pub keep_stdout: bool,
-    /// Whether nothing of the command's output is shown, and it reads nothing.
+    /// Whether the command's output is hidden; the command then gets no input.
     pub quiet: bool,
-    /// Whether the end of its output is kept, and it reads nothing.
+    /// Whether the end of the command's output is stored; the command then gets no input.
     pub keep_output: bool,
-    /// The folder the command runs in, where that is another one.
+    /// The command's working directory; the current one if `None`.
     pub folder: Option<PathBuf>,
     /// Variables to add to the command's environment.
     pub environment: Vec<(String, String)>,
-    /// The longest that a run may take.
+    /// The longest time that a run may take.
     pub timeout: Option<Duration>,
 }
 
 impl MeasureRequest {
-    /// One run of a command, as plainly as can be.
-    pub fn of(command: Vec<OsString>) -> Self {
+    /// A request for one run of a command, with defaults for everything else.
+    pub fn new(command: Vec<OsString>) -> Self {
         Self {
             device: None,
             command,
@@ -91,7 +93,7 @@ impl MeasureRequest {
         }
     }
 
-    /// The command as it is started.
+    /// The specification that the command is started with.
     pub(crate) fn command_spec(&self) -> CommandSpec {
         let environment = self.environment.iter();
         CommandSpec {
@@ -112,16 +114,16 @@ impl MeasureRequest {
     }
 }
 
-/// How long the devices are watched at rest.
-const IDLE: Duration = Duration::from_secs(5);
+/// How long the idle devices are measured.
+const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// What was recorded, before anything is computed from it.
+/// The raw readings of a measurement.
 pub struct Recording {
     /// The devices.
     pub devices: Vec<Descriptor>,
-    /// What was read of them.
+    /// The readings of each device.
     pub recorded: Vec<DeviceRecording>,
-    /// When each run began.
+    /// The start of each run.
     pub begins: Vec<sweetspot_device::Moment>,
 }
 
@@ -133,7 +135,7 @@ pub fn measure(
     let gpus = all_gpus(open_host()?.as_ref())?;
     let gpus = select(gpus, request.device.as_deref(), MigSlices::Include)?;
     let signals = SignalSource::listen()?;
-    // A training may take its time to save what it has done: nothing here has to be put back.
+    // A job may need time to save its state, and there are no settings to restore: only a second signal ends it.
     let limits = RunLimits {
         on_signal: OnSignal::EndAtSecond,
         ..RunLimits::default()
@@ -150,7 +152,7 @@ pub(crate) fn measure_on(
     limits: RunLimits,
     observer: &mut dyn Observer,
 ) -> Result<(Measurement, Recording), SessionError> {
-    let machine = Machine::here(open_host()?.driver_version().ok());
+    let machine = Machine::detect(open_host()?.driver_version().ok());
     reject_lost(&gpus)?;
     let devices = descriptors(&gpus);
     if request.method == MethodChoice::Counter
@@ -173,16 +175,16 @@ pub(crate) fn measure_on(
         limits,
         observer,
     };
-    let idle = request.idle.then(|| watch_idle(&context)).transpose();
+    let idle = request.idle.then(|| measure_idle(&context)).transpose();
     let runs = idle.map(|idle| (idle, all_runs(&mut context, lease)));
     let recorded = sampler.stop()?;
     let (idle, (runs, stopped)) = runs?;
-    // What was measured before something went wrong is shown.
+    // Runs that were measured before a failure are still shown.
     let stopped = match stopped {
         Some(problem) if runs.is_empty() => return Err(problem),
         Some(problem) => Some(match problem.interrupted() {
-            Some(signal) => Stopped::Signal(signal),
-            None => Stopped::Problem(problem.to_string()),
+            Some(signal) => StopReason::Signal(signal),
+            None => StopReason::Problem(problem.to_string()),
         }),
         None => None,
     };
@@ -196,13 +198,14 @@ pub(crate) fn measure_on(
     Ok((measurement, recording))
 }
 
-fn watch_idle(context: &RunContext<'_>) -> Result<Span, SessionError> {
+/// Waits while the sampler reads the idle devices, and returns that span.
+fn measure_idle(context: &RunContext<'_>) -> Result<Span, SessionError> {
     let begin = context.sampler.mark();
-    context.wait(IDLE)?;
+    context.wait(IDLE_TIME)?;
     Ok(Span::new(begin, context.sampler.mark()))
 }
 
-/// Makes every run, until one is interrupted or fails; and says what came between them that ended it.
+/// Makes all runs until one fails or a signal arrives; the error is a problem between two runs.
 fn all_runs(
     context: &mut RunContext<'_>,
     mut lease: Option<&mut Lease<'_>>,
@@ -218,16 +221,16 @@ fn all_runs(
             Err(problem) => return (runs, Some(problem)),
         };
         let interrupted = run.outcome.interrupted.filter(|_| number + 1 < all);
-        let is_over = interrupted.is_some() || run.outcome.exit_code() != 0;
-        if is_over && number < context.request.warmup {
+        let has_ended = interrupted.is_some() || run.outcome.exit_code() != 0;
+        if has_ended && number < context.request.warmup {
             context
                 .observer
-                .note("the command ended early in a run to warm up: what it did then is shown");
+                .note("the command failed in a warm-up run: that run is shown");
         }
-        if is_over || number >= context.request.warmup {
+        if has_ended || number >= context.request.warmup {
             runs.push(run);
         }
-        if is_over {
+        if has_ended {
             let ended = interrupted.map(|signal| WorkloadError::Interrupted(signal).into());
             return (runs, ended);
         }

@@ -1,4 +1,4 @@
-//! What a command reported of itself: phases, items, values.
+//! The reports of a command: phases, items and values.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use sweetspot_workload::{Progress, Reporter};
 use super::RunWindow;
 use super::run::MeasuredRun;
 
-/// What a command reported of itself in one run.
+/// The reports of a command in one run.
 pub struct Reports {
     /// Phases by rank.
     phases: Vec<(Option<u32>, PhaseSpan)>,
-    /// Items done, in order of time.
+    /// The items done, in order of time.
     progress: Vec<Progress>,
     /// The moments of the reports, for each thread of each rank; the output is one such thread.
     pub moments: BTreeMap<u32, Vec<Moment>>,
@@ -25,8 +25,8 @@ pub struct Reports {
     pub is_output_matched: bool,
 }
 
-/// Of many warnings of one kind, so many are shown one by one.
-const MOST_WARNINGS: usize = 3;
+/// The number of warnings about phases that are shown one by one; the others are only counted.
+const MAX_PHASE_WARNINGS: usize = 3;
 
 impl Reports {
     pub fn of(run: &MeasuredRun) -> Self {
@@ -46,10 +46,10 @@ impl Reports {
             progress: Vec::new(),
             moments: BTreeMap::new(),
             values: BTreeMap::new(),
-            warnings: irregularities(&irregular),
+            warnings: phase_warnings(&irregular),
             is_output_matched: run.is_output_matched,
         };
-        let (mut names_refused, mut unusable) = (0, BTreeMap::new());
+        let (mut names_refused, mut not_finite) = (0, BTreeMap::new());
         for event in &run.events {
             match event {
                 Event::Record(record) => match &record.mark {
@@ -58,7 +58,7 @@ impl Reports {
                     }
                     Mark::Value { name, value } => {
                         reports.values.remove(name.as_ref());
-                        unusable.insert(name.to_string(), *value);
+                        not_finite.insert(name.to_string(), *value);
                     }
                     _ => {}
                 },
@@ -69,14 +69,14 @@ impl Reports {
         }
         if names_refused > 0 {
             reports.warnings.push(format!(
-                "the link's table of names is full: {names_refused} marks with further names are told as one"
+                "the link's table of names is full: {names_refused} reports with further names share one name"
             ));
         }
-        unusable.retain(|name, _| !reports.values.contains_key(name));
-        for (name, value) in unusable {
+        not_finite.retain(|name, _| !reports.values.contains_key(name));
+        for (name, value) in not_finite {
             reports
                 .warnings
-                .push(format!("value '{name}' is {value}: it is left out"));
+                .push(format!("value '{name}' is {value}: it is ignored"));
         }
         for progress in &run.progress {
             reports.progress.push(*progress);
@@ -99,25 +99,25 @@ impl Reports {
         self.phases.iter().map(|(_, phase)| phase.clone()).collect()
     }
 
-    /// Where there are as many ranks as devices, each device has the phases of its rank. The phase that is
-    /// the window itself is none within it.
+    /// The phases of a device: those of its rank if there are as many ranks as devices, or else all of them. A phase
+    /// that is the window itself is left out.
     pub fn phases_of(&self, index: usize, devices: usize, window: &RunWindow) -> Vec<PhaseSpan> {
         let ranks = self.ranks();
         let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
-        let meant = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
+        let is_included = |(rank, phase): &&(Option<u32>, PhaseSpan)| {
             (own.is_none() || *rank == own) && *window != RunWindow::Phase(phase.name.clone())
         };
-        let phases = self.phases.iter().filter(meant);
+        let phases = self.phases.iter().filter(is_included);
         phases.map(|(_, phase)| phase.clone()).collect()
     }
 
-    /// Why phases cannot be given to devices, where they cannot.
-    pub fn unplaced(&self, devices: usize) -> Option<String> {
+    /// Why phases cannot be assigned to devices, if they cannot.
+    pub fn rank_problem(&self, devices: usize) -> Option<String> {
         let ranks = self.ranks().len();
         (ranks > 1 && ranks != devices).then(|| {
             format!(
-                "{ranks} ranks marked phases and {devices} {} measured: which rank used which is not known; \
-                 measure just the job's devices with --device",
+                "{ranks} ranks marked phases but {devices} {} measured: it is unknown which rank used which device; \
+                 measure only the job's devices",
                 if devices == 1 { "device is" } else { "devices are" }
             )
         })
@@ -132,7 +132,7 @@ impl Reports {
 
     /// Items done in the window.
     pub fn items(&self, window: &Span) -> Option<f64> {
-        // A report at the window's begin is of what came before it.
+        // A report at the window's start is about the time before it.
         let is_within = |at: Moment| window.begin < at && at <= window.end;
         let share = |progress: &Progress| match progress.since {
             Some(since) if since < progress.at => {
@@ -150,34 +150,34 @@ impl Reports {
     }
 }
 
-fn irregularities(all: &[Irregularity]) -> Vec<String> {
+fn phase_warnings(all: &[Irregularity]) -> Vec<String> {
     let lost = all.iter().map(|one| match one {
         Irregularity::Lost { count, .. } => *count,
         _ => 0,
     });
     let lost: u64 = lost.sum();
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     if lost > 0 {
-        told.push(format!(
-            "{lost} marks were lost because the link was full: phases and items are too few"
+        warnings.push(format!(
+            "{lost} reports were lost because the link was full: phases and items are incomplete"
         ));
     }
     let others: Vec<String> = all.iter().filter_map(describe).collect();
-    told.extend(others.iter().take(MOST_WARNINGS).cloned());
-    if others.len() > MOST_WARNINGS {
-        let more = others.len() - MOST_WARNINGS;
-        told.push(format!("{more} more marks of phases do not fit"));
+    warnings.extend(others.iter().take(MAX_PHASE_WARNINGS).cloned());
+    if others.len() > MAX_PHASE_WARNINGS {
+        let more = others.len() - MAX_PHASE_WARNINGS;
+        warnings.push(format!("{more} more problems with phases"));
     }
-    told
+    warnings
 }
 
 fn describe(irregularity: &Irregularity) -> Option<String> {
     Some(match irregularity {
         Irregularity::EndWithoutBegin { name, .. } => {
-            format!("phase '{name}' ended without having begun: it is left out")
+            format!("phase '{name}' ended without having begun: it is ignored")
         }
         Irregularity::BeginWithoutEnd { name, .. } => {
-            format!("phase '{name}' began and never ended: it is left out")
+            format!("phase '{name}' began and never ended: it is ignored")
         }
         Irregularity::Crossing { name, open, .. } => {
             format!(
@@ -185,7 +185,7 @@ fn describe(irregularity: &Irregularity) -> Option<String> {
             )
         }
         Irregularity::Backwards { name, .. } => {
-            format!("phase '{name}' ended before it began: it is left out")
+            format!("phase '{name}' ended before it began: it is ignored")
         }
         Irregularity::Lost { .. } => return None,
     })

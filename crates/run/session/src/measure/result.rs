@@ -1,4 +1,4 @@
-//! What measuring came to.
+//! The result of a measurement.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Machine, RunWindow};
 
-/// A value that several devices or runs add up to.
+/// The energy of several devices or phases together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TotalEnergy {
     /// The sum.
     pub value: Joules,
-    /// It lies in here in 95 of 100 cases.
+    /// The 95 % confidence interval.
     pub interval95: (Joules, Joules),
 }
 
 impl TotalEnergy {
-    /// Of values whose errors are their own.
-    pub fn of(parts: &[(Joules, (Joules, Joules))]) -> Self {
+    /// Sums values with independent errors.
+    pub fn sum(parts: &[(Joules, (Joules, Joules))]) -> Self {
         let value: Joules = parts.iter().map(|part| part.0).sum();
         let below = parts
             .iter()
@@ -42,117 +42,117 @@ impl TotalEnergy {
 /// One device in one run.
 #[derive(Clone, Debug)]
 pub struct DeviceRun {
-    /// Which device.
+    /// The device.
     pub device: Descriptor,
-    /// Its energy in the window, or why there is none.
+    /// Its energy in the window, or why it is unknown.
     pub energy: Result<CheckedEnergy, String>,
-    /// Its phases, or why there are none; nothing where the command marked none.
+    /// Its phases, or why they are unknown; `None` if the command marked none.
     pub phases: Option<Result<Attribution, AttributionError>>,
 }
 
-/// A phase of all devices together.
+/// A phase on all devices together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PhaseTable {
-    /// Its name; `other` is what belongs to none.
+pub struct PhaseSummary {
+    /// The phase's name; `other` is the time outside all phases.
     pub name: String,
-    /// How long it was under way: of the slowest rank.
+    /// The phase's total time, on the slowest rank.
     pub time: Seconds,
-    /// How often.
+    /// The number of times that the phase ran.
     pub count: usize,
-    /// Of all devices, each while it was under way there.
+    /// The sum of the devices' mean powers during the phase.
     pub power: Watts,
-    /// Of all devices.
+    /// The energy of all devices.
     pub energy: TotalEnergy,
 }
 
 impl DeviceRun {
-    /// The time that its energy is of, where that is not the whole window.
-    pub fn part(&self, window: Seconds) -> Option<Seconds> {
+    /// The time that its energy covers, if that is less than the window.
+    pub fn partial_time(&self, window: Seconds) -> Option<Seconds> {
         let energy = &self.energy.as_ref().ok()?.energy;
         let part = energy.covered.length();
         (part < window).then_some(part)
     }
 }
 
-/// One run.
+/// The measurement of one run.
 #[derive(Clone, Debug)]
 pub struct RunMeasurement {
-    /// Of the window.
+    /// The time of the window.
     pub time: Seconds,
-    /// Of the whole run.
+    /// The time of the whole run.
     pub run_time: Seconds,
-    /// Why the window is the whole run and not the one asked for, where it is so.
+    /// Why the whole run is measured in place of the requested window.
     pub window_problem: Option<String>,
-    /// Each device.
+    /// The measurement of each device.
     pub devices: Vec<DeviceRun>,
-    /// Of all devices; nothing where that of one is not known, or not for all of the window.
+    /// The energy of all devices; `None` if that of one is unknown or does not cover the whole window.
     pub energy: Option<TotalEnergy>,
-    /// What is left without what the devices draw at rest.
+    /// The energy without that of the idle devices.
     pub above_idle: Option<TotalEnergy>,
-    /// By phase, or why not; nothing where the command marked none.
-    pub phases: Option<Result<Vec<PhaseTable>, String>>,
-    /// Items done in the window, where progress is known.
+    /// The phases, or why they are unknown; `None` if the command marked none.
+    pub phases: Option<Result<Vec<PhaseSummary>, String>>,
+    /// The items done in the window, if progress is known.
     pub items: Option<f64>,
-    /// The last of each value that the command reported.
+    /// The last report of each value.
     pub values: BTreeMap<String, f64>,
-    /// The command's own code.
+    /// The command's exit code.
     pub exit_code: i32,
-    /// The signal that ended it.
+    /// The signal that ended the command.
     pub signal: Option<i32>,
-    /// What should be known about these figures.
+    /// Problems that affect these figures.
     pub warnings: Vec<String>,
 }
 
 impl RunMeasurement {
-    /// Energy over time.
+    /// The mean power.
     pub fn power(&self) -> Option<Watts> {
         self.energy.map(|energy| energy.value / self.time)
     }
 
-    /// Whether the command went well.
+    /// Whether the command succeeded.
     pub fn went_well(&self) -> bool {
         self.exit_code == 0
     }
 
-    /// Whether the window is the one that was asked for, with the energy of every device in all of it.
+    /// Whether the requested window was measured completely on every device.
     pub fn is_met(&self) -> bool {
         self.window_problem.is_none() && self.energy.is_some()
     }
 }
 
-/// The devices at rest.
+/// The energy of the idle devices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Idle {
-    /// How long they were watched.
+pub struct IdleEnergy {
+    /// How long they were measured.
     pub time: Seconds,
-    /// Of all devices.
+    /// The energy of all devices.
     pub energy: TotalEnergy,
 }
 
-/// Everything that was measured.
+/// The measurement of a command.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// The command.
+    /// The command and its arguments.
     pub command: Vec<String>,
-    /// Where.
+    /// The machine that it ran on.
     pub machine: Machine,
-    /// The part of each run that counts.
+    /// The part of each run that is measured.
     pub window: RunWindow,
-    /// The method asked for.
+    /// The requested measurement method.
     pub method: String,
-    /// At rest, where that was asked for.
-    pub idle: Option<Idle>,
-    /// Run by run.
+    /// The energy of the idle devices, if it was measured.
+    pub idle: Option<IdleEnergy>,
+    /// The measurement of each run.
     pub runs: Vec<RunMeasurement>,
-    /// Why there are fewer runs than asked for, where it is not the last one's exit code.
-    pub stopped: Option<Stopped>,
+    /// Why there are fewer runs than requested, unless the last run failed.
+    pub stopped: Option<StopReason>,
 }
 
-/// Why there are fewer runs than asked for.
+/// Why there are fewer runs than requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// A signal to this program.
+pub enum StopReason {
+    /// This program received a signal.
     Signal(i32),
-    /// Something failed between runs.
+    /// Something failed between two runs.
     Problem(String),
 }

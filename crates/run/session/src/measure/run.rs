@@ -1,4 +1,4 @@
-//! One run of the command that is measured.
+//! One run of a measured command.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use super::{MeasureRequest, RunWindow};
 use crate::SessionError;
 use crate::observer::{Observer, Status};
 
-/// What a measured run needs around it.
+/// The request, devices and signals of a measured run.
 pub struct RunContext<'a> {
     pub request: &'a MeasureRequest,
     pub sampler: &'a Sampler,
@@ -28,27 +28,27 @@ pub struct RunContext<'a> {
     pub observer: &'a mut dyn Observer,
 }
 
-/// A run and what the command reported meanwhile.
+/// A run and the command's reports during it.
 pub struct MeasuredRun {
-    /// From just before the start to the exit.
+    /// The time from just before the start to the exit.
     pub span: Span,
-    /// How it went.
+    /// How the run ended.
     pub outcome: RunOutcome,
     /// Phases, values and faults of the link.
     pub events: Vec<Event>,
-    /// Items done, by whichever of link and output counts.
+    /// The items done, from the link if it reports any, or else from the output.
     pub progress: Vec<Progress>,
     /// Whether a line of the output matched the pattern.
     pub is_output_matched: bool,
 }
 
 impl RunContext<'_> {
-    /// Lets time pass, unless a signal comes.
+    /// Waits; a signal ends the wait with an error.
     pub fn wait(&self, time: Duration) -> Result<(), WorkloadError> {
         self.signals.wait_until(Instant::now() + time)
     }
 
-    /// Runs the command that comes before each run. It gets no input, which is the measured command's.
+    /// Runs the command that prepares a run. It gets no input, which is for the measured command.
     pub fn prepare(&self) -> Result<(), SessionError> {
         let Some(prepare) = &self.request.prepare else {
             return Ok(());
@@ -85,7 +85,7 @@ impl RunContext<'_> {
             window: &self.request.window,
             sampler: self.sampler,
             observer: self.observer,
-            reports: 0,
+            report_count: 0,
             events: Vec::new(),
             progress: Vec::new(),
         };
@@ -106,7 +106,7 @@ impl RunContext<'_> {
         } = recorder;
         let counter = reader.counter();
         if counter.is_by_link() {
-            // What was printed before the link's first report does not count.
+            // Progress in the output before the link's first report does not count.
             progress.retain(|one| matches!(one.reporter, Reporter::Link(_)));
         }
         Ok(MeasuredRun {
@@ -119,12 +119,12 @@ impl RunContext<'_> {
     }
 }
 
-/// Keeps what a command reports, and has the counters read at the edges of the window.
+/// Records a command's reports, and has the energy counters read at the edges of the window.
 struct RunRecorder<'a> {
     window: &'a RunWindow,
     sampler: &'a Sampler,
     observer: &'a mut dyn Observer,
-    reports: u64,
+    report_count: u64,
     events: Vec<Event>,
     progress: Vec<Progress>,
 }
@@ -142,14 +142,14 @@ impl RunHandler for RunRecorder<'_> {
             match event {
                 WorkloadEvent::Progress(progress) => self.progress.push(progress),
                 WorkloadEvent::Link(event) => {
-                    is_edge |= is_edge_of_phase(self.window, &event);
+                    is_edge |= is_phase_edge(self.window, &event);
                     self.events.push(event);
                 }
             }
         }
         let counter = run.progress();
-        let before = std::mem::replace(&mut self.reports, counter.reports());
-        if is_edge || self.window.has_edge(before, self.reports) {
+        let before = std::mem::replace(&mut self.report_count, counter.reports());
+        if is_edge || self.window.has_edge(before, self.report_count) {
             self.sampler.mark();
         }
         let latest = self.sampler.latest();
@@ -174,8 +174,8 @@ impl RunHandler for RunRecorder<'_> {
     }
 }
 
-/// Whether the phase that is the window begins or ends.
-fn is_edge_of_phase(window: &RunWindow, event: &Event) -> bool {
+/// Whether the window is a phase that begins or ends with this event.
+fn is_phase_edge(window: &RunWindow, event: &Event) -> bool {
     let (RunWindow::Phase(wanted), Event::Record(record)) = (window, event) else {
         return false;
     };

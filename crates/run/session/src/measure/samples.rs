@@ -1,19 +1,19 @@
-//! Every reading of a measurement as series over time.
+//! Converts the readings of a measurement to time series for storage.
 
 use sweetspot_device::{Moment, Throttle};
 use sweetspot_measure::DeviceRecording;
 use sweetspot_study::{Column, Quantity, Series};
 
-/// Times count from `begin`.
+/// The time series of all devices; times count from `begin`.
 pub fn series(recorded: &[DeviceRecording], begin: Moment) -> Vec<Series> {
     recorded
         .iter()
-        .flat_map(|recorded| of_device(recorded, begin))
+        .flat_map(|recorded| device_series(recorded, begin))
         .filter(|series| !series.nanos.is_empty())
         .collect()
 }
 
-fn of_device(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
+fn device_series(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
     let device = recorded.device.to_string();
     let nanos = |at: Moment| at.nanos() as i64 - begin.nanos() as i64;
     let new = |source: &str, times: Vec<i64>, columns| Series {
@@ -64,7 +64,9 @@ fn of_device(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
         }),
     ];
     let times = auxiliary.iter().map(|row| nanos(row.at)).collect();
-    let throttle = auxiliary.iter().map(|row| row.throttle.map(reasons));
+    let throttle = auxiliary
+        .iter()
+        .map(|row| row.throttle.map(throttle_reasons));
     all.push(Series {
         throttle: Some(throttle.collect()),
         ..new("beside", times, columns)
@@ -72,7 +74,7 @@ fn of_device(recorded: &DeviceRecording, begin: Moment) -> Vec<Series> {
     all
 }
 
-fn reasons(throttle: Throttle) -> String {
+fn throttle_reasons(throttle: Throttle) -> String {
     let all = [
         (throttle.idle, "idle"),
         (throttle.power_cap, "power-cap"),

@@ -1,7 +1,6 @@
-//! `sweep`: every configuration of the chosen axes, repeated, kept.
+//! `sweep`: runs every configuration of the chosen axes several times and stores the results.
 //!
-//! One engine in two times: simulated GPUs in virtual time, a real command in real time, through the same
-//! plan and the same store.
+//! Simulated GPUs in virtual time and a real command in real time share the same plan and the same store.
 
 mod error;
 mod real;
@@ -22,21 +21,21 @@ use sweetspot_workload::{GuardProgram, SignalSource};
 
 use crate::SessionError;
 use crate::observer::Observer;
-use real::Real;
+use real::RealSweep;
 
-/// A sweep that is ready to begin.
+/// A sweep that is ready to start.
 pub struct Sweep {
     /// The study.
     pub outline: Outline,
-    /// What became of the earlier studies that its search may learn from.
+    /// The earlier studies that its search may learn from.
     pub prior: PriorStudies,
     backend: Backend,
 }
 
-/// What makes the runs.
+/// The part of a sweep that makes the runs.
 enum Backend {
     Simulated(SimulatedSweep),
-    Real(Box<Real>),
+    Real(Box<RealSweep>),
 }
 
 /// Options of a sweep that do not change its results.
@@ -64,23 +63,23 @@ impl Default for SweepOptions<'_> {
     }
 }
 
-/// How long a sweep would take.
+/// An estimate of how long a sweep takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Estimate {
-    /// On simulated GPUs: how much of their time; computing it takes far less.
+pub enum SweepTime {
+    /// The virtual time on simulated GPUs; computing it takes far less.
     Simulated(Seconds),
-    /// On real ones: what there is besides the command's own time.
-    Besides(Seconds),
+    /// The time on real GPUs in addition to the command's runs.
+    Overhead(Seconds),
 }
 
 impl Sweep {
-    /// Looks at the definition, the GPUs and the workload; nothing is run or set yet.
+    /// Checks the definition, the GPUs and the workload; nothing is run or set yet.
     pub fn prepare(definition: &Definition) -> Result<Self, SessionError> {
         definition.check()?;
         let is_simulated = definition.simulate.is_some() || definition.node.is_some();
         match (&definition.command, is_simulated) {
             (Some(_), true) => Err(SweepError::CommandInVirtualTime.into()),
-            (Some(_), false) => Real::prepare(definition),
+            (Some(_), false) => RealSweep::prepare(definition),
             (None, true) => {
                 let PreparedSweep {
                     outline,
@@ -97,36 +96,36 @@ impl Sweep {
         }
     }
 
-    /// A sweep that was begun before, with the same plan.
-    pub fn again(outline: &Outline) -> Result<Self, SessionError> {
+    /// Prepares a sweep that was started before, with the same plan.
+    pub fn resume(outline: &Outline) -> Result<Self, SessionError> {
         if outline.merged {
             return Err(SweepError::Merged.into());
         }
         let now = Self::prepare(&outline.definition)?;
         let changed = |what: &'static str| Err(SweepError::Changed(what).into());
-        // Another node's GPUs will do, if they are of the same kind.
-        let kinds = |outline: &Outline| -> Vec<(String, Vec<KnobDescriptor>)> {
+        // The GPUs of another node are accepted if they are of the same kind.
+        let gpu_kinds = |outline: &Outline| -> Vec<(String, Vec<KnobDescriptor>)> {
             let devices = outline.subject.devices.iter();
             devices
                 .map(|device| (device.name.clone(), device.knobs.clone()))
                 .collect()
         };
-        if kinds(&now.outline) != kinds(outline) {
-            return changed("the GPUs are not those of the study");
+        if gpu_kinds(&now.outline) != gpu_kinds(outline) {
+            return changed("the GPUs differ from those of the study");
         }
         if now.outline.fingerprint != outline.fingerprint {
-            return changed("the profiles of GPU, node or workload were changed since");
+            return changed("the profiles of GPU, node or workload have changed");
         }
-        // What was learnt when it was begun is kept, whatever became of those studies.
-        let unlearnt = |plan: &Plan| {
+        // The stored plan keeps what its search has learnt from earlier studies, whatever became of them.
+        let without_earlier = |plan: &Plan| {
             let mut plan = plan.clone();
             if let Some(search) = &mut plan.search {
                 search.prior.clear();
             }
             plan
         };
-        if unlearnt(&now.outline.plan) != unlearnt(&outline.plan) {
-            return changed("this version of the program would plan it in another way");
+        if without_earlier(&now.outline.plan) != without_earlier(&outline.plan) {
+            return changed("this version of the program makes another plan");
         }
         Ok(Self {
             outline: outline.clone(),
@@ -135,8 +134,8 @@ impl Sweep {
         })
     }
 
-    /// Whether the GPUs here are others than those of the study, of the same kind.
-    pub fn is_elsewhere(&self) -> bool {
+    /// Whether this machine's GPUs are not the study's own, but others of the same kind.
+    pub fn uses_other_gpus(&self) -> bool {
         let Backend::Real(real) = &self.backend else {
             return false;
         };
@@ -171,15 +170,15 @@ impl Sweep {
             .to_owned()
     }
 
-    /// How long all of it would take.
-    pub fn estimate(&self) -> Estimate {
+    /// Estimates how long the whole sweep takes.
+    pub fn estimate(&self) -> SweepTime {
         match &self.backend {
-            Backend::Simulated(sweep) => Estimate::Simulated(sweep.estimate(&self.outline)),
+            Backend::Simulated(sweep) => SweepTime::Simulated(sweep.estimate(&self.outline)),
             Backend::Real(real) => real.estimate(&self.outline),
         }
     }
 
-    /// Runs what is not there yet, and keeps it in the store, where there is one.
+    /// Makes all missing runs, and records them in the store if there is one.
     pub fn run(
         &self,
         mut store: Option<&mut Store>,
@@ -210,7 +209,7 @@ impl Sweep {
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        // Without a store there is nothing to save, so that a signal may end the process as usual.
+        // Without a store there is nothing to save, so that a signal may end the process at once.
         let signals = store.as_ref().map(|_| SignalSource::listen()).transpose()?;
         let received = || signals.as_ref().and_then(SignalSource::received);
         let counts = sweep.run(
@@ -233,8 +232,8 @@ impl Sweep {
         }
     }
 
-    /// Makes one run, with its samples in the study's folder; the record is the caller's to keep.
-    pub fn task(
+    /// Makes one run, with its samples in the study's folder; the caller stores the record.
+    pub fn run_task(
         &self,
         task: Task,
         folder: &std::path::Path,
@@ -245,13 +244,13 @@ impl Sweep {
             Backend::Simulated(sweep) => Ok(sweep.run_task(&self.outline, task, Some(folder))?),
             Backend::Real(real) => {
                 let mut points = self.outline.empty_points(self.outline.subject.energy_of);
-                real.task(&self.outline, &mut points, task, folder, options, observer)
+                real.run_task(&self.outline, &mut points, task, folder, options, observer)
             }
         }
     }
 }
 
-/// The script that an interpreter runs, else the program.
+/// The script that an interpreter runs, or else the program.
 fn command_name(command: &[String]) -> String {
     let script = command.iter().skip(1).find(|word| {
         let extension = std::path::Path::new(word).extension();
@@ -260,7 +259,7 @@ fn command_name(command: &[String]) -> String {
     script.or(command.first()).cloned().unwrap_or_default()
 }
 
-/// Of a path, its last part without an extension.
+/// The last part of a path, without the extension of a script or a profile.
 fn file_stem(text: &str) -> String {
     let path = std::path::Path::new(text);
     match path.extension().and_then(|extension| extension.to_str()) {
@@ -273,11 +272,11 @@ fn file_stem(text: &str) -> String {
     )
 }
 
-/// Whether everything that was run went well.
-pub fn all_went_well(study: &Study) -> bool {
-    // What a search did not ask for is no failure.
-    let unasked = |point: &&Point| study.plan.search.is_some() && point.runs.is_empty();
+/// Whether all runs of a study succeeded.
+pub fn all_runs_succeeded(study: &Study) -> bool {
+    // A search does not run every configuration.
+    let is_skipped = |point: &&Point| study.plan.search.is_some() && point.runs.is_empty();
     let all = study.points.iter().chain([&study.reference]);
-    let mut asked = all.filter(|point| !unasked(point));
-    asked.all(|point| point.status() == Status::Ok)
+    let mut tried = all.filter(|point| !is_skipped(point));
+    tried.all(|point| point.status() == Status::Ok)
 }

@@ -1,4 +1,4 @@
-//! A sweep in real time: a command under each configuration, one after the other, on leased GPUs.
+//! A sweep in real time: runs a command under each configuration, one after the other, on leased GPUs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use sweetspot_study::{
 use sweetspot_workload::{Lease, SignalSource, WorkloadError};
 
 use super::runner::SweepRunner;
-use super::{Backend, Estimate, Sweep, SweepError, SweepOptions};
+use super::{Backend, Sweep, SweepError, SweepOptions, SweepTime};
 use crate::SessionError;
 use crate::host::{
-    Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_answering,
-    visible,
+    Gpu, all_gpus, descriptors, guard_folder, open_host, reopen_for_reading, select_working,
+    visibility_variables,
 };
 use crate::measure::{MeasureRequest, ProgressPattern};
 use crate::observer::Observer;
 
 /// A command and the real GPUs it runs on.
-pub struct Real {
-    /// Those that may be used, in order.
+pub struct RealSweep {
+    /// The GPUs that the command may use, in order.
     pub gpus: Vec<Gpu>,
-    /// The others of this machine, which are only watched.
+    /// The other GPUs of this machine, which are only measured.
     pub others: Vec<Gpu>,
     command: Vec<String>,
     request: MeasureRequest,
@@ -40,14 +40,14 @@ pub struct Real {
     pub samples: bool,
 }
 
-impl Real {
-    /// Looks at the GPUs and the command; nothing is set yet.
+impl RealSweep {
+    /// Checks the GPUs and the command; nothing is set yet.
     pub fn prepare(definition: &Definition) -> Result<Sweep, SessionError> {
         let command = definition.command.clone().unwrap_or_default();
         if definition.energy_of == Some(EnergyOf::Node) {
             return Err(SweepError::NoMeter.into());
         }
-        let gpus = select_answering(definition.device.as_deref(), MigSlices::Exclude)?;
+        let gpus = select_working(definition.device.as_deref(), MigSlices::Exclude)?;
         let devices = descriptors(&gpus);
         let is_used = |id: &DeviceId| devices.iter().any(|device| device.id == *id);
         let mut others = all_gpus(open_host()?.as_ref())?;
@@ -68,13 +68,13 @@ impl Real {
         for configuration in resolved.configurations.iter().chain([&resolved.reference]) {
             let program = fill_placeholders(&command, configuration)?.swap_remove(0);
             if !programs.contains(&program) {
-                exists(&program, definition.folder.as_deref())?;
+                check_program_exists(&program, definition.folder.as_deref())?;
                 programs.push(program);
             }
         }
         let real = Self {
             others,
-            request: request(definition)?,
+            request: measure_request(definition)?,
             settle: duration(definition.settle()),
             cool_to: definition.cool_to,
             warmup: definition.warmup.unwrap_or(0),
@@ -109,13 +109,13 @@ impl Real {
         })
     }
 
-    /// What there is besides the command's own time.
-    pub fn estimate(&self, outline: &Outline) -> Estimate {
+    /// The time in addition to the command's runs.
+    pub fn estimate(&self, outline: &Outline) -> SweepTime {
         let settling = self.settle.as_secs_f64() * outline.plan.len() as f64;
-        Estimate::Besides(Seconds::new(settling))
+        SweepTime::Overhead(Seconds::new(settling))
     }
 
-    /// All that is not there yet.
+    /// Makes all missing runs.
     pub fn run(
         &self,
         outline: &Outline,
@@ -124,8 +124,8 @@ impl Real {
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        let of = outline.subject.energy_of;
-        if outline.plan.pending(points, of).is_empty() {
+        let energy_of = outline.subject.energy_of;
+        if outline.plan.pending(points, energy_of).is_empty() {
             return Ok(());
         }
         let folder = store.as_ref().map(|store| store.folder().to_owned());
@@ -133,8 +133,8 @@ impl Real {
         runner.run_and_restore(SweepRunner::run_all)
     }
 
-    /// One run on its own.
-    pub fn task(
+    /// Makes one run.
+    pub fn run_task(
         &self,
         outline: &Outline,
         points: &mut [Point],
@@ -179,7 +179,7 @@ impl Real {
                 }
             }
         };
-        let devices = reopen_for_reading(self.measured())?;
+        let devices = reopen_for_reading(self.measured_gpus())?;
         let clock = Arc::new(MonotonicClock);
         Ok(SweepRunner {
             sampler: Arc::new(Sampler::start(devices, self.request.method, clock)?),
@@ -196,30 +196,30 @@ impl Real {
         })
     }
 
-    /// The GPUs that may be used.
+    /// The identifiers of the GPUs that the command may use.
     pub fn ids(&self) -> impl Iterator<Item = &DeviceId> {
         self.gpus.iter().map(|gpu| &gpu.descriptor().id)
     }
 
-    /// Those that a configuration uses.
-    pub fn job(&self, configuration: &Configuration) -> &[Gpu] {
+    /// The GPUs that a configuration uses.
+    pub fn job_gpus(&self, configuration: &Configuration) -> &[Gpu] {
         &self.gpus[..configuration.gpus as usize]
     }
 
-    /// All that are watched, those that may be used first.
-    pub fn measured(&self) -> impl Iterator<Item = &Gpu> {
+    /// All GPUs that are measured, those that the command may use first.
+    pub fn measured_gpus(&self) -> impl Iterator<Item = &Gpu> {
         self.gpus.iter().chain(&self.others)
     }
 
-    /// The command for a configuration, on the first of the GPUs.
-    pub fn request(
+    /// The request to measure the command under a configuration.
+    pub fn request_for(
         &self,
         configuration: &Configuration,
         options: &SweepOptions<'_>,
     ) -> Result<MeasureRequest, SessionError> {
         let words = fill_placeholders(&self.command, configuration)?;
         let mut variables = run_environment(configuration);
-        variables.extend(visible(self.job(configuration)));
+        variables.extend(visibility_variables(self.job_gpus(configuration)));
         Ok(MeasureRequest {
             command: words.into_iter().map(OsString::from).collect(),
             environment: variables,
@@ -229,16 +229,16 @@ impl Real {
     }
 }
 
-/// Whether there is such a program, before anything is made or set.
-fn exists(program: &str, folder: Option<&str>) -> Result<(), SessionError> {
-    let is_there = match program.contains('/') {
+/// Rejects a program that does not exist, before anything is created or set.
+fn check_program_exists(program: &str, folder: Option<&str>) -> Result<(), SessionError> {
+    let is_found = match program.contains('/') {
         true => Path::new(folder.unwrap_or(".")).join(program).exists(),
         false => {
             let path = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
         }
     };
-    match is_there {
+    match is_found {
         true => Ok(()),
         false => Err(SessionError::Workload(WorkloadError::NotStarted {
             program: program.to_owned(),
@@ -248,7 +248,7 @@ fn exists(program: &str, folder: Option<&str>) -> Result<(), SessionError> {
     }
 }
 
-fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
+fn measure_request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
     let progress = definition
         .progress
         .as_ref()
@@ -263,7 +263,7 @@ fn request(definition: &Definition) -> Result<MeasureRequest, SessionError> {
         keep_output: true,
         folder: definition.folder.as_ref().map(PathBuf::from),
         timeout: definition.timeout.map(duration),
-        ..MeasureRequest::of(Vec::new())
+        ..MeasureRequest::new(Vec::new())
     })
 }
 

@@ -1,4 +1,4 @@
-//! From a run that has just ended to the record of it.
+//! Makes the record of a run that has just ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,28 +14,29 @@ use sweetspot_workload::CommandExit;
 
 use crate::SessionError;
 use crate::measure::{
-    DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_beside, series,
+    DeviceRun, MeasureRequest, MeasuredRun, RunMeasurement, TotalEnergy, evaluate_with_others,
+    series,
 };
 
-/// A run whose last readings are still to come.
-pub struct Finisher {
+/// A run whose last readings have not arrived yet.
+pub struct UnfinishedRun {
     pub request: MeasureRequest,
     pub sampler: Arc<Sampler>,
-    /// The most that each device could draw for long, the job's first.
+    /// The power cap that each device enforced.
     pub caps: Vec<Option<Watts>>,
     pub run: MeasuredRun,
-    /// With what is known already.
+    /// The record without the energy.
     pub record: RunRecord,
-    /// All that were watched, the job's first.
+    /// All measured devices, those of the job first.
     pub devices: Vec<Descriptor>,
-    /// How many of them the job used.
-    pub in_job: usize,
-    /// Where the samples go, if they are kept.
+    /// The number of GPUs that the job used.
+    pub job_gpus: usize,
+    /// The file for the samples, if they are stored.
     pub samples: Option<PathBuf>,
 }
 
-impl Finisher {
-    /// Waits for the last readings, and makes of them what is kept.
+impl UnfinishedRun {
+    /// Waits for the last readings and completes the record.
     pub fn finish(self) -> Result<RunRecord, SessionError> {
         let mut recorded = self.sampler.collect()?;
         for (recorded, cap) in recorded.iter_mut().zip(&self.caps) {
@@ -50,21 +51,22 @@ impl Finisher {
         if let RunEnding::Failed(_) = self.record.end {
             return Ok(self.record);
         }
-        let (job, others) = self.devices.split_at(self.in_job);
-        let (measured, others) = evaluate_beside(&self.request, job, others, &recorded, &self.run);
+        let (job, others) = self.devices.split_at(self.job_gpus);
+        let (measured, others) =
+            evaluate_with_others(&self.request, job, others, &recorded, &self.run);
         let mut record = self.record;
         record.warnings.extend(measured.warnings.iter().cloned());
-        record.end = RunEnding::Done(result(&measured, &others));
+        record.end = RunEnding::Done(run_result(&measured, &others));
         Ok(record)
     }
 }
 
-fn result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
+fn run_result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
     let energy = |total: TotalEnergy| Energy {
         value: total.value,
         interval95: Some(total.interval95),
     };
-    let of_device = |device: &DeviceRun, in_job: bool| {
+    let device_energy = |device: &DeviceRun, in_job: bool| {
         let known = device.energy.as_ref().ok().map(|measured| &measured.energy);
         DeviceEnergy {
             device: device.device.id.clone(),
@@ -79,8 +81,8 @@ fn result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
     let job = measured
         .devices
         .iter()
-        .map(|device| of_device(device, true));
-    let others = others.iter().map(|device| of_device(device, false));
+        .map(|device| device_energy(device, true));
+    let others = others.iter().map(|device| device_energy(device, false));
     let devices: Vec<DeviceEnergy> = job.chain(others).collect();
     let parts = devices.iter().map(|device| {
         let energy = device.energy?;
@@ -92,17 +94,17 @@ fn result(measured: &RunMeasurement, others: &[DeviceRun]) -> RunResult {
         time: measured.time,
         energies: Energies {
             job_gpus: measured.energy.map(energy),
-            all_gpus: all.map(|parts| energy(TotalEnergy::of(&parts))),
+            all_gpus: all.map(|parts| energy(TotalEnergy::sum(&parts))),
             node: None,
         },
         devices,
         items: measured.items,
-        phases: phases(measured),
+        phases: phase_results(measured),
         values: measured.values.clone(),
     }
 }
 
-fn phases(measured: &RunMeasurement) -> Vec<PhaseResult> {
+fn phase_results(measured: &RunMeasurement) -> Vec<PhaseResult> {
     let Some(Ok(phases)) = &measured.phases else {
         return Vec::new();
     };
@@ -116,8 +118,8 @@ fn phases(measured: &RunMeasurement) -> Vec<PhaseResult> {
         .collect()
 }
 
-/// What programs say when a device's memory is too small.
-const OUT_OF_MEMORY: [&str; 5] = [
+/// Texts in the output of programs that ran out of device memory, in lower case.
+const OUT_OF_MEMORY_TEXTS: [&str; 5] = [
     "out of memory",
     "outofmemoryerror",
     "cuda_error_out_of_memory",
@@ -125,31 +127,31 @@ const OUT_OF_MEMORY: [&str; 5] = [
     "cudnn_status_alloc_failed",
 ];
 
-/// The whole of it is kept with the run's output.
-fn shortened(line: &str) -> String {
+/// Shortens a line of output for a message; the whole line is stored with the run.
+fn shorten(line: &str) -> String {
+    const MAX_CHARACTERS: usize = 160;
     let line = line.replace(char::is_control, "\u{fffd}");
-    const MOST: usize = 160;
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }
 }
 
-/// How a run failed, if it did.
-pub fn failure_of(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure> {
+/// The failure of a run, if it failed.
+pub fn find_failure(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure> {
     let (status, reason) = match run.outcome.ended {
         _ if run.outcome.timed_out => {
             let limit = request.timeout.unwrap_or_default().as_secs_f64();
             (
                 Status::Timeout,
-                format!("it took longer than {limit} s and was ended"),
+                format!("the command was ended after the time limit of {limit} s"),
             )
         }
         CommandExit::Code(0) => return None,
         ended => {
-            let said = run.outcome.output.to_lowercase();
-            let is_memory = OUT_OF_MEMORY.iter().any(|words| said.contains(words));
-            let status = match is_memory {
+            let output = run.outcome.output.to_lowercase();
+            let is_out_of_memory = OUT_OF_MEMORY_TEXTS.iter().any(|text| output.contains(text));
+            let status = match is_out_of_memory {
                 true => Status::OutOfMemory,
                 false => Status::Failed,
             };
@@ -158,11 +160,9 @@ pub fn failure_of(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure
                 .output
                 .lines()
                 .rfind(|line| !line.trim().is_empty());
-            let last = last.map_or(String::new(), |line| {
-                format!(": {}", shortened(line.trim()))
-            });
+            let last = last.map_or(String::new(), |line| format!(": {}", shorten(line.trim())));
             let how = match ended {
-                CommandExit::Code(code) => format!("the command ended with code {code}"),
+                CommandExit::Code(code) => format!("the command exited with code {code}"),
                 CommandExit::Signal(signal) => format!("the command was ended by signal {signal}"),
             };
             (status, how + &last)

@@ -1,4 +1,4 @@
-//! Runs of a command, one after the other; the last readings of one come while the next settles.
+//! Makes the runs of a sweep one after the other; the last readings of one run arrive while the next one settles.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,31 +8,33 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sweetspot_device::{Amount, SensorKind, Shortfall};
 use sweetspot_guard::{GuardError, Refusal};
 use sweetspot_measure::Sampler;
-use sweetspot_quantity::Watts;
+use sweetspot_quantity::{Celsius, Watts};
 use sweetspot_study::{
     Configuration, Outline, Point, ReducedCap, RunEnding, RunRecord, RunResult, Store,
     SweepProgress, Task, samples_file, write_task,
 };
 use sweetspot_workload::{Lease, RunLimits, SignalSource, WorkloadError, end_descendants};
 
-use super::real::Real;
-use super::record::{Finisher, failure_of};
+use super::real::RealSweep;
+use super::record::{UnfinishedRun, find_failure};
 use super::{SweepError, SweepOptions};
 use crate::SessionError;
-use crate::host::DevicesError;
+use crate::host::{DevicesError, Gpu};
 use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
 use crate::observer::Observer;
 
-/// How long a GPU may take to get cool.
-const COOL_WITHIN: Duration = Duration::from_secs(15 * 60);
+/// How long a GPU may take to cool down.
+const COOLING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// The interval between two checks of the temperature.
+const TEMPERATURE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A sweep that is under way.
+/// A sweep in progress.
 pub struct SweepRunner<'a, 'b> {
-    pub real: &'a Real,
+    pub real: &'a RealSweep,
     pub outline: &'a Outline,
     pub points: &'a mut [Point],
     pub store: &'a mut Option<&'b mut Store>,
-    /// Of the study.
+    /// The study's folder.
     pub folder: Option<PathBuf>,
     pub observer: &'a mut dyn Observer,
     pub options: &'a SweepOptions<'a>,
@@ -40,12 +42,12 @@ pub struct SweepRunner<'a, 'b> {
     pub signals: SignalSource,
     /// Reads all devices for as long as the sweep lasts.
     pub sampler: Arc<Sampler>,
-    /// The run before, whose last readings are still awaited.
+    /// The previous run, whose last readings have not arrived yet.
     pub finishing: Option<(Task, JoinHandle<Result<RunRecord, SessionError>>)>,
 }
 
 impl SweepRunner<'_, '_> {
-    /// Does the work, and then puts everything back.
+    /// Does the work, and then restores all devices.
     pub fn run_and_restore<T>(
         mut self,
         work: impl FnOnce(&mut Self) -> Result<T, SessionError>,
@@ -54,49 +56,49 @@ impl SweepRunner<'_, '_> {
         self.end(done)
     }
 
-    /// Makes every run that is not there yet.
+    /// Makes all missing runs.
     pub fn run_all(&mut self) -> Result<(), SessionError> {
         loop {
-            // Whether another repeat is called for is known when the last one is.
+            // An adaptive plan needs the result of the previous run to decide about the next.
             if self.outline.plan.until.is_some() || self.outline.plan.search.is_some() {
-                self.finish()?;
+                self.store_previous_run()?;
             }
-            let of = self.outline.subject.energy_of;
-            let next = self.outline.plan.pending(self.points, of).first().copied();
-            let Some(task) = next else {
+            let energy_of = self.outline.subject.energy_of;
+            let pending = self.outline.plan.pending(self.points, energy_of);
+            let Some(task) = pending.first().copied() else {
                 if self.finishing.is_none() {
                     return Ok(());
                 }
-                // Only now is it known whether more is called for.
-                self.finish()?;
+                // The result of the last run may call for another one.
+                self.store_previous_run()?;
                 continue;
             };
             self.run_and_finish_later(task)?;
         }
     }
 
-    /// Shows how far the sweep is.
-    fn show(&mut self, what: impl FnOnce(&mut dyn Observer, &SweepProgress<'_>)) {
-        let of = self.outline.subject.energy_of;
+    /// Passes the progress of the sweep to the observer.
+    fn report_progress(&mut self, report: impl FnOnce(&mut dyn Observer, &SweepProgress<'_>)) {
+        let energy_of = self.outline.subject.energy_of;
         let done = self.points.iter().map(|point| point.runs.len()).sum();
         let progress = SweepProgress {
             outline: self.outline,
             points: self.points,
             done,
-            planned: done + self.outline.plan.pending(self.points, of).len(),
+            planned: done + self.outline.plan.pending(self.points, energy_of).len(),
         };
-        what(self.observer, &progress);
+        report(self.observer, &progress);
     }
 
-    /// Makes one run, whose last readings come while the next one settles.
+    /// Makes one run, and leaves its last readings to a thread.
     fn run_and_finish_later(&mut self, task: Task) -> Result<(), SessionError> {
-        let finisher = self.run_task(task)?;
-        // PrecisionTarget its energy is known, what is known of it decides what comes next.
-        self.points[task.configuration].add(finisher.record.clone());
+        let unfinished = self.run_task(task)?;
+        // Until its energy is known, the plan works with a provisional record.
+        self.points[task.configuration].add(unfinished.record.clone());
         let thread = std::thread::Builder::new()
-            .spawn(move || finisher.finish())
+            .spawn(move || unfinished.finish())
             .map_err(|problem| SessionError::System {
-                what: "no thread to finish a run with",
+                what: "cannot start a thread to finish a run",
                 problem,
             })?;
         self.finishing = Some((task, thread));
@@ -104,55 +106,55 @@ impl SweepRunner<'_, '_> {
     }
 
     /// Sets the devices, waits for them to settle and runs the command.
-    pub fn run_task(&mut self, task: Task) -> Result<Finisher, SessionError> {
-        self.show(|observer, progress| observer.run_begins(progress, task));
+    pub fn run_task(&mut self, task: Task) -> Result<UnfinishedRun, SessionError> {
+        self.report_progress(|observer, progress| observer.run_begins(progress, task));
         let configuration = &self.outline.plan.configurations[task.configuration];
-        let reduced_caps = self.set(configuration)?;
+        let reduced_caps = self.set_devices(configuration)?;
         let settled = Instant::now() + self.real.settle;
-        let request = self.real.request(configuration, self.options)?;
-        let caps = self.caps()?;
-        self.finish()?;
+        let request = self.real.request_for(configuration, self.options)?;
+        let caps = self.enforced_caps()?;
+        self.store_previous_run()?;
         if task.repeat == 0 {
             for _ in 0..self.real.warmup {
                 self.signals.wait_until(settled)?;
-                let run = self.command(&request)?;
-                self.end_what_is_left(&run)?;
+                let run = self.run_command(&request)?;
+                self.end_left_processes(&run)?;
             }
         }
-        self.cool(configuration)?;
+        self.wait_until_cool(configuration)?;
         self.signals.wait_until(settled)?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH);
-        let run = self.command(&request)?;
+        let run = self.run_command(&request)?;
         if let Some(signal) = run.outcome.interrupted {
             return Err(WorkloadError::Interrupted(signal).into());
         }
-        self.end_what_is_left(&run)?;
+        self.end_left_processes(&run)?;
         let record = RunRecord {
             task,
-            end: match failure_of(&run, &request) {
+            end: match find_failure(&run, &request) {
                 Some(failure) => RunEnding::Failed(failure),
-                None => RunEnding::Done(provisional(&run)),
+                None => RunEnding::Done(provisional_result(&run)),
             },
             started_unix_s: started.ok().map(|since| since.as_secs_f64()),
             reduced_caps,
             warnings: self.changed_caps(configuration)?,
         };
         let folder = self.folder.as_ref().filter(|_| self.real.samples);
-        let measured = self.real.measured();
-        Ok(Finisher {
+        let measured = self.real.measured_gpus();
+        Ok(UnfinishedRun {
             request,
             sampler: self.sampler.clone(),
             caps,
             run,
             record,
             devices: measured.map(|gpu| gpu.descriptor().clone()).collect(),
-            in_job: configuration.gpus as usize,
+            job_gpus: configuration.gpus as usize,
             samples: folder.map(|folder| samples_file(folder, self.outline.plan.id(task))),
         })
     }
 
-    /// Waits for the run before, and keeps it.
-    fn finish(&mut self) -> Result<(), SessionError> {
+    /// Waits for the readings of the previous run, and stores it.
+    fn store_previous_run(&mut self) -> Result<(), SessionError> {
         let Some((task, thread)) = self.finishing.take() else {
             return Ok(());
         };
@@ -165,17 +167,20 @@ impl SweepRunner<'_, '_> {
         if let Some(store) = self.store
             && let Err(problem) = store.record(&[(id, record.clone())])
         {
-            // A later resume takes it in from there, if there is room for a file at least.
+            // A later resume reads the record from this file, if the disk has room for it at least.
             let _ = write_task(store.folder(), id, &record);
             return Err(problem.into());
         }
         self.points[task.configuration].add(record.clone());
-        self.show(|observer, progress| observer.run_done(progress, &record));
+        self.report_progress(|observer, progress| observer.run_done(progress, &record));
         Ok(())
     }
 
-    /// Brings the job's GPUs to the configuration, and the others to where they were.
-    fn set(&mut self, configuration: &Configuration) -> Result<Vec<ReducedCap>, SessionError> {
+    /// Sets the job's GPUs to the configuration, and restores the others.
+    fn set_devices(
+        &mut self,
+        configuration: &Configuration,
+    ) -> Result<Vec<ReducedCap>, SessionError> {
         let mut reduced_caps = Vec::new();
         let Some(lease) = &mut self.lease else {
             return Ok(reduced_caps);
@@ -183,7 +188,7 @@ impl SweepRunner<'_, '_> {
         for (index, gpu) in self.real.gpus.iter().enumerate() {
             let id = &gpu.descriptor().id;
             if index as u64 >= configuration.gpus {
-                lease.put_back(id)?;
+                lease.restore(id)?;
                 continue;
             }
             let lower = lease.set(id, &configuration.settings(index))?;
@@ -197,11 +202,11 @@ impl SweepRunner<'_, '_> {
         Ok(reduced_caps)
     }
 
-    /// Ends what a run leaves behind: it would disturb the next.
-    fn end_what_is_left(&mut self, run: &MeasuredRun) -> Result<(), SessionError> {
+    /// Ends processes that a run has left behind, because they would disturb the next run.
+    fn end_left_processes(&mut self, run: &MeasuredRun) -> Result<(), SessionError> {
         match &mut self.lease {
             _ if !run.outcome.left_processes => {}
-            // One that cannot be ended waits for a device; the sweep goes on all the same.
+            // A process that cannot be ended is waiting for a device; the sweep continues nevertheless.
             Some(lease) => match lease.end_workload() {
                 Err(WorkloadError::Guard(GuardError::Refused(Refusal::WorkloadRemains))) => {}
                 ended => ended?,
@@ -211,11 +216,11 @@ impl SweepRunner<'_, '_> {
         Ok(())
     }
 
-    /// Says where somebody else has changed a cap meanwhile.
+    /// Describes the caps that another program has changed during the run.
     fn changed_caps(&mut self, configuration: &Configuration) -> Result<Vec<String>, SessionError> {
         let mut changed = Vec::new();
         if let Some(lease) = &mut self.lease {
-            for gpu in self.real.job(configuration) {
+            for gpu in self.real.job_gpus(configuration) {
                 let changed_cap = lease.changed_by_others(&gpu.descriptor().id)?;
                 changed.extend(changed_cap.map(|cap| cap.to_string()));
             }
@@ -223,10 +228,10 @@ impl SweepRunner<'_, '_> {
         Ok(changed)
     }
 
-    /// The most that each device may draw now.
-    fn caps(&self) -> Result<Vec<Option<Watts>>, SessionError> {
+    /// The power cap that each device enforces now.
+    fn enforced_caps(&self) -> Result<Vec<Option<Watts>>, SessionError> {
         self.real
-            .measured()
+            .measured_gpus()
             .map(|gpu| {
                 let limits = gpu.reopen()?.power_limits();
                 Ok(limits.ok().map(|limits| limits.enforced))
@@ -234,7 +239,7 @@ impl SweepRunner<'_, '_> {
             .collect()
     }
 
-    fn command(&mut self, request: &MeasureRequest) -> Result<MeasuredRun, SessionError> {
+    fn run_command(&mut self, request: &MeasureRequest) -> Result<MeasuredRun, SessionError> {
         let mut context = RunContext {
             request,
             sampler: &self.sampler,
@@ -249,58 +254,46 @@ impl SweepRunner<'_, '_> {
     }
 
     /// Waits until every GPU of the job is cool enough.
-    fn cool(&mut self, configuration: &Configuration) -> Result<(), SessionError> {
+    fn wait_until_cool(&mut self, configuration: &Configuration) -> Result<(), SessionError> {
         let Some(wanted) = self.real.cool_to else {
             return Ok(());
         };
-        let begun = Instant::now();
-        for gpu in self.real.job(configuration) {
+        let start = Instant::now();
+        for gpu in self.real.job_gpus(configuration) {
             let mut gpu = gpu.reopen()?;
             loop {
-                let temperature = match gpu
-                    .read(SensorKind::Temperature)
-                    .map(|reading| reading.amount)
-                {
-                    Ok(Amount::Temperature(temperature)) => temperature,
-                    _ => {
-                        return Err(DevicesError::NotSupported {
-                            device: gpu.descriptor().name.clone(),
-                            problem: "its temperature cannot be read, so that the sweep cannot wait for it to cool".to_owned(),
-                        }
-                        .into());
-                    }
-                };
+                let temperature = read_temperature(&mut gpu)?;
                 if temperature <= wanted {
                     break;
                 }
-                if begun.elapsed() > COOL_WITHIN {
+                if start.elapsed() > COOLING_TIMEOUT {
                     return Err(SweepError::TooHot {
                         device: gpu.descriptor().name.clone(),
                         temperature,
                         wanted,
-                        minutes: COOL_WITHIN.as_secs() / 60,
+                        minutes: COOLING_TIMEOUT.as_secs() / 60,
                     }
                     .into());
                 }
-                let again = Instant::now() + Duration::from_millis(500);
-                self.signals.wait_until(again)?;
+                self.signals
+                    .wait_until(Instant::now() + TEMPERATURE_INTERVAL)?;
             }
         }
         Ok(())
     }
 
-    /// Puts everything back, whatever happened; what was run to its end is kept.
+    /// Restores all devices, whatever happened, and stores the last finished run.
     fn end<T>(mut self, done: Result<T, SessionError>) -> Result<T, SessionError> {
-        // The devices come first.
+        // The devices are restored first.
         let observer = &mut *self.observer;
         let restored = self
             .lease
             .take()
             .map(|lease| lease.release(&mut |text: &str| observer.note(text)));
-        let kept = self.finish();
+        let stored = self.store_previous_run();
         let (mut finished, mut planned) = (0, 0);
-        self.show(|_, progress| (finished, planned) = (progress.done, progress.planned));
-        // Whatever a signal made of the work, the signal ended it.
+        self.report_progress(|_, progress| (finished, planned) = (progress.done, progress.planned));
+        // A signal may cause other errors, which are not worth reporting.
         if let Some(signal) = self.signals.received() {
             return Err(SweepError::Interrupted {
                 signal,
@@ -314,7 +307,7 @@ impl SweepRunner<'_, '_> {
             Some(restored) => done.map_err(|problem| problem.after_release(restored))?,
             None => done?,
         };
-        kept?;
+        stored?;
         match restored.transpose()? {
             Some(false) => Err(SweepError::NotRestored.into()),
             _ => Ok(done),
@@ -322,8 +315,21 @@ impl SweepRunner<'_, '_> {
     }
 }
 
-/// What is known of a run at its end.
-fn provisional(run: &MeasuredRun) -> RunResult {
+fn read_temperature(gpu: &mut Gpu) -> Result<Celsius, DevicesError> {
+    let reading = gpu.read(SensorKind::Temperature);
+    match reading.map(|reading| reading.amount) {
+        Ok(Amount::Temperature(temperature)) => Ok(temperature),
+        _ => Err(DevicesError::NotSupported {
+            device: gpu.descriptor().name.clone(),
+            problem:
+                "its temperature cannot be read, so that the sweep cannot wait until it is cool"
+                    .to_owned(),
+        }),
+    }
+}
+
+/// The result of a run before its energy is known.
+fn provisional_result(run: &MeasuredRun) -> RunResult {
     RunResult {
         time: run.span.length(),
         energies: Default::default(),

@@ -1,4 +1,4 @@
-//! What earlier runs chose: a small file for each kind of job, in the user's state folder.
+//! The choices of earlier runs: a small file for each job, in the user's state folder.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::Settings;
 use sweetspot_stats::Seed;
 
-/// What makes two jobs the same.
+/// The properties that are equal in two runs of the same job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     pub gpu: String,
@@ -19,21 +19,22 @@ pub struct Fingerprint {
     pub limits: Vec<String>,
 }
 
-/// What was chosen for a job, and what it came to.
+/// The settings that were chosen for a job, and their effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     pub settings: Settings,
-    /// By how much its objective was better than the reference's, as a fraction.
+    /// The improvement of the objective over the reference, as a fraction.
     pub gain: f64,
-    /// By how much it was expected to be worse than the true best.
+    /// The expected loss against the true best, as a fraction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
-    /// Of the whole job.
+    /// The time of the whole job, in seconds.
     pub time_s: f64,
 }
 
+/// The content of a choice's file.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredChoice {
     schema: String,
     job: Fingerprint,
     choice: Choice,
@@ -41,72 +42,69 @@ struct Kept {
 
 const SCHEMA: &str = "sweetspot.choice/1";
 
-/// A store that cannot be used; tuning goes on without it.
+/// Why the store cannot be used. Tuning continues without it.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// A file that is not what it should be.
+    /// A file cannot be read, or its content is invalid.
     #[error(
-        "what an earlier run chose cannot be read from {}: {problem}; it is left out, and this run writes the file anew",
+        "the choice of an earlier run cannot be read from {}: {problem}; it is ignored, and this run replaces the file",
         file.display()
     )]
     Damaged {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// Why it cannot be read.
         problem: String,
     },
-    /// A file that cannot be written.
-    #[error(
-        "the choice cannot be remembered in {}: {problem}",
-        file.display()
-    )]
-    NotKept {
-        /// Which.
+    /// A file cannot be written.
+    #[error("the choice cannot be stored in {}: {problem}", file.display())]
+    NotStored {
+        /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         problem: std::io::Error,
     },
 }
 
-/// Choices in a folder.
+/// A folder with the choices of earlier runs.
 #[derive(Clone, Debug)]
 pub struct ChoiceStore {
     folder: PathBuf,
 }
 
 impl ChoiceStore {
-    /// In this folder, which is made when there is something to keep.
+    /// A store in this folder, which is created with the first choice.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// In the user's state folder: `$XDG_STATE_HOME/sweetspot/choices`, or `~/.local/state/sweetspot/choices`.
-    /// None where neither is known.
+    /// The store in the user's state folder: `$XDG_STATE_HOME/sweetspot/choices`, or
+    /// `~/.local/state/sweetspot/choices`; `None` if neither is known.
     pub fn of_user() -> Option<Self> {
-        let given = |name: &str| {
+        let folder_from = |name: &str| {
             let path = PathBuf::from(std::env::var_os(name)?);
             path.is_absolute().then_some(path)
         };
-        let state =
-            given("XDG_STATE_HOME").or_else(|| Some(given("HOME")?.join(".local/state")))?;
+        let state = folder_from("XDG_STATE_HOME")
+            .or_else(|| Some(folder_from("HOME")?.join(".local/state")))?;
         Some(Self::in_folder(state.join("sweetspot/choices")))
     }
 
-    /// Where choices are.
+    /// The store's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    fn file(&self, print: &Fingerprint) -> PathBuf {
-        let seed = Seed::new(0).label(&format!("{print:?}"));
+    fn file(&self, fingerprint: &Fingerprint) -> PathBuf {
+        let seed = Seed::new(0).label(&format!("{fingerprint:?}"));
         self.folder.join(format!("{:016x}.json", seed.get()))
     }
 
-    /// What was chosen for such a job, if something was.
-    pub(crate) fn recall(&self, print: &Fingerprint) -> Result<Option<Choice>, ChoiceError> {
-        let file = self.file(print);
+    /// The stored choice for a job, if there is one.
+    pub(crate) fn recall(&self, fingerprint: &Fingerprint) -> Result<Option<Choice>, ChoiceError> {
+        let file = self.file(fingerprint);
         let damaged = |problem: String| ChoiceError::Damaged {
             file: file.clone(),
             problem,
@@ -116,36 +114,41 @@ impl ChoiceStore {
             Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(problem) => return Err(damaged(problem.to_string())),
         };
-        let kept: Kept = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-        if kept.schema != SCHEMA {
+        let stored: StoredChoice =
+            serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        if stored.schema != SCHEMA {
             return Err(damaged(format!(
                 "its schema is {}, not {SCHEMA}",
-                kept.schema
+                stored.schema
             )));
         }
-        let is_usable = kept.choice.gain.is_finite() && kept.choice.time_s.is_finite();
-        Ok(Some(kept.choice).filter(|_| kept.job == *print && is_usable))
+        let is_usable = stored.choice.gain.is_finite() && stored.choice.time_s.is_finite();
+        Ok(Some(stored.choice).filter(|_| stored.job == *fingerprint && is_usable))
     }
 
-    /// Keeps a choice; a crash leaves the old one or the new one.
-    pub(crate) fn remember(&self, print: &Fingerprint, choice: &Choice) -> Result<(), ChoiceError> {
-        let file = self.file(print);
-        let kept = Kept {
+    /// Stores a choice; after a crash the file holds either the old or the new one.
+    pub(crate) fn remember(
+        &self,
+        fingerprint: &Fingerprint,
+        choice: &Choice,
+    ) -> Result<(), ChoiceError> {
+        let file = self.file(fingerprint);
+        let stored = StoredChoice {
             schema: SCHEMA.to_owned(),
-            job: print.clone(),
+            job: fingerprint.clone(),
             choice: choice.clone(),
         };
         let write = || -> std::io::Result<()> {
             std::fs::create_dir_all(&self.folder)?;
-            let beside = file.with_extension(format!("{}.new", std::process::id()));
-            let mut text = serde_json::to_string_pretty(&kept)?;
+            let temporary = file.with_extension(format!("{}.new", std::process::id()));
+            let mut text = serde_json::to_string_pretty(&stored)?;
             text.push('\n');
-            let mut out = std::fs::File::create(&beside)?;
+            let mut out = std::fs::File::create(&temporary)?;
             out.write_all(text.as_bytes())?;
             out.sync_all()?;
-            std::fs::rename(&beside, &file)
+            std::fs::rename(&temporary, &file)
         };
-        write().map_err(|problem| ChoiceError::NotKept {
+        write().map_err(|problem| ChoiceError::NotStored {
             file: file.clone(),
             problem,
         })

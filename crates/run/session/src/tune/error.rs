@@ -8,12 +8,12 @@ pub enum TuneError {
     /// The GPUs cannot be tuned.
     #[error(transparent)]
     Space(#[from] TuneSpaceError),
-    /// A running job cannot answer the question.
+    /// The criteria cannot be evaluated while a job runs.
     #[error("{subject}: {problem}")]
-    Question {
-        /// The part of the question that cannot be answered.
+    Criteria {
+        /// The part of the criteria that cannot be evaluated.
         subject: String,
-        /// Why it cannot be answered.
+        /// Why it cannot be evaluated.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Energy of all GPUs while a command runs, read beside it.
+//! Measures the energy of all GPUs while a command runs, in a thread of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use sweetspot_quantity::{Joules, Seconds};
 
 use crate::SessionError;
 
-/// Between two readings: the counter moves ten times a second, and reading it costs milliseconds.
-const EVERY: Duration = Duration::from_millis(400);
+/// The interval between two readings: an energy counter updates ten times a second, and a reading takes milliseconds.
+const READ_INTERVAL: Duration = Duration::from_millis(400);
 
-/// A thread that reports the energy since it began.
+/// A thread that reports the energy since its start.
 pub struct EnergyMeter {
     began: Moment,
     readings: Receiver<(Moment, Joules)>,
-    ends: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     thread: JoinHandle<Seconds>,
 }
 
@@ -28,16 +28,18 @@ impl EnergyMeter {
     pub fn start(sampler: Sampler) -> Result<Self, SessionError> {
         let began = sampler.mark();
         let (sender, readings) = channel();
-        let ends = Arc::new(AtomicBool::new(false));
-        let flag = ends.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = stop.clone();
         let thread = std::thread::Builder::new()
             .name("meter".to_owned())
-            .spawn(move || read_until_ended(&sampler, began, &flag, &sender))
-            .map_err(SessionError::system("no thread to read the devices with"))?;
+            .spawn(move || read_until_stopped(&sampler, began, &flag, &sender))
+            .map_err(SessionError::system(
+                "cannot start a thread to read the devices",
+            ))?;
         Ok(Self {
             began,
             readings,
-            ends,
+            stop,
             thread,
         })
     }
@@ -46,28 +48,29 @@ impl EnergyMeter {
         self.began
     }
 
-    /// What is new.
-    pub fn readings(&self) -> Vec<(Moment, Joules)> {
+    /// The readings since the last call: the total energy at a moment.
+    pub fn take_readings(&self) -> Vec<(Moment, Joules)> {
         self.readings.try_iter().collect()
     }
 
-    /// Ends the meter. Returns the last readings, and for how long at the end nothing is known.
+    /// Stops the meter. Returns the last readings, and how long before the end the energy is unknown.
     pub fn stop(self) -> (Vec<(Moment, Joules)>, Seconds) {
-        self.ends.store(true, Ordering::Release);
+        self.stop.store(true, Ordering::Release);
         let rest = self.readings.iter().collect();
         let unknown = self.thread.join().unwrap_or(Seconds::ZERO);
         (rest, unknown)
     }
 }
 
-/// Sums up the energy of several devices from parts, each from where the part before is known to.
+/// The total energy of several devices, summed over consecutive spans.
 struct EnergySum {
+    /// The moment up to which each device's energy is known.
     known_to: Vec<Moment>,
     total: Joules,
 }
 
 impl EnergySum {
-    /// Takes what was read up to a moment; says for how long before it something is unknown.
+    /// Adds the recordings up to a moment. Returns how long before it the energy of any device is unknown.
     fn add(&mut self, recorded: &[DeviceRecording], to: Moment) -> Seconds {
         let mut unknown = Seconds::ZERO;
         for (one, known_to) in recorded.iter().zip(&mut self.known_to) {
@@ -86,10 +89,10 @@ impl EnergySum {
     }
 }
 
-fn read_until_ended(
+fn read_until_stopped(
     sampler: &Sampler,
     began: Moment,
-    ends: &AtomicBool,
+    stop: &AtomicBool,
     readings: &Sender<(Moment, Joules)>,
 ) -> Seconds {
     let mut sum = EnergySum {
@@ -97,16 +100,16 @@ fn read_until_ended(
         total: Joules::ZERO,
     };
     loop {
-        let is_last = ends.load(Ordering::Acquire);
+        let is_last = stop.load(Ordering::Acquire);
         if !is_last {
-            std::thread::sleep(EVERY);
+            std::thread::sleep(READ_INTERVAL);
         }
         let to = sampler.mark();
         let Ok(recorded) = sampler.collect() else {
             return to - began;
         };
         let unknown = sum.add(&recorded, to);
-        // What is unknown now may be known with the next reading.
+        // Energy that is unknown now may be known with the next reading.
         if unknown <= Seconds::ZERO && readings.send((to, sum.total)).is_err() || is_last {
             return unknown;
         }

@@ -1,10 +1,11 @@
-//! `tune`: the best setting of a training while it runs.
+//! `tune`: finds the best setting of a training job while it runs.
 
 mod choices;
 mod error;
 mod meter;
 mod phases;
 mod real;
+mod tune_loop;
 
 pub use choices::{ChoiceError, ChoiceStore};
 pub use error::TuneError;
@@ -25,31 +26,31 @@ use choices::{Choice, Fingerprint};
 /// A command to tune.
 #[derive(Clone, Debug)]
 pub struct TunedCommand {
-    /// Which GPUs, where the user says.
+    /// The GPUs, by index or UUID; all visible GPUs if `None`.
     pub device: Option<String>,
-    /// The command.
+    /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// How progress shows in its output.
+    /// The pattern that finds progress in the command's output.
     pub progress: Option<ProgressPattern>,
-    /// Whether standard output is taken by a document.
+    /// Whether a document takes standard output, so that the command's output goes to standard error.
     pub keep_stdout: bool,
-    /// No write is allowed.
+    /// Whether writes to the devices are forbidden.
     pub read_only: bool,
-    /// Whether what an earlier run chose is not looked at.
+    /// Whether the choice of an earlier run is ignored.
     pub fresh: bool,
 }
 
-/// A command that was tuned.
+/// The result of a tuned command.
 #[derive(Clone, Debug)]
 pub struct TunedCommandResult {
-    /// What tuning found.
+    /// The tuned job and the settings that were chosen.
     pub job: TunedJob,
     /// How the command ended.
     pub ended: CommandExit,
 }
 
-/// Tunes a command on real GPUs. `guard` makes the program that serves as guard; `store` keeps choices across
-/// runs, where there is one.
+/// Tunes a command on real GPUs. `guard` makes the program that serves as guard; `store` holds the choices of
+/// earlier runs.
 pub fn tune(
     request: &TuneRequest,
     command: &TunedCommand,
@@ -57,19 +58,19 @@ pub fn tune(
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TunedCommandResult, SessionError> {
-    check(&request.question)?;
+    check_criteria(&request.question)?;
     real::tune(request, command, store, guard, observer)
 }
 
-/// Whether windows of a running job can answer a question.
-fn check(question: &Criteria) -> Result<(), SessionError> {
-    match find_unsupported_flag(question) {
-        Some((subject, problem)) => Err(TuneError::Question { subject, problem }.into()),
+/// Rejects criteria that cannot be evaluated while a job runs.
+fn check_criteria(criteria: &Criteria) -> Result<(), SessionError> {
+    match find_unsupported_flag(criteria) {
+        Some((subject, problem)) => Err(TuneError::Criteria { subject, problem }.into()),
         None => Ok(()),
     }
 }
 
-/// What makes a job the same as an earlier one.
+/// The properties by which an earlier run of the same job is found.
 fn fingerprint(
     request: &TuneRequest,
     devices: &[Descriptor],
@@ -92,13 +93,13 @@ fn fingerprint(
     }
 }
 
-/// What an earlier run chose; what is wrong with the store is told, and the job goes on without it.
+/// The choice of an earlier run. A problem with the store is reported, and the job runs without a choice.
 fn recall(
     store: Option<&ChoiceStore>,
-    print: &Fingerprint,
+    fingerprint: &Fingerprint,
     observer: &mut dyn Observer,
 ) -> Option<Choice> {
-    match store?.recall(print) {
+    match store?.recall(fingerprint) {
         Ok(choice) => choice,
         Err(problem) => {
             observer.note(&problem.to_string());
@@ -107,10 +108,10 @@ fn recall(
     }
 }
 
-/// Keeps what a job's last load chose, if it was sure of it; somebody else's cap later does not change that.
+/// Stores the choice of a job's last load if the tuner settled on it, even where another program changed a cap later.
 fn remember(
     store: Option<&ChoiceStore>,
-    print: &Fingerprint,
+    fingerprint: &Fingerprint,
     job: &TunedJob,
     observer: &mut dyn Observer,
 ) {
@@ -123,16 +124,16 @@ fn remember(
     }
     let last = job.tuned.last_choice().filter(|load| !load.outside_limits);
     let chosen = last.and_then(|load| Some((load.choice?, load.gain?, load.expected_regret)));
-    let Some((place, gain, expected_regret)) = chosen else {
+    let Some((point, gain, expected_regret)) = chosen else {
         return;
     };
     let choice = Choice {
-        settings: job.settings[place],
+        settings: job.settings[point],
         gain: gain.get(),
         expected_regret: expected_regret.map(Ratio::get),
         time_s: job.time.get(),
     };
-    if let Err(problem) = store.remember(print, &choice) {
+    if let Err(problem) = store.remember(fingerprint, &choice) {
         observer.note(&problem.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! Which phase a command is in.
+//! Finds the phase that a command is in.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ impl PhaseTracker {
                     }
                     Mark::End(name) => {
                         if let Some(open) = self.open.get_mut(&writer)
-                            && let Some(place) = open.iter().rposition(|open| open == name)
+                            && let Some(index) = open.iter().rposition(|open| open == name)
                         {
-                            open.remove(place);
+                            open.remove(index);
                         }
                     }
                     _ => {}
@@ -39,8 +39,8 @@ impl PhaseTracker {
         }
     }
 
-    /// The phase from now on, where that has changed since the last call.
-    pub fn change(&mut self) -> Option<Option<String>> {
+    /// The present phase, if it has changed since the last call.
+    pub fn take_change(&mut self) -> Option<Option<String>> {
         let phase = self.open.values().find_map(|open| open.first().cloned());
         if phase == self.phase {
             return None;

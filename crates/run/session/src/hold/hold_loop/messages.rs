@@ -1,50 +1,51 @@
-//! What a person is told while a hold goes on.
+//! The messages for the user while a hold runs.
 
 use sweetspot_control::hold::HoldNotice;
 use sweetspot_quantity::{Seconds, Watts};
 
 use super::{HoldLoop, watts};
-use crate::hold::notice;
+use crate::hold::notice::notice_message;
 
-/// So long no device that works draws exactly the same.
+/// No busy device draws exactly the same power for this long.
 const UNUSED_AFTER: Seconds = Seconds::new(5.0);
 
 impl HoldLoop<'_> {
-    /// A program that asks and reports no batch leaves nothing to go by.
-    pub(super) fn check_reports(&mut self, now: Seconds) {
-        let is_mute =
-            self.served.is_none() && self.asked.is_some_and(|asked| now - asked >= self.patience);
-        if is_mute && !self.warned_no_batches {
+    /// Warns once if the program asks for batch sizes but reports no batch.
+    pub(super) fn warn_if_no_batches(&mut self, now: Seconds) {
+        let has_waited = self
+            .first_request
+            .is_some_and(|first| now - first >= self.patience);
+        if self.served.is_none() && has_waited && !self.warned_no_batches {
             self.warned_no_batches = true;
-            self.say(format!(
+            self.notify(format!(
                 "the program asks for its batch size and has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
                 self.patience
             ));
         }
     }
 
-    /// A program that works elsewhere leaves the power of this device as it is.
-    pub(super) fn check_use(&mut self, now: Seconds, power: Watts, works: bool) {
-        let (last, since, is_said) = self.same;
-        if power != last || !works {
-            self.same = (power, now, is_said);
-        } else if now - since >= UNUSED_AFTER && !is_said {
-            self.same.2 = true;
-            self.say(format!(
-                "batches are done and power stays at {}: does the program use this GPU (--device)?",
+    /// Warns once if this device's power is constant while batches run, as it is when they run on another device.
+    pub(super) fn warn_if_power_is_constant(&mut self, now: Seconds, power: Watts, is_busy: bool) {
+        let last = &mut self.constant_power;
+        if power != last.power || !is_busy {
+            (last.power, last.since) = (power, now);
+        } else if now - last.since >= UNUSED_AFTER && !last.is_reported {
+            last.is_reported = true;
+            self.notify(format!(
+                "power stays at {} while batches run: check that the program uses this GPU",
                 watts(power)
             ));
         }
     }
 
-    pub(super) fn notice(&mut self, notice: &HoldNotice) {
+    pub(super) fn report_notice(&mut self, notice: &HoldNotice) {
         let cap = match notice {
             HoldNotice::CapBelowIdle { cap, .. } | HoldNotice::CapInfeasible { cap, .. } => {
                 Some(*cap)
             }
             _ => None,
         };
-        // Whatever else is wrong with a cap that nothing can keep, it was said.
+        // The user is told once that a cap is infeasible, whatever the reasons are.
         if cap.is_some() && self.infeasible_cap == cap {
             return;
         }
@@ -52,11 +53,12 @@ impl HoldLoop<'_> {
         if *notice == HoldNotice::FeasibleAgain {
             self.infeasible_cap = None;
         }
-        self.say(notice::words(notice));
+        self.notify(notice_message(notice));
     }
 
-    pub(super) fn say(&mut self, note: String) {
-        self.observer.note(&note);
-        self.record.notes.push((self.now, note));
+    /// Shows a message to the user and stores it with the result.
+    pub(super) fn notify(&mut self, message: String) {
+        self.observer.note(&message);
+        self.history.notices.push((self.now, message));
     }
 }

@@ -1,0 +1,216 @@
+//! Reads a device's power for the holder, in a thread of its own because a read may block.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sweetspot_control::hold::PowerReading;
+use sweetspot_device::{
+    Amount, Clock, Descriptor, Moment, MonotonicClock, PowerLimits, ReadError, SensorKind,
+};
+use sweetspot_quantity::{Seconds, Watts};
+
+use crate::host::Gpu;
+
+/// The interval between drains of the driver's buffer; a drain takes a third of a millisecond on an H200.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
+/// The interval between reads of a sensor without a buffer: two or three reads in its update period.
+const READ_INTERVAL: Duration = Duration::from_millis(10);
+/// The interval between reads of the device's own power limit and throttle reasons.
+const LIMIT_INTERVAL: Seconds = Seconds::new(0.2);
+/// The time that a buffered sample covers where the sample before it is missing.
+const DEFAULT_SAMPLE_SPAN: Seconds = Seconds::new(0.02);
+/// The longest time that a buffered sample can cover.
+const MAX_SAMPLE_SPAN: Seconds = Seconds::new(0.06);
+/// The pause before a sensor that failed is read again.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// How long to wait for the last read to finish.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What was read from the device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DeviceReading {
+    /// Mean power over a span of time.
+    Power {
+        /// The power and its span.
+        reading: PowerReading,
+        /// Whether the sensor updated: a stuck sensor without timestamps repeats its value for ever.
+        is_new: bool,
+    },
+    /// The power limit that the device enforces.
+    Limit {
+        /// The limits that the driver reports.
+        limits: PowerLimits,
+        /// Whether the device slows down now because of its power.
+        throttled: bool,
+    },
+    /// The device no longer responds.
+    Lost,
+}
+
+/// The device's power sensor with the finest resolution.
+pub fn best_sensor(device: &Descriptor) -> Option<SensorKind> {
+    let preferred = [
+        SensorKind::BufferedPower,
+        SensorKind::InstantPower,
+        SensorKind::AveragePower,
+    ];
+    let mut preferred = preferred.into_iter();
+    preferred.find(|kind| device.sensor(*kind).is_some())
+}
+
+/// Reads a device's power until it is dropped.
+pub struct PowerReader {
+    readings: Receiver<DeviceReading>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl PowerReader {
+    /// Starts to read; times count from `begin`.
+    pub fn start(gpu: Gpu, sensor: SensorKind, begin: Moment) -> std::io::Result<Self> {
+        let (sender, readings) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let reader = ReaderThread {
+            sensor,
+            begin,
+            sender,
+            stop: stop.clone(),
+            last: None,
+            next_limit_at: begin,
+            gpu,
+        };
+        let thread = std::thread::Builder::new()
+            .name("power".to_owned())
+            .spawn(move || reader.run())?;
+        Ok(Self {
+            readings,
+            stop,
+            thread,
+        })
+    }
+
+    /// The readings since the last call.
+    pub fn take_readings(&self) -> impl Iterator<Item = DeviceReading> + '_ {
+        self.readings.try_iter()
+    }
+}
+
+impl Drop for PowerReader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // A read that blocks must not keep the hold from ending: its thread is then left running.
+        let until = Instant::now() + STOP_TIMEOUT;
+        while !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+struct ReaderThread {
+    gpu: Gpu,
+    sensor: SensorKind,
+    begin: Moment,
+    sender: Sender<DeviceReading>,
+    stop: Arc<AtomicBool>,
+    /// The last power and its time.
+    last: Option<(Moment, Watts)>,
+    next_limit_at: Moment,
+}
+
+impl ReaderThread {
+    fn run(mut self) {
+        if self.sensor == SensorKind::BufferedPower {
+            // Samples from before the hold are discarded.
+            let _ = self.gpu.drain();
+        }
+        while !self.stop.load(Ordering::Acquire) {
+            let pause = match self.read_once() {
+                Ok(()) if self.sensor == SensorKind::BufferedPower => DRAIN_INTERVAL,
+                Ok(()) => READ_INTERVAL,
+                Err(ReadError::Lost) => {
+                    let _ = self.sender.send(DeviceReading::Lost);
+                    return;
+                }
+                Err(_) => RETRY_DELAY,
+            };
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn read_once(&mut self) -> Result<(), ReadError> {
+        let now = MonotonicClock.now();
+        if now >= self.next_limit_at {
+            self.next_limit_at = now + LIMIT_INTERVAL;
+            self.read_limit();
+        }
+        match self.sensor {
+            SensorKind::BufferedPower => self.drain_buffer(),
+            sensor => self.read_sensor(sensor),
+        }
+    }
+
+    fn drain_buffer(&mut self) -> Result<(), ReadError> {
+        for reading in self.gpu.drain()?.readings {
+            if let Amount::Power(power) = reading.amount {
+                let before = self.last.map(|(at, _)| reading.at - at);
+                let span = before
+                    .filter(|span| *span > Seconds::ZERO && *span < MAX_SAMPLE_SPAN)
+                    .unwrap_or(DEFAULT_SAMPLE_SPAN);
+                self.send_power(reading.at, span, power);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_sensor(&mut self, sensor: SensorKind) -> Result<(), ReadError> {
+        let reading = self.gpu.read(sensor)?;
+        let Amount::Power(power) = reading.amount else {
+            return Err(ReadError::Unsupported(sensor));
+        };
+        let descriptor = self.gpu.descriptor().sensor(sensor);
+        let window = descriptor.and_then(|sensor| sensor.window);
+        let period = descriptor.and_then(|sensor| sensor.update_period);
+        let default_window = match sensor {
+            SensorKind::AveragePower => Seconds::new(1.0),
+            _ => Seconds::new(0.025),
+        };
+        // A value is sent when it changes, and again after each update period without a change.
+        let period = period.unwrap_or(Seconds::new(0.1));
+        let is_due = self
+            .last
+            .is_none_or(|(at, value)| value != power || reading.at - at >= period * 1.1);
+        if is_due {
+            self.send_power(reading.at, window.unwrap_or(default_window), power);
+        }
+        Ok(())
+    }
+
+    fn send_power(&mut self, at: Moment, span: Seconds, power: Watts) {
+        // Buffered samples carry timestamps, so that an equal power is still a new reading.
+        let is_new = self.sensor == SensorKind::BufferedPower
+            || self.last.is_none_or(|(_, last)| last != power);
+        self.last = Some((at, power));
+        let to = at - self.begin;
+        let reading = PowerReading {
+            from: to - span,
+            to,
+            power,
+        };
+        let _ = self.sender.send(DeviceReading::Power { reading, is_new });
+    }
+
+    fn read_limit(&mut self) {
+        let Ok(limits) = self.gpu.power_limits() else {
+            return;
+        };
+        let throttle = self.gpu.read(SensorKind::ThrottleReasons);
+        let throttled = throttle.is_ok_and(|reading| match reading.amount {
+            Amount::Throttle(reasons) => reasons.power_cap || reasons.hardware,
+            _ => false,
+        });
+        let _ = self.sender.send(DeviceReading::Limit { limits, throttled });
+    }
+}

@@ -1,0 +1,297 @@
+//! The loop of a tuned command: passes everything that happens to the tuner, and applies its actions.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use sweetspot_control::tune::{TuneAction, TuneEvent, TuneSpace, Tuner, TuningState};
+use sweetspot_device::{Clock, Moment, MonotonicClock};
+use sweetspot_guard::GuardError;
+use sweetspot_link::Tuning as LinkTuning;
+use sweetspot_quantity::{Joules, Seconds, Watts};
+use sweetspot_workload::{Lease, Progress, RunHandler, RunInProgress, WorkloadEvent};
+
+use super::meter::EnergyMeter;
+use super::phases::PhaseTracker;
+use crate::SessionError;
+use crate::host::Gpu;
+use crate::observer::Observer;
+
+/// The interval between checks for caps that another program has changed.
+const CAP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The mean power since the last energy reading, with the time of this one.
+fn mean_power(
+    energy: &mut Option<(Moment, Joules)>,
+    began: Moment,
+    at: Moment,
+    total: Joules,
+) -> Option<(Seconds, Watts)> {
+    let last = energy.replace((at, total));
+    let (last_at, last_total) = last.unwrap_or((began, Joules::ZERO));
+    (at > last_at).then(|| (at - began, (total - last_total) / (at - last_at)))
+}
+
+/// A tuned command in progress.
+pub struct TuneLoop<'a> {
+    tuner: Tuner,
+    setter: PointSetter<'a>,
+    meter: EnergyMeter,
+    observer: &'a mut dyn Observer,
+    began: Moment,
+    /// Items so far. They never fall, whichever of link and output counts.
+    items: f64,
+    phases: PhaseTracker,
+    /// The last energy reading and its time.
+    energy: Option<(Moment, Joules)>,
+    power: Vec<(Seconds, Watts)>,
+    /// Whether another program has changed a cap of the leased devices.
+    is_changed_externally: bool,
+    has_exited: bool,
+    failure: Option<GuardError>,
+    /// A new state that the workload has not been told yet.
+    new_state: Option<TuningState>,
+    next_cap_check: Instant,
+}
+
+/// The tuner and the measurements when the command has exited.
+pub struct TuneLoopEnd {
+    pub tuner: Tuner,
+    pub began: Moment,
+    pub energy: Option<Joules>,
+    /// The mean power between two energy readings, with the time of the second.
+    pub power: Vec<(Seconds, Watts)>,
+}
+
+impl<'a> TuneLoop<'a> {
+    pub fn new(
+        tuner: Tuner,
+        setter: PointSetter<'a>,
+        meter: EnergyMeter,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        Self {
+            began: meter.began(),
+            tuner,
+            setter,
+            meter,
+            observer,
+            items: 0.0,
+            phases: PhaseTracker::default(),
+            energy: None,
+            power: Vec::new(),
+            is_changed_externally: false,
+            has_exited: false,
+            failure: None,
+            new_state: None,
+            next_cap_check: Instant::now() + CAP_CHECK_INTERVAL,
+        }
+    }
+
+    /// Passes the last readings to the tuner after the command has exited; nothing is set any more.
+    pub fn finish(self) -> TuneLoopEnd {
+        let Self {
+            mut tuner,
+            meter,
+            observer,
+            began,
+            mut energy,
+            mut power,
+            ..
+        } = self;
+        let mut step = |event| {
+            for action in tuner.step(MonotonicClock.now() - began, event) {
+                if let TuneAction::Notify(notice) = action {
+                    observer.note(&notice.to_string());
+                }
+            }
+        };
+        let (last, unknown) = meter.stop();
+        for (at, total) in last {
+            power.extend(mean_power(&mut energy, began, at, total));
+            let at = at - began;
+            step(TuneEvent::Energy { at, total });
+        }
+        step(TuneEvent::Ended);
+        if unknown > Seconds::ZERO {
+            observer.note(&format!(
+                "no power readings for the last {unknown:.1} of the job: its energy is unknown"
+            ));
+            energy = None;
+        }
+        TuneLoopEnd {
+            tuner,
+            began,
+            energy: energy.map(|(_, total)| total),
+            power,
+        }
+    }
+}
+
+impl RunHandler for TuneLoop<'_> {
+    type Error = SessionError;
+
+    fn poll(
+        &mut self,
+        run: &mut RunInProgress<'_, '_>,
+        events: Vec<WorkloadEvent>,
+    ) -> Result<(), SessionError> {
+        // After a signal the devices are restored, and the command has a grace period to exit.
+        if run.interrupted().is_some() && !self.has_exited {
+            return Ok(());
+        }
+        for (at, total) in self.meter.take_readings() {
+            let power = mean_power(&mut self.energy, self.began, at, total);
+            self.power.extend(power);
+            let at = at - self.began;
+            self.step(run, TuneEvent::Energy { at, total });
+        }
+        self.take_reports(run, events);
+        if Instant::now() >= self.next_cap_check && !self.has_exited {
+            self.next_cap_check = Instant::now() + CAP_CHECK_INTERVAL;
+            self.check_external_changes(run)?;
+        }
+        self.step(run, TuneEvent::Tick);
+        if let (Some(state), Some(control)) = (self.new_state.take(), run.control()) {
+            control.set_tuning(link_state(state));
+        }
+        match self.failure.take() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn exited(&mut self) {
+        self.has_exited = true;
+    }
+}
+
+impl TuneLoop<'_> {
+    fn take_reports(&mut self, run: &mut RunInProgress<'_, '_>, events: Vec<WorkloadEvent>) {
+        let mut reports: Vec<Progress> = Vec::new();
+        for event in events {
+            match event {
+                WorkloadEvent::Progress(progress) => reports.push(progress),
+                WorkloadEvent::Link(event) => self.phases.take(&event),
+            }
+        }
+        // The events are grouped by writer, but the tuner expects them in order of time.
+        reports.sort_by_key(|progress| progress.at);
+        for progress in reports {
+            self.items += progress.items;
+            let event = TuneEvent::Progress {
+                at: progress.at - self.began,
+                total: self.items,
+            };
+            self.step(run, event);
+        }
+        if let Some(phase) = self.phases.take_change() {
+            self.step(run, TuneEvent::Phase(phase));
+        }
+    }
+
+    fn step(&mut self, run: &mut RunInProgress<'_, '_>, event: TuneEvent) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let now = MonotonicClock.now() - self.began;
+            for action in self.tuner.step(now, event) {
+                match action {
+                    TuneAction::Set(point) => events.extend(self.set(run, point)),
+                    TuneAction::Notify(notice) => self.observer.note(&notice.to_string()),
+                    TuneAction::ReportState(state) => self.new_state = Some(state),
+                }
+            }
+        }
+    }
+
+    /// Sets a point, unless the command is ending or another program sets the devices.
+    fn set(&mut self, run: &mut RunInProgress<'_, '_>, point: usize) -> Option<TuneEvent> {
+        if run.interrupted().is_some() || self.is_changed_externally || self.has_exited {
+            return None;
+        }
+        let set = self.setter.set(run.lease()?, point);
+        match set {
+            Ok(()) => Some(TuneEvent::Applied(point)),
+            // A signal may have arrived since the check above.
+            Err(GuardError::Refused(_)) if run.interrupted().is_some() => None,
+            Err(GuardError::Refused(reason)) => Some(TuneEvent::Rejected {
+                point,
+                reason: reason.to_string(),
+            }),
+            Err(error) => {
+                self.failure = Some(error);
+                None
+            }
+        }
+    }
+
+    /// Stops setting the devices once another program has changed a cap.
+    fn check_external_changes(
+        &mut self,
+        run: &mut RunInProgress<'_, '_>,
+    ) -> Result<(), SessionError> {
+        if self.is_changed_externally {
+            return Ok(());
+        }
+        let Some(lease) = run.lease() else {
+            return Ok(());
+        };
+        let mut changed = None;
+        for gpu in self.setter.gpus {
+            changed = changed.or(lease.changed_by_others(&gpu.descriptor().id)?);
+        }
+        if let Some(changed) = changed {
+            self.is_changed_externally = true;
+            self.step(run, TuneEvent::ChangedExternally(changed.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// Sets one point of the search space on every GPU.
+pub struct PointSetter<'a> {
+    space: &'a TuneSpace,
+    gpus: &'a [Gpu],
+    /// The point that is set now.
+    point: Option<usize>,
+}
+
+impl<'a> PointSetter<'a> {
+    pub fn new(space: &'a TuneSpace, gpus: &'a [Gpu]) -> Self {
+        Self {
+            space,
+            gpus,
+            point: None,
+        }
+    }
+
+    /// Sets the same point on every GPU, or on none.
+    pub fn set(&mut self, lease: &mut Lease<'_>, point: usize) -> Result<(), GuardError> {
+        for index in 0..self.gpus.len() {
+            let Err(error) = self.set_one(lease, index, point) else {
+                continue;
+            };
+            if let Some(before) = self.point {
+                for index in 0..=index {
+                    let _ = self.set_one(lease, index, before);
+                }
+            }
+            return Err(error);
+        }
+        self.point = Some(point);
+        Ok(())
+    }
+
+    fn set_one(&self, lease: &mut Lease<'_>, index: usize, point: usize) -> Result<(), GuardError> {
+        let device = &self.gpus[index].descriptor().id;
+        lease.set(device, &self.space.settings[point]).map(drop)
+    }
+}
+
+/// The state as the link reports it to the workload.
+fn link_state(state: TuningState) -> LinkTuning {
+    match state {
+        TuningState::Off => LinkTuning::Off,
+        TuningState::Exploring => LinkTuning::Exploring,
+        TuningState::Settled => LinkTuning::Settled,
+    }
+}
