@@ -97,6 +97,7 @@ impl ChoiceStore {
         &self.folder
     }
 
+    /// The file of a job. Its name is a hash of the debug text, so that a renamed field loses stored choices.
     fn file(&self, fingerprint: &Fingerprint) -> PathBuf {
         let seed = Seed::new(0).label(&format!("{fingerprint:?}"));
         self.folder.join(format!("{:016x}.json", seed.get()))
