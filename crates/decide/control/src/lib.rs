@@ -1,7 +1,8 @@
-//! Controllers that act while a run is in progress: the tuner for training and the holder for inference.
+//! Controllers that change GPU settings while a workload runs: [`tune`] finds the best setting of a training job,
+//! and [`hold`] keeps the power of inference below a cap.
 //!
-//! Both are state machines without I/O that take events with their times and return settings. The same controller
-//! runs on the simulator in virtual time, on a recorded trace and on a real GPU.
+//! Both are state machines without I/O: they take events with their times and return the settings to apply. The same
+//! code runs on the simulator in virtual time, on a recorded trace and on a real GPU.
 
 #![cfg_attr(
     not(test),

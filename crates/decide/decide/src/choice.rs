@@ -13,27 +13,29 @@ use crate::{
 pub struct Choice {
     /// The index of the candidate.
     pub candidate: usize,
-    /// The value of the candidate.
+    /// The value of the objective for the candidate.
     pub value: Estimate,
-    /// The index of the second best, and by how much the choice is better.
+    /// The index of the second best allowed candidate, and by how much the choice is better than it; absent if no
+    /// other candidate is allowed.
     pub runner_up: Option<(usize, Margin)>,
-    /// By how much the choice is better than the reference, where that has a value.
+    /// By how much the choice is better than the reference; absent if the objective has no value for the reference.
     pub against_reference: Option<Margin>,
-    /// The limits that the reference itself breaks: where it breaks any, it is no alternative.
+    /// The limits that the reference itself breaks; if it breaks any, the reference cannot be used instead of the
+    /// choice.
     pub reference_breaks: Vec<BrokenLimit>,
     /// The allowed candidates that do not differ significantly from the choice, by index.
     pub tied_with: Vec<usize>,
-    /// The allowed candidates whose significance is unknown because there are too few repeats, by index.
+    /// The allowed candidates of which too few runs exist to test whether they differ from the choice, by index.
     pub undecided: Vec<usize>,
-    /// The candidates that could not be chosen.
+    /// The candidates that could not be chosen, each with the reason.
     pub excluded: Vec<Excluded>,
-    /// Whether time and energy were compared for the same number of items.
+    /// Whether time and energy were scaled to the same number of items before the comparison.
     pub per_item: bool,
 }
 
 impl Choice {
-    /// Whether the reference meets the limits and is not significantly worse; unknown without a reference or with
-    /// too few repeats.
+    /// Whether the reference meets the limits and is not significantly worse than the choice; `None` without a
+    /// reference or with too few repeats.
     pub fn reference_is_as_good(&self) -> Option<bool> {
         let margin = self.against_reference?;
         if !self.reference_breaks.is_empty() {
@@ -59,11 +61,11 @@ pub struct Excluded {
 /// Why a candidate could not be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Exclusion {
-    /// A run failed.
+    /// A run of the candidate failed, for this reason.
     Failed(String),
-    /// There are no runs.
+    /// The candidate has no runs.
     NotRun,
-    /// The objective has no value.
+    /// The objective has no value for the candidate, for this reason.
     NoValue(NoValue),
     /// The candidate breaks these limits.
     Limits(Vec<BrokenLimit>),
@@ -84,8 +86,8 @@ impl std::fmt::Display for Exclusion {
 }
 
 impl Comparison {
-    /// Chooses the best candidate that meets the limits. Of equal candidates it takes the one with less time, then
-    /// the one with less energy, then the first.
+    /// Chooses the best candidate that meets the limits. Equal candidates are ordered by less time, then by less
+    /// energy, then by index.
     pub fn choose(&self, objective: Objective, limits: &[Limit]) -> Result<Choice, NoChoice> {
         self.choose_preferring(objective, limits, None)
     }
@@ -100,32 +102,32 @@ impl Comparison {
     ) -> Result<Choice, NoChoice> {
         self.check(objective, limits)?;
         let mut excluded = Vec::new();
-        let mut kept: Vec<(usize, Judged)> = Vec::new();
+        let mut allowed: Vec<(usize, Judged)> = Vec::new();
         for (candidate, entry) in self.entries.iter().enumerate() {
             match self.admit(entry, objective, limits) {
-                Ok(judged) => kept.push((candidate, judged)),
+                Ok(judged) => allowed.push((candidate, judged)),
                 Err(why) => excluded.push(Excluded { candidate, why }),
             }
         }
-        let preferred = kept
+        let preferred = allowed
             .iter()
             .position(|(candidate, _)| Some(*candidate) == preferred);
-        let Some(chosen) = preferred.or_else(|| self.pick(&kept, objective)) else {
-            return Err(NoChoice::of(objective, excluded));
+        let Some(chosen) = preferred.or_else(|| self.pick(&allowed, objective)) else {
+            return Err(NoChoice::from_exclusions(objective, excluded));
         };
-        let (candidate, judged) = kept.swap_remove(chosen);
+        let (candidate, judged) = allowed.swap_remove(chosen);
         let mut tied_with = Vec::new();
         let mut undecided = Vec::new();
-        kept.sort_by_key(|(index, _)| *index);
-        for (index, other) in &kept {
+        allowed.sort_by_key(|(index, _)| *index);
+        for (index, other) in &allowed {
             match judged.margin(other, objective).standing {
                 Standing::Same => tied_with.push(*index),
                 Standing::Unknown => undecided.push(*index),
                 Standing::Better | Standing::Worse => {}
             }
         }
-        let runner_up = self.pick(&kept, objective).map(|second| {
-            let (index, other) = &kept[second];
+        let runner_up = self.pick(&allowed, objective).map(|second| {
+            let (index, other) = &allowed[second];
             (*index, judged.margin(other, objective))
         });
         let reference = self.judge_reference(objective).ok();
@@ -175,7 +177,8 @@ impl Comparison {
         self.check_work(objective)
     }
 
-    /// Checks that the work is known or the times differ; only power can be compared without.
+    /// Checks that the work of the runs is known or that their times differ; without either, only power can be
+    /// compared.
     pub(crate) fn check_work(&self, objective: Objective) -> Result<(), NoChoice> {
         match self.is_work_unknown() && objective != Objective::Power {
             true => Err(NoChoice::EqualTimes),
@@ -183,7 +186,7 @@ impl Comparison {
         }
     }
 
-    /// Returns a candidate's value, or why it cannot be chosen.
+    /// Returns a candidate's value of the objective, or why the candidate cannot be chosen.
     fn admit(
         &self,
         entry: &Entry,
@@ -207,7 +210,8 @@ impl Comparison {
     /// The limits that a candidate breaks.
     fn broken(&self, entry: &Entry, limits: &[Limit]) -> Vec<BrokenLimit> {
         let check = |limit: &Limit| {
-            // A percentage of the reference applies to the same work, a number to the measured values.
+            // A percentage limit compares the means for the same work; an absolute limit applies to the values as
+            // measured.
             let outcome = match limit.is_relative() {
                 true => entry.mean.as_ref(),
                 false => entry.measured.as_ref(),
@@ -219,20 +223,20 @@ impl Comparison {
     }
 
     /// The position of the best candidate in a list.
-    fn pick(&self, kept: &[(usize, Judged)], objective: Objective) -> Option<usize> {
-        let (places, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = kept
+    fn pick(&self, allowed: &[(usize, Judged)], objective: Objective) -> Option<usize> {
+        let (positions, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = allowed
             .iter()
             .enumerate()
-            .filter_map(|(place, (index, judged))| {
-                Some((place, (judged.estimate.value, self.mean(*index)?)))
+            .filter_map(|(position, (index, judged))| {
+                Some((position, (judged.estimate.value, self.mean(*index)?)))
             })
             .unzip();
-        pick(&judged, objective).map(|place| places[place])
+        pick(&judged, objective).map(|position| positions[position])
     }
 }
 
-/// The index of the best outcome; of equal ones, the one with less time, then less energy, then the first. None
-/// where the objective has no value.
+/// The index of the best outcome; equal outcomes are ordered by less time, then by less energy, then by index.
+/// `None` if the objective has no value for any outcome.
 pub fn best<'a>(
     outcomes: &[Outcome],
     basis: impl Into<Basis<'a>>,
@@ -250,21 +254,26 @@ pub fn best<'a>(
     pick(&judged, objective).map(|index| indices[index])
 }
 
-/// Picks the best outcome. Values that differ only by rounding are equal, so that units do not matter.
+/// The index of the best outcome. Values that differ only by floating-point rounding count as equal; otherwise the
+/// unit of a value could decide between equal outcomes.
 fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
     let direction = objective.direction();
     let mut left: Vec<usize> = (0..judged.len()).collect();
     let value = |index: usize| direction.as_cost(judged[index].0);
     let time = |index: usize| judged[index].1.time.get();
     let energy = |index: usize| judged[index].1.energy.map_or(f64::INFINITY, |e| e.get());
-    keep_least(&mut left, value, |a, b| objective.is_same(a, b));
-    keep_least(&mut left, time, same);
-    keep_least(&mut left, energy, same);
+    retain_least(&mut left, value, |a, b| objective.is_same(a, b));
+    retain_least(&mut left, time, same);
+    retain_least(&mut left, energy, same);
     left.first().copied()
 }
 
-fn keep_least(left: &mut Vec<usize>, of: impl Fn(usize) -> f64, same: impl Fn(f64, f64) -> bool) {
-    if let Some(least) = left.iter().map(|index| of(*index)).reduce(f64::min) {
-        left.retain(|index| same(of(*index), least));
+fn retain_least(
+    left: &mut Vec<usize>,
+    cost: impl Fn(usize) -> f64,
+    same: impl Fn(f64, f64) -> bool,
+) {
+    if let Some(least) = left.iter().map(|index| cost(*index)).reduce(f64::min) {
+        left.retain(|index| same(cost(*index), least));
     }
 }

@@ -10,13 +10,12 @@ use crate::{Aim, Basis, Estimate, Margin, NoValue, Objective, Outcome, Tariff, p
 pub struct Candidate {
     /// The successful runs.
     pub runs: Vec<Outcome>,
-    /// Why a run failed, where one did. The candidate's other runs do not count then: they would be a biased
-    /// selection.
+    /// Why a run failed, if one did. The candidate's other runs are then ignored: they would be a biased selection.
     pub failed: Option<String>,
 }
 
 impl Candidate {
-    /// A candidate whose runs all succeeded.
+    /// Creates a candidate from its runs, which all succeeded.
     pub fn of(runs: impl Into<Vec<Outcome>>) -> Self {
         Self {
             runs: runs.into(),
@@ -34,10 +33,10 @@ impl Candidate {
 
 /// Candidates, the reference and a tariff, ready to be compared.
 ///
-/// Where all runs took equally long and their items are known, time and energy are scaled to the reference's
-/// number of items: a command that runs for a fixed time is compared by the work it did. The value of an
-/// objective is that of the mean time and the mean energy (as the papers average). Only `carbon` is the mean over
-/// the runs, because an hour has no mean.
+/// If all runs took equally long and their numbers of items are known, time and energy are scaled to the reference's
+/// number of items: commands that run for a fixed time are compared by the work that they did. The value of an
+/// objective is computed from the mean time and the mean energy, as in the papers. Only `carbon` is computed for
+/// each run and then averaged, because starting hours have no mean.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub(crate) entries: Vec<Entry>,
@@ -51,11 +50,11 @@ pub struct Comparison {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) candidate: Candidate,
-    /// The runs, scaled to the same work.
+    /// The runs, with time and energy scaled to the same number of items if the comparison needs that.
     runs: Vec<Outcome>,
-    /// The mean of the scaled runs; none where a run failed.
+    /// The mean of the scaled runs; `None` if a run failed.
     pub(crate) mean: Option<Outcome>,
-    /// The mean of the runs as measured.
+    /// The mean of the runs as measured, before scaling; `None` if a run failed.
     pub(crate) measured: Option<Outcome>,
 }
 
@@ -80,7 +79,7 @@ impl Entry {
 }
 
 impl Comparison {
-    /// Compares candidates, which keep their indices, with a reference.
+    /// Compares candidates with a reference. All results identify a candidate by its index in `candidates`.
     pub fn new(candidates: &[Candidate], reference: Option<&Candidate>, tariff: Tariff) -> Self {
         let successful: Vec<&Candidate> = candidates
             .iter()
@@ -119,8 +118,8 @@ impl Comparison {
         self.entries.is_empty()
     }
 
-    /// Whether the runs took equally long and did different numbers of items, so that time and energy are
-    /// scaled to the same number.
+    /// Whether time and energy are scaled to the same number of items, because all runs took equally long and
+    /// processed different, known numbers of items.
     pub const fn is_per_item(&self) -> bool {
         self.per_item
     }
@@ -131,17 +130,17 @@ impl Comparison {
         self.work_is_unknown
     }
 
-    /// The mean of a candidate's runs for the same work; none where a run failed.
+    /// The mean of a candidate's runs for the same work; `None` if a run failed.
     pub fn mean(&self, index: usize) -> Option<&Outcome> {
         self.entries.get(index)?.mean.as_ref()
     }
 
-    /// The mean of the reference's runs, where it succeeded.
+    /// The mean of the reference's runs; `None` without a reference or if one of its runs failed.
     pub fn reference(&self) -> Option<&Outcome> {
         self.reference.as_ref()?.mean.as_ref()
     }
 
-    /// The reference and the tariff that outcomes are judged by.
+    /// The reference and the tariff that values of objectives are computed with.
     pub fn basis(&self) -> Basis<'_> {
         Basis {
             reference: self.reference(),
@@ -198,9 +197,9 @@ impl Comparison {
     }
 }
 
-/// Whether all candidates took equally long, within noise or half a percent; unknown for a single one.
+/// Whether all candidates took equally long, within noise or half a percent; `None` for fewer than two candidates.
 fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
-    const EQUALLY_LONG: f64 = 0.005;
+    const EQUAL_TIME_TOLERANCE: f64 = 0.005;
     let times: Vec<Vec<f64>> = candidates
         .iter()
         .map(|candidate| candidate.runs.iter().map(|run| run.time.get()).collect())
@@ -212,6 +211,6 @@ fn equal_times(candidates: &[&Candidate]) -> Option<bool> {
     let shortest = means.iter().copied().reduce(f64::min)?;
     let longest = means.iter().copied().reduce(f64::max)?;
     (means.len() > 1 && longest > 0.0).then_some(
-        longest - shortest <= EQUALLY_LONG * longest || any_differs(&times) == Some(false),
+        longest - shortest <= EQUAL_TIME_TOLERANCE * longest || any_differs(&times) == Some(false),
     )
 }

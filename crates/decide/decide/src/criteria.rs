@@ -5,7 +5,7 @@ use crate::{Limit, Objective, Tariff};
 /// The objective, the limits and the prices by which a configuration is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criteria {
-    /// What is minimised or maximised.
+    /// The objective to minimise or maximise.
     pub objective: Objective,
     /// The limits that a chosen configuration must meet.
     pub limits: Vec<Limit>,

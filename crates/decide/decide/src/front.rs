@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 
 use crate::{Aim, Outcome};
 
-/// The indices of the outcomes on the Pareto front, ascending: no other outcome is as good in every value and
-/// better in one. Outcomes that lack a value are left out.
+/// The indices of the outcomes on the Pareto front, ascending. An outcome is on the front if no other one is at
+/// least as good in every aim and better in one. Outcomes that lack a value are left out.
 pub fn pareto<O: Borrow<Outcome>>(outcomes: &[O], aims: &[Aim]) -> Vec<usize> {
     let as_costs = |outcome: &Outcome| -> Option<Vec<f64>> {
         let value = |aim: &Aim| Some(aim.direction.as_cost(aim.value.of(outcome).ok()?));
@@ -16,14 +16,16 @@ pub fn pareto<O: Borrow<Outcome>>(outcomes: &[O], aims: &[Aim]) -> Vec<usize> {
         .enumerate()
         .filter_map(|(index, outcome)| Some((index, as_costs(outcome.borrow())?)))
         .collect();
-    // In this order an outcome can only be beaten by an earlier one that is on the front.
+    // After sorting, an outcome can only be dominated by an earlier one that is on the front.
     points.sort_by(|(_, a), (_, b)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let mut front: Vec<(usize, Vec<f64>)> = Vec::new();
     for (index, values) in points {
         let beaten = match &values[..] {
-            // The last outcome on the front has the least second value so far.
-            [_, _] => front.last().is_some_and(|(_, last)| beats(last, &values)),
-            _ => front.iter().any(|(_, other)| beats(other, &values)),
+            // With two aims, the last outcome on the front has the least second value so far.
+            [_, _] => front
+                .last()
+                .is_some_and(|(_, last)| dominates(last, &values)),
+            _ => front.iter().any(|(_, other)| dominates(other, &values)),
         };
         if !beaten {
             front.push((index, values));
@@ -34,6 +36,6 @@ pub fn pareto<O: Borrow<Outcome>>(outcomes: &[O], aims: &[Aim]) -> Vec<usize> {
     front
 }
 
-fn beats(a: &[f64], b: &[f64]) -> bool {
+fn dominates(a: &[f64], b: &[f64]) -> bool {
     a != b && a.iter().zip(b).all(|(a, b)| a <= b)
 }

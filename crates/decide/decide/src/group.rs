@@ -1,4 +1,4 @@
-//! Means along one axis over all other axes (dvfs_2019, section IV).
+//! For each value of one axis, the mean over all combinations of the other axes (dvfs_2019, section IV).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
@@ -12,15 +12,15 @@ use crate::Direction;
 /// How values are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mean {
-    /// The geometric mean: every combination counts by its ratio, as in dvfs_2019.
+    /// The geometric mean, as in dvfs_2019: each combination has the same weight, whatever the size of its values.
     #[default]
     Geometric,
-    /// The arithmetic mean: large values count more.
+    /// The arithmetic mean: combinations with larger values dominate.
     Arithmetic,
 }
 
 impl Mean {
-    fn of(self, values: &[f64]) -> Option<f64> {
+    fn compute(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Geometric => geometric_mean(values),
             Self::Arithmetic => Summary::of(values).map(|set| set.mean),
@@ -55,58 +55,62 @@ pub enum GroupError {
     /// The name of the mean is unknown.
     #[error("unknown mean `{0}`: use geometric or arithmetic")]
     Mean(String),
-    /// The default was not measured.
-    #[error("the default was not measured; add it to the axis")]
+    /// No configuration was measured at the default value of the axis.
+    #[error(
+        "no configuration was measured at the default value of the axis; add that value to the axis"
+    )]
     NoDefault,
     /// No combination was measured at every value of the axis.
     #[error(
         "no combination of the other settings was measured at every value of the axis; measure the missing ones, or use fewer values"
     )]
     NothingInCommon,
-    /// A value is not above zero for a geometric mean, or the mean overflows.
+    /// The mean does not exist: it overflows, or it is geometric and a value is not above zero.
     #[error("the values have no {0} mean; a geometric mean needs values above zero")]
     NoMean(Mean),
 }
 
-/// A measured configuration: its value of the axis, its other settings, and what is averaged.
+/// A measured configuration: its value on the grouped axis, its other settings, and the value to average.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell<B, O> {
-    /// The value of the axis.
+    /// The value on the grouped axis.
     pub by: B,
-    /// The other settings.
+    /// The settings on all other axes.
     pub over: O,
-    /// The value to average, where there is one.
+    /// The value to average; absent if it was not measured.
     pub value: Option<f64>,
 }
 
 /// The mean at one value of the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group<B> {
-    /// The value of the axis.
+    /// The value on the grouped axis.
     pub by: B,
-    /// The mean over the combinations.
+    /// The mean over the combinations of the other settings.
     pub mean: f64,
-    /// The mean divided by that of the default: `g(f) / g(default)`.
+    /// This mean divided by the mean at the default value of the axis: `g(f) / g(default)`.
     pub relative: Ratio,
 }
 
-/// The means along an axis.
+/// The mean at each value of an axis, and the best one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups<B> {
-    /// The groups, by rising value of the axis.
+    /// One mean for each value of the axis, in ascending order of that value.
     pub groups: Vec<Group<B>>,
-    /// The index of the best group; of equal ones, the first.
+    /// The index of the best group; the first one among equal groups.
     pub best: usize,
-    /// By how much the best is better than the default: `1 - min g(f) / g(default)`, or `max g(f) / g(default) - 1` where more is
-    /// better.
+    /// By how much the best group is better than the default: `1 - min g(f) / g(default)`, or `max g(f) / g(default)
+    /// - 1` if more is better.
     pub saving: Ratio,
-    /// The number of averaged combinations of the other settings: those with a value everywhere on the axis.
+    /// The number of combinations of the other settings that were averaged: those with a value at every value of the
+    /// axis.
     pub combinations: usize,
-    /// The number of combinations that were left out because they lack a value somewhere on the axis.
+    /// The number of combinations that were left out because they lack a value at some value of the axis.
     pub left_out: usize,
 }
 
-/// Computes the mean at each value of an axis over the other settings, relative to that of the default.
+/// Computes the mean at each value of an axis over the other settings, relative to the mean at the axis's default
+/// value.
 pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
     cells: &[Cell<B, O>],
     default: B,
@@ -133,7 +137,7 @@ pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
     }
     let means: Option<Vec<f64>> = columns
         .iter()
-        .map(|column| mean.of(&common.iter().map(|over| column[*over]).collect::<Vec<_>>()))
+        .map(|column| mean.compute(&common.iter().map(|over| column[*over]).collect::<Vec<_>>()))
         .collect();
     let means = means.ok_or(GroupError::NoMean(mean))?;
     let of_default = means[at_default];
@@ -163,7 +167,7 @@ pub fn group<B: Copy + PartialOrd, O: Clone + Ord>(
     })
 }
 
-/// The values at one value of the axis; repeated ones are averaged.
+/// The measured values at one value of the axis, by the other settings; repeated measurements are averaged.
 fn column<B: PartialEq, O: Ord>(cells: &[Cell<B, O>], by: B) -> BTreeMap<&O, f64> {
     let mut values: BTreeMap<&O, Vec<f64>> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.by == by) {

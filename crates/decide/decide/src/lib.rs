@@ -1,8 +1,8 @@
 //! Decides which configuration is best: objectives, limits, the choice among measured configurations, and search
 //! strategies.
 //!
-//! Everything is pure: outcomes go in, a choice comes out. The reference of a comparison is given by the caller
-//! and stays the same for the whole study. A missing value has a reason; nothing that is unknown counts as zero.
+//! The crate does no I/O: callers pass outcomes and get a choice. The caller provides the reference of a comparison,
+//! which stays the same for the whole study. A missing value is reported with its reason and never treated as zero.
 //!
 //! ```
 //! use sweetspot_decide::{Candidate, Comparison, Objective, Outcome, Tariff};

@@ -7,11 +7,11 @@ use crate::{Basis, NoValue, Outcome, Value};
 
 /// A bound on a value, such as `time<=+5%`.
 ///
-/// The limit applies to the mean over the runs, without an allowance for noise. A value at the bound meets it,
-/// and so does one that misses it only by floating-point rounding (one part in 10^12). A percentage is relative
-/// to the absolute value of the reference, so that `+5%` is upwards for negative values too. A reported value is
-/// in SI units unless its name ends in another unit (`latency_ms`); a number without a unit is in the unit of
-/// the value.
+/// The limit applies to the mean over the runs, without an allowance for noise. A value equal to the bound meets the
+/// limit, and so does one that misses it only by floating-point rounding (one part in 10^12). A percentage is
+/// relative to the absolute value of the reference; therefore `+5%` means upwards for negative values too. A
+/// reported value is in SI units unless its name ends in another unit (`latency_ms`); a bound without a unit is in
+/// the unit of the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     pub(crate) value: Value,
@@ -22,22 +22,22 @@ pub struct Limit {
 /// Which side of a bound is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// `<=`
+    /// Values up to the bound, written `<=`.
     AtMost,
-    /// `>=`
+    /// Values from the bound on, written `>=`.
     AtLeast,
 }
 
-/// The position of a bound.
+/// The bound of a limit, relative or absolute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Level {
-    /// A share above the reference; negative below it.
+    /// The allowed change against the reference, as a share; negative if the bound is below the reference.
     Relative(Ratio),
     /// A number in base units of a dimension.
     Absolute(f64, Dimension),
 }
 
-/// What a number measures, by its unit.
+/// The physical dimension of a value, which determines the units that its limit may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dimension {
     Time,
@@ -45,13 +45,13 @@ pub(crate) enum Dimension {
     Power,
     Frequency,
     Share,
-    Bare,
+    Unitless,
 }
 
 /// A limit that an outcome does not meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BrokenLimit {
-    /// The limit.
+    /// The limit that the outcome does not meet.
     pub limit: Limit,
     /// By how much the outcome misses the limit, or why that is unknown.
     pub excess: Result<Excess, NoValue>,
@@ -60,14 +60,15 @@ pub struct BrokenLimit {
 /// By how much an outcome misses a limit, in the unit of the value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Excess {
-    /// The value of the outcome.
+    /// The outcome's value.
     pub value: f64,
-    /// The most or least that is allowed.
+    /// The largest or smallest allowed value.
     pub allowed: f64,
 }
 
 impl Excess {
-    /// The distance as a share of the allowed value; none where that is zero.
+    /// The distance between value and allowed value, as a share of the allowed value; `None` if the allowed value is
+    /// zero.
     pub fn relative(&self) -> Option<Ratio> {
         let share = (self.value - self.allowed).abs() / self.allowed.abs();
         share.is_finite().then_some(Ratio::new(share))
@@ -87,7 +88,7 @@ impl std::fmt::Display for BrokenLimit {
 }
 
 impl Limit {
-    /// The value that is limited.
+    /// The value that the limit bounds.
     pub const fn value(&self) -> &Value {
         &self.value
     }
@@ -102,7 +103,7 @@ impl Limit {
         matches!(self.level, Level::Relative(_))
     }
 
-    /// The most or least that is allowed, in the unit of the value.
+    /// The largest or smallest allowed value, in the unit of the value.
     pub fn allowed<'a>(&self, basis: impl Into<Basis<'a>>) -> Result<f64, NoValue> {
         match self.level {
             Level::Relative(by) => {
@@ -110,8 +111,8 @@ impl Limit {
                 let value = of_reference.map_err(|reason| NoValue::Reference(Box::new(reason)))?;
                 Ok(value + value.abs() * by.get())
             }
-            Level::Absolute(number, Dimension::Bare) => Ok(number),
-            Level::Absolute(number, _) => Ok(number / own_unit(&self.value)),
+            Level::Absolute(number, Dimension::Unitless) => Ok(number),
+            Level::Absolute(number, _) => Ok(number / unit_factor(&self.value)),
         }
     }
 
@@ -143,7 +144,7 @@ impl Limit {
     }
 }
 
-/// Units at the end of the names of reported values, and their size in SI units.
+/// The unit suffixes of reported values' names: each with its factor to the base unit, and its dimension.
 const UNIT_SUFFIXES: [(&str, f64, Dimension); 10] = [
     ("_s", 1.0, Dimension::Time),
     ("_ms", 1e-3, Dimension::Time),
@@ -171,8 +172,8 @@ fn unit_of_name(name: &str) -> Option<(f64, Dimension)> {
         .map(|(_, size, dimension)| (*size, *dimension))
 }
 
-/// The size of the unit of a value, in SI units.
-fn own_unit(value: &Value) -> f64 {
+/// The factor from a value's own unit to the base unit.
+fn unit_factor(value: &Value) -> f64 {
     match value {
         Value::Reported(name) => unit_of_name(name).map_or(1.0, |(size, _)| size),
         _ => 1.0,
@@ -181,25 +182,25 @@ fn own_unit(value: &Value) -> f64 {
 
 impl Dimension {
     /// The dimension of a value; unknown for a reported value whose name does not end in a unit.
-    pub(crate) fn of(value: &Value) -> Option<Self> {
+    pub(crate) fn of_value(value: &Value) -> Option<Self> {
         match value {
             Value::Time | Value::DeviceTime => Some(Self::Time),
             Value::Energy | Value::EnergyPerItem => Some(Self::Energy),
             Value::AveragePower => Some(Self::Power),
             Value::Items | Value::ItemsPerSecond | Value::ItemsPerJoule | Value::Gpus => {
-                Some(Self::Bare)
+                Some(Self::Unitless)
             }
             Value::Reported(name) => match name.replace('-', "_").as_str() {
                 "power_cap" => Some(Self::Power),
                 "core_clock" | "memory_clock" => Some(Self::Frequency),
-                "batch" => Some(Self::Bare),
+                "batch" => Some(Self::Unitless),
                 name => unit_of_name(name).map(|(_, dimension)| dimension),
             },
         }
     }
 }
 
-/// The text of a quantity without spaces.
+/// Writes a quantity with its unit and without spaces, such as `180W`.
 pub(crate) fn compact<Q: Quantity + std::fmt::Display>(value: f64) -> String {
     Q::from_base(value).to_string().replace(' ', "")
 }

@@ -22,7 +22,7 @@ pub enum LimitError {
         /// The invalid name.
         name: String,
     },
-    /// The name is that of an objective that has no unit to limit.
+    /// The name is that of an objective which is not a value of a run, so it cannot be limited.
     #[error(
         "`{limit}` is not a limit: {objective} is an objective; limit time, energy or another value instead"
     )]
@@ -39,9 +39,9 @@ pub enum LimitError {
     Sign {
         /// The text of the limit.
         limit: String,
-        /// The limited value.
+        /// The value that the limit bounds.
         value: Value,
-        /// The side that is allowed.
+        /// The side of the bound that is allowed.
         side: Side,
     },
     /// A number that is not a percentage has a sign.
@@ -79,13 +79,13 @@ impl FromStr for Limit {
             })
             .filter(|(name, _, bound)| !name.is_empty() && !bound.is_empty())
             .ok_or_else(|| LimitError::Form(text.to_owned()))?;
-        let value = named(name, text)?;
-        let level = level(&value, side, bound, text)?;
+        let value = parse_value(name, text)?;
+        let level = parse_bound(&value, side, bound, text)?;
         Ok(Self { value, side, level })
     }
 }
 
-fn named(name: &str, limit: &str) -> Result<Value, LimitError> {
+fn parse_value(name: &str, limit: &str) -> Result<Value, LimitError> {
     let is_name = name
         .chars()
         .all(|c| c.is_alphanumeric() || "_-./:".contains(c));
@@ -104,12 +104,12 @@ fn named(name: &str, limit: &str) -> Result<Value, LimitError> {
     }
 }
 
-fn level(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, LimitError> {
-    let dimension = Dimension::of(value);
+fn parse_bound(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, LimitError> {
+    let dimension = Dimension::of_value(value);
     let signed = bound.starts_with(['+', '-']);
     let whole = || limit.to_owned();
     if bound.ends_with('%') {
-        let ratio: Ratio = quantity(bound, limit)?;
+        let ratio: Ratio = parse_quantity(bound, limit)?;
         return match (signed, dimension) {
             (true, Some(_)) if ratio.get() <= -1.0 => Err(LimitError::Never(whole())),
             (true, _) => Ok(Level::Relative(ratio + Ratio::ZERO)),
@@ -121,19 +121,19 @@ fn level(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, L
             }),
         };
     }
-    // A plus sign would read as `more than the reference`; a minus sign makes sense only for reported values.
+    // A plus sign would look like a change against the reference; only reported values can be negative.
     if bound.starts_with('+') || (signed && dimension.is_some()) {
         return Err(LimitError::Signed(whole()));
     }
     let is_reported = matches!(value, Value::Reported(_));
     match dimension {
-        Some(Dimension::Bare) => bare(bound.strip_suffix("/s").unwrap_or(bound))
+        Some(Dimension::Unitless) => parse_unitless(bound.strip_suffix("/s").unwrap_or(bound))
             .ok_or_else(|| LimitError::Number(whole())),
-        Some(_) if is_reported && bare(bound).is_some() => {
-            bare(bound).ok_or_else(|| LimitError::Number(whole()))
+        Some(_) if is_reported && parse_unitless(bound).is_some() => {
+            parse_unitless(bound).ok_or_else(|| LimitError::Number(whole()))
         }
-        Some(dimension) => absolute(dimension, bound, limit),
-        None => bare(bound)
+        Some(dimension) => parse_absolute(dimension, bound, limit),
+        None => parse_unitless(bound)
             .or_else(|| {
                 let dimensions = [
                     Dimension::Time,
@@ -143,13 +143,13 @@ fn level(value: &Value, side: Side, bound: &str, limit: &str) -> Result<Level, L
                 ];
                 dimensions
                     .into_iter()
-                    .find_map(|dimension| absolute(dimension, bound, limit).ok())
+                    .find_map(|dimension| parse_absolute(dimension, bound, limit).ok())
             })
             .ok_or_else(|| LimitError::Number(whole())),
     }
 }
 
-fn bare(text: &str) -> Option<Level> {
+fn parse_unitless(text: &str) -> Option<Level> {
     let plain = text
         .trim()
         .bytes()
@@ -157,21 +157,21 @@ fn bare(text: &str) -> Option<Level> {
     let number = text.trim().parse::<f64>().ok();
     number
         .filter(|number| plain && number.is_finite())
-        .map(|number| Level::Absolute(number + 0.0, Dimension::Bare))
+        .map(|number| Level::Absolute(number + 0.0, Dimension::Unitless))
 }
 
-fn absolute(dimension: Dimension, text: &str, limit: &str) -> Result<Level, LimitError> {
+fn parse_absolute(dimension: Dimension, text: &str, limit: &str) -> Result<Level, LimitError> {
     let number = match dimension {
-        Dimension::Time => quantity::<Seconds>(text, limit)?.get(),
-        Dimension::Energy => quantity::<Joules>(text, limit)?.get(),
-        Dimension::Power => quantity::<Watts>(text, limit)?.get(),
-        Dimension::Frequency => quantity::<Megahertz>(text, limit)?.get(),
-        Dimension::Share | Dimension::Bare => quantity::<Ratio>(text, limit)?.get(),
+        Dimension::Time => parse_quantity::<Seconds>(text, limit)?.get(),
+        Dimension::Energy => parse_quantity::<Joules>(text, limit)?.get(),
+        Dimension::Power => parse_quantity::<Watts>(text, limit)?.get(),
+        Dimension::Frequency => parse_quantity::<Megahertz>(text, limit)?.get(),
+        Dimension::Share | Dimension::Unitless => parse_quantity::<Ratio>(text, limit)?.get(),
     };
     Ok(Level::Absolute(number + 0.0, dimension))
 }
 
-fn quantity<Q: Quantity + FromStr<Err = ParseQuantityError>>(
+fn parse_quantity<Q: Quantity + FromStr<Err = ParseQuantityError>>(
     text: &str,
     limit: &str,
 ) -> Result<Q, LimitError> {
@@ -203,7 +203,7 @@ impl Display for Limit {
                 Dimension::Power => compact::<Watts>(number),
                 Dimension::Frequency => compact::<Megahertz>(number),
                 Dimension::Share => compact::<Ratio>(number),
-                Dimension::Bare => number.to_string(),
+                Dimension::Unitless => number.to_string(),
             },
         };
         f.pad(&format!("{}{}{level}", self.value, self.side))

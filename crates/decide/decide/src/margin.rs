@@ -8,41 +8,42 @@ use crate::Objective;
 /// The value of an objective over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The value at the mean time and energy.
+    /// The objective's value for the mean time and the mean energy of the runs.
     pub value: f64,
-    /// The 95 % confidence interval; unknown for a single run.
+    /// The 95 % confidence interval of the value; absent for a single run.
     pub interval95: Option<Interval>,
-    /// The number of runs that have a value.
+    /// The number of runs for which the objective has a value.
     pub runs: usize,
 }
 
-/// The result of comparing a configuration with another.
+/// How the first of two compared configurations relates to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is significantly better.
+    /// The first is significantly better.
     Better,
-    /// There is no significant difference.
+    /// The two do not differ significantly.
     Same,
-    /// It is significantly worse.
+    /// The first is significantly worse.
     Worse,
-    /// The significance is unknown because one of them has a single run.
+    /// The significance cannot be tested, because one of them has a single run.
     Unknown,
 }
 
-/// By how much a configuration is better than another.
+/// By how much the first of two configurations is better than the second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// The difference in the unit of the objective; negative where it is worse.
+    /// The difference in the unit of the objective; negative if the first is worse.
     pub by: f64,
-    /// The 95 % confidence interval (Welch); unknown where one of them has a single run.
+    /// The 95 % confidence interval of the difference (Welch); absent if one of the two has a single run.
     pub interval95: Option<Interval>,
-    /// The difference as a share of the other's value; none where that has no scale.
+    /// The difference as a share of the second one's value; absent if that value is zero, and for `gain-minus-loss`,
+    /// which is a share already.
     pub relative: Option<Ratio>,
     /// Whether the difference is significant.
     pub standing: Standing,
 }
 
-/// A candidate's value and the values of its runs.
+/// A candidate's value of the objective, and the value of each of its runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) estimate: Estimate,

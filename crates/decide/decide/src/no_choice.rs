@@ -18,10 +18,10 @@ pub enum NoChoice {
     /// Every candidate failed.
     #[error("no configuration ran without a failure; the first failed with: {0}")]
     AllFailed(String),
-    /// No candidate has a value.
+    /// The objective has no value for any candidate.
     #[error("no configuration has a value of {objective}: {reason}")]
     NoValue {
-        /// The objective.
+        /// The objective that was to be minimised or maximised.
         objective: Objective,
         /// Why the first candidate has no value.
         reason: NoValue,
@@ -29,9 +29,9 @@ pub enum NoChoice {
     /// A limit refers to a value that no run has.
     #[error("no run has the value of the limit `{limit}`; the values are {}", known.join(", "))]
     UnknownValue {
-        /// The limit.
+        /// The limit whose value no run has.
         limit: Limit,
-        /// The values that could be limited.
+        /// The names of the values that a limit could refer to.
         known: Vec<String>,
     },
     /// All runs took equally long, so the command may run for a fixed time.
@@ -42,16 +42,16 @@ pub enum NoChoice {
     /// No candidate meets the limits.
     #[error("no configuration meets every limit; the closest one {}", broken.iter().map(BrokenLimit::to_string).collect::<Vec<_>>().join(", "))]
     OutsideLimits {
-        /// The index of the candidate that is closest to meeting them.
+        /// The index of the candidate that misses the limits by the smallest share.
         closest: usize,
-        /// The limits that it misses.
+        /// The limits that the closest candidate misses.
         broken: Vec<BrokenLimit>,
     },
 }
 
 impl NoChoice {
-    /// Finds the reason from why each candidate was excluded.
-    pub(crate) fn of(objective: Objective, excluded: Vec<Excluded>) -> Self {
+    /// Summarises why each candidate was excluded as one reason why there is no choice.
+    pub(crate) fn from_exclusions(objective: Objective, excluded: Vec<Excluded>) -> Self {
         let mut closest: Option<(f64, usize, Vec<BrokenLimit>)> = None;
         let mut no_value = None;
         let mut failed = None;
@@ -81,7 +81,7 @@ impl NoChoice {
     }
 }
 
-/// The worst miss as a share of the allowed value; an unknown miss is infinite.
+/// The largest miss among these limits, as a share of the allowed value; infinite if a miss is unknown.
 fn distance(broken: &[BrokenLimit]) -> f64 {
     let miss = |broken: &BrokenLimit| match &broken.excess {
         Ok(excess) => match excess.relative() {

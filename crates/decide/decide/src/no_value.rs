@@ -9,17 +9,17 @@ pub enum NoValue {
     /// The energy was not measured.
     #[error("the energy is unknown; `sweetspot doctor` lists the sensors")]
     NoEnergy,
-    /// The measured energy is unusable.
+    /// The measured energy is zero, negative or not finite.
     #[error("the energy is not above zero; a run must last several update periods of the sensor")]
     ZeroEnergy,
-    /// The measured time is unusable.
+    /// The measured time is zero, negative or not finite.
     #[error("the time is not above zero; measure a longer run")]
     ZeroTime,
     /// The number of items was not reported, or is zero.
     #[error("the number of items is unknown; let the workload report its progress")]
     NoItems,
     /// The workload did not report this value.
-    #[error("`{0}` was not reported")]
+    #[error("the workload did not report `{0}`")]
     NotReported(String),
     /// There is no reference to compare with.
     #[error("there is no reference to compare with; measure one, or name one with --reference")]
@@ -27,7 +27,7 @@ pub enum NoValue {
     /// The reference lacks a value that the comparison needs.
     #[error("the reference has no value: {0}")]
     Reference(Box<NoValue>),
-    /// No price is given for a cost.
+    /// The cost needs a price, and none is given.
     #[error(
         "there is no price; give one per kWh (--price-per-kwh), per GPU-hour (--price-per-gpu-hour) or both"
     )]
@@ -42,7 +42,7 @@ pub enum NoValue {
         "the hour at which the run started is unknown; give the hour at which it is to start (--start 14:30), or one carbon intensity for the whole day"
     )]
     NoStart,
-    /// The value overflows.
+    /// The value is infinite or not a number.
     #[error("the value is not a finite number; check the time, energy and items of the runs")]
     NotFinite,
 }

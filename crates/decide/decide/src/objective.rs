@@ -18,9 +18,10 @@ pub enum Objective {
     Edp,
     /// Minimises energy times time squared.
     Ed2p,
-    /// Minimises the energy-delay sum with this `k`.
+    /// Minimises the energy-delay sum of power_capping_2022: relative energy and relative time, weighted by this
+    /// `k`; a larger `k` gives energy more weight.
     Eds(f64),
-    /// Maximises the share of energy saved minus the share of time lost.
+    /// Maximises the energy saved minus the time lost, both as shares of the reference.
     GainMinusLoss,
     /// Minimises the energy per item.
     EnergyPerItem,
@@ -30,11 +31,11 @@ pub enum Objective {
     Throughput,
     /// Minimises the cost in money.
     Cost,
-    /// Minimises the carbon dioxide.
+    /// Minimises the emitted carbon dioxide.
     Carbon,
 }
 
-/// The reference and the tariff that outcomes are judged by.
+/// The reference and the tariff that values of objectives are computed with.
 #[derive(Clone, Copy, Debug)]
 pub struct Basis<'a> {
     /// The outcome that relative objectives and limits compare with.
@@ -90,7 +91,7 @@ impl Objective {
         })
     }
 
-    /// Whether the objective exists only relative to a reference.
+    /// Whether the value of the objective can be computed only relative to a reference.
     pub const fn needs_reference(&self) -> bool {
         matches!(self, Self::Eds(_) | Self::GainMinusLoss)
     }
@@ -132,7 +133,8 @@ impl Objective {
 
     /// Whether two values differ by no more than floating-point rounding.
     pub(crate) fn is_same(&self, a: f64, b: f64) -> bool {
-        // A difference of shares near 1 loses precision when it is near 0.
+        // `gain-minus-loss` is a difference of two shares near 1, so its rounding error is that of a number near 1
+        // even if the difference is near 0.
         let least = match self {
             Self::GainMinusLoss => 1.0,
             _ => 0.0,
@@ -170,7 +172,7 @@ fn cost(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
         false => Joules::ZERO,
     };
     let device_time = Seconds::new(Value::DeviceTime.of(outcome)?);
-    Ok(price.of(energy, device_time))
+    Ok(price.total(energy, device_time))
 }
 
 fn carbon(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
@@ -178,6 +180,6 @@ fn carbon(outcome: &Outcome, tariff: &Tariff) -> Result<f64, NoValue> {
     let energy = Joules::new(energy(outcome)?);
     let time = Seconds::new(time(outcome)?);
     carbon
-        .of(energy, time, outcome.start)
+        .emissions(energy, time, outcome.start)
         .ok_or(NoValue::NoStart)
 }

@@ -10,23 +10,23 @@ use crate::Hour;
 /// The result of a run, or the mean of several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The time from start to end.
+    /// The time from the start to the end of the measured part of the run.
     pub time: Seconds,
-    /// The energy of the devices that count, where known.
+    /// The energy of the part of the machine that is compared, such as the GPUs of the job; absent if it is unknown.
     pub energy: Option<Joules>,
-    /// The number of items done, where known.
+    /// The number of items that the run processed; absent if it is unknown.
     pub items: Option<f64>,
     /// The number of GPUs used.
     pub gpus: u64,
-    /// The hour of the day at which the run started, where known and needed.
+    /// The hour of the day at which the run started; only an hourly carbon intensity needs it.
     pub start: Option<Hour>,
     /// The values that the workload reported, by name, in SI units unless the name ends in another unit
-    /// (`latency_ms`). A study may add its settings (`power_cap` in watts), so that limits can name them.
+    /// (`latency_ms`). A study adds its settings (`power_cap` in watts), which limits can then refer to.
     pub values: BTreeMap<String, f64>,
 }
 
 impl Outcome {
-    /// An outcome with a time and an energy on one device and nothing else known.
+    /// An outcome on one GPU of which only the time and, if given, the energy are known.
     pub fn new(time: Seconds, energy: impl Into<Option<Joules>>) -> Self {
         Self {
             time,
@@ -38,8 +38,8 @@ impl Outcome {
         }
     }
 
-    /// The mean of several runs; each value is averaged over the runs that have it. The start is that of the
-    /// first run, because an hour has no mean.
+    /// The mean of several runs; each value is averaged over the runs that have it. The starting hour is that of the
+    /// first run, because hours of the day have no mean.
     pub fn mean(runs: &[Self]) -> Option<Self> {
         let first = runs.first()?;
         let mean = |value: &dyn Fn(&Self) -> Option<f64>| {
@@ -63,7 +63,8 @@ impl Outcome {
         })
     }
 
-    /// The outcome scaled to a number of items, in proportion; unchanged where its own items are unknown.
+    /// The outcome with time and energy scaled in proportion to this number of items; unchanged if its own number is
+    /// unknown.
     pub(crate) fn for_items(&self, items: f64) -> Self {
         match self.items {
             Some(done) if done != items => Self {

@@ -2,31 +2,31 @@
 
 use crate::{Comparison, Margin, NoChoice, Objective, Standing};
 
-/// The evidence that a setting is better than the reference.
+/// The evidence that is required to call a setting better than the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evidence {
-    /// The mean is better, as in the paper.
+    /// The mean is better, as in power_capping_2022.
     #[default]
     Means,
-    /// The runs are significantly better.
+    /// The difference is statistically significant.
     Significant,
 }
 
 /// A range of neighbouring settings that are all better than the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range<S> {
-    /// The lowest setting.
+    /// The lowest setting of the range.
     pub low: S,
-    /// The highest setting.
+    /// The highest setting of the range.
     pub high: S,
     /// The indices of the candidates in the range, by rising setting.
     pub candidates: Vec<usize>,
 }
 
 impl Comparison {
-    /// Returns the ranges of an axis in which an objective is better than at the reference, in rising order, or
-    /// why they are unknown. The axis lists settings and the index of the candidate at each, in any order. A
-    /// candidate without a value ends a range.
+    /// Returns the ranges of an axis in which an objective is better than at the reference, in ascending order, or
+    /// why they are unknown. `axis` lists each setting with the index of its candidate, in any order. A candidate
+    /// without a value ends a range.
     pub fn better_than_reference<S: Copy + PartialOrd>(
         &self,
         axis: &[(S, usize)],

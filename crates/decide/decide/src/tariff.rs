@@ -7,9 +7,10 @@ use sweetspot_quantity::{Joules, Seconds};
 
 const JOULES_PER_KWH: f64 = 3.6e6;
 const SECONDS_PER_HOUR: f64 = 3600.0;
-const HOURS: usize = 24;
+const HOURS_PER_DAY: usize = 24;
 
-/// The price and the carbon intensity for the objectives `cost` and `carbon`, where known.
+/// The price for the objective `cost` and the carbon intensity for the objective `carbon`; what is unknown is
+/// absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tariff {
     /// The price of energy and devices.
@@ -19,7 +20,7 @@ pub struct Tariff {
 }
 
 impl Tariff {
-    /// A tariff in which nothing is known.
+    /// A tariff without a price and without a carbon intensity.
     pub const NONE: Self = Self {
         price: None,
         carbon: None,
@@ -51,7 +52,8 @@ pub struct Price {
 }
 
 impl Price {
-    /// Creates a price per kilowatt-hour and per device and hour in a currency; one of the two may be 0.
+    /// Creates a price in `currency`: per kilowatt-hour of energy, and per hour of each device. One of the two may
+    /// be 0.
     pub fn new(
         per_kwh: f64,
         per_device_hour: f64,
@@ -68,34 +70,38 @@ impl Price {
         })
     }
 
-    /// The label of the currency, such as `EUR`.
+    /// The name of the currency, such as `EUR`.
     pub fn currency(&self) -> &str {
         &self.currency
     }
 
-    /// Whether the energy is paid for, and not only the devices.
+    /// Whether energy has a price: if not, only device time is paid for and the energy need not be known.
     pub(crate) fn needs_energy(&self) -> bool {
         self.per_kwh > 0.0
     }
 
-    pub(crate) fn of(&self, energy: Joules, device_time: Seconds) -> f64 {
+    pub(crate) fn total(&self, energy: Joules, device_time: Seconds) -> f64 {
         energy.get() / JOULES_PER_KWH * self.per_kwh
             + device_time.get() / SECONDS_PER_HOUR * self.per_device_hour
     }
 }
 
-/// An hour of the day, fractions included.
+/// A time of day in hours, such as 14.5 for 14:30.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Hour(f64);
 
 impl Hour {
-    /// Creates an hour from hours since any midnight; none where that is not finite.
+    /// Creates an hour of the day from hours since any midnight, modulo 24; `None` if the number is not finite.
     pub fn new(hours: f64) -> Option<Self> {
-        // The remainder of a tiny negative number rounds up to 24.
-        let hour = hours.rem_euclid(HOURS as f64);
+        // `rem_euclid` of a tiny negative number rounds up to 24.0.
+        let hour = hours.rem_euclid(HOURS_PER_DAY as f64);
         hours
             .is_finite()
-            .then_some(Self(if hour < HOURS as f64 { hour } else { 0.0 }))
+            .then_some(Self(if hour < HOURS_PER_DAY as f64 {
+                hour
+            } else {
+                0.0
+            }))
     }
 
     /// The hours since midnight, from 0 to below 24.
@@ -117,7 +123,7 @@ impl FromStr for Hour {
             None => number(text),
         };
         hours
-            .filter(|hours| (0.0..=HOURS as f64).contains(hours))
+            .filter(|hours| (0.0..=HOURS_PER_DAY as f64).contains(hours))
             .and_then(Self::new)
             .ok_or_else(|| TariffError::Hour(text.to_owned()))
     }
@@ -126,20 +132,20 @@ impl FromStr for Hour {
 /// The carbon intensity of electricity, in grams of carbon dioxide per kilowatt-hour.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CarbonIntensity {
-    /// A constant intensity.
+    /// The same intensity at every hour.
     Flat(f64),
-    /// An intensity by the hour of day.
+    /// An intensity for each hour of the day.
     Hourly {
-        /// The intensity of each hour from midnight on.
-        grams: [f64; HOURS],
-        /// The hour at which a job is to start: all runs are compared as if they had started then. Without it,
-        /// each run counts from the hour at which it started.
+        /// The intensity in each of the 24 hours, from midnight on.
+        grams: [f64; HOURS_PER_DAY],
+        /// The hour at which the job will start: all runs are compared as if they had started then. If absent, the
+        /// hour at which each run started is used.
         start: Option<Hour>,
     },
 }
 
 impl CarbonIntensity {
-    /// Creates an intensity from one number of grams per kWh or from 24.
+    /// Creates an intensity from grams per kWh: one number for the whole day, or 24 numbers, one for each hour.
     pub fn new(grams: &[f64], start: Option<Hour>) -> Result<Self, TariffError> {
         let invalid = || TariffError::Carbon(format!("{grams:?}"));
         if grams.iter().any(|grams| !grams.is_finite() || *grams < 0.0) {
@@ -154,8 +160,14 @@ impl CarbonIntensity {
         }
     }
 
-    /// The grams for energy that is drawn evenly over a run; none where the hour matters and is unknown.
-    pub(crate) fn of(&self, energy: Joules, time: Seconds, started: Option<Hour>) -> Option<f64> {
+    /// The grams of carbon dioxide for energy that is drawn evenly over a run; `None` if the intensity depends on
+    /// the hour and the hour is unknown.
+    pub(crate) fn emissions(
+        &self,
+        energy: Joules,
+        time: Seconds,
+        started: Option<Hour>,
+    ) -> Option<f64> {
         let grams = match self {
             Self::Flat(grams) => *grams,
             Self::Hourly { grams, start } => {
@@ -166,16 +178,16 @@ impl CarbonIntensity {
     }
 }
 
-/// The mean intensity from an hour on for so many hours; whole days count with the mean of a day.
-fn mean_over(grams: &[f64; HOURS], start: Hour, hours: f64) -> f64 {
-    let at = |hour: f64| grams[hour as usize % HOURS];
+/// The mean intensity over a run that begins at `start` and lasts `hours`.
+fn mean_over(grams: &[f64; HOURS_PER_DAY], start: Hour, hours: f64) -> f64 {
+    let at = |hour: f64| grams[hour as usize % HOURS_PER_DAY];
     if hours <= 0.0 || !hours.is_finite() {
         return at(start.get());
     }
     let day: f64 = grams.iter().sum();
-    let days = (hours / HOURS as f64).floor();
+    let days = (hours / HOURS_PER_DAY as f64).floor();
     let mut sum = days * day;
-    let end = start.get() + (hours - days * HOURS as f64);
+    let end = start.get() + (hours - days * HOURS_PER_DAY as f64);
     let mut hour = start.get();
     while hour < end {
         let next = (hour.floor() + 1.0).min(end);

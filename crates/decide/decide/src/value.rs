@@ -5,22 +5,22 @@ use std::str::FromStr;
 
 use crate::{NoValue, Outcome};
 
-/// A measured or reported value.
+/// A value of an outcome: measured, computed from measured values, or reported by the workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     /// The time of a run.
     Time,
     /// The energy of a run.
     Energy,
-    /// Energy over time.
+    /// Energy divided by time, in watts.
     AveragePower,
-    /// The number of items done in a run.
+    /// The number of items processed in a run.
     Items,
-    /// Items over time.
+    /// Items divided by time.
     ItemsPerSecond,
-    /// Energy over items.
+    /// Energy divided by items.
     EnergyPerItem,
-    /// Items over energy.
+    /// Items divided by energy.
     ItemsPerJoule,
     /// The number of GPUs used.
     Gpus,
@@ -30,7 +30,7 @@ pub enum Value {
     Reported(String),
 }
 
-const KNOWN: [(&str, Value); 9] = [
+const MEASURED_VALUES: [(&str, Value); 9] = [
     ("time", Value::Time),
     ("energy", Value::Energy),
     ("average_power", Value::AveragePower),
@@ -42,17 +42,17 @@ const KNOWN: [(&str, Value); 9] = [
     ("device_time", Value::DeviceTime),
 ];
 
-/// Names of objectives that are values under another name.
+/// The names of objectives that are accepted as names of values.
 const ALIASES: [(&str, Value); 2] = [
     ("power", Value::AveragePower),
     ("throughput", Value::ItemsPerSecond),
 ];
 
 impl Value {
-    /// The value with this name; any name that is not a measured value is a reported one.
+    /// The value with this name; any unknown name is taken as that of a value which the workload reports.
     pub fn named(name: &str) -> Self {
         let underscored = name.replace('-', "_");
-        let known = KNOWN.iter().chain(&ALIASES);
+        let known = MEASURED_VALUES.iter().chain(&ALIASES);
         known
             .into_iter()
             .find(|(known, _)| *known == underscored)
@@ -64,10 +64,10 @@ impl Value {
 
     /// The names of all measured values.
     pub fn measured_names() -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().map(|(name, _)| *name)
+        MEASURED_VALUES.iter().map(|(name, _)| *name)
     }
 
-    /// Returns the value for an outcome, in SI units, or why there is none.
+    /// Returns this value of an outcome, in SI units, or why the outcome has none.
     pub fn of(&self, outcome: &Outcome) -> Result<f64, NoValue> {
         let value = match self {
             Self::Time => time(outcome)?,
@@ -104,7 +104,7 @@ impl Value {
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let known = KNOWN.iter().find(|(_, value)| value == self);
+        let known = MEASURED_VALUES.iter().find(|(_, value)| value == self);
         f.pad(match (known, self) {
             (_, Self::Reported(name)) => name,
             (Some((name, _)), _) => name,
@@ -150,7 +150,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The value with its sign set so that less is better.
+    /// The value as a cost, of which less is better: negated if more of the value is better.
     pub(crate) fn as_cost(self, value: f64) -> f64 {
         match self {
             Self::Least => value,
@@ -162,17 +162,17 @@ impl Direction {
 /// A value and whether less or more of it is better.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// The value.
+    /// The value to minimise or maximise.
     pub value: Value,
     /// Whether less or more is better.
     pub direction: Direction,
 }
 
 impl Aim {
-    /// Less time and less energy: the axes of figure 1 of power_capping_2022.
+    /// Less time and less energy, as on the axes of figure 1 of power_capping_2022.
     pub const TIME_AND_ENERGY: [Self; 2] = [Self::least(Value::Time), Self::least(Value::Energy)];
 
-    /// Less of a value is better.
+    /// The aim of minimising a value.
     pub const fn least(value: Value) -> Self {
         Self {
             value,
@@ -180,7 +180,7 @@ impl Aim {
         }
     }
 
-    /// More of a value is better.
+    /// The aim of maximising a value.
     pub const fn most(value: Value) -> Self {
         Self {
             value,
@@ -189,7 +189,7 @@ impl Aim {
     }
 }
 
-/// A text that does not name a value and its direction.
+/// A text that names a value without `:min` or `:max`, although the direction is not obvious.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` needs a direction: write `{0}:min` or `{0}:max`")]
 pub struct AimError(String);

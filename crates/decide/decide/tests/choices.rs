@@ -142,7 +142,11 @@ fn limits_exclude_candidates_with_a_reason() {
     assert_eq!(why(1).to_string(), "misses `accuracy>=0.75` by 6.7 %");
     assert_eq!(why(2), &Exclusion::Failed("out of memory".into()));
     assert_eq!(why(3), &Exclusion::NotRun);
-    assert!(why(4).to_string().contains("`accuracy` was not reported"));
+    assert!(
+        why(4)
+            .to_string()
+            .contains("the workload did not report `accuracy`")
+    );
 
     let none = study.choose(Objective::Energy, &limits(&["time<=+5%", "accuracy>=0.8"]));
     let Err(NoChoice::OutsideLimits { closest, broken }) = &none else {

@@ -70,7 +70,7 @@ fn a_broken_limit_says_by_how_much() {
     assert_eq!(by, Err(NoValue::NotReported("accuracy".into())));
     assert_eq!(
         text,
-        "cannot be checked against `accuracy>=0.75`: `accuracy` was not reported"
+        "cannot be checked against `accuracy>=0.75`: the workload did not report `accuracy`"
     );
     let (_, by) = broken("energy<=1J", &Outcome::new(Seconds::new(1.0), None));
     assert_eq!(by, Err(NoValue::NoEnergy));

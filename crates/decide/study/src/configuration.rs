@@ -14,13 +14,13 @@ pub const BATCH_PARAMETER: &str = "batch";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// The power caps: none for the default, one for every GPU of the job, or one for each of them.
+    /// The power caps: empty for the default cap, one cap for all GPUs of the job, or one for each GPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_caps: Vec<Watts>,
-    /// The clock to which the cores are locked, if they are.
+    /// The clock at which the cores are locked; absent if they are not locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<Megahertz>,
-    /// The clock to which the memory is locked, if it is.
+    /// The clock at which the memory is locked; absent if it is not locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock: Option<Megahertz>,
     /// The number of GPUs of the job.
@@ -31,7 +31,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The default configuration on this number of GPUs.
+    /// The configuration with default settings on this number of GPUs.
     pub fn on(gpus: u64) -> Self {
         Self {
             gpus,
@@ -54,7 +54,7 @@ impl Configuration {
         self
     }
 
-    /// The settings of a GPU of the job.
+    /// The settings of the GPU with this index in the job.
     pub fn settings(&self, gpu: usize) -> Settings {
         let caps = &self.power_caps;
         Settings {
@@ -76,7 +76,8 @@ impl Configuration {
         self.parameters.get(BATCH_PARAMETER)?.parse().ok()
     }
 
-    /// The text that seeds are derived from: the same on every machine, with every digit of every value.
+    /// The text from which seeds are derived: it is the same on every machine and contains all digits of every
+    /// value.
     pub(crate) fn label(&self) -> String {
         let caps: Vec<String> = self
             .power_caps
@@ -143,7 +144,7 @@ impl Axis {
         }
     }
 
-    /// The kind of knob that the axis is for a search.
+    /// How a search strategy treats the axis.
     pub fn knob_kind(&self) -> KnobKind {
         match self {
             Self::PowerCap => KnobKind::PowerCap,
@@ -163,7 +164,8 @@ impl Axis {
         }
     }
 
-    /// The axis's value in a configuration, without a unit; nothing if it is left at its default.
+    /// The value on this axis in a configuration, without a unit; `None` if the configuration leaves it at its
+    /// default.
     pub fn text(&self, configuration: &Configuration) -> Option<String> {
         match self {
             Self::Gpus => Some(configuration.gpus.to_string()),
@@ -185,7 +187,8 @@ impl Axis {
         }
     }
 
-    /// The axis's value as a number, if it is one.
+    /// The value on this axis in a configuration as a number; `None` if it is not a number or is left at its
+    /// default.
     pub fn number(&self, configuration: &Configuration) -> Option<f64> {
         let number: f64 = self.text(configuration)?.parse().ok()?;
         number.is_finite().then_some(number)

@@ -34,7 +34,7 @@ pub struct Definition {
     /// The network that the simulated GPUs run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// The mode of the network: `train` or `infer`.
+    /// Whether the network is trained or used for inference: `train` or `infer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The convolution algorithm.
@@ -72,10 +72,10 @@ pub struct Definition {
     /// The number of runs of each configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// The half-width of the 95 % interval, relative to the mean, until which a configuration is repeated.
+    /// A configuration is repeated until the half-width of its 95 % interval is at most this share of the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Ratio>,
-    /// The largest number of runs of a configuration, with `until`.
+    /// The maximum number of runs of a configuration if `until` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u32>,
     /// The order of the runs.
@@ -87,13 +87,13 @@ pub struct Definition {
     /// The objective of the strategy and of the recommendation.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub objective: Option<Objective>,
-    /// The limits that the recommendation must keep.
+    /// The limits that the recommendation must meet.
     #[serde(
         skip_serializing_if = "Option::is_none",
         with = "text_field::optional_list"
     )]
     pub limit: Option<Vec<Limit>>,
-    /// The largest number of runs, with a strategy.
+    /// The maximum number of runs if a strategy is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluations: Option<u32>,
     /// The folders of earlier studies that the strategy may learn from.
@@ -115,10 +115,10 @@ pub struct Definition {
     /// The longest time that a run may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Seconds>,
-    /// The part of a run that counts.
+    /// The part of a run that is measured.
     #[serde(skip_serializing_if = "Option::is_none", with = "text_field::optional")]
     pub window: Option<RunWindow>,
-    /// The pattern by which the command's output shows its progress.
+    /// The regular expression that finds the progress in the command's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// The method by which energy is measured.
@@ -127,7 +127,7 @@ pub struct Definition {
     /// Whether power samples are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<bool>,
-    /// Whether no device setting is changed.
+    /// Whether changes of device settings are forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
 
@@ -180,7 +180,7 @@ const MAX_DURATION_S: f64 = 86_400.0;
 pub struct DefinitionError(String);
 
 impl Definition {
-    /// The usual study of the papers: every power cap of a simulated GPU, five runs each.
+    /// The study of the papers on a simulated GPU: every power cap, five runs each.
     pub fn simulated(gpu: &str, network: &str) -> Self {
         Self {
             simulate: Some(gpu.to_owned()),
@@ -322,7 +322,7 @@ impl Definition {
         self.repeat.unwrap_or(5)
     }
 
-    /// The precision at which a configuration needs no more runs.
+    /// The precision at which a configuration needs no more runs, if the user gave one.
     pub fn until(&self) -> Option<PrecisionTarget> {
         let max_runs = self.at_most.unwrap_or(30).max(self.repeat());
         self.until.map(|half_width| PrecisionTarget {
@@ -341,7 +341,7 @@ impl Definition {
         self.settle.unwrap_or(Seconds::new(0.5))
     }
 
-    /// Whether no device setting is changed.
+    /// Whether changes of device settings are forbidden.
     pub fn read_only(&self) -> bool {
         self.read_only.unwrap_or(false)
     }

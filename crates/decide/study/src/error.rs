@@ -20,14 +20,14 @@ pub enum StudyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The samples of a run cannot be written.
-    #[error("cannot write {}: {problem}; earlier runs are kept", file.display())]
+    #[error("cannot write {}: {problem}; the runs before this one are stored", file.display())]
     Samples {
         /// The file.
         file: PathBuf,
         /// The error of the operating system.
         problem: std::io::Error,
     },
-    /// The reference failed, so that there is nothing to compare with.
+    /// The reference failed, so there is nothing to compare with.
     #[error(transparent)]
     ReferenceFailed(#[from] ReferenceFailed),
 }

@@ -18,15 +18,15 @@ pub struct Outline {
     pub fingerprint: Option<u64>,
     /// The program and version that created the study.
     pub program: String,
-    /// The name of the machine on which it was created.
+    /// The name of the machine on which the study was created.
     pub machine: String,
-    /// Whether the study was merged from others.
+    /// Whether the study was created by merging other studies.
     pub merged: bool,
-    /// When it was created, in seconds since 1970.
+    /// The time at which the study was created, in seconds since 1970.
     pub created_unix_s: Option<f64>,
 }
 
-/// The progress of a sweep.
+/// The progress of a running sweep.
 pub struct SweepProgress<'a> {
     /// The study.
     pub outline: &'a Outline,
@@ -34,7 +34,7 @@ pub struct SweepProgress<'a> {
     pub points: &'a [Point],
     /// The number of runs that are done.
     pub done: usize,
-    /// The number of runs in all, as far as is known.
+    /// The expected total number of runs, as far as it is known.
     pub planned: usize,
 }
 
@@ -44,7 +44,7 @@ pub struct SweepProgress<'a> {
 pub struct ReferenceFailed {
     /// The name of the study.
     pub study: String,
-    /// Why it failed.
+    /// Why the reference failed.
     pub reason: String,
 }
 

@@ -6,7 +6,7 @@ use sweetspot_stats::{Seed, Summary};
 
 use crate::{Axis, Configuration, EnergyOf, Point, StudySearch};
 
-/// The largest number of runs of a configuration in a search.
+/// The maximum number of runs of a configuration in a search.
 const MAX_SEARCH_REPEATS: u32 = 16;
 
 /// One run of a plan: a configuration and the number of the repeat.
@@ -48,7 +48,9 @@ impl std::str::FromStr for Order {
         [Self::Interleaved, Self::Random, Self::AsGiven]
             .into_iter()
             .find(|order| order.to_string() == text)
-            .ok_or_else(|| format!("`{text}` is not one of interleaved, random, as-given"))
+            .ok_or_else(|| {
+                format!("`{text}` is not an order of runs: use interleaved, random or as-given")
+            })
     }
 }
 
@@ -56,7 +58,7 @@ impl std::str::FromStr for Order {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrecisionTarget {
-    /// The largest half-width of the 95 % intervals of time and energy, relative to their means.
+    /// The maximum half-width of the 95 % intervals of time and energy, relative to their means.
     #[serde(rename = "within")]
     pub half_width: Ratio,
     /// The largest number of runs of a configuration.
@@ -72,7 +74,7 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     /// The configurations on the axes, in order, and the reference last if it is not among them.
     pub configurations: Vec<Configuration>,
-    /// The number of configurations on the axes.
+    /// The number of configurations on the axes: all but the reference, if that is not on the axes.
     pub on_axes: usize,
     /// The index of the reference.
     pub reference: usize,
@@ -121,12 +123,12 @@ impl Plan {
         }
     }
 
-    /// The number of a run, which depends neither on the order nor on the number of repeats.
+    /// The identifier of a run, which depends neither on the order nor on the number of repeats.
     pub fn id(&self, task: Task) -> u64 {
         u64::from(task.repeat) * self.configurations.len() as u64 + task.configuration as u64
     }
 
-    /// The run with this number, if the plan can have it.
+    /// The run with this identifier; `None` if the plan cannot have such a run.
     pub fn task(&self, id: u64) -> Option<Task> {
         let count = self.configurations.len() as u64;
         let repeat = u32::try_from(id.checked_div(count)?).ok()?;
@@ -246,7 +248,7 @@ impl Plan {
             .saturating_mul(self.max_repeats() as usize)
     }
 
-    /// The number of runs that a configuration needs, judged by the runs it has.
+    /// The number of runs that a configuration needs, given the results of its runs so far.
     fn repeats_needed(&self, point: &Point, of: EnergyOf) -> u32 {
         let Some(until) = self.until else {
             return self.repeat;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::{Definition, Plan, PriorResults, Store, StoreError, Study, Subject};
 
-/// The largest number of earlier studies that a search uses: more teach little more.
+/// The maximum number of earlier studies that a search uses; more would add little information.
 const MAX_PRIOR_STUDIES: usize = 6;
 
-/// The earlier studies that the user named and that the search does not use.
+/// The earlier studies that the user named but the search does not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorStudies {
     /// Studies whose results do not apply: the folder, and why.
@@ -47,7 +47,7 @@ pub fn read_prior_studies(
     (newest.take(MAX_PRIOR_STUDIES).collect(), prior)
 }
 
-/// The results of a study that help to search a plan, or why there are none.
+/// The results of an earlier study that the search of `plan` can use, or why it cannot use them.
 fn usable_results(study: &Study, subject: &Subject, plan: &Plan) -> Result<PriorResults, String> {
     let (own, device) = (study.device(), subject.devices.first());
     if device.is_none_or(|device| device.name != own.name) {

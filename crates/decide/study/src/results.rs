@@ -19,7 +19,7 @@ use crate::{
 pub struct Point {
     /// The configuration.
     pub configuration: Configuration,
-    /// The part of the machine whose energy counts.
+    /// The part of the machine whose energy is compared.
     pub energy_of: EnergyOf,
     /// The runs, in the order of their repeats.
     pub runs: Vec<RunRecord>,
@@ -75,7 +75,7 @@ impl Point {
         }
     }
 
-    /// The caps that devices enforced only in part: the lowest of each device.
+    /// The power caps in force that were lower than requested: the lowest of each device.
     pub fn reduced_caps(&self) -> Vec<&ReducedCap> {
         let mut found: Vec<&ReducedCap> = Vec::new();
         for one in self.runs.iter().flat_map(|run| &run.reduced_caps) {
@@ -109,7 +109,7 @@ impl Point {
         Some(outcome.energy? / outcome.time)
     }
 
-    /// The means of the runs; nothing if a run failed, because the mean of the others would be biased.
+    /// The means of the runs; `None` if a run failed, because the mean of the others would be biased.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.status() {
             Status::Ok => Outcome::mean(&self.candidate().runs),
@@ -221,17 +221,17 @@ pub struct WorkloadInfo {
     pub name: String,
     /// The name of the network alone.
     pub network: Option<String>,
-    /// The mode: `training` or `inference`.
+    /// Whether the workload trains or infers: `training` or `inference`.
     pub mode: Option<String>,
-    /// The convolution algorithm, where there is a choice.
+    /// The convolution algorithm, if the workload offers several.
     pub conv_algorithm: Option<String>,
-    /// The dataset, where there is a choice.
+    /// The dataset, if the workload offers several.
     pub dataset: Option<String>,
     /// The batch size, if it is not an axis.
     pub batch: Option<u64>,
     /// The number of items in a run.
     pub items: Option<u64>,
-    /// The GPU from whose profile the work was scaled, if it was.
+    /// The GPU from whose profile the simulated work was scaled; absent if it was not scaled.
     pub scaled_from: Option<String>,
     /// The program and its arguments, with placeholders.
     pub command: Option<Vec<String>>,
@@ -241,7 +241,7 @@ pub struct WorkloadInfo {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// The part of the machine whose energy counts.
+    /// The part of the machine whose energy is compared.
     pub energy_of: EnergyOf,
     /// The devices that may be used, in order.
     pub devices: Vec<Descriptor>,
@@ -298,8 +298,8 @@ impl Study {
         point.outcome().map(|_| recommendation)
     }
 
-    /// The best point for some criteria, or why there is none: the recommendation of a search for them, else the
-    /// best by the means of the runs.
+    /// The best point for these criteria, or why there is none. If the study searched for the same criteria, its
+    /// recommendation is chosen; otherwise the point with the best mean.
     pub fn choose(&self, comparison: &Comparison, criteria: &Criteria) -> Result<Choice, NoChoice> {
         let preferred = self
             .search_recommendation(criteria)
@@ -321,7 +321,7 @@ impl Study {
         &self.subject.devices[0]
     }
 
-    /// The part of the machine whose energy counts.
+    /// The part of the machine whose energy is compared.
     pub fn energy_of(&self) -> EnergyOf {
         self.reference.energy_of
     }

@@ -8,7 +8,7 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use crate::Task;
 
-/// The part of the machine whose energy counts.
+/// The part of the machine whose energy is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyOf {
@@ -43,7 +43,9 @@ impl std::str::FromStr for EnergyOf {
         Self::ALL
             .into_iter()
             .find(|of| of.to_string() == text)
-            .ok_or_else(|| format!("`{text}` is not one of job-gpus, all-gpus, node"))
+            .ok_or_else(|| {
+                format!("`{text}` is not a part of the machine: use job-gpus, all-gpus or node")
+            })
     }
 }
 
@@ -93,11 +95,11 @@ impl Energies {
 pub struct DeviceEnergy {
     /// The device.
     pub device: DeviceId,
-    /// Whether the job used it.
+    /// Whether the job used the device.
     pub in_job: bool,
-    /// Its energy, if it is known.
+    /// The energy of the device in the run, if it is known.
     pub energy: Option<Energy>,
-    /// The method by which it was measured: `counter`, `simulator`.
+    /// The method by which the energy was measured, such as `counter` or `simulator`.
     pub method: String,
 }
 
@@ -106,16 +108,16 @@ pub struct DeviceEnergy {
 pub struct PhaseResult {
     /// The name of the phase.
     pub name: String,
-    /// The time spent in it.
+    /// The time spent in the phase.
     pub time: Seconds,
-    /// The energy of the job's GPUs in it.
+    /// The energy of the job's GPUs in the phase.
     pub energy: Joules,
 }
 
 /// The result of a successful run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// The length of the measured window.
+    /// The duration of the measured part of the run.
     pub time: Seconds,
     /// The energy of each part of the machine.
     pub energies: Energies,
@@ -216,20 +218,20 @@ pub struct ReducedCap {
     pub requested: Watts,
     /// The power cap in force.
     pub enforced: Watts,
-    /// Why it is lower.
+    /// Why the cap in force is lower than requested.
     pub reason: Shortfall,
 }
 
-/// One run as the store holds it.
+/// One run as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The run's configuration and repeat.
     pub task: Task,
-    /// How it ended.
+    /// How the run ended.
     pub end: RunEnding,
-    /// When the run started, in seconds since 1970: a label only.
+    /// The time at which the run started, in seconds since 1970; for display only.
     pub started_unix_s: Option<f64>,
-    /// The caps that devices enforced only in part.
+    /// The power caps in force that were lower than requested.
     #[serde(rename = "enforced")]
     pub reduced_caps: Vec<ReducedCap>,
     /// The warnings about the run.

@@ -17,13 +17,13 @@ pub struct StudySearch {
     /// The strategy that chooses the next run.
     #[serde(with = "text_field::required")]
     pub strategy: StrategyName,
-    /// The objective that it minimises.
+    /// The objective that the strategy optimises.
     #[serde(with = "text_field::required")]
     pub objective: Objective,
-    /// The limits that its recommendation must keep.
+    /// The limits that the recommendation must meet.
     #[serde(default, with = "text_field::list")]
     pub limits: Vec<Limit>,
-    /// The largest number of runs, if the user gave one.
+    /// The maximum number of runs, if the user gave one.
     #[serde(default, rename = "most")]
     pub run_limit: Option<u32>,
     /// The results of earlier studies.
@@ -50,9 +50,9 @@ pub struct PriorResults {
 pub struct SearchProgress {
     /// The number of runs so far.
     pub evaluations: usize,
-    /// The point that it recommends, once a run has succeeded.
+    /// The point that the search recommends; absent before a run has succeeded.
     pub recommendation: Option<Recommendation>,
-    /// Why it stopped, if it did.
+    /// Why the search stopped; absent while it continues.
     pub stop_reason: Option<StopReason>,
 }
 
@@ -63,7 +63,7 @@ pub struct SearchError(String);
 
 /// The largest number of runs of a guided search, including the run of its recommendation.
 const MAX_GUIDED_RUNS: usize = 16;
-/// The largest number of points that a search takes from an earlier study: more teach little more.
+/// The maximum number of points that a search takes from an earlier study; more would add little information.
 const MAX_PRIOR_POINTS: usize = 8;
 
 impl StudySearch {
@@ -85,7 +85,7 @@ impl StudySearch {
         self.run_limit.map_or(own, |limit| own.min(limit as usize))
     }
 
-    /// The next run; nothing if the search has stopped and its recommendation was run.
+    /// The next run; `None` if the search has stopped and its recommendation was run.
     pub(crate) fn next(&self, plan: &Plan, points: &[Point]) -> Option<Task> {
         let (mut strategy, _) = self.replay_runs(plan, points)?;
         let wanted = match strategy.ask() {
@@ -212,7 +212,7 @@ fn search_space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError
         .map(|configuration| coordinates(plan, configuration))
         .collect();
     let space = match SearchSpace::new(knobs.clone(), points.clone(), plan.reference) {
-        // The reference differs in something that is not an axis.
+        // The reference differs from a configuration only in something that is not an axis.
         Err(SearchSpaceError::Duplicate(_)) => {
             for (index, point) in points.iter_mut().enumerate() {
                 point.push(f64::from(u8::from(index == plan.reference)));
@@ -229,7 +229,7 @@ fn search_space(plan: &Plan) -> Result<(Vec<KnobKind>, SearchSpace), SearchError
 fn coordinates(plan: &Plan, configuration: &Configuration) -> Vec<f64> {
     let value = |axis: &Axis| {
         axis.number(configuration).unwrap_or_else(|| {
-            // A value that is not a number counts by its position in the list.
+            // A value that is not a number is replaced by its position among the axis's values.
             let text = axis.text(configuration);
             let mut texts = plan.configurations.iter().map(|other| axis.text(other));
             texts.position(|other| other == text).unwrap_or(0) as f64 + 1.0

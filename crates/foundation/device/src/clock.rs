@@ -1,4 +1,4 @@
-//! Moments and clocks: time is a value that callers pass in.
+//! Moments and clocks. Callers pass the clock in, so simulations and tests can use a virtual one.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,12 @@ use sweetspot_quantity::Seconds;
 pub struct Moment(u64);
 
 impl Moment {
-    /// The moment this many nanoseconds after the origin.
+    /// Creates the moment that is `nanos` nanoseconds after the clock's origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The nanoseconds since the origin.
+    /// The number of nanoseconds since the clock's origin.
     pub const fn nanos(self) -> u64 {
         self.0
     }
@@ -41,13 +41,13 @@ impl Sub for Moment {
     }
 }
 
-/// A source of monotonic time, real or virtual.
+/// A clock that never goes back: the machine's own, or a virtual one for simulations and tests.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Moment;
 }
 
-/// The machine's monotonic clock.
+/// The machine's monotonic clock (`CLOCK_MONOTONIC`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 
@@ -58,7 +58,7 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A clock that advances only on request.
+/// A clock that stands still until [`VirtualClock::advance`] is called, for simulations and tests.
 #[derive(Debug, Default)]
 pub struct VirtualClock(AtomicU64);
 

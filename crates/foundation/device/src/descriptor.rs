@@ -1,4 +1,4 @@
-//! The identity of a device and what it offers.
+//! Descriptions of devices: identity, kind, sensors and knobs.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Bytes;
@@ -11,12 +11,12 @@ use crate::{Knob, KnobDescriptor, SensorDescriptor, SensorKind};
 pub struct DeviceId(String);
 
 impl DeviceId {
-    /// Takes the vendor's text.
+    /// Creates an identity from the UUID as the vendor writes it.
     pub fn new(uuid: impl Into<String>) -> Self {
         Self(uuid.into())
     }
 
-    /// The identity as text.
+    /// The UUID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -28,15 +28,15 @@ impl std::fmt::Display for DeviceId {
     }
 }
 
-/// The kind of a device.
+/// What a device is: a GPU, a CPU package or a whole machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
-    /// A graphics processor, or a slice of one.
+    /// A GPU, or a MIG slice of one.
     Gpu,
-    /// A processor package.
+    /// A CPU package: everything in one socket.
     CpuPackage,
-    /// A whole machine behind a meter.
+    /// A whole machine, measured by an external power meter.
     Node,
 }
 
@@ -45,29 +45,30 @@ pub enum DeviceKind {
 pub struct Descriptor {
     /// The device's UUID.
     pub id: DeviceId,
-    /// The product's name.
+    /// The product name, such as `NVIDIA H200`.
     pub name: String,
-    /// The device's kind.
+    /// Whether this is a GPU, a CPU package or a whole machine.
     pub kind: DeviceKind,
-    /// The backend that lists it: `nvml`, `sim`.
+    /// The name of the backend that lists this device: `nvml` or `sim`.
     pub backend: String,
-    /// The device whose energy it shares: for a slice, the whole GPU.
+    /// For a MIG slice, the GPU that it is part of, whose energy counter and settings it shares; `None` for a
+    /// whole device.
     pub parent: Option<DeviceId>,
-    /// The size of its memory, where it has its own.
+    /// The size of the device's own memory; `None` if it has none.
     pub memory: Option<Bytes>,
-    /// The sensors that it has.
+    /// The sensors that can be read on this device.
     pub sensors: Vec<SensorDescriptor>,
-    /// The knobs that can be set on it.
+    /// The knobs that can be set on this device.
     pub knobs: Vec<KnobDescriptor>,
 }
 
 impl Descriptor {
-    /// The knob's description, if the device has it.
+    /// The range and default of a knob; `None` if the device does not have this knob.
     pub fn knob(&self, knob: Knob) -> Option<&KnobDescriptor> {
         self.knobs.iter().find(|described| described.knob() == knob)
     }
 
-    /// The sensor's description, if the device has it.
+    /// The properties of a sensor; `None` if the device does not have this sensor.
     pub fn sensor(&self, kind: SensorKind) -> Option<&SensorDescriptor> {
         self.sensors.iter().find(|sensor| sensor.kind == kind)
     }

@@ -8,15 +8,15 @@ use crate::{DeviceId, Knob, SensorKind};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpenError {
-    /// There is no device with this identity: choose one of those that are listed.
+    /// There is no device with this UUID; the caller should choose a listed one.
     #[error("cannot open {device}: {reason}")]
     NotFound {
-        /// The identity that was requested.
+        /// The UUID that was requested.
         device: DeviceId,
         /// The backend's explanation.
         reason: String,
     },
-    /// The caller has no permission to use the device: ask for it.
+    /// The process has no permission to use the device; the user must get it.
     #[error("cannot open {device}: {reason}")]
     Denied {
         /// The device that was requested.
@@ -24,13 +24,13 @@ pub enum OpenError {
         /// The backend's explanation.
         reason: String,
     },
-    /// The device was found but no longer answers: stop.
+    /// The driver lists the device, but the device no longer answers; retrying does not help.
     #[error("{name}: the device is lost: it no longer answers")]
     Lost {
-        /// The product's name, or the identity where the name is unknown.
+        /// The product name, or the UUID if the name is unknown.
         name: String,
     },
-    /// A temporary failure: try again.
+    /// The request failed for a reason that may be temporary; the caller may try again.
     #[error("cannot open {device}: {reason}")]
     Failed {
         /// The device that was requested.
@@ -47,69 +47,69 @@ impl OpenError {
     }
 }
 
-/// The reason why a sensor has no reading.
+/// The reason why a sensor could not be read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadError {
-    /// The device has no such sensor: use another.
+    /// The device has no such sensor; the caller should use another one.
     #[error("the device has no {0}")]
     Unsupported(SensorKind),
-    /// The caller has no permission to read it: ask for it.
+    /// The process has no permission to read this sensor; the user must get it.
     #[error("no permission to read {0}")]
     Denied(SensorKind),
-    /// The device no longer answers: stop.
+    /// The device no longer answers; retrying does not help.
     #[error("the device is lost: it no longer answers")]
     Lost,
     /// The power limits cannot be read.
     #[error("the power limits cannot be read: {0}")]
     Limits(String),
-    /// A temporary failure: try again.
+    /// The request failed for a reason that may be temporary; the caller may try again.
     #[error("reading {sensor} failed: {reason}")]
     Failed {
-        /// The sensor.
+        /// The sensor that could not be read.
         sensor: SensorKind,
         /// The backend's explanation.
         reason: String,
     },
 }
 
-/// The reason why a setting was not made.
+/// The reason why a knob could not be set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteError {
-    /// The device has no such knob: choose another.
+    /// The device has no such knob; the caller should choose another one.
     #[error("the device has no {0}")]
     Unsupported(Knob),
-    /// The caller has no permission to set it: ask for it.
+    /// The process has no permission to set this knob; the user must get it.
     #[error("no permission to set {0}: it needs root")]
     Denied(Knob),
-    /// The value is not supported: choose one of those offered.
+    /// The device does not support the value; `offered` names values that it does.
     #[error("{knob} {asked} is not supported: {offered}")]
     OutOfRange {
-        /// The knob.
+        /// The knob that could not be set.
         knob: Knob,
         /// The requested value, with its unit.
         asked: String,
-        /// The supported values, in words.
+        /// A phrase with supported values, such as `choose 100 W to 300 W`.
         offered: String,
     },
-    /// The device no longer answers: stop.
+    /// The device no longer answers; retrying does not help.
     #[error("the device is lost: it no longer answers")]
     Lost,
-    /// The value read back differs from the one written: do not rely on it.
+    /// The value read back differs from the value written, so the setting cannot be relied on.
     #[error("{knob} was set to {written} but reads {read}")]
     ReadBackDiffers {
-        /// The knob.
+        /// The knob that could not be set.
         knob: Knob,
-        /// The value that was written.
+        /// The value that was written, with its unit.
         written: String,
-        /// The value that was read back.
+        /// The value that was read back, with its unit.
         read: String,
     },
-    /// A temporary failure: try again.
+    /// The request failed for a reason that may be temporary; the caller may try again.
     #[error("setting {knob} failed: {reason}")]
     Failed {
-        /// The knob.
+        /// The knob that could not be set.
         knob: Knob,
         /// The backend's explanation.
         reason: String,
@@ -117,14 +117,14 @@ pub enum WriteError {
 }
 
 impl ReadError {
-    /// Whether the caller has no permission to read.
+    /// Whether the read failed because the process has no permission.
     pub const fn is_permission_denied(&self) -> bool {
         matches!(self, Self::Denied(_))
     }
 }
 
 impl WriteError {
-    /// Whether the caller has no permission to set.
+    /// Whether the write failed because the process has no permission.
     pub const fn is_permission_denied(&self) -> bool {
         matches!(self, Self::Denied(_))
     }

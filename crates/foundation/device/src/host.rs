@@ -1,29 +1,31 @@
-//! The devices of a machine, independent of the backend that lists them.
+//! Listing, opening and selecting the devices of a machine, independent of the vendor.
 
 use crate::{Actuator, Device, DeviceId, OpenError};
 
-/// A device that can be read and set.
+/// A device whose sensors can be read and whose knobs can be set.
 pub trait ControllableDevice: Device + Actuator {}
 impl<T: Device + Actuator> ControllableDevice for T {}
 
-/// A device as its host lists it: open for reading and, with permission, for writing.
+/// An open device from [`Host::list`] or [`Host::open`]. Reading works for every user; writing needs
+/// permission.
 pub trait HostDevice: ControllableDevice + Send + Sync {
-    /// The device's index in the driver's order; a slice has the index of its GPU.
+    /// The device's index in the driver's list; a MIG slice has the index of its GPU.
     fn index(&self) -> u32;
 
-    /// Whether the device was found but no longer answers: its capabilities are then unknown.
+    /// Whether the driver lists the device but the device no longer answers. If so, its sensors and knobs are
+    /// unknown.
     fn is_lost(&self) -> bool;
 
     /// Opens the same device again, without detecting its capabilities again.
     fn reopen(&self) -> Result<Box<dyn HostDevice>, OpenError>;
 
-    /// The name of the device's generation.
+    /// The name of the device's architecture, such as `Hopper`.
     fn architecture(&self) -> String;
 
-    /// Whether the driver stays loaded without a client (persistence mode), where known.
+    /// Whether the driver stays loaded while no program uses the GPU (persistence mode); `None` if unknown.
     fn persistence(&self) -> Option<bool>;
 
-    /// Whether the ordinary power reading is a mean over one second.
+    /// Whether the vendor's default power reading is a mean over one second. If not, it covers a shorter time.
     fn power_is_averaged(&self) -> bool;
 }
 
@@ -32,7 +34,7 @@ pub trait Host: Send + Sync {
     /// The version of the vendor's driver.
     fn driver_version(&self) -> Result<String, HostError>;
 
-    /// Lists every device in the driver's order, each followed by its slices.
+    /// Lists every device in the driver's order, each GPU followed by its MIG slices.
     fn list(&self) -> Result<Vec<Box<dyn HostDevice>>, HostError>;
 
     /// Opens one device without accessing the others. A device that no longer answers is an error.
@@ -45,40 +47,40 @@ pub enum HostError {
     /// The vendor's library or driver is absent: install it. Holds a sentence for the user.
     #[error("{0}")]
     Unavailable(String),
-    /// The driver rejected a request.
+    /// The vendor's library returned an error.
     #[error("{library} cannot {what}: {reason}")]
     Failed {
-        /// The vendor's library.
+        /// The name of the vendor's library.
         library: &'static str,
-        /// The requested action.
+        /// The action that failed, as a verb phrase, such as `count the GPUs`.
         what: String,
-        /// The library's answer.
+        /// The error text of the library.
         reason: String,
     },
 }
 
-/// Whether slices of a GPU may be selected: they can be read, but share the settings of their GPU.
+/// Whether MIG slices of a GPU may be selected. A slice can be read, but shares the settings of its GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigSlices {
-    /// Slices may be selected.
+    /// MIG slices may be selected.
     Include,
     /// Only whole GPUs may be selected.
     Exclude,
 }
 
-/// The source of a selection of devices.
+/// Which devices to use, and whether the user or the environment said so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector<'a> {
     /// Every device.
     All,
-    /// The list that the user gave.
+    /// The devices that the user named on the command line.
     Flag(&'a str),
-    /// The list in `CUDA_VISIBLE_DEVICES`, which ends at the first unknown name.
+    /// The devices in `CUDA_VISIBLE_DEVICES`; as in CUDA, everything from the first unknown name on is ignored.
     CudaVisibleDevices(&'a str),
 }
 
 impl<'a> Selector<'a> {
-    /// Takes the user's list, else the list in `CUDA_VISIBLE_DEVICES`, else all devices.
+    /// Uses the user's list if there is one, else the list in `CUDA_VISIBLE_DEVICES`, else all devices.
     pub fn new(flag: Option<&'a str>, cuda_visible_devices: Option<&'a str>) -> Self {
         let (list, selector): (&str, fn(&'a str) -> Self) = match (flag, cuda_visible_devices) {
             (Some(list), _) => (list, Self::Flag),
@@ -92,13 +94,13 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// The reason why a selection names no usable device.
+/// The reason why a list of devices cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; the GPUs here are {known}")]
 pub struct SelectError {
-    /// The problem with the list.
+    /// The problem with the list, as a clause for the user.
     pub problem: String,
-    /// The devices that can be named.
+    /// The devices that exist, with index and UUID, as text.
     pub known: String,
 }
 

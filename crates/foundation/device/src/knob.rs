@@ -7,11 +7,11 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// The limit on the device's power.
+    /// The power limit, in watts.
     PowerCap,
-    /// The core clock.
+    /// The frequency to which the cores are locked.
     CoreClock,
-    /// The memory clock.
+    /// The frequency to which the memory is locked.
     MemoryClock,
 }
 
@@ -31,9 +31,9 @@ impl std::fmt::Display for Knob {
 pub enum Domain<Q> {
     /// Any value from `min` to `max`, both included.
     Range {
-        /// The smallest value.
+        /// The smallest supported value.
         min: Q,
-        /// The largest value.
+        /// The largest supported value.
         max: Q,
     },
     /// These values only, in ascending order.
@@ -49,7 +49,7 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
         }
     }
 
-    /// Describes the supported values near an unsupported one.
+    /// Describes, as a clause for a message, the supported values next to an unsupported one.
     pub fn describe_nearest(&self, value: Q) -> String {
         match self {
             Self::Range { min, max } => format!("choose {min} to {max}"),
@@ -63,7 +63,7 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
                     (Some(nearest), None) | (None, Some(nearest)) => {
                         format!("the nearest value is {nearest}")
                     }
-                    (None, None) => "it has no levels".to_owned(),
+                    (None, None) => "the device lists no supported values".to_owned(),
                 }
             }
         }
@@ -75,26 +75,26 @@ impl<Q: Quantity + std::fmt::Display> Domain<Q> {
 pub struct KnobRange<Q> {
     /// The supported values.
     pub domain: Domain<Q>,
-    /// The vendor's default, which need not be the present setting.
+    /// The vendor's default, which may differ from the present setting.
     pub default: Q,
-    /// Whether the setting can be read back: NVML cannot report a locked clock.
+    /// Whether the present setting can be read back. NVML, for example, cannot report a locked clock.
     pub readable: bool,
 }
 
-/// A knob and its values in its own unit.
+/// A knob of a device with its supported values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "knob", rename_all = "kebab-case")]
 pub enum KnobDescriptor {
-    /// The range of [`Knob::PowerCap`].
+    /// The values of [`Knob::PowerCap`].
     PowerCap(KnobRange<Watts>),
-    /// The levels of [`Knob::CoreClock`].
+    /// The values of [`Knob::CoreClock`].
     CoreClock(KnobRange<Megahertz>),
-    /// The levels of [`Knob::MemoryClock`].
+    /// The values of [`Knob::MemoryClock`].
     MemoryClock(KnobRange<Megahertz>),
 }
 
 impl KnobDescriptor {
-    /// The knob that is described.
+    /// Which knob this describes.
     pub const fn knob(&self) -> Knob {
         match self {
             Self::PowerCap(_) => Knob::PowerCap,

@@ -1,12 +1,12 @@
-//! Descriptors and traits of devices: what draws power, how to read it and what can be set. It has no
-//! implementation.
+//! Traits and data types for devices that draw power: how to read their sensors and set their knobs. The
+//! implementations are in other crates.
 //!
 //! A backend is a [`Host`] of one vendor: it lists and opens [`Device`]s (reading) and [`Actuator`]s (writing).
 //! Reading and writing are separate because the writer may be in another process: everything sent to it
 //! ([`Settings`], [`AppliedSettings`], [`WriteError`]) is serialisable and free of vendors' types.
 //!
-//! Promises: a device is identified by its UUID; time comes from an injected [`Clock`]; what a device cannot do
-//! is a named state, never zero.
+//! Promises: a device is identified by its UUID; time comes from an injected [`Clock`]; a value that a device
+//! cannot report is an error or `None`, never zero.
 
 #![cfg_attr(
     not(test),

@@ -5,7 +5,7 @@ use sweetspot_quantity::{Celsius, Joules, Megahertz, Ratio, Watts};
 
 use crate::{Moment, SensorKind};
 
-/// A sensor's value in its own unit.
+/// The value of a sensor, with the unit that its kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
@@ -19,14 +19,14 @@ pub enum Amount {
     Frequency(Megahertz),
     /// The value of a utilisation sensor.
     Share(Ratio),
-    /// The throttle reasons.
+    /// The reasons why the device does not run faster.
     Throttle(Throttle),
 }
 
 /// The reasons why a device does not run faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttle {
-    /// No work runs on the device.
+    /// The clock is low because no work runs on the device.
     pub idle: bool,
     /// The power cap limits the clock.
     pub power_cap: bool,
@@ -34,38 +34,38 @@ pub struct Throttle {
     pub clock_setting: bool,
     /// The temperature limits the clock.
     pub thermal: bool,
-    /// Another limit of the board applies.
+    /// Another hardware limit of the board limits the clock.
     pub hardware: bool,
 }
 
-/// The samples read from the driver's buffer.
+/// The power samples that one read removed from the driver's buffer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedSamples {
     /// The samples, oldest first, with times on the machine's monotonic clock.
     pub readings: Vec<Reading>,
-    /// Whether the wall clock, which drivers use for samples, was set since the last drain: times before and
-    /// after it cannot be compared.
+    /// Whether the machine's wall clock was set since the last drain. Drivers stamp samples with it, so the
+    /// times of samples before and after that cannot be compared.
     pub clock_stepped: bool,
 }
 
 /// The three power limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerLimits {
-    /// The limit that was set.
+    /// The limit that was requested last.
     pub requested: Watts,
-    /// The limit in force: the lowest of several limits.
+    /// The limit in force: the lowest of the requested limit and those of the board.
     pub enforced: Watts,
-    /// The limit as shipped.
+    /// The vendor's default limit.
     pub default: Watts,
 }
 
-/// A value with its sensor and its moment.
+/// A value of a sensor and the moment to which it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The sensor.
+    /// The sensor that was read.
     pub source: SensorKind,
-    /// The moment that the value applies to.
+    /// The moment to which the value applies.
     pub at: Moment,
-    /// The value.
+    /// The value that was read.
     pub amount: Amount,
 }

@@ -7,23 +7,23 @@ use sweetspot_quantity::Seconds;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SensorKind {
-    /// Energy since some origin, increasing until it wraps around.
+    /// The energy drawn since an arbitrary origin. The counter may wrap around to zero.
     EnergyCounter,
-    /// Power averaged over a long window.
+    /// Power averaged over a long time, such as one second.
     AveragePower,
-    /// Power over a short window.
+    /// Power averaged over a short time, such as 25 ms.
     InstantPower,
-    /// Power samples with their times, stored by the driver.
+    /// Power samples with their times, which the driver stores in a buffer.
     BufferedPower,
-    /// Power of the memory alone, averaged over a long window.
+    /// Power of the memory alone, averaged over a long time.
     MemoryPower,
     /// Temperature of the chip.
     Temperature,
-    /// The core clock.
+    /// The present frequency of the cores.
     CoreClock,
-    /// The memory clock.
+    /// The present frequency of the memory.
     MemoryClock,
-    /// The share of time in which any kernel ran.
+    /// The share of the time in which at least one kernel ran.
     Utilisation,
     /// The reasons why the device does not run faster.
     ThrottleReasons,
@@ -46,7 +46,7 @@ impl std::fmt::Display for SensorKind {
     }
 }
 
-/// The part of the machine that a sensor covers.
+/// The part of the machine whose power or energy a sensor measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -61,14 +61,14 @@ pub enum Scope {
 /// A sensor and its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensorDescriptor {
-    /// The kind.
+    /// What the sensor measures.
     pub kind: SensorKind,
-    /// The part of the machine that it covers.
+    /// The part of the machine that the sensor measures.
     pub scope: Scope,
-    /// The vendor's name of the sensor, such as `nvmlDeviceGetPowerUsage`.
+    /// The vendor's function or field for the sensor, such as `nvmlDeviceGetPowerUsage`.
     pub source: String,
-    /// The time between two new values, where known.
+    /// The time between two new values; `None` if unknown.
     pub update_period: Option<Seconds>,
-    /// The time that one value covers, where known.
+    /// The time over which one value is averaged; `None` if unknown.
     pub window: Option<Seconds>,
 }

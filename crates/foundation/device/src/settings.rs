@@ -1,4 +1,4 @@
-//! Requested settings of a device, and their effect.
+//! The settings requested of a device, and those in force afterwards.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Megahertz, Watts};
@@ -9,7 +9,7 @@ use crate::Knob;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The limit on the device's power.
+    /// The power limit, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap: Option<Watts>,
     /// The clock to which the cores are locked.
@@ -21,7 +21,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of one knob only.
+    /// A copy that sets one knob only.
     pub fn only(&self, knob: Knob) -> Self {
         let mut part = Self::default();
         match knob {
@@ -32,7 +32,7 @@ impl Settings {
         part
     }
 
-    /// The knobs that have a value, clocks before the cap.
+    /// The knobs that have a value, clocks before the power cap.
     pub fn knobs(&self) -> Vec<Knob> {
         let named = [
             (Knob::MemoryClock, self.memory_clock.is_some()),
@@ -44,36 +44,36 @@ impl Settings {
     }
 }
 
-/// The reason why a device enforces less than was requested.
+/// The reason why the value in force is lower than the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shortfall {
     /// The device is too hot.
     Thermal,
-    /// Another limit of the board is lower.
+    /// Another limit of the board is lower than the requested value.
     BoardLimit,
     /// The backend gives no reason.
     Unknown,
 }
 
-/// A knob after it was set: the requested value as read back, and the enforced one, which may be lower.
+/// The state of a knob after it was set. The enforced value may be lower than the requested one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AppliedKnob<Q> {
-    /// The value read back.
+    /// The requested value, as read back from the device.
     pub requested: Q,
-    /// The value in force.
+    /// The value that the device enforces now.
     pub enforced: Q,
-    /// The reason for the difference, if there is one.
+    /// The reason why `enforced` is lower than `requested`; `None` if they are equal.
     pub shortfall: Option<Shortfall>,
 }
 
-/// The effect of [`Settings`].
+/// The values in force after [`Settings`] were applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AppliedSettings {
-    /// The power cap, if one was requested.
+    /// The power cap; `None` if none was requested.
     pub power_cap: Option<AppliedKnob<Watts>>,
-    /// The core clock, if one was requested.
+    /// The core clock; `None` if none was requested.
     pub core_clock: Option<AppliedKnob<Megahertz>>,
-    /// The memory clock, if one was requested.
+    /// The memory clock; `None` if none was requested.
     pub memory_clock: Option<AppliedKnob<Megahertz>>,
 }

@@ -1,19 +1,19 @@
-//! The reading side and the writing side of a device.
+//! The traits for reading a device and for setting its knobs.
 
 use crate::{
     AppliedSettings, Descriptor, DrainedSamples, Knob, PowerLimits, ReadError, Reading, SensorKind,
     Settings, WriteError,
 };
 
-/// A device that can be read.
+/// A device whose sensors and settings can be read.
 pub trait Device {
     /// The device's identity, sensors and knobs.
     fn descriptor(&self) -> &Descriptor;
 
-    /// Reads the newest value of a sensor; of a buffer, the newest sample.
+    /// Reads the newest value of a sensor. For [`SensorKind::BufferedPower`] this is the newest sample.
     fn read(&mut self, sensor: SensorKind) -> Result<Reading, ReadError>;
 
-    /// Reads all samples that the driver's buffer has stored since the last drain.
+    /// Reads all samples that the driver has added to its buffer since the last call.
     fn drain(&mut self) -> Result<DrainedSamples, ReadError> {
         Err(ReadError::Unsupported(SensorKind::BufferedPower))
     }
@@ -21,8 +21,7 @@ pub trait Device {
     /// Reads the requested, enforced and default power limit.
     fn power_limits(&mut self) -> Result<PowerLimits, ReadError>;
 
-    /// Reads the present settings, as far as possible: a knob without a value is at its default or cannot be
-    /// read.
+    /// Reads the present settings. A knob without a value is at its default or cannot be read.
     fn settings(&mut self) -> Result<Settings, ReadError> {
         Ok(Settings {
             power_cap: Some(self.power_limits()?.requested),
@@ -31,7 +30,8 @@ pub trait Device {
     }
 }
 
-/// The writing side of a device: the device itself in a simulation, a guard's client for a real one.
+/// Sets the knobs of a device. A simulated device implements this itself; for a real one, the client of the
+/// guard process does.
 pub trait Actuator {
     /// Sets knobs and returns the values now in force. All values are checked before the first is written.
     fn apply(&mut self, settings: &Settings) -> Result<AppliedSettings, WriteError>;

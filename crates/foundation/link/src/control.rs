@@ -1,38 +1,38 @@
-//! Control words from the tool to the workload.
+//! Control words: 64-bit values in shared memory with which sweetspot steers the workload.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use crate::layout::{BATCH_SIZE, CONTROL_HEADER, TUNING};
+use crate::layout::{BATCH_SIZE_INDEX, CONTROL_HEADER_SIZE, TUNING_INDEX};
 use crate::map::Map;
 
-/// What the tool does with the settings while the workload runs.
+/// What sweetspot does with the GPU's settings while the workload runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tuning {
-    /// It does not change settings.
+    /// Sweetspot does not change settings.
     #[default]
     Off,
-    /// It tries settings: present timings are no basis for decisions of the workload itself.
+    /// Sweetspot tries settings, so the workload should base no decisions on its present speed.
     Exploring,
-    /// It keeps the setting that it chose.
+    /// Sweetspot has chosen a setting and no longer changes it.
     Settled,
 }
 
-/// The tool's side of the control words; the tool is their only writer.
+/// Writes the control words. Only sweetspot writes them; the workload reads them.
 #[derive(Debug)]
 pub struct Control(pub(crate) Map);
 
 impl Control {
-    /// Sets the batch size to use next; `None` if the workload decides.
+    /// Asks the workload to use this batch size from now on; `None` lets the workload decide.
     pub fn set_batch_size(&self, size: Option<NonZeroU64>) {
-        self.set(BATCH_SIZE, size.map_or(0, NonZeroU64::get));
+        self.set(BATCH_SIZE_INDEX, size.map_or(0, NonZeroU64::get));
     }
 
-    /// Sets the state of tuning.
+    /// Tells the workload whether settings are being tuned.
     pub fn set_tuning(&self, tuning: Tuning) {
         self.set(
-            TUNING,
+            TUNING_INDEX,
             match tuning {
                 Tuning::Off => 0,
                 Tuning::Exploring => 1,
@@ -41,19 +41,20 @@ impl Control {
         );
     }
 
-    fn set(&self, word: usize, value: u64) {
+    fn set(&self, index: usize, value: u64) {
         self.0
-            .word(CONTROL_HEADER + word * 8)
+            .word(CONTROL_HEADER_SIZE + index * 8)
             .store(value, Ordering::Release);
     }
 }
 
-/// The workload's reading of a control word.
-pub(crate) fn word(map: &Map, word: usize) -> u64 {
-    map.word(CONTROL_HEADER + word * 8).load(Ordering::Acquire)
+/// Reads the control word with this index, on the workload's side.
+pub(crate) fn word(map: &Map, index: usize) -> u64 {
+    map.word(CONTROL_HEADER_SIZE + index * 8)
+        .load(Ordering::Acquire)
 }
 
-/// The state of tuning; a number that this version does not know means no tuning.
+/// Decodes the control word for tuning; unknown numbers count as [`Tuning::Off`].
 pub(crate) fn tuning(value: u64) -> Tuning {
     match value {
         1 => Tuning::Exploring,

@@ -1,4 +1,4 @@
-//! Events that a reader returns.
+//! What [`crate::Reader::drain`] returns: records of the workload, and new, ended and faulty rings.
 
 use std::sync::Arc;
 
@@ -7,58 +7,60 @@ use crate::{LinkError, Moment};
 /// The name of a phase or value.
 pub type Name = Arc<str>;
 
-/// A ring: the records of one thread of a process. A thread that opens its link again has another ring.
+/// Identifies a ring: the ring buffer to which one thread of the workload writes its records. A thread that
+/// opens the link again gets another ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ring {
-    /// The ring's number, in the order in which the reader found them.
+    /// The number of the ring, in the order in which the reader found the rings.
     pub number: u32,
-    /// The process id, in the process's own pid namespace.
+    /// The id of the writing process, in that process's own pid namespace.
     pub pid: u32,
-    /// The thread id.
+    /// The id of the writing thread.
     pub tid: u32,
-    /// The rank in a distributed job, if the environment names one.
+    /// The rank of the process in a distributed job, from variables such as `RANK`; `None` if none is set.
     pub rank: Option<u32>,
 }
 
-/// An event on a link.
+/// Something that the reader found on the link to the workload.
 #[derive(Debug)]
 pub enum Event {
-    /// A new writer.
+    /// A thread of the workload has opened a ring.
     Appeared(Ring),
-    /// A record of a writer.
+    /// A thread of the workload has written a record.
     Record(Record),
-    /// Records are missing at this place of the ring: it was full, or they could not be written.
+    /// Records are missing between the previous event of this ring and the next: the ring was full, or writing
+    /// failed.
     Lost {
-        /// The ring.
+        /// The ring without these records.
         ring: Ring,
-        /// The number of records.
+        /// The number of missing records.
         count: u64,
     },
-    /// The table of names is full: this many more names became `(other names)`.
+    /// The ring's table of names is full: records with further names are reported as `(other names)`.
     NamesRefused {
-        /// The ring.
+        /// The ring without these records.
         ring: Ring,
-        /// The number of names since the last such event.
+        /// The number of names rejected since the last such event of this ring.
         count: u64,
     },
-    /// The writer closed its ring or has ended; no more records follow.
+    /// The thread closed its ring or has ended; the ring has no further records.
     Ended(Ring),
-    /// A file cannot be read, or not any further. Other rings are not affected.
+    /// A ring file is damaged or cannot be read, and is ignored from now on. Other rings are not affected.
     Fault(LinkError),
 }
 
-/// A record and its ring.
+/// A record that a thread of the workload wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The ring.
+    /// The ring without these records.
     pub ring: Ring,
     /// The time of writing; for a [`Mark::Phase`], the time when the phase began.
     pub at: Moment,
-    /// The content.
+    /// What the record says.
     pub mark: Mark,
 }
 
-/// The content of a record.
+/// What a record says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// A phase begins.
@@ -67,18 +69,18 @@ pub enum Mark {
     End(Name),
     /// A phase that was timed by other means, such as by the GPU, and recorded afterwards.
     Phase {
-        /// The phase's name.
+        /// The name of the phase.
         name: Name,
-        /// The time when it ended.
+        /// The time when the phase ended.
         end: Moment,
     },
-    /// This many items are done since the last such record.
+    /// The workload has processed this many items since its last such record.
     Items(u64),
-    /// A value such as an accuracy.
+    /// The workload reports a value, such as an accuracy or a queue length.
     Value {
-        /// The value's name.
+        /// The name of the value.
         name: Name,
-        /// The value.
+        /// The reported value, in the unit that the workload uses.
         value: f64,
     },
 }

@@ -1,5 +1,5 @@
-//! The tool's folder: private and locked. Everything in it is accessed through one descriptor, so that no
-//! symbolic link leads out of it.
+//! The link folder: private and locked by sweetspot. Its files are accessed through one folder descriptor, so
+//! symbolic links cannot lead out of it.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -12,13 +12,13 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::host::Host;
-use crate::layout::{CONTROL, CONTROL_LENGTH, RING_PREFIX, control_bytes};
+use crate::layout::{CONTROL_FILE, CONTROL_FILE_SIZE, RING_PREFIX, control_bytes};
 use crate::map::Map;
 use crate::{Control, LinkError, Moment};
 
 const FOLDER_PREFIX: &str = "sweetspot-link-";
 const CONTROL_DRAFT: &str = ".control";
-/// The most entries of a folder that are listed.
+/// The maximum number of folder entries that are listed; further ones are ignored.
 const MAX_ENTRIES: usize = 16_384;
 
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub(crate) struct Folder {
     path: PathBuf,
     fd: OwnedFd,
     is_created: bool,
-    /// The process that created it: a forked copy of the tool must not remove its parent's folder.
+    /// The id of the process that created the folder. Only that process removes it: a forked copy must not.
     owner: u32,
 }
 
 impl Folder {
-    /// Creates a folder with a unique name under a parent.
+    /// Creates and locks a link folder with a unique name in `parent`.
     pub fn create_in(parent: &Path) -> Result<Self, LinkError> {
         remove_abandoned(parent);
         let mut tries = 0;
@@ -40,7 +40,7 @@ impl Folder {
             let (uid, pid) = (rustix::process::geteuid(), std::process::id());
             let nanos = Moment::now().nanos();
             let name = format!("{FOLDER_PREFIX}{}-{pid}-{nanos}", uid.as_raw());
-            // Another tool that cleans up may remove a folder before it is locked.
+            // Another sweetspot that cleans up may remove the folder before it is locked.
             match Self::open(&parent.join(name)) {
                 Err(LinkError::Folder { .. } | LinkError::Busy { .. }) if tries < 3 => {}
                 result => return result,
@@ -48,7 +48,7 @@ impl Folder {
         }
     }
 
-    /// Creates a folder or takes an existing one, and locks it.
+    /// Creates a link folder, or uses an existing one, and locks it.
     pub fn open(path: &Path) -> Result<Self, LinkError> {
         let failed = |error: Errno| LinkError::Folder {
             folder: path.to_owned(),
@@ -87,7 +87,7 @@ impl Folder {
         &self.path
     }
 
-    /// Writes a new control file and moves it into place.
+    /// Writes the control file under a temporary name and renames it, so clients never see a part of it.
     pub fn control(&self, host: &Host, capacity: u32) -> Result<Control, LinkError> {
         let make = || -> io::Result<Control> {
             match rustix::fs::unlinkat(&self.fd, CONTROL_DRAFT, AtFlags::empty()) {
@@ -95,21 +95,21 @@ impl Folder {
                 Err(error) => return Err(error.into()),
             }
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            // Clients only read it, so it is read-only.
+            // Clients only read the control file.
             let file = rustix::fs::openat(&self.fd, CONTROL_DRAFT, flags, Mode::RUSR)?;
             let file = File::from(file);
             file.write_all_at(&control_bytes(host, capacity), 0)?;
-            let map = Map::writable(&file, CONTROL_LENGTH)?;
-            rustix::fs::renameat(&self.fd, CONTROL_DRAFT, &self.fd, CONTROL)?;
+            let map = Map::writable(&file, CONTROL_FILE_SIZE)?;
+            rustix::fs::renameat(&self.fd, CONTROL_DRAFT, &self.fd, CONTROL_FILE)?;
             Ok(Control(map))
         };
         make().map_err(|source| LinkError::File {
-            file: self.path.join(CONTROL),
+            file: self.path.join(CONTROL_FILE),
             source,
         })
     }
 
-    /// The names of the ring files.
+    /// The names of the ring files in the folder.
     pub fn rings(&self) -> Result<Vec<CString>, LinkError> {
         let mut rings = Vec::new();
         let listed = for_each_entry(&self.fd, |name| {
@@ -126,7 +126,7 @@ impl Folder {
         }
     }
 
-    /// Opens a regular file of this folder; a pipe or a device could block.
+    /// Opens a ring file; `None` if it is not a regular file, because a pipe or a device could block.
     pub fn open_ring(&self, name: &CStr) -> io::Result<Option<File>> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
@@ -150,14 +150,14 @@ impl Drop for Folder {
             return;
         }
         // In a folder that existed before, only the link's own files are removed.
-        clear(&self.fd, self.is_created);
+        remove_entries(&self.fd, self.is_created);
         if self.is_created {
             let _ = rustix::fs::unlinkat(CWD, &self.path, AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// Removes folders of killed tools, whose locks are free.
+/// Removes the folders of sweetspot processes that were killed: those whose lock is free.
 fn remove_abandoned(parent: &Path) {
     let Ok(parent) = open_folder(parent) else {
         return;
@@ -176,7 +176,7 @@ fn remove_abandoned(parent: &Path) {
         let is_mine = rustix::fs::fstat(&fd)
             .is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
         if is_mine && rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            clear(&fd, true);
+            remove_entries(&fd, true);
             let _ = rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR);
         }
     }
@@ -194,8 +194,9 @@ fn for_each_entry(folder: &OwnedFd, mut with: impl FnMut(&CStr)) -> rustix::io::
     Ok(())
 }
 
-/// Removes entries without following links, and empty folders among them.
-fn clear(folder: &OwnedFd, everything: bool) {
+/// Removes the link's own files, or with `everything` all files and empty folders. Symbolic links are not
+/// followed.
+fn remove_entries(folder: &OwnedFd, everything: bool) {
     let mut names = Vec::new();
     let _ = for_each_entry(folder, |name| names.push(name.to_owned()));
     for name in names {
@@ -203,7 +204,7 @@ fn clear(folder: &OwnedFd, everything: bool) {
         let is_ours = [RING_PREFIX, ".ring-"]
             .iter()
             .any(|prefix| bytes.starts_with(prefix.as_bytes()))
-            || bytes == CONTROL.as_bytes();
+            || bytes == CONTROL_FILE.as_bytes();
         if bytes == b"." || bytes == b".." || !(is_ours || everything) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The identity of a thread and its machine, by which a reader knows whether it still runs.
+//! Identifies the thread that writes a ring, so the reader can tell whether that thread still runs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 /// This machine's boot and this process's pid namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
-    /// The boot id; zero if unknown.
+    /// The kernel's boot id; zero if unknown.
     pub boot: [u8; 16],
     /// The inode of the pid namespace; zero if unknown.
     pub namespace: u64,
@@ -21,7 +21,8 @@ impl Host {
         }
     }
 
-    /// Whether a thread has certainly ended. Across pid namespaces this is unknown, so the answer is no.
+    /// Whether a thread has certainly ended. A thread in another pid namespace cannot be checked and counts as
+    /// running.
     pub fn has_ended(&self, namespace: u64, pid: u32, tid: u32, start: u64) -> bool {
         if namespace == 0 || namespace != self.namespace || start == 0 {
             return false;
@@ -47,7 +48,8 @@ pub(crate) fn thread_start() -> u64 {
         .map_or(0, |(_, start)| start)
 }
 
-/// The rank from the variables of the usual launchers; the one of the whole job comes before the node's.
+/// The process's rank in a distributed job, from the environment variables of the usual launchers. A rank
+/// within the whole job is preferred to one within the node.
 pub(crate) fn rank() -> Option<u32> {
     const NAMES: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"];
     NAMES
@@ -62,8 +64,8 @@ fn parse_boot(text: &str) -> Option<[u8; 16]> {
     (digits.len() == 32).then(|| number.to_be_bytes())
 }
 
-/// The state and start time of a stat file (proc(5), fields 3 and 22); the name in parentheses may contain
-/// anything.
+/// Parses state and start time from `/proc/.../stat` (fields 3 and 22 in proc(5)). The command name in
+/// parentheses before them may contain any characters.
 fn parse_stat(stat: &[u8]) -> Option<(u8, u64)> {
     let after = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let text = std::str::from_utf8(stat.get(after..)?).ok()?;

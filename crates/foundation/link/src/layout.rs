@@ -7,43 +7,43 @@ compile_error!("version 1 of the link is for little-endian machines");
 
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const RING_PREFIX: &str = "ring-";
-pub(crate) const CONTROL: &str = "control";
+pub(crate) const CONTROL_FILE: &str = "control";
 
 pub(crate) const RING_MAGIC: [u8; 8] = *b"SWSPRING";
-pub(crate) const HEADER: usize = 256;
-pub(crate) const LOST: usize = 128;
-pub(crate) const REFUSED: usize = 136;
-pub(crate) const CLOSED: usize = 144;
-/// Two equal words: if a writer reads two different ones, the reader is between the two writes.
-pub(crate) const READ_INDEX: usize = 192;
+pub(crate) const HEADER_SIZE: usize = 256;
+pub(crate) const LOST_OFFSET: usize = 128;
+pub(crate) const REFUSED_OFFSET: usize = 136;
+pub(crate) const CLOSED_OFFSET: usize = 144;
+/// The offset of two words with the reader's index. If they differ, the reader is about to update the second.
+pub(crate) const READ_INDEX_OFFSET: usize = 192;
 
-pub(crate) const SLOT: usize = 128;
-pub(crate) const SLOTS: u32 = 256;
+pub(crate) const SLOT_SIZE: usize = 128;
+pub(crate) const DEFAULT_SLOTS: u32 = 256;
 pub(crate) const MAX_SLOTS: u32 = 4096;
 pub(crate) const OTHER_NAMES: &str = "(other names)";
 
-pub(crate) const RECORD: usize = 32;
-pub(crate) const CAPACITY: u32 = 32_768;
+pub(crate) const RECORD_SIZE: usize = 32;
+pub(crate) const DEFAULT_CAPACITY: u32 = 32_768;
 pub(crate) const MIN_CAPACITY: u32 = 64;
 pub(crate) const MAX_CAPACITY: u32 = 1 << 20;
 
 pub(crate) const CONTROL_MAGIC: [u8; 8] = *b"SWSPCTRL";
-pub(crate) const CONTROL_HEADER: usize = 64;
-pub(crate) const WORDS: usize = 32;
-pub(crate) const CONTROL_LENGTH: usize = CONTROL_HEADER + WORDS * 8;
-pub(crate) const BATCH_SIZE: usize = 0;
-pub(crate) const TUNING: usize = 1;
+pub(crate) const CONTROL_HEADER_SIZE: usize = 64;
+pub(crate) const CONTROL_WORDS: usize = 32;
+pub(crate) const CONTROL_FILE_SIZE: usize = CONTROL_HEADER_SIZE + CONTROL_WORDS * 8;
+pub(crate) const BATCH_SIZE_INDEX: usize = 0;
+pub(crate) const TUNING_INDEX: usize = 1;
 
 const CLOCK_MONOTONIC: u32 = 1;
 const NO_RANK: u32 = u32::MAX;
 
-pub(crate) const BEGIN: u32 = 1;
-pub(crate) const END: u32 = 2;
-pub(crate) const ITEMS: u32 = 3;
-pub(crate) const VALUE: u32 = 4;
-pub(crate) const PHASE: u32 = 5;
+pub(crate) const KIND_BEGIN: u32 = 1;
+pub(crate) const KIND_END: u32 = 2;
+pub(crate) const KIND_ITEMS: u32 = 3;
+pub(crate) const KIND_VALUE: u32 = 4;
+pub(crate) const KIND_PHASE: u32 = 5;
 
-/// The problem with a header.
+/// The reason why the header of a ring file or control file was rejected.
 #[derive(Debug, PartialEq)]
 pub(crate) enum HeaderError {
     Malformed(&'static str),
@@ -51,7 +51,7 @@ pub(crate) enum HeaderError {
     OtherBoot,
 }
 
-/// The constant part of a ring's header.
+/// The part of a ring file's header that never changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Header {
     pub capacity: u32,
@@ -65,17 +65,17 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    pub fn bytes(&self) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
+    pub fn bytes(&self) -> [u8; HEADER_SIZE] {
+        let mut bytes = [0; HEADER_SIZE];
         let mut put = |at: usize, data: &[u8]| bytes[at..at + data.len()].copy_from_slice(data);
         put(0, &RING_MAGIC);
         let numbers = [
             VERSION,
-            HEADER as u32,
-            RECORD as u32,
+            HEADER_SIZE as u32,
+            RECORD_SIZE as u32,
             self.capacity,
             self.slots,
-            SLOT as u32,
+            SLOT_SIZE as u32,
             CLOCK_MONOTONIC,
             self.rank.unwrap_or(NO_RANK),
         ];
@@ -90,8 +90,8 @@ impl Header {
         bytes
     }
 
-    /// Parses a header without trusting it: any accepted header describes a file of bounded size.
-    pub fn parse(bytes: &[u8; HEADER], host: &Host) -> Result<Self, HeaderError> {
+    /// Parses a header that may contain anything. An accepted header always describes a file of bounded size.
+    pub fn parse(bytes: &[u8; HEADER_SIZE], host: &Host) -> Result<Self, HeaderError> {
         if bytes[..8] != RING_MAGIC {
             return Err(HeaderError::Malformed(
                 "it does not begin with the magic bytes of a ring",
@@ -102,9 +102,9 @@ impl Header {
             return Err(HeaderError::Version(version));
         }
         let lengths = [u32_at(bytes, 12), u32_at(bytes, 16), u32_at(bytes, 28)];
-        if lengths != [HEADER as u32, RECORD as u32, SLOT as u32] {
+        if lengths != [HEADER_SIZE as u32, RECORD_SIZE as u32, SLOT_SIZE as u32] {
             return Err(HeaderError::Malformed(
-                "its lengths are not those of its version",
+                "the sizes in its header do not match its layout version",
             ));
         }
         let (capacity, slots) = (u32_at(bytes, 20), u32_at(bytes, 24));
@@ -136,21 +136,21 @@ impl Header {
     }
 
     pub fn slot(&self, name: u32) -> usize {
-        HEADER + name as usize * SLOT
+        HEADER_SIZE + name as usize * SLOT_SIZE
     }
 
-    /// The offset of a record, by its number since the beginning.
+    /// The offset in the file of the record with this number, counted from the first record ever written.
     pub fn record(&self, number: u64) -> usize {
         let place = number & u64::from(self.capacity - 1);
-        self.slot(self.slots) + place as usize * RECORD
+        self.slot(self.slots) + place as usize * RECORD_SIZE
     }
 
     pub fn length(&self) -> usize {
-        self.slot(self.slots) + self.capacity as usize * RECORD
+        self.slot(self.slots) + self.capacity as usize * RECORD_SIZE
     }
 }
 
-/// One record as it is stored in a ring.
+/// One record as stored in a ring file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RawRecord {
     pub at: u64,
@@ -175,15 +175,20 @@ impl RawRecord {
     }
 }
 
-/// Name, kind and losses as the third word of a record.
+/// Packs kind, name index and number of lost records into the third word of a record.
 pub(crate) const fn third_word(kind: u32, name: u32, lost: u64) -> u64 {
     (name | kind << 16) as u64 | lost << 32
 }
 
-pub(crate) fn control_bytes(host: &Host, capacity: u32) -> [u8; CONTROL_LENGTH] {
-    let mut bytes = [0; CONTROL_LENGTH];
+pub(crate) fn control_bytes(host: &Host, capacity: u32) -> [u8; CONTROL_FILE_SIZE] {
+    let mut bytes = [0; CONTROL_FILE_SIZE];
     bytes[..8].copy_from_slice(&CONTROL_MAGIC);
-    let numbers = [VERSION, CONTROL_HEADER as u32, WORDS as u32, capacity];
+    let numbers = [
+        VERSION,
+        CONTROL_HEADER_SIZE as u32,
+        CONTROL_WORDS as u32,
+        capacity,
+    ];
     for (place, number) in numbers.iter().enumerate() {
         bytes[8 + place * 4..12 + place * 4].copy_from_slice(&number.to_le_bytes());
     }
@@ -191,8 +196,8 @@ pub(crate) fn control_bytes(host: &Host, capacity: u32) -> [u8; CONTROL_LENGTH] 
     bytes
 }
 
-/// The ring capacity that the tool asks for.
-pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER]) -> Result<u32, HeaderError> {
+/// Parses the header of a control file and returns the ring capacity, in records, that clients should use.
+pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER_SIZE]) -> Result<u32, HeaderError> {
     if bytes[..8] != CONTROL_MAGIC {
         return Err(HeaderError::Malformed(
             "it does not begin with the magic bytes of a control file",
@@ -202,9 +207,10 @@ pub(crate) fn parse_control(bytes: &[u8; CONTROL_HEADER]) -> Result<u32, HeaderE
     if version != VERSION {
         return Err(HeaderError::Version(version));
     }
-    if [u32_at(bytes, 12), u32_at(bytes, 16)] != [CONTROL_HEADER as u32, WORDS as u32] {
+    if [u32_at(bytes, 12), u32_at(bytes, 16)] != [CONTROL_HEADER_SIZE as u32, CONTROL_WORDS as u32]
+    {
         return Err(HeaderError::Malformed(
-            "its lengths are not those of its version",
+            "the sizes in its header do not match its layout version",
         ));
     }
     let capacity = u32_at(bytes, 20);
@@ -218,19 +224,20 @@ pub(crate) fn is_capacity(capacity: u32) -> bool {
     capacity.is_power_of_two() && (MIN_CAPACITY..=MAX_CAPACITY).contains(&capacity)
 }
 
-/// A name's slot: its length, then its text, truncated at a character if it is too long.
-pub(crate) fn slot_bytes(name: &str) -> [u8; SLOT] {
-    let mut length = name.len().min(SLOT - 1);
+/// Encodes a name for the table of names: its length, then its text. A long name is truncated between two
+/// characters.
+pub(crate) fn slot_bytes(name: &str) -> [u8; SLOT_SIZE] {
+    let mut length = name.len().min(SLOT_SIZE - 1);
     while !name.is_char_boundary(length) {
         length -= 1;
     }
-    let mut bytes = [0; SLOT];
+    let mut bytes = [0; SLOT_SIZE];
     bytes[0] = length as u8;
     bytes[1..=length].copy_from_slice(&name.as_bytes()[..length]);
     bytes
 }
 
-pub(crate) fn parse_slot(bytes: &[u8; SLOT]) -> Option<&str> {
+pub(crate) fn parse_slot(bytes: &[u8; SLOT_SIZE]) -> Option<&str> {
     let length = usize::from(bytes[0]);
     if length == 0 {
         return None;
@@ -262,8 +269,8 @@ mod tests {
 
     fn header() -> Header {
         Header {
-            capacity: CAPACITY,
-            slots: SLOTS,
+            capacity: DEFAULT_CAPACITY,
+            slots: DEFAULT_SLOTS,
             rank: Some(3),
             boot: [7; 16],
             pid: 10,
@@ -286,13 +293,18 @@ mod tests {
 
     #[test]
     fn the_writers_and_the_readers_words_share_no_cache_line() {
-        const { assert!(LOST / 64 == CLOSED / 64 && READ_INDEX / 64 > CLOSED / 64) };
+        const {
+            assert!(
+                LOST_OFFSET / 64 == CLOSED_OFFSET / 64
+                    && READ_INDEX_OFFSET / 64 > CLOSED_OFFSET / 64
+            )
+        };
         assert_eq!(header().record(0) % 64, 0);
     }
 
     proptest! {
         #[test]
-        fn a_header_of_any_bytes_is_bounded(tail in proptest::collection::vec(any::<u8>(), HEADER - 40), capacity: u32, slots: u32) {
+        fn a_header_of_any_bytes_is_bounded(tail in proptest::collection::vec(any::<u8>(), HEADER_SIZE - 40), capacity: u32, slots: u32) {
             let mut bytes = header().bytes();
             bytes[40..].copy_from_slice(&tail);
             bytes[20..24].copy_from_slice(&capacity.to_le_bytes());
@@ -307,7 +319,7 @@ mod tests {
             let slot = slot_bytes(&name);
             let back = parse_slot(&slot).unwrap();
             prop_assert!(name.starts_with(back));
-            prop_assert!(back == name || back.len() > SLOT - 5);
+            prop_assert!(back == name || back.len() > SLOT_SIZE - 5);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The channel between a workload and the tool: a folder of ring files in shared memory.
+//! The link between a workload and sweetspot (here "the tool"): a folder of ring-buffer files in shared memory.
 //!
 //! A workload marks phases, items done and values with one [`Writer`] per thread; the tool reads them with a
 //! [`Reader`] and sends control words back with its [`Control`]. The values that a serving program reports of
@@ -37,5 +37,5 @@ pub use pair::{Irregularity, PhaseSpan, pair_phases};
 pub use reader::Reader;
 pub use writer::{Phase, Writer};
 
-/// The environment variable with the folder of the link.
+/// The name of the environment variable that tells the workload the path of the link folder.
 pub const LINK_VARIABLE: &str = "SWEETSPOT_LINK";

@@ -10,12 +10,12 @@ use std::sync::atomic::AtomicU64;
 
 use memmap2::{MmapOptions, MmapRaw};
 
-/// A mapped file whose length is fixed.
+/// A memory-mapped file of fixed length.
 #[derive(Debug)]
 pub(crate) struct Map(MmapRaw);
 
 impl Map {
-    /// Maps this many bytes for writing, with all pages in place so that a first write does not fault.
+    /// Maps `length` bytes for writing. All pages are loaded at once, so no later write causes a page fault.
     pub fn writable(file: &File, length: usize) -> io::Result<Self> {
         MmapOptions::new()
             .len(length)
@@ -24,7 +24,7 @@ impl Map {
             .map(Self)
     }
 
-    /// Maps this many bytes for reading only.
+    /// Maps `length` bytes for reading only.
     pub fn readable(file: &File, length: usize) -> io::Result<Self> {
         MmapOptions::new()
             .len(length)
@@ -32,12 +32,12 @@ impl Map {
             .map(Self)
     }
 
-    /// The word at an offset that the caller took from the layout.
+    /// The 64-bit word at a byte offset. Panics if the offset is unaligned or outside of the mapping.
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(
             offset.is_multiple_of(8) && offset + 8 <= self.0.len(),
-            "a word outside of the map"
+            "a word outside of the mapped file"
         );
         // SAFETY: the word is within the mapping, aligned (a mapping starts at a page), alive as long as
         // `self`, and only accessed as an atomic.

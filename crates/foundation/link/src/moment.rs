@@ -1,8 +1,8 @@
-//! Time on the machine's monotonic clock.
+//! The time stamps of the link's records: `CLOCK_MONOTONIC` in nanoseconds.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment of `CLOCK_MONOTONIC`, in nanoseconds since its origin: the same for all processes of a machine.
+/// A moment in nanoseconds of `CLOCK_MONOTONIC`. Moments can be compared between all processes of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(u64);
 
@@ -14,12 +14,12 @@ impl Moment {
         Self(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 
-    /// The moment this many nanoseconds after the origin.
+    /// Creates the moment that is `nanos` nanoseconds after the clock's origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The nanoseconds since the origin.
+    /// The number of nanoseconds since the clock's origin.
     pub const fn nanos(self) -> u64 {
         self.0
     }

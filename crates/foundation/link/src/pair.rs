@@ -1,4 +1,5 @@
-//! Turns begin and end marks into spans; marks that do not match are reported, not guessed.
+//! Pairs the begin and end marks of phases into spans. A mark without a counterpart is reported as an
+//! [`Irregularity`]; its counterpart is not guessed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,82 +7,84 @@ use std::collections::BTreeMap;
 use crate::Moment;
 use crate::event::{Event, Mark, Name, Record, Ring};
 
-/// The most overlapping phases that are searched for the one that contains another.
+/// The maximum number of overlapping phases that are searched for the one that contains a given phase.
 const MAX_SEARCHED_PHASES: usize = 64;
 
 /// A phase with its beginning and end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseSpan {
-    /// The ring with its marks.
+    /// The ring that contains the phase's marks.
     pub ring: Ring,
-    /// The phase's name.
+    /// The name of the phase.
     pub name: Name,
-    /// The time when it began.
+    /// The time when the phase began.
     pub begin: Moment,
-    /// The time when it ended.
+    /// The time when the phase ended.
     pub end: Moment,
-    /// The number of phases of its ring that contain it.
+    /// The number of phases in the same ring that contain this one.
     pub depth: usize,
-    /// The index of the innermost span that contains it; phases without an end are skipped.
+    /// The index of the innermost span that contains this one; `None` if there is none. Phases without an end
+    /// are not considered.
     pub parent: Option<usize>,
 }
 
-/// A problem with the marks of a ring.
+/// A problem with the begin and end marks of a ring.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Irregularity {
     /// A phase ended that had not begun.
     EndWithoutBegin {
-        /// The ring.
+        /// The ring that contains the marks.
         ring: Ring,
-        /// The phase.
+        /// The name of the phase.
         name: Name,
-        /// The time when it ended.
+        /// The time of the end mark.
         at: Moment,
     },
-    /// A phase was still open at the end of the ring, or where records were lost.
+    /// A phase had no end mark before its ring ended or before records were lost.
     BeginWithoutEnd {
-        /// The ring.
+        /// The ring that contains the marks.
         ring: Ring,
-        /// The phase.
+        /// The name of the phase.
         name: Name,
-        /// The time when it began.
+        /// The time of the begin mark.
         at: Moment,
     },
-    /// A phase ended while another one that began in it was still open. Both are spans.
+    /// A phase ended while a phase that had begun inside it was still open. Both are still reported as spans.
     Crossing {
-        /// The ring.
+        /// The ring that contains the marks.
         ring: Ring,
-        /// The phase that ended.
+        /// The name of the phase that ended.
         name: Name,
-        /// The innermost phase that was open.
+        /// The name of the innermost phase that was still open.
         open: Name,
-        /// The time when it ended.
+        /// The time of the end mark.
         at: Moment,
     },
-    /// A phase ended before it began; it is not a span.
+    /// A phase was recorded with an end before its beginning; it is not reported as a span.
     Backwards {
-        /// The ring.
+        /// The ring that contains the marks.
         ring: Ring,
-        /// The phase.
+        /// The name of the phase.
         name: Name,
-        /// The time when it began.
+        /// The time when the phase began.
         begin: Moment,
-        /// The time when it ended.
+        /// The time when the phase ended.
         end: Moment,
     },
-    /// Records are missing: phases that were open then cannot be paired.
+    /// Records are missing, so the phases that were open at that time have no end mark.
     Lost {
-        /// The ring.
+        /// The ring that contains the marks.
         ring: Ring,
-        /// The number of records.
+        /// The number of missing records.
         count: u64,
     },
 }
 
-/// Pairs the begins and ends of each ring.
+/// Pairs the begin and end marks of each ring.
 ///
-/// An end belongs to the innermost open phase of its name. Phases that were recorded afterwards are nested
-/// by their times, among themselves: several streams of a GPU may overlap.
+/// An end mark belongs to the innermost open phase with its name. Phases that were timed by other means
+/// ([`crate::Mark::Phase`]) are nested by their times and only among themselves, because several streams of a
+/// GPU may overlap.
 pub fn pair_phases<'a>(
     events: impl IntoIterator<Item = &'a Event>,
 ) -> (Vec<PhaseSpan>, Vec<Irregularity>) {
@@ -106,7 +109,7 @@ struct MarkedPhase {
 #[derive(Debug, Default)]
 struct Pairing {
     nodes: Vec<MarkedPhase>,
-    /// Indices into `nodes`, the innermost last.
+    /// The open phases of each ring, as indices into `nodes`, the innermost last.
     open: BTreeMap<Ring, Vec<usize>>,
     recorded_later: BTreeMap<Ring, Vec<usize>>,
     irregularities: Vec<Irregularity>,

@@ -1,4 +1,4 @@
-//! The tool's side: finds rings and reads their records.
+//! The link as sweetspot uses it: finds the workload's rings and reads their records.
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr};
@@ -10,20 +10,21 @@ use rustix::io::Errno;
 use crate::event::Event;
 use crate::folder::Folder;
 use crate::host::Host;
-use crate::layout::{CAPACITY, is_capacity};
+use crate::layout::{DEFAULT_CAPACITY, is_capacity};
 use crate::ring::RingFile;
 use crate::{Control, LinkError};
 
-/// The most rings that are read at once: each needs a descriptor, of which a process has 1024 by default.
+/// The maximum number of rings read at once. Each needs a file descriptor, of which a process has 1024 by
+/// default.
 const MAX_RINGS: usize = 512;
 
-/// Reads every ring of a link's folder. Dropping it removes the folder.
+/// Reads every ring of a link folder. A folder that the reader created is removed when the reader is dropped.
 #[derive(Debug)]
 pub struct Reader {
     folder: Folder,
     control: Control,
     host: Host,
-    /// The rings by file name; `None` for one that is no longer read.
+    /// The rings by file name; `None` for a ring that has ended or is faulty.
     rings: HashMap<CString, Option<RingFile>>,
     found: u32,
     reported_too_many: bool,
@@ -31,7 +32,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates a private folder in shared memory. Folders of killed tools are removed.
+    /// Creates a private link folder in shared memory, and removes those of sweetspot processes that were
+    /// killed.
     pub fn create() -> Result<Self, LinkError> {
         let shared = Path::new("/dev/shm");
         let usable = rustix::fs::access(shared, rustix::fs::Access::WRITE_OK).is_ok();
@@ -42,26 +44,26 @@ impl Reader {
         })
     }
 
-    /// Creates a folder under a parent.
+    /// Creates a private link folder in `parent`.
     pub fn create_in(parent: &Path) -> Result<Self, LinkError> {
-        Self::with(Folder::create_in(parent)?, CAPACITY)
+        Self::from_folder(Folder::create_in(parent)?, DEFAULT_CAPACITY)
     }
 
-    /// Creates this folder, or uses an existing one that is private and not in use. An existing folder is kept
-    /// in the end, without the link's files.
+    /// Creates this link folder, or uses an existing one that is private and not in use. From an existing
+    /// folder, only the link's own files are removed when the reader is dropped.
     pub fn open(folder: &Path) -> Result<Self, LinkError> {
-        Self::with(Folder::open(folder)?, CAPACITY)
+        Self::from_folder(Folder::open(folder)?, DEFAULT_CAPACITY)
     }
 
-    /// Like [`Reader::open`], with rings of this many records, rounded up to a power of two from 64 to
-    /// 1,048,576.
+    /// Like [`Reader::open`], but with this capacity for each ring, in records: rounded up to a power of two
+    /// and limited to 64 to 1,048,576.
     pub fn open_with_capacity(folder: &Path, records: u32) -> Result<Self, LinkError> {
         let capacity = records.clamp(64, 1 << 20).next_power_of_two();
         debug_assert!(is_capacity(capacity));
-        Self::with(Folder::open(folder)?, capacity)
+        Self::from_folder(Folder::open(folder)?, capacity)
     }
 
-    fn with(folder: Folder, capacity: u32) -> Result<Self, LinkError> {
+    fn from_folder(folder: Folder, capacity: u32) -> Result<Self, LinkError> {
         let host = Host::current();
         tracing::debug!(folder = %folder.path().display(), capacity, "link opened");
         Ok(Self {
@@ -75,7 +77,7 @@ impl Reader {
         })
     }
 
-    /// The folder, for the workload's environment ([`crate::LINK_VARIABLE`]).
+    /// The path of the link folder, to which [`crate::LINK_VARIABLE`] must be set for the workload.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -85,8 +87,8 @@ impl Reader {
         &self.control
     }
 
-    /// Reads new records. The events of one ring are in the order of their writing; rings follow one after
-    /// another.
+    /// Reads all new records. The events of one ring are in the order of writing; all events of one ring come
+    /// before those of the next.
     pub fn drain(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         self.discover(&mut events);
@@ -97,7 +99,7 @@ impl Reader {
                 Ok(true) => {
                     events.push(Event::Ended(ring.ring()));
                     *entry = None;
-                    // This frees its memory, as short-lived workers may leave many rings.
+                    // This frees the ring's memory: short-lived workers may leave many rings.
                     self.folder.remove(name);
                 }
                 Err(error) => {
@@ -120,7 +122,7 @@ impl Reader {
                 return;
             }
         };
-        // Removed files are forgotten, so that the map does not grow forever.
+        // Entries of removed files are dropped; otherwise the map would grow without end.
         self.rings
             .retain(|name, ring| ring.is_some() || names.contains(name));
         let mut followed = self.rings.values().flatten().count();
@@ -183,10 +185,10 @@ fn log(event: &Event) {
             tracing::warn!(
                 ?ring,
                 count,
-                "names refused: the ring's table of names is full"
+                "names rejected: the ring's table of names is full"
             );
         }
-        Event::Fault(error) => tracing::warn!(%error, "link file is not read any further"),
+        Event::Fault(error) => tracing::warn!(%error, "link file is ignored from now on"),
         Event::Record(record) => tracing::trace!(?record, "link record"),
     }
 }

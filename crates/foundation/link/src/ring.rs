@@ -1,4 +1,4 @@
-//! Reads one ring.
+//! Reads the records of one ring file.
 //!
 //! Files are read with system calls and not through a mapping: a workload that truncates its ring would end the
 //! tool with SIGBUS.
@@ -12,14 +12,15 @@ use std::sync::atomic::{Ordering, fence};
 use crate::event::{Event, Mark, Name, Record, Ring};
 use crate::host::Host;
 use crate::layout::{
-    BEGIN, CLOSED, END, HEADER, Header, HeaderError, ITEMS, LOST, PHASE, READ_INDEX, RECORD,
-    REFUSED, RawRecord, SLOT, VALUE, VERSION, parse_slot, u64_at,
+    CLOSED_OFFSET, HEADER_SIZE, Header, HeaderError, KIND_BEGIN, KIND_END, KIND_ITEMS, KIND_PHASE,
+    KIND_VALUE, LOST_OFFSET, READ_INDEX_OFFSET, RECORD_SIZE, REFUSED_OFFSET, RawRecord, SLOT_SIZE,
+    VERSION, parse_slot, u64_at,
 };
 use crate::{LinkError, Moment};
 
-const FIRST_CHUNK: usize = 64;
-const CHUNK: usize = 1024;
-const MAX_HOLE_NS: u64 = 500_000_000;
+const FIRST_CHUNK_RECORDS: usize = 64;
+const CHUNK_RECORDS: usize = 1024;
+const MAX_HOLE_NANOS: u64 = 500_000_000;
 
 #[derive(Debug)]
 pub(crate) struct RingFile {
@@ -27,17 +28,17 @@ pub(crate) struct RingFile {
     path: PathBuf,
     header: Header,
     ring: Ring,
-    /// The number of the next record to read.
+    /// The number of the next record to read, counted from the first record ever written.
     next: u64,
-    /// The numbers of losses and refused names that were reported.
+    /// The numbers of lost records and of rejected names that were reported so far.
     lost: u64,
     refused: u64,
-    /// The time since when the next record is missing although the one after it is there.
+    /// The time since which the next record has been missing although the record after it is there.
     hole_since: Option<Moment>,
     names: Vec<Option<Name>>,
 }
 
-/// The words that the writer changes.
+/// The words of the header that the writer changes.
 struct State {
     lost: u64,
     refused: u64,
@@ -46,7 +47,7 @@ struct State {
 
 impl RingFile {
     pub fn open(file: File, path: PathBuf, number: u32, host: &Host) -> Result<Self, LinkError> {
-        let mut bytes = [0; HEADER];
+        let mut bytes = [0; HEADER_SIZE];
         match file.read_exact_at(&mut bytes, 0) {
             Ok(()) => {}
             Err(source) => return Err(unreadable(path, source)),
@@ -60,10 +61,13 @@ impl RingFile {
             Err(source) => return Err(LinkError::File { file: path, source }),
         };
         if length != header.length() as u64 {
-            let why = "its length is not what its header says";
+            let why = "its length does not match its header";
             return Err(LinkError::Malformed { file: path, why });
         }
-        let read = [u64_at(&bytes, READ_INDEX), u64_at(&bytes, READ_INDEX + 8)];
+        let read = [
+            u64_at(&bytes, READ_INDEX_OFFSET),
+            u64_at(&bytes, READ_INDEX_OFFSET + 8),
+        ];
         Ok(Self {
             file,
             path,
@@ -86,10 +90,10 @@ impl RingFile {
         self.ring
     }
 
-    /// Reads the available records, at most one lap, and returns whether the ring has ended.
+    /// Reads the available records, but at most the ring's capacity, and returns whether the ring has ended.
     pub fn drain(&mut self, host: &Host, events: &mut Vec<Event>) -> Result<bool, LinkError> {
         let before = events.len();
-        // It is read before the records, so that all records until then are among them.
+        // The state is read before the records: if the ring has ended, the records read below are all there are.
         let state = self.state()?;
         let emptied = self.read_records(state.closed, events)?;
         if !emptied {
@@ -118,12 +122,12 @@ impl RingFile {
     }
 
     fn state(&self) -> Result<State, LinkError> {
-        let mut bytes = [0; CLOSED + 8 - LOST];
-        self.read(&mut bytes, LOST)?;
+        let mut bytes = [0; CLOSED_OFFSET + 8 - LOST_OFFSET];
+        self.read(&mut bytes, LOST_OFFSET)?;
         Ok(State {
             lost: u64_at(&bytes, 0),
-            refused: u64_at(&bytes, REFUSED - LOST),
-            closed: u64_at(&bytes, CLOSED - LOST) != 0,
+            refused: u64_at(&bytes, REFUSED_OFFSET - LOST_OFFSET),
+            closed: u64_at(&bytes, CLOSED_OFFSET - LOST_OFFSET) != 0,
         })
     }
 
@@ -141,16 +145,17 @@ impl RingFile {
         }
     }
 
-    /// Returns whether the ring was emptied; it is not if the writer keeps pace for a whole lap.
+    /// Reads records and returns whether the ring is empty now. It is not if the writer added records as fast
+    /// as they were read.
     fn read_records(&mut self, ended: bool, events: &mut Vec<Event>) -> Result<bool, LinkError> {
         let lap = self.next.saturating_add(u64::from(self.header.capacity));
-        let mut buffer = [0; CHUNK * RECORD];
-        let mut chunk = FIRST_CHUNK;
+        let mut buffer = [0; CHUNK_RECORDS * RECORD_SIZE];
+        let mut chunk = FIRST_CHUNK_RECORDS;
         while self.next < lap {
             let to_end =
                 u64::from(self.header.capacity) - (self.next & u64::from(self.header.capacity - 1));
             let want = (to_end.min(lap - self.next) as usize).min(chunk);
-            let bytes = &mut buffer[..want * RECORD];
+            let bytes = &mut buffer[..want * RECORD_SIZE];
             self.read(bytes, self.header.record(self.next))?;
             let count = self.published(bytes);
             if count == 0 {
@@ -168,18 +173,18 @@ impl RingFile {
             }
             // The records are read again, because they may have been read before their sequence number was.
             fence(Ordering::Acquire);
-            let bytes = &mut buffer[..count * RECORD];
+            let bytes = &mut buffer[..count * RECORD_SIZE];
             self.read(bytes, self.header.record(self.next))?;
             if self.published(bytes) != count {
-                return Err(self.damaged("it changed after it was written"));
+                return Err(self.damaged("it was changed after it was complete"));
             }
-            for record in bytes.chunks_exact(RECORD) {
+            for record in bytes.chunks_exact(RECORD_SIZE) {
                 self.decode(RawRecord::parse(record), events)?;
                 self.next += 1;
             }
             self.publish_index()?;
             self.hole_since = None;
-            chunk = CHUNK;
+            chunk = CHUNK_RECORDS;
         }
         Ok(false)
     }
@@ -187,14 +192,14 @@ impl RingFile {
     /// The number of consecutive records, from the next one on, with the expected sequence number.
     fn published(&self, bytes: &[u8]) -> usize {
         bytes
-            .chunks_exact(RECORD)
+            .chunks_exact(RECORD_SIZE)
             .zip(self.next.saturating_add(1)..)
-            .take_while(|(record, sequence)| u64_at(record, RECORD - 8) == *sequence)
+            .take_while(|(record, sequence)| u64_at(record, RECORD_SIZE - 8) == *sequence)
             .count()
     }
 
-    /// Whether the next record has arrived meanwhile. If not, its sequence number is that of the lap before, or
-    /// zero while it is written; writers leave no other.
+    /// Whether the next record has been written meanwhile. If not, the record's sequence number must be that of
+    /// the previous lap, or zero during a write; any other number is an error.
     fn has_arrived(&self) -> Result<bool, LinkError> {
         let expected = self.next.saturating_add(1);
         let before = expected.saturating_sub(u64::from(self.header.capacity));
@@ -208,11 +213,11 @@ impl RingFile {
                 return Ok(false);
             }
         }
-        Err(self.damaged("its number is not the next"))
+        Err(self.damaged("its sequence number is not the expected one"))
     }
 
-    /// Whether the next record will never come, as after a writer that was interrupted and continued elsewhere.
-    /// It is waited for only for a while: otherwise the ring would seem empty.
+    /// Whether the next record will never be written, because its writer was interrupted and went on with the
+    /// one after it. This is assumed after [`MAX_HOLE_NANOS`]; otherwise the ring would seem empty forever.
     fn is_hole(&mut self, ended: bool) -> Result<bool, LinkError> {
         let after = self.next.saturating_add(1);
         let skipped = self.sequence(after)? == after.saturating_add(1);
@@ -222,12 +227,12 @@ impl RingFile {
         }
         let now = Moment::now();
         let since = *self.hole_since.get_or_insert(now);
-        Ok(ended || now.nanos().saturating_sub(since.nanos()) > MAX_HOLE_NS)
+        Ok(ended || now.nanos().saturating_sub(since.nanos()) > MAX_HOLE_NANOS)
     }
 
     fn sequence(&self, number: u64) -> Result<u64, LinkError> {
         let mut bytes = [0; 8];
-        self.read(&mut bytes, self.header.record(number) + RECORD - 8)?;
+        self.read(&mut bytes, self.header.record(number) + RECORD_SIZE - 8)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
@@ -239,14 +244,14 @@ impl RingFile {
             self.lost = self.lost.wrapping_add(count);
         }
         let mark = match raw.kind {
-            BEGIN => Mark::Begin(self.name(raw.name)?),
-            END => Mark::End(self.name(raw.name)?),
-            PHASE => Mark::Phase {
+            KIND_BEGIN => Mark::Begin(self.name(raw.name)?),
+            KIND_END => Mark::End(self.name(raw.name)?),
+            KIND_PHASE => Mark::Phase {
                 name: self.name(raw.name)?,
                 end: Moment::from_nanos(raw.value),
             },
-            ITEMS => Mark::Items(raw.value),
-            VALUE => Mark::Value {
+            KIND_ITEMS => Mark::Items(raw.value),
+            KIND_VALUE => Mark::Value {
                 name: self.name(raw.name)?,
                 value: f64::from_bits(raw.value),
             },
@@ -259,28 +264,29 @@ impl RingFile {
 
     fn name(&mut self, index: u32) -> Result<Name, LinkError> {
         let Some(known) = self.names.get(index as usize) else {
-            return Err(self.damaged("it has a name outside of the table"));
+            return Err(self.damaged("its name's index is outside of the table of names"));
         };
         if let Some(name) = known {
             return Ok(name.clone());
         }
-        let mut slot = [0; SLOT];
+        let mut slot = [0; SLOT_SIZE];
         self.read(&mut slot, self.header.slot(index))?;
         let Some(text) = parse_slot(&slot) else {
-            return Err(self.damaged("its name is not in the table"));
+            return Err(self.damaged("its name is missing in the table of names"));
         };
         let name = Name::from(text);
         self.names[index as usize] = Some(name.clone());
         Ok(name)
     }
 
-    /// Writes the index twice, so that the writer can detect a half-written one.
+    /// Publishes the index of the next record to read. It is written twice, so the writer can detect an
+    /// incomplete update.
     fn publish_index(&self) -> Result<(), LinkError> {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.next.to_le_bytes());
         bytes[8..].copy_from_slice(&self.next.to_le_bytes());
         self.file
-            .write_all_at(&bytes, READ_INDEX as u64)
+            .write_all_at(&bytes, READ_INDEX_OFFSET as u64)
             .map_err(|source| unreadable(self.path.clone(), source))
     }
 

@@ -1,14 +1,14 @@
-//! The names of the values that a serving program reports, and their meaning.
+//! The names of the values that an inference server reports with [`crate::Writer::value`].
 
-/// The batch size that the program took from the tool; the client reports it once for each size.
+/// The batch size that the workload took over from sweetspot, reported once after each change.
 pub const BATCH_SIZE: &str = "batch_size";
-/// The seconds that a batch took.
+/// The duration of a batch, in seconds.
 pub const BATCH_TIME: &str = "batch_s";
-/// The seconds from a request's arrival to its answer.
+/// The time from a request's arrival to its response, in seconds.
 pub const LATENCY: &str = "latency_s";
 /// The number of waiting requests.
 pub const QUEUE_LENGTH: &str = "queue_length";
-/// The number of requests that arrive per second.
+/// The rate at which requests arrive, per second.
 pub const ARRIVALS: &str = "arrivals_per_s";
 /// The size of a batch that did not fit into memory.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";

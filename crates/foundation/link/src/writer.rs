@@ -1,4 +1,4 @@
-//! The workload's side: one ring for each thread that writes.
+//! The link as the workload uses it: each thread that writes has its own ring.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,14 +18,15 @@ use rustix::io::Errno;
 use crate::control::{Tuning, tuning, word};
 use crate::host::{Host, rank, thread_start};
 use crate::layout::{
-    BATCH_SIZE, BEGIN, CLOSED, CONTROL, CONTROL_HEADER, CONTROL_LENGTH, END, Header, HeaderError,
-    ITEMS, LOST, OTHER_NAMES, PHASE, READ_INDEX, REFUSED, RING_PREFIX, SLOT, SLOTS, TUNING, VALUE,
-    VERSION, parse_control, slot_bytes, third_word,
+    BATCH_SIZE_INDEX, CLOSED_OFFSET, CONTROL_FILE, CONTROL_FILE_SIZE, CONTROL_HEADER_SIZE,
+    DEFAULT_SLOTS, Header, HeaderError, KIND_BEGIN, KIND_END, KIND_ITEMS, KIND_PHASE, KIND_VALUE,
+    LOST_OFFSET, OTHER_NAMES, READ_INDEX_OFFSET, REFUSED_OFFSET, RING_PREFIX, SLOT_SIZE,
+    TUNING_INDEX, VERSION, parse_control, slot_bytes, third_word,
 };
 use crate::map::Map;
 use crate::{LINK_VARIABLE, LinkError, Moment, value};
 
-/// Marks phases, items and values on the link, from the thread that created it.
+/// Writes phases, processed items and values to the link. It can only be used in the thread that created it.
 ///
 /// A forked child must create its own writer and must not use its parent's.
 #[derive(Debug)]
@@ -33,12 +34,12 @@ pub struct Writer {
     map: Map,
     control: Map,
     header: Header,
-    /// The number of the next record.
+    /// The number of the next record to write, counted from 0.
     next: Cell<u64>,
-    /// The first record number without room, as far as is known.
+    /// The first record number for which there is no room, as of the last look at the reader's index.
     limit: Cell<u64>,
     lost: Cell<u64>,
-    /// The batch size that was last reported as taken from the tool.
+    /// The batch size last reported as [`crate::value::BATCH_SIZE`]; 0 if none was.
     reported_batch_size: Cell<u64>,
     /// The smallest batch size that did not fit into memory; 0 if there is none.
     too_large: Cell<u64>,
@@ -48,7 +49,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the link that the environment names; `None` if there is none.
+    /// Opens a ring in the folder that [`crate::LINK_VARIABLE`] names; `None` if the variable is not set.
     pub fn from_env() -> Result<Option<Self>, LinkError> {
         match std::env::var_os(LINK_VARIABLE) {
             Some(folder) if !folder.is_empty() => Self::open(Path::new(&folder)).map(Some),
@@ -56,13 +57,13 @@ impl Writer {
         }
     }
 
-    /// Opens a ring in the folder of a link.
+    /// Opens a ring in a link folder.
     pub fn open(folder: &Path) -> Result<Self, LinkError> {
         let (control, capacity) = open_control(folder)?;
         let host = Host::current();
         let header = Header {
             capacity,
-            slots: SLOTS,
+            slots: DEFAULT_SLOTS,
             rank: rank(),
             boot: host.boot,
             pid: std::process::id(),
@@ -72,7 +73,7 @@ impl Writer {
         };
         let (pid, tid, nanos) = (header.pid, header.tid, Moment::now().nanos());
         let file = folder.join(format!("{RING_PREFIX}{pid}-{tid}-{nanos}"));
-        // Readers ignore this name until the file is complete.
+        // Readers ignore files with this name; the file is renamed when it is complete.
         let draft = folder.join(format!(".{RING_PREFIX}{pid}-{tid}-{nanos}"));
         let made = create(&draft, &header).and_then(|map| {
             std::fs::rename(&draft, &file)?;
@@ -98,40 +99,41 @@ impl Writer {
 
     /// Marks the beginning of a phase.
     pub fn begin(&self, name: &str) {
-        self.write(BEGIN, self.name(name), Moment::now(), 0);
+        self.write(KIND_BEGIN, self.name(name), Moment::now(), 0);
     }
 
     /// Marks the end of a phase.
     pub fn end(&self, name: &str) {
-        self.write(END, self.name(name), Moment::now(), 0);
+        self.write(KIND_END, self.name(name), Moment::now(), 0);
     }
 
-    /// Marks a phase that ends when the returned guard is dropped.
+    /// Marks the beginning of a phase, and its end when the returned value is dropped.
     pub fn phase(&self, name: &str) -> Phase<'_> {
         let name = self.name(name);
-        self.write(BEGIN, name, Moment::now(), 0);
+        self.write(KIND_BEGIN, name, Moment::now(), 0);
         Phase { writer: self, name }
     }
 
-    /// Records a phase that was timed by other means.
+    /// Records a phase that was timed by other means, such as by the GPU.
     pub fn phase_between(&self, name: &str, begin: Moment, end: Moment) {
-        self.write(PHASE, self.name(name), begin, end.nanos());
+        self.write(KIND_PHASE, self.name(name), begin, end.nanos());
     }
 
-    /// Reports that this many more items are done.
+    /// Reports that `items` more items are processed.
     pub fn progress(&self, items: u64) {
-        self.write(ITEMS, 0, Moment::now(), items);
+        self.write(KIND_ITEMS, 0, Moment::now(), items);
     }
 
-    /// Reports a value such as an accuracy.
+    /// Reports a value such as an accuracy. The names in [`crate::value`] have a fixed meaning.
     pub fn value(&self, name: &str, value: f64) {
-        self.write(VALUE, self.name(name), Moment::now(), value.to_bits());
+        self.write(KIND_VALUE, self.name(name), Moment::now(), value.to_bits());
     }
 
-    /// The batch size that the tool wants next, if it wants one. The tool is told once for each size that the
-    /// program reported_batch_size. A size that did not fit is not returned again, even before the tool knows of it.
+    /// The batch size that sweetspot asks for; `None` if the workload should decide. Each new size is reported
+    /// back once as [`crate::value::BATCH_SIZE`]. If that size is at or above one that did not fit into memory,
+    /// half of the latter is returned instead.
     pub fn batch_size(&self) -> Option<NonZeroU64> {
-        let mut size = NonZeroU64::new(word(&self.control, BATCH_SIZE))?;
+        let mut size = NonZeroU64::new(word(&self.control, BATCH_SIZE_INDEX))?;
         let too_large = self.too_large.get();
         if too_large != 0 && size.get() >= too_large {
             size = NonZeroU64::new(too_large / 2).unwrap_or(NonZeroU64::MIN);
@@ -142,28 +144,29 @@ impl Writer {
         Some(size)
     }
 
-    /// Reports a finished batch: its number of items and its time.
+    /// Reports a finished batch with its number of items and its duration.
     pub fn batch(&self, items: u64, time: Duration) {
         self.value(value::BATCH_TIME, time.as_secs_f64());
         self.progress(items);
     }
 
-    /// Reports the time from a request's arrival to its answer: of each request, or of the slowest of a batch.
+    /// Reports the time from a request's arrival to its response, for each request or for the slowest of a
+    /// batch.
     pub fn latency(&self, time: Duration) {
         self.value(value::LATENCY, time.as_secs_f64());
     }
 
-    /// Reports the number of waiting requests.
+    /// Reports the number of requests in the queue.
     pub fn queue(&self, length: u64) {
         self.value(value::QUEUE_LENGTH, length as f64);
     }
 
-    /// Reports the number of requests that arrive per second.
+    /// Reports the rate at which requests arrive at the server, in requests per second.
     pub fn arrivals(&self, per_second: f64) {
         self.value(value::ARRIVALS, per_second);
     }
 
-    /// Reports that a batch of this size does not fit into memory.
+    /// Reports that a batch of `batch` items does not fit into the GPU's memory.
     pub fn out_of_memory(&self, batch: u64) {
         let before = self.too_large.get();
         if batch > 0 && (before == 0 || batch < before) {
@@ -172,12 +175,12 @@ impl Writer {
         self.value(value::OUT_OF_MEMORY, batch as f64);
     }
 
-    /// What the tool does with the settings.
+    /// What sweetspot does with the GPU's settings at present.
     pub fn tuning(&self) -> Tuning {
-        tuning(word(&self.control, TUNING))
+        tuning(word(&self.control, TUNING_INDEX))
     }
 
-    /// The number of records that were dropped because the tool did not keep up.
+    /// The number of records dropped because the ring was full: sweetspot did not read fast enough.
     pub fn lost(&self) -> u64 {
         self.lost.get()
     }
@@ -187,7 +190,7 @@ impl Writer {
         let number = self.next.get();
         if number >= self.limit.get() && !self.room(number) {
             self.lost.set(self.lost.get() + 1);
-            self.word(LOST, self.lost.get());
+            self.word(LOST_OFFSET, self.lost.get());
             return;
         }
         self.next.set(number + 1);
@@ -205,7 +208,7 @@ impl Writer {
     #[cold]
     fn room(&self, number: u64) -> bool {
         let read = |at| self.map.word(at).load(Ordering::Acquire);
-        let (first, second) = (read(READ_INDEX), read(READ_INDEX + 8));
+        let (first, second) = (read(READ_INDEX_OFFSET), read(READ_INDEX_OFFSET + 8));
         if first == second && first <= number {
             self.limit.set(first + u64::from(self.header.capacity));
         }
@@ -227,8 +230,8 @@ impl Writer {
             return 0;
         }
         if index >= self.header.slots {
-            let refused = self.map.word(REFUSED).load(Ordering::Relaxed);
-            self.word(REFUSED, refused + 1);
+            let refused = self.map.word(REFUSED_OFFSET).load(Ordering::Relaxed);
+            self.word(REFUSED_OFFSET, refused + 1);
             return 0;
         }
         for (place, part) in slot_bytes(name).as_chunks::<8>().0.iter().enumerate() {
@@ -249,11 +252,11 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.word(CLOSED, 1);
+        self.word(CLOSED_OFFSET, 1);
     }
 }
 
-/// A phase that ends when this is dropped.
+/// An open phase of [`Writer::phase`]; dropping it marks the end.
 #[derive(Debug)]
 #[must_use = "the phase ends when this is dropped"]
 pub struct Phase<'a> {
@@ -263,22 +266,22 @@ pub struct Phase<'a> {
 
 impl Drop for Phase<'_> {
     fn drop(&mut self) {
-        self.writer.write(END, self.name, Moment::now(), 0);
+        self.writer.write(KIND_END, self.name, Moment::now(), 0);
     }
 }
 
 fn open_control(folder: &Path) -> Result<(Map, u32), LinkError> {
-    let path = folder.join(CONTROL);
-    let open = || -> io::Result<(Map, [u8; CONTROL_HEADER])> {
+    let path = folder.join(CONTROL_FILE);
+    let open = || -> io::Result<(Map, [u8; CONTROL_HEADER_SIZE])> {
         let file = File::open(&path)?;
-        if file.metadata()?.len() != CONTROL_LENGTH as u64 {
+        if file.metadata()?.len() != CONTROL_FILE_SIZE as u64 {
             return Err(io::Error::other(
                 "it does not have the length of a control file",
             ));
         }
-        let mut header = [0; CONTROL_HEADER];
+        let mut header = [0; CONTROL_HEADER_SIZE];
         file.read_exact_at(&mut header, 0)?;
-        Ok((Map::readable(&file, CONTROL_LENGTH)?, header))
+        Ok((Map::readable(&file, CONTROL_FILE_SIZE)?, header))
     };
     let (map, header) = open().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => LinkError::NoTool {
@@ -310,11 +313,12 @@ fn create(path: &Path, header: &Header) -> io::Result<Map> {
     Map::writable(&file, header.length())
 }
 
-/// Reserves all memory now: if there were too little, a later write would end the workload with SIGBUS.
+/// Reserves all memory of the file at once. Otherwise, if memory ran out, a later write would kill the workload
+/// with SIGBUS.
 fn reserve(file: &File, length: usize) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length as u64) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let zeros = [0; SLOT * 32];
+            let zeros = [0; SLOT_SIZE * 32];
             for at in (0..length).step_by(zeros.len()) {
                 let part = zeros.len().min(length - at);
                 file.write_all_at(&zeros[..part], at as u64)?;
@@ -325,7 +329,8 @@ fn reserve(file: &File, length: usize) -> io::Result<()> {
     }
 }
 
-/// The FNV-1a hash: names are few, short and chosen by the workload.
+/// The FNV-1a hash, which is fast for short keys. It needs no protection from attacks, because the workload
+/// chooses the names itself.
 #[derive(Debug)]
 struct Fnv(u64);
 

@@ -1,4 +1,4 @@
-//! The built-in networks.
+//! The networks whose descriptions are part of the program.
 
 use include_dir::{Dir, include_dir};
 
@@ -29,7 +29,7 @@ pub const NAMES: [&str; 19] = [
     "resnet_im",
 ];
 
-/// Reads a built-in network by name; `inception_v1` is an alias.
+/// Reads a built-in network by name; `inception_v1` is an alias of `googlenet`.
 pub fn built_in(name: &str) -> Result<Network, NetworkError> {
     let file = match name {
         "inception_v1" => "googlenet",
@@ -47,7 +47,7 @@ pub fn built_in(name: &str) -> Result<Network, NetworkError> {
     }
 }
 
-/// Reads a built-in network by name, or a user's description by path.
+/// Reads a built-in network if the text is one's name, else the description file at that path.
 pub fn find(name: &str) -> Result<Network, NetworkError> {
     if !name.ends_with(".net") {
         return built_in(name);
@@ -59,13 +59,15 @@ pub fn find(name: &str) -> Result<Network, NetworkError> {
     };
     let about = std::fs::metadata(name).map_err(|error| unreadable(error.to_string()))?;
     if !about.is_file() || about.len() > MAX_BYTES {
-        return Err(unreadable("it is not a file of at most 1 MiB".to_owned()));
+        return Err(unreadable(
+            "it is not a regular file, or is larger than 1 MiB".to_owned(),
+        ));
     }
     let text = std::fs::read_to_string(name).map_err(|error| unreadable(error.to_string()))?;
     parse(name, &text)
 }
 
-/// The three most similar names, the most similar first.
+/// The three built-in names most similar to an unknown one, the most similar first.
 fn nearest(name: &str) -> Vec<String> {
     let name = name.to_lowercase();
     let mut near: Vec<_> = NAMES

@@ -3,15 +3,16 @@
 use std::fmt::{Display, Formatter, Result as Written};
 use std::str::FromStr;
 
-/// The rules that a count follows; `docs/network.md` lists the differences.
+/// The rules for counting operations and data; `docs/network.md` lists the differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Convention {
     /// The usual rules of the field: FLOPs are twice the multiply-accumulates.
     #[default]
     Usual,
-    /// Equations 1 to 9 of multi_gpu_2018, literally.
+    /// Equations 1 to 9 of the paper multi_gpu_2018 as printed, errors included.
     EquationsAsPrinted,
-    /// The rules that table 1 of multi_gpu_2018 actually follows.
+    /// The rules with which the numbers in table 1 of the paper multi_gpu_2018 were computed, which differ from
+    /// its equations.
     Table1,
 }
 
@@ -22,23 +23,23 @@ impl Convention {
         (Self::Table1, "table-1"),
     ];
 
-    /// Whether the rules are those of the paper multi_gpu_2018.
+    /// Whether these are rules of the paper multi_gpu_2018, as printed or as used for its table.
     pub fn follows_paper(self) -> bool {
         self != Self::Usual
     }
 }
 
-/// The number format of an element.
+/// The number format of tensor elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
     /// 32-bit floating point.
     #[default]
     Fp32,
-    /// 32 bits in memory, 19 in the tensor cores.
+    /// TensorFloat-32: 32 bits in memory, 19 in the tensor cores.
     Tf32,
     /// 16-bit floating point.
     Fp16,
-    /// 16 bits with the range of 32.
+    /// bfloat16: 16-bit floating point with the range of 32-bit floating point.
     Bf16,
     /// 8-bit integers.
     Int8,
@@ -53,7 +54,7 @@ impl Precision {
         (Self::Int8, "int8"),
     ];
 
-    /// The bytes of one element in memory.
+    /// The size of one element in memory, in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Fp32 | Self::Tf32 => 4,
@@ -79,7 +80,10 @@ macro_rules! named {
                 let found = Self::ALL.iter().find(|(_, name)| *name == text);
                 found.map(|(known, _)| *known).ok_or_else(|| {
                     let names: Vec<_> = Self::ALL.iter().map(|(_, name)| *name).collect();
-                    format!(concat!("the ", $what, " is one of {}"), names.join(", "))
+                    format!(
+                        concat!("the ", $what, " must be one of {}"),
+                        names.join(", ")
+                    )
                 })
             }
         }

@@ -1,20 +1,20 @@
-//! The cost of a network for a batch size, a precision and a mode.
+//! The operations and data of a network for a batch size and a precision, in training or inference.
 
 use crate::{Convention, Counts, Layer, Network, Operations, Precision, count};
 
-/// The cost of one layer for a batch.
+/// The operations and data of one layer for a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerCost<'a> {
-    /// The layer.
+    /// The layer that is counted.
     pub layer: &'a Layer,
-    /// The forward pass.
+    /// The operations and data of the forward pass.
     pub forward: Counts,
-    /// The backward pass, if the network is trained.
+    /// The operations and data of the backward pass; `None` in inference.
     pub backward: Option<Counts>,
 }
 
 impl LayerCost<'_> {
-    /// The sum of both passes.
+    /// The sum of the forward and the backward pass.
     pub fn both_passes(&self) -> Counts {
         let mut counts = self.forward;
         counts += self.backward.unwrap_or_default();
@@ -22,35 +22,35 @@ impl LayerCost<'_> {
     }
 }
 
-/// The cost of all layers of one kind.
+/// The operations and data of all layers of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindCost {
-    /// The name of the kind.
+    /// The name of the kind, such as `convolution`.
     pub kind: &'static str,
-    /// The number of layers.
+    /// The number of layers of this kind.
     pub layers: u64,
-    /// The number of their weights.
+    /// The number of weights of these layers.
     pub parameters: u64,
-    /// Their cost.
+    /// The operations and data of these layers, both passes together.
     pub counts: Counts,
 }
 
-/// The cost of a network for a batch.
+/// The operations and data of a network for a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost<'a> {
-    /// The counting rules.
+    /// The rules by which operations and data are counted.
     pub convention: Convention,
-    /// The number format of elements.
+    /// The number format of tensor elements.
     pub precision: Precision,
     /// The number of items in a batch.
     pub batch: u64,
-    /// The layers, in the network's order.
+    /// The cost of each layer, in execution order.
     pub layers: Vec<LayerCost<'a>>,
 }
 
 impl<'a> Cost<'a> {
-    /// Counts every layer and scales it to the batch by equations 10 to 12: operations, data read (weights
-    /// included) and data written grow with it.
+    /// Counts every layer of a network for a batch. Operations, data read (weights included) and data written
+    /// are proportional to the batch size (equations 10 to 12).
     pub fn of(
         network: &'a Network,
         convention: Convention,
@@ -68,7 +68,7 @@ impl<'a> Cost<'a> {
         )
     }
 
-    /// The cost of layers whose shapes have `own_batch` items.
+    /// Counts layers whose shapes are for `own_batch` items, and scales the counts to `batch` items.
     pub fn of_layers(
         layers: &'a [Layer],
         own_batch: u64,
@@ -94,7 +94,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// The sum of all layers and both passes.
+    /// The sum over all layers and both passes.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         for layer in &self.layers {
@@ -103,7 +103,7 @@ impl<'a> Cost<'a> {
         total
     }
 
-    /// The sum of all forward passes.
+    /// The sum of the forward passes of all layers.
     pub fn forward(&self) -> Counts {
         let mut total = Counts::default();
         for layer in &self.layers {
@@ -112,7 +112,7 @@ impl<'a> Cost<'a> {
         total
     }
 
-    /// The cost of each kind of layer, sorted by operations, then by name.
+    /// The cost by kind of layer, sorted by operations, then by name.
     pub fn by_kind(&self) -> Vec<KindCost> {
         let mut kinds: Vec<KindCost> = Vec::new();
         for cost in &self.layers {
@@ -135,8 +135,8 @@ impl<'a> Cost<'a> {
         kinds
     }
 
-    /// Floating-point operations: twice the multiply-accumulates, or twice all operations under the paper's
-    /// rules, as in its table 11.
+    /// The number of floating-point operations: twice the multiply-accumulates, or, under the paper's rules,
+    /// twice all operations, as in its table 11.
     pub fn flops(&self, operations: &Operations) -> u128 {
         2 * match self.convention.follows_paper() {
             true => operations.all(),
@@ -144,7 +144,7 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// The bytes read. Equation 11 counts the weights for every item.
+    /// The bytes read. As in equation 11, the weights count once for every item of the batch.
     pub fn read_bytes(&self, counts: &Counts) -> u128 {
         (counts.read + counts.weights) * u128::from(self.precision.bytes())
     }
@@ -154,7 +154,8 @@ impl<'a> Cost<'a> {
         (counts.written + counts.gradients) * u128::from(self.precision.bytes())
     }
 
-    /// The bytes that must move between chip and memory, with weights and their gradients once per batch.
+    /// The bytes that must be transferred between chip and memory; weights and their gradients count once per
+    /// batch.
     pub fn moved_bytes(&self, counts: &Counts) -> u128 {
         let weights = (counts.weights + counts.gradients) / u128::from(self.batch.max(1));
         (counts.read + weights + counts.written) * u128::from(self.precision.bytes())
@@ -162,8 +163,8 @@ impl<'a> Cost<'a> {
 }
 
 impl Counts {
-    /// The ratio of computation to communication: operations, with a multiply-accumulate counted once, per
-    /// element read.
+    /// The computation-to-communication ratio: operations per element read. A multiply-accumulate is one
+    /// operation.
     pub fn ctc(&self) -> Option<f64> {
         let read = self.read + self.weights;
         (read > 0).then(|| self.operations.all() as f64 / read as f64)

@@ -22,17 +22,17 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// All operations, with a multiply-accumulate counted once.
+    /// The number of all operations; a multiply-accumulate is one operation.
     pub fn all(&self) -> u128 {
         self.macs + self.others()
     }
 
-    /// All operations except multiply-accumulates.
+    /// The number of operations other than multiply-accumulates.
     pub fn others(&self) -> u128 {
         self.additions + self.multiplications + self.maxima + self.divisions + self.exponentials
     }
 
-    /// All numbers multiplied by a factor.
+    /// Multiplies every count by a factor.
     pub fn times(self, factor: u128) -> Self {
         Self {
             macs: self.macs * factor,
@@ -60,18 +60,18 @@ impl Add for Operations {
     }
 }
 
-/// The operations and data of one layer, data in elements.
+/// The operations of one layer, and the tensor elements that it reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The operations.
     pub operations: Operations,
-    /// The elements read that depend on the input.
+    /// The number of elements read, without weights.
     pub read: u128,
-    /// The elements of weights read.
+    /// The number of weights read.
     pub weights: u128,
-    /// The elements written that depend on the input.
+    /// The number of elements written, without gradients of weights.
     pub written: u128,
-    /// The elements of weight gradients written.
+    /// The number of weight gradients written.
     pub gradients: u128,
 }
 
@@ -96,7 +96,7 @@ pub fn count(layer: &Layer, convention: Convention) -> Counts {
         gradients: 0,
     };
     if let Kind::Embedding = layer.kind {
-        // Only the rows that are looked up are read.
+        // Of the table, only the rows that are looked up are read.
         counts.weights = counts.weights.min(counts.written);
     }
     if convention == Convention::EquationsAsPrinted {
@@ -106,8 +106,8 @@ pub fn count(layer: &Layer, convention: Convention) -> Counts {
 }
 
 impl Counts {
-    /// Applies the printed equations: equation 8 counts weights without output channels, and output sizes lack
-    /// the +1.
+    /// Replaces the data counts by those of the printed equations: equation 8 counts weights without output
+    /// channels, and output sizes lack the +1.
     fn as_printed(&mut self, layer: &Layer) {
         match &layer.kind {
             Kind::Convolution(conv) => {
@@ -157,14 +157,14 @@ fn operations(layer: &Layer, convention: Convention) -> Operations {
                 }
                 _ => outputs,
             };
-            summed_up(
+            pooling_operations(
                 *kind,
                 positions * u128::from(window.volume()),
                 outputs,
                 convention,
             )
         }
-        Kind::Reduction(kind) => summed_up(*kind, inputs, outputs, convention),
+        Kind::Reduction(kind) => pooling_operations(*kind, inputs, outputs, convention),
         // Equation 4.
         Kind::Activation(activation) => activation_operations(*activation, inputs),
         // Equation 5.
@@ -213,8 +213,8 @@ fn activation_operations(activation: Activation, inputs: u128) -> Operations {
     }
 }
 
-/// The most operations of a layer, so that sums do not overflow.
-const MOST: u128 = 1 << 90;
+/// The limit on the operations of one layer. It prevents overflow in sums over layers.
+const MAX_OPERATIONS: u128 = 1 << 90;
 
 /// Counts a convolution by equation 1.
 fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Operations {
@@ -226,7 +226,7 @@ fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Ope
             let positions = spatial_as_printed(layer, &conv.window);
             let each = volume * channels_in(layer) * filters;
             // The equation has no groups, so its count may exceed what any stored weights allow.
-            (positions.saturating_mul(each).min(MOST), filters)
+            (positions.saturating_mul(each).min(MAX_OPERATIONS), filters)
         }
         _ => {
             // A convolution is counted at its outputs, a transposed one at its inputs.
@@ -249,7 +249,7 @@ fn convolution(layer: &Layer, conv: &Convolution, convention: Convention) -> Ope
     }
 }
 
-/// Counts the scores of all pairs of positions, their softmax and the weighted sum of the values.
+/// Counts attention: the scores of all pairs of positions, their softmax and the weighted sum of the values.
 fn attention(
     layer: &Layer,
     heads: u64,
@@ -277,7 +277,12 @@ fn softmax(elements: u128) -> Operations {
     }
 }
 
-fn summed_up(kind: PoolKind, seen: u128, outputs: u128, convention: Convention) -> Operations {
+fn pooling_operations(
+    kind: PoolKind,
+    seen: u128,
+    outputs: u128,
+    convention: Convention,
+) -> Operations {
     match kind {
         PoolKind::Max => Operations {
             maxima: seen,
@@ -334,7 +339,7 @@ fn element_wise(what: Arithmetic, layer: &Layer, outputs: u128) -> Operations {
     }
 }
 
-/// The number of elements over batch and space, without channels.
+/// The number of elements of one channel: the batch size times the spatial sizes.
 fn positions(shape: &Shape) -> u128 {
     u128::from(shape.elements() / shape.channels().max(1))
 }

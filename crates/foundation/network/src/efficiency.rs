@@ -2,22 +2,23 @@
 
 use sweetspot_quantity::{FlopsPerSecond, Joules, Ratio, Seconds};
 
-/// The efficiency of a measured run.
+/// The energy efficiency and speed of a measured run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency {
-    /// The floating-point operations per joule, in billions.
+    /// Billions of floating-point operations per joule, which is GFLOPS per watt.
     pub gflops_per_watt: f64,
     /// The floating-point operations per second.
     pub speed: FlopsPerSecond,
-    /// The share of the GPUs' peak rate.
+    /// The speed relative to the peak rate of all GPUs used; `None` if the peak is unknown.
     pub share_of_peak: Option<Ratio>,
-    /// The share of the efficiency that SGEMM reaches on such a GPU.
+    /// The efficiency relative to that of SGEMM (single-precision matrix multiplication) on such a GPU; `None`
+    /// if that is unknown.
     pub share_of_sgemm: Option<Ratio>,
 }
 
 impl Efficiency {
-    /// The efficiency for items of `flops` operations each. `peak` is the rate of one GPU, `sgemm` its
-    /// efficiency in SGEMM, in GFLOPS per watt.
+    /// Computes the efficiency of a run whose items need `flops` floating-point operations each. `peak` is the
+    /// peak rate of one GPU; `sgemm` is its efficiency in SGEMM, in GFLOPS per watt.
     pub fn of(
         flops: f64,
         energy_per_item: Joules,

@@ -1,17 +1,17 @@
 //! Errors of networks and their files.
 
-/// A name, a description or an ONNX file that cannot be used.
+/// The reason why a network cannot be read from a name, a description or an ONNX file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// No built-in network has this name.
     #[error(
-        "there is no network `{name}`; the nearest are {}; a path to an .onnx file is taken as well",
+        "there is no network `{name}`; the nearest are {}; you can also give the path of an .onnx file",
         near.join(", ")
     )]
     Unknown {
         /// The name that was given.
         name: String,
-        /// The most similar names.
+        /// The most similar built-in names.
         near: Vec<String>,
     },
     /// The file cannot be read.
@@ -22,14 +22,14 @@ pub enum NetworkError {
         /// The system's explanation.
         reason: String,
     },
-    /// A line of a description is wrong.
+    /// A line of a network description is invalid.
     #[error("{file}, line {line}: {problem}")]
     Line {
-        /// The description's path.
+        /// The name or path of the description.
         file: String,
         /// The line number, counted from 1.
         line: usize,
-        /// The problem.
+        /// The problem, as a clause for the user.
         problem: String,
     },
     /// An ONNX file is invalid, truncated or too large.
@@ -37,10 +37,10 @@ pub enum NetworkError {
     File {
         /// The path that was given.
         file: String,
-        /// The problem.
+        /// The problem, as a clause for the user.
         problem: String,
     },
-    /// An input of an ONNX file cannot be used.
+    /// The shape of an input of an ONNX file is unknown or invalid.
     #[error("{file}: input `{input}` {problem}")]
     Input {
         /// The path that was given.
@@ -50,14 +50,14 @@ pub enum NetworkError {
         /// The problem, and what to do about it.
         problem: String,
     },
-    /// A node of an ONNX file is wrong.
+    /// A node of an ONNX file is invalid.
     #[error("{file}: node {node}: {problem}")]
     Node {
         /// The path that was given.
         file: String,
         /// The node's name and operator.
         node: String,
-        /// The problem.
+        /// The problem, as a clause for the user.
         problem: String,
     },
 }

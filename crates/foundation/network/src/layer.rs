@@ -2,22 +2,22 @@
 
 use crate::{Shape, Window};
 
-/// A convolution; depthwise where there are as many groups as input channels.
+/// The parameters of a convolution. It is depthwise if there are as many groups as input channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
-    /// The sliding window.
+    /// The kernel with its stride, padding and dilation.
     pub window: Window,
-    /// The number of filters.
+    /// The number of output channels (filters).
     pub channels: u64,
     /// The number of groups of channels that are convolved separately.
     pub groups: u64,
     /// Whether a bias is added to each channel.
     pub bias: bool,
-    /// Whether the convolution is transposed.
+    /// Whether this is a transposed convolution (deconvolution).
     pub transposed: bool,
 }
 
-/// The way in which a pool reduces its window.
+/// The function that reduces several elements to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolKind {
     /// The maximum.
@@ -26,7 +26,7 @@ pub enum PoolKind {
     Average,
 }
 
-/// The cost class of a function that is applied to each element.
+/// The cost class of a function that is applied to each element of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// A comparison: ReLU, clip, leaky ReLU, absolute value.
@@ -37,78 +37,78 @@ pub enum Activation {
     Simple,
 }
 
-/// The operation on two tensors, element by element.
+/// An operation that combines two tensors element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// A sum or a difference.
+    /// Addition or subtraction.
     Add,
-    /// A product.
+    /// Multiplication.
     Multiply,
-    /// A quotient, or a power.
+    /// Division, modulo or a power; each counts as one division.
     Divide,
-    /// A maximum, minimum or comparison.
+    /// Maximum, minimum, comparison or logical operation.
     Compare,
 }
 
-/// The kind of a layer.
+/// The kind of a layer, with the parameters that determine its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A convolution.
     Convolution(Convolution),
     /// A fully connected layer.
     FullyConnected {
-        /// The number of inputs of one output.
+        /// The number of inputs on which each output depends.
         inputs: u64,
         /// The number of outputs.
         outputs: u64,
         /// Whether a bias is added to each output.
         bias: bool,
     },
-    /// A product of two tensors that both depend on the input.
+    /// A matrix product of two tensors that both depend on the network's input, so neither is a weight.
     MatrixProduct {
-        /// The length of the rows that are summed.
+        /// The size of the dimension that is summed over.
         inner: u64,
     },
     /// Scaled dot-product attention: scores, softmax, weighted sum.
     Attention {
         /// The number of heads.
         heads: u64,
-        /// The sizes of a query and of a value in one head.
+        /// The lengths of a query vector and of a value vector in one head.
         sizes: (u64, u64),
-        /// The numbers of query positions and of key positions.
+        /// The numbers of query positions and of key positions in the sequence.
         positions: (u64, u64),
     },
-    /// A pool over a sliding window.
+    /// Pooling over a sliding window.
     Pool {
-        /// The reduction.
+        /// Whether the maximum or the mean is taken.
         kind: PoolKind,
-        /// The sliding window.
+        /// The kernel with its stride, padding and dilation.
         window: Window,
     },
-    /// A reduction over whole axes.
+    /// A reduction of whole axes to one element.
     Reduction(PoolKind),
-    /// A function of each element.
+    /// An activation function, applied to each element.
     Activation(Activation),
-    /// Elements multiplied by 0 or 1.
+    /// Dropout: each element is multiplied by 0 or 1.
     Dropout,
     /// A normalisation over the batch.
     BatchNormalisation,
     /// A normalisation over neighbouring channels.
     LocalResponseNormalisation {
-        /// The number of channels.
+        /// The number of neighbouring channels.
         size: u64,
     },
     /// A normalisation over an item, or over a group of its channels.
     LayerNormalisation,
-    /// Exponentials divided by their sum.
+    /// Softmax: exponentials divided by their sum.
     Softmax,
     /// Tensors combined element by element; a residual connection is an addition.
     ElementWise(Arithmetic),
-    /// Concatenated tensors.
+    /// A concatenation of tensors.
     Concat,
-    /// Rows looked up in a table.
+    /// An embedding: rows looked up in a table of weights.
     Embedding,
-    /// Data that is moved without computation: transpose, slice, pad, expand.
+    /// A copy of data without computation: transpose, slice, pad or expand.
     Move,
 }
 
@@ -142,7 +142,8 @@ impl Kind {
         }
     }
 
-    /// Whether its gradient needs two matrix products: one for the inputs, one for the weights or other inputs.
+    /// Whether the layer is a matrix product. The backward pass of one needs two: one for the gradient of each
+    /// factor.
     pub fn multiplies_matrices(&self) -> bool {
         matches!(
             self,
@@ -157,27 +158,28 @@ impl Kind {
 /// A layer of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// The name, unique in its network.
+    /// The name, which is unique in the network.
     pub name: String,
-    /// The kind.
+    /// What the layer computes.
     pub kind: Kind,
-    /// The shapes of its inputs, without weights.
+    /// The shapes of the inputs, without weights.
     pub inputs: Vec<Shape>,
-    /// The shapes of its outputs.
+    /// The shapes of the outputs.
     pub outputs: Vec<Shape>,
-    /// The number of weights that no earlier layer has.
+    /// The number of trained weights, without those that the layer shares with an earlier one.
     pub parameters: u64,
-    /// The elements of weights that it reads: its own, shared ones, running means.
+    /// The number of constants that the layer reads: its own weights, shared weights, running means and
+    /// variances.
     pub weights: u64,
 }
 
 impl Layer {
-    /// The elements of all inputs.
+    /// The number of elements of all inputs.
     pub fn input_elements(&self) -> u64 {
         self.inputs.iter().map(Shape::elements).sum()
     }
 
-    /// The elements of all outputs.
+    /// The number of elements of all outputs.
     pub fn output_elements(&self) -> u64 {
         self.outputs.iter().map(Shape::elements).sum()
     }

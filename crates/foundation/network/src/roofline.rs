@@ -9,41 +9,41 @@ use crate::{Cost, Counts};
 /// The peak rates and powers of a GPU at its default clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GpuCeilings {
-    /// The rate of multiply-accumulates in the network's precision.
+    /// The peak rate of matrix operations in the network's precision.
     pub matrix: FlopsPerSecond,
-    /// The rate of all other operations.
+    /// The peak rate of all other operations.
     pub vector: FlopsPerSecond,
-    /// The memory bandwidth.
+    /// The peak memory bandwidth.
     pub bandwidth: BytesPerSecond,
-    /// The power while a program holds the GPU, whatever it does.
+    /// The power while a program has the GPU open, even without work.
     pub base: Watts,
-    /// The additional power while the cores work.
+    /// The additional power while the cores compute.
     pub core: Watts,
-    /// The additional power while the memory works.
+    /// The additional power while the memory is read or written.
     pub memory: Watts,
 }
 
 /// The resource that limits a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// The cores.
+    /// The rate at which the cores compute.
     Compute,
-    /// The memory.
+    /// The memory bandwidth.
     Memory,
 }
 
 /// A lower bound of time and energy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// The least time.
+    /// The shortest possible time.
     pub time: Seconds,
-    /// The least energy.
+    /// The smallest possible energy.
     pub energy: Joules,
-    /// The limiting resource.
+    /// The resource that determines the time.
     pub limit: Limit,
 }
 
-/// The bound of each layer, in order, and of all of them in sequence.
+/// The lower bound for each layer, and for all layers executed one after another.
 pub fn roofline(cost: &Cost<'_>, gpu: &GpuCeilings) -> (Vec<Bound>, Bound) {
     let bounds: Vec<Bound> = cost
         .layers

@@ -3,19 +3,22 @@
 use std::fmt::{Display, Formatter, Result as Written};
 use std::str::FromStr;
 
-/// The shape of a tensor, the batch first: 1x3x224x224.
+/// The shape of a tensor, written as 1x3x224x224: batch, channels, then spatial sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<u64>);
 
 impl Shape {
-    /// The most elements and axes of a tensor.
+    /// The maximum numbers of elements and of axes of a tensor.
     const MAX_ELEMENTS: u64 = 1 << 40;
     const MAX_AXES: usize = 16;
 
-    /// Creates a shape, unless it is larger than the limits.
+    /// Creates a shape; the error says why it is too large.
     pub fn new(sizes: Vec<u64>) -> Result<Self, String> {
         if sizes.len() > Self::MAX_AXES {
-            return Err(format!("a tensor of {} axes is too large", sizes.len()));
+            return Err(format!(
+                "a tensor with {} axes is not supported: at most 16",
+                sizes.len()
+            ));
         }
         let elements = sizes
             .iter()
@@ -46,12 +49,12 @@ impl Shape {
         self.0.len()
     }
 
-    /// The size of the channel axis, the second; 1 if there is none.
+    /// The size of the second axis, the channels; 1 if there is none.
     pub fn channels(&self) -> u64 {
         self.0.get(1).copied().unwrap_or(1)
     }
 
-    /// The sizes after batch and channels.
+    /// The spatial sizes: those after batch and channels.
     pub fn space(&self) -> &[u64] {
         self.0.get(2..).unwrap_or_default()
     }

@@ -5,13 +5,13 @@
 pub struct Window {
     /// The size of the kernel.
     pub kernel: Vec<u64>,
-    /// The distance between two positions.
+    /// The distance between two neighbouring positions of the kernel.
     pub stride: Vec<u64>,
-    /// The padding before and after the input.
+    /// The numbers of elements added before and after the input.
     pub padding: Vec<(u64, u64)>,
     /// The distance between two elements of the kernel.
     pub dilation: Vec<u64>,
-    /// Whether a last window that extends beyond the input counts.
+    /// Whether a last position at which the kernel extends beyond the input counts (ONNX `ceil_mode`).
     pub ceil: bool,
 }
 
@@ -33,8 +33,8 @@ impl Window {
         self.kernel.iter().fold(1, |all, k| all.saturating_mul(*k))
     }
 
-    /// Sets the padding so that the output is the input divided by the stride, rounded up. An odd element goes
-    /// to the end, or with `at_start` to the beginning.
+    /// Sets the padding so that the output size is the input size divided by the stride, rounded up. If the
+    /// padding is odd, the extra element goes to the end, or with `at_start` to the beginning.
     pub fn pad_same(&mut self, input: &[u64], at_start: bool) {
         for (axis, size) in input.iter().enumerate().take(self.kernel.len()) {
             let stride = self.stride[axis].max(1);
@@ -60,7 +60,7 @@ impl Window {
             let padded = size.saturating_add(before).saturating_add(after);
             let Some(room) = padded.checked_sub(self.reach(axis)) else {
                 return Err(format!(
-                    "a kernel of {} does not fit an input of {padded}",
+                    "a kernel of {} elements does not fit an input of {padded} with its padding",
                     self.reach(axis)
                 ));
             };
@@ -97,7 +97,7 @@ impl Window {
         }
         if self.volume() > 1 << 32 {
             return Err(format!(
-                "a kernel of {} elements is too much",
+                "a kernel of {} elements is too large",
                 self.volume()
             ));
         }

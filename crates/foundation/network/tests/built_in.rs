@@ -133,7 +133,7 @@ fn errors_name_the_line() {
         ),
         (
             "input 3x8x8\nconv 4 9x9",
-            "line 2: a kernel of 9 does not fit",
+            "line 2: a kernel of 9 elements does not fit",
         ),
         ("input 3x8x8\nrelux", "line 2: unknown layer `relux`"),
         (
@@ -146,7 +146,10 @@ fn errors_name_the_line() {
         ),
         ("input 3x8x8\ndef f\n  f\nf", "calls itself"),
         ("input 3x8x8\ndef f a\n  relu\nf", "line 4: `f` needs `a`"),
-        ("input 3x8x8\ntake y", "line 2: no shape was kept as `y`"),
+        (
+            "input 3x8x8\ntake y",
+            "line 2: there is no saved tensor `y`",
+        ),
         ("input 3x8x8\nconv {n} 3x3", "line 2: unknown variable `n`"),
         (
             "input 3x8x8\n   relu",

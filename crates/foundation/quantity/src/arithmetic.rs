@@ -4,7 +4,7 @@ use std::ops::{Div, Mul};
 
 use crate::{Bytes, BytesPerSecond, Joules, Ratio, Seconds, Watts};
 
-/// Sums, differences and scaling of one quantity.
+/// Implements sums, differences and scaling for one quantity.
 macro_rules! linear {
     ($name:ident) => {
         impl $name {

@@ -3,23 +3,23 @@
 use crate::arithmetic::linear;
 use crate::text::textual;
 
-/// The relation of a unit to the base unit of its quantity.
+/// The size of a unit in base units of its quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// A power of ten: exact in decimal text, so it is used for printing as well.
+    /// Ten to this power. Conversion is exact in decimal text, so such units are used for printing too.
     Ten(i32),
-    /// Any other factor (`Wh`, `min`): parsed, never printed.
+    /// Any other factor, as for `Wh` and `min`. Such units are parsed but never printed.
     Factor(f64),
 }
 
 /// A unit of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// The symbol in text.
+    /// The symbol, such as `kW`.
     pub symbol: &'static str,
     /// The size in base units.
     pub scale: Scale,
-    /// Whether values are printed in this unit.
+    /// Whether values may be printed in this unit.
     pub printed: bool,
 }
 
@@ -41,15 +41,15 @@ const fn read_only(symbol: &'static str, scale: Scale) -> Unit {
 
 /// The common interface of all quantities.
 pub trait Quantity: Copy + PartialOrd + Sized {
-    /// The name for messages, such as `power`.
+    /// The name of the quantity in messages, such as `power`.
     const NAME: &'static str;
-    /// The unit of a bare number and of [`Quantity::base`].
+    /// The symbol of the base unit: that of [`Quantity::base`] and of numbers without a unit.
     const BASE: &'static str;
-    /// All units in which it is parsed.
+    /// All units that are parsed.
     const UNITS: &'static [Unit];
-    /// Creates the quantity from a number of base units.
+    /// Creates the quantity from its value in base units.
     fn from_base(value: f64) -> Self;
-    /// The number of base units.
+    /// The value in base units.
     fn base(self) -> f64;
 }
 
@@ -60,12 +60,12 @@ macro_rules! quantity {
         pub struct $name(f64);
 
         impl $name {
-            #[doc = concat!("So many ", $base, ".")]
+            #[doc = concat!("Creates the quantity from its value in ", $base, ".")]
             pub const fn new(value: f64) -> Self {
                 Self(value)
             }
 
-            #[doc = concat!("The number of ", $base, ".")]
+            #[doc = concat!("The value in ", $base, ".")]
             pub const fn get(self) -> f64 {
                 self.0
             }
@@ -128,7 +128,7 @@ quantity!(
     ]
 );
 impl Seconds {
-    /// The time in whole nanoseconds, for clocks that count them.
+    /// The time rounded to whole nanoseconds.
     pub fn nanos(self) -> i64 {
         (self.0 * 1e9).round() as i64
     }
@@ -147,7 +147,8 @@ quantity!(
     ]
 );
 quantity!(
-    /// A ratio of two quantities of the same kind, written as a percentage or as a plain number.
+    /// A ratio of two quantities of the same kind. It is printed as a percentage and parsed from one or from a
+    /// plain number.
     Ratio,
     "ratio",
     "",

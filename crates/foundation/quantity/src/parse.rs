@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crate::{Quantity, Scale};
 
-/// The error of a text that is not a quantity of the expected kind.
+/// The error when a text is not a quantity of the expected kind.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`{text}` is not a {kind}: write a number and a unit ({units})")]
 pub struct ParseQuantityError {
@@ -14,7 +14,7 @@ pub struct ParseQuantityError {
 }
 
 impl ParseQuantityError {
-    fn of<Q: Quantity>(text: &str) -> Self {
+    fn from_text<Q: Quantity>(text: &str) -> Self {
         let units: Vec<_> = Q::UNITS
             .iter()
             .map(|unit| match unit.symbol {
@@ -39,16 +39,16 @@ pub(crate) fn parse<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
         .find(|unit| unit.symbol == symbol)
         .and_then(|unit| scaled(number, unit.scale))
         .map(Q::from_base)
-        .ok_or_else(|| ParseQuantityError::of::<Q>(text))
+        .ok_or_else(|| ParseQuantityError::from_text::<Q>(text))
 }
 
-/// Parses a command-line value, in which a bare number has the base unit (`180` is 180 W).
+/// Parses a command-line value. A number without a unit is in base units: `180` is 180 W.
 pub fn parse_bare<Q: Quantity>(text: &str) -> Result<Q, ParseQuantityError> {
     let trimmed = text.trim();
     if number_length(trimmed) == trimmed.len() {
         return scaled(trimmed, Scale::Ten(0))
             .map(Q::from_base)
-            .ok_or_else(|| ParseQuantityError::of::<Q>(text));
+            .ok_or_else(|| ParseQuantityError::from_text::<Q>(text));
     }
     parse(text)
 }
@@ -73,7 +73,7 @@ pub(crate) fn deserialize<'de, Q: Quantity, D: serde::Deserializer<'de>>(
     deserializer.deserialize_str(Visitor(PhantomData))
 }
 
-/// The length of the number at the start; an `e` belongs to it only before digits.
+/// The length of the number at the start of the text. An `e` is an exponent only if digits follow.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits_from = |start: usize| {
@@ -94,7 +94,8 @@ fn number_length(text: &str) -> usize {
     mantissa
 }
 
-/// Scales a number in text. Powers of ten are added to its exponent, so that the result is rounded once.
+/// Parses a number and converts it to base units. A power of ten is added to the exponent in the text, so the
+/// result is rounded only once.
 fn scaled(number: &str, scale: Scale) -> Option<f64> {
     let value = match scale {
         Scale::Ten(0) => number.parse().ok()?,

@@ -18,7 +18,8 @@ pub(crate) fn print<Q: Quantity>(quantity: Q, f: &mut Formatter<'_>) -> Result {
     }
 }
 
-/// The largest printed unit of which there is at least one; otherwise the smallest.
+/// The symbol and exponent of the unit for printing: the largest in which the value is at least 1, or else the
+/// smallest.
 fn unit_for<Q: Quantity>(value: f64) -> (&'static str, i32) {
     let mut printed = Q::UNITS
         .iter()
@@ -47,7 +48,7 @@ fn scale_down(value: f64, exponent: i32) -> f64 {
     }
 }
 
-/// The shortest digits that parse back to the value, with the decimal point moved in the text.
+/// The shortest decimal text that parses back to the same value, in the unit with this power of ten.
 fn exact(value: f64, unit_exponent: i32) -> String {
     if !value.is_finite() {
         return value.to_string();

@@ -2,7 +2,7 @@
 
 use crate::linear::solve_symmetric;
 
-/// The range of a parameter.
+/// The range to which a parameter is limited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// The smallest value.
@@ -18,12 +18,12 @@ pub struct Fit {
     pub parameters: Vec<f64>,
     /// The residuals at the best parameters.
     pub residuals: Vec<f64>,
-    /// The number of steps.
+    /// The number of optimisation steps that were made.
     pub steps: usize,
 }
 
 const RELATIVE_STEP: f64 = 1e-4;
-/// The relative gain in the sum of squares below which a step is the last.
+/// The optimisation ends when a step reduces the sum of squares by less than this fraction.
 const MIN_RELATIVE_GAIN: f64 = 1e-6;
 const MAX_DAMPING: f64 = 1e12;
 
@@ -94,7 +94,8 @@ fn clamp(parameters: &mut [f64], bounds: &[Bounds]) {
     }
 }
 
-/// Computes a column of derivatives for each parameter, with a step inwards at an upper bound.
+/// Computes the derivatives of the residuals by finite differences, one column per parameter. At an upper bound
+/// the step goes inwards.
 fn derivatives(
     residuals: &impl Fn(&[f64]) -> Vec<f64>,
     parameters: &[f64],
@@ -120,7 +121,8 @@ fn derivatives(
         .collect()
 }
 
-/// Whether each parameter is free: one at a bound stays there if the gradient points across it.
+/// Whether each parameter may change in this step. One at a bound may not if a step would take it beyond the
+/// bound.
 fn free_parameters(
     jacobian: &[Vec<f64>],
     current: &[f64],

@@ -4,12 +4,12 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cholesky {
     size: usize,
-    /// The elements, row by row.
+    /// The elements of `L`, row by row.
     lower: Vec<f64>,
 }
 
 impl Cholesky {
-    /// Decomposes a matrix given row by row; `None` if it is not positive definite.
+    /// Computes the decomposition of a matrix given row by row; `None` if it is not positive definite.
     pub fn of(matrix: &[f64], size: usize) -> Option<Self> {
         let mut lower = vec![0.0; size * size];
         for row in 0..size {

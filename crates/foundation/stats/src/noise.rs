@@ -1,19 +1,19 @@
-//! Random draws as a function of their name.
+//! Random numbers that depend only on a name, not on how many were drawn before.
 //!
-//! A draw is named by a path of labels and counters, never by the number of draws before it. So a resumed
-//! study, two threads and two machines agree to the bit.
+//! A [`Seed`] is derived from a root seed by a path of labels and numbers. Therefore a resumed study, several
+//! threads and other machines get bit-identical random numbers.
 
-/// The name of a random draw, as a hash.
+/// A seed: the hash of a path of labels and numbers, from which one random number is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// The root of a study's draws.
+    /// Creates the root seed of a study.
     pub const fn new(seed: u64) -> Self {
         Self(mix(seed ^ 0x5357_4545_5453_504f))
     }
 
-    /// The draw with this label below this one.
+    /// Derives a seed from this one and a text. Different texts give independent random numbers.
     pub fn label(self, label: &str) -> Self {
         let folded = label.bytes().fold(self.0, |state, byte| {
             mix(state ^ u64::from(byte).wrapping_add(0x100))
@@ -21,28 +21,28 @@ impl Seed {
         Self(mix(folded ^ label.len() as u64))
     }
 
-    /// The draw with this number below this one.
+    /// Derives a seed from this one and a number. Different numbers give independent random numbers.
     pub const fn number(self, number: u64) -> Self {
         Self(mix(mix(self.0) ^ number))
     }
 
-    /// The seed as a number, for other generators.
+    /// The seed as a number, to initialise other random generators.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// A uniform draw in (0, 1), both ends excluded.
+    /// The uniformly distributed random number of this seed, between 0 and 1, both excluded.
     pub fn uniform(self) -> f64 {
         ((mix(self.0) >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 
-    /// A normal draw with mean 0 and standard deviation 1 (Box-Muller).
+    /// The normally distributed random number of this seed, with mean 0 and standard deviation 1 (Box-Muller).
     pub fn normal(self) -> f64 {
         let (radius, angle) = self.radius_and_angle();
         radius * libm::cos(angle)
     }
 
-    /// Two independent normal draws; the first is [`normal`](Self::normal).
+    /// Two independent normal random numbers of this seed; the first equals [`normal`](Self::normal).
     pub fn normals(self) -> [f64; 2] {
         let (radius, angle) = self.radius_and_angle();
         let (sine, cosine) = libm::sincos(angle);

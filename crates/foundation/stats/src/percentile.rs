@@ -1,6 +1,7 @@
 //! Percentiles of weighted values.
 
-/// The 99th percentile of values with weights: the value that 99 % of the weight does not exceed.
+/// The weighted 99th percentile of `(value, weight)` pairs: values up to it have 99 % of the total weight.
+/// `None` if there are no values.
 pub fn weighted_p99(mut weighted: Vec<(f64, f64)>) -> Option<f64> {
     weighted.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut left = 0.01 * weighted.iter().map(|(_, weight)| weight).sum::<f64>();

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-/// A confidence interval.
+/// The lower and upper end of a confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -25,7 +25,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises the measurements; `None` if there are none.
+    /// Computes the summary of measurements; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -77,7 +77,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Compares two sets; `None` if one of them is empty.
+    /// Compares the means of two sets of measurements; `None` if one of them is empty.
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         let (a, b) = (Summary::of(a)?, Summary::of(b)?);
         let mean = a.mean - b.mean;
@@ -88,7 +88,7 @@ impl Difference {
         Some(Self { mean, interval95 })
     }
 
-    /// Whether the difference is significant at the 5 % level.
+    /// Whether the difference is significant at the 5 % level; `None` if a set is too small to have a spread.
     pub fn is_significant(&self) -> Option<bool> {
         let interval = self.interval95?;
         Some(interval.low > 0.0 || interval.high < 0.0)

@@ -9,11 +9,11 @@ use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use crate::raw::{MEMORY_SCOPE, graphics_clocks, power_field, power_samples};
 
-/// The field ids of NVML's averaged and instantaneous power.
+/// The ids of the NVML fields for averaged and instantaneous power.
 pub(crate) const POWER_AVERAGE: FieldId = FieldId(185);
 pub(crate) const POWER_INSTANT: FieldId = FieldId(186);
 
-/// The window of averaged power.
+/// The time over which averaged power is averaged.
 const AVERAGING_WINDOW: Seconds = Seconds::new(1.0);
 
 pub(crate) fn is_before_ampere(architecture: &DeviceArchitecture) -> bool {
@@ -21,13 +21,14 @@ pub(crate) fn is_before_ampere(architecture: &DeviceArchitecture) -> bool {
     matches!(architecture, Kepler | Maxwell | Pascal | Volta | Turing)
 }
 
-/// Whether core clocks can be locked, as from Volta on; older boards have application clocks.
+/// Whether core clocks can be locked. They can from Volta on; older boards have application clocks instead.
 pub(crate) fn can_lock_core_clock(architecture: &DeviceArchitecture) -> bool {
     use DeviceArchitecture::{Kepler, Maxwell, Pascal};
     !matches!(architecture, Kepler | Maxwell | Pascal)
 }
 
-/// The update period and window of the short-window power sensor, from published studies and an H200.
+/// The update period and averaging time of [`SensorKind::InstantPower`], from published studies and
+/// measurements of an H200.
 pub(crate) fn short_window(
     architecture: &DeviceArchitecture,
     is_ga100: bool,
@@ -43,7 +44,7 @@ pub(crate) fn short_window(
     Some((Seconds::new(period), Seconds::new(window)))
 }
 
-/// The sensors of a device: those whose first read succeeds.
+/// Finds the sensors of a device by trying to read each one.
 pub(crate) fn sensors(
     nvml: &nvml_wrapper::Nvml,
     device: &Device<'_>,
@@ -102,8 +103,8 @@ pub(crate) fn sensors(
     sensors
 }
 
-/// The averaged and the short-window power sensor: which of them the ordinary power reading is depends on the
-/// generation; the other is a field.
+/// Finds the sensors for averaged and for instantaneous power. It depends on the GPU's generation which of the
+/// two `nvmlDeviceGetPowerUsage` reads; the other is read as an NVML field.
 fn power_sensors(
     device: &Device<'_>,
     power_is_averaged: bool,
@@ -152,7 +153,7 @@ fn has_field(device: &Device<'_>, id: FieldId) -> bool {
     })
 }
 
-/// The knobs of a device.
+/// Finds the knobs of a device and their supported values.
 pub(crate) fn knobs(
     nvml: &nvml_wrapper::Nvml,
     device: &Device<'_>,

@@ -11,7 +11,7 @@ use sweetspot_quantity::Bytes;
 use crate::capabilities::{is_before_ampere, knobs, sensors, short_window};
 use crate::error::{driver_not_loaded, library_not_found, open_error, request_failed};
 
-/// Logs the path of the library that the loader found, because a name may stand for many files.
+/// Logs the path of the NVML library that was loaded: several files may have its name.
 fn log_opened(library: &OsStr, nvml: &nvml_wrapper::Nvml) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
@@ -28,16 +28,16 @@ fn log_opened(library: &OsStr, nvml: &nvml_wrapper::Nvml) {
     tracing::info!(?library, path, driver, "NVML library opened");
 }
 
-/// The usual name of the library.
+/// The file name of the NVML library on Linux.
 const NVML_LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// NVML, loaded for the life of the process.
+/// The NVML library, which stays loaded until the process ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Nvml {
     nvml: &'static nvml_wrapper::Nvml,
 }
 
-/// A GPU, or a slice of one.
+/// A GPU or a MIG slice of one, opened through NVML.
 #[derive(Debug)]
 pub struct NvmlGpu {
     pub(crate) nvml: &'static nvml_wrapper::Nvml,
@@ -52,7 +52,7 @@ pub struct NvmlGpu {
 }
 
 impl Nvml {
-    /// Loads the usual library, or the one at a path.
+    /// Loads NVML from the default library name, or from `library` if it is given.
     pub fn open(library: Option<&OsStr>) -> Result<Self, HostError> {
         let library = library.unwrap_or(OsStr::new(NVML_LIBRARY));
         let nvml = nvml_wrapper::Nvml::builder().lib_path(library).init();

@@ -1,23 +1,23 @@
-//! Translates NVML's errors.
+//! Converts NVML's errors to those of the crate `device`.
 
 use nvml_wrapper::error::NvmlError;
 use sweetspot_device::{DeviceId, HostError, Knob, OpenError, ReadError, SensorKind, WriteError};
 
-/// The error of a library that cannot be loaded.
+/// The error when the NVML library cannot be loaded.
 pub fn library_not_found(library: &str, reason: &str) -> HostError {
     HostError::Unavailable(format!(
         "cannot load NVIDIA's management library {library}: {reason}; is the driver installed? (set SWEETSPOT_NVML to use another library)"
     ))
 }
 
-/// The error of a library without a driver.
+/// The error when the NVML library is installed but the driver is not loaded.
 pub fn driver_not_loaded() -> HostError {
     HostError::Unavailable(
-        "NVIDIA's driver is not loaded: `nvidia-smi` should list your GPUs".to_owned(),
+        "NVIDIA's driver is not loaded: run `nvidia-smi`, which should list your GPUs, and load or reinstall the driver".to_owned(),
     )
 }
 
-/// The error of a request that the library rejects.
+/// The error when NVML rejects a request; `what` is the requested action, such as `count the GPUs`.
 pub fn request_failed(what: impl Into<String>) -> impl FnOnce(NvmlError) -> HostError {
     let what = what.into();
     move |error| HostError::Failed {

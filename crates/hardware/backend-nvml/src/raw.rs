@@ -1,5 +1,5 @@
-//! NVML calls that the wrapper lacks or gets wrong: it has room for 128 clocks only, it has no scope for
-//! fields, and it drains the driver's buffer in two calls where one is enough.
+//! NVML calls that the crate `nvml-wrapper` lacks or gets wrong: it returns at most 128 clocks, cannot read a
+//! field for the memory alone, and drains the driver's buffer in two calls instead of one.
 #![allow(unsafe_code)]
 
 use std::mem::zeroed;
@@ -12,10 +12,10 @@ use nvml_wrapper_sys::bindings::{
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT,
 };
 
-/// The scope of power fields that covers the memory alone.
+/// The scope id with which NVML's power fields measure the memory alone.
 pub const MEMORY_SCOPE: u32 = 2;
 
-/// Reads a power field of one part of the device, in milliwatts.
+/// Reads an NVML power field for one scope (part of the device), in milliwatts.
 pub fn power_field(
     nvml: &Nvml,
     device: &Device<'_>,
@@ -41,7 +41,8 @@ pub fn power_field(
     Ok(unsafe { value.value.uiVal })
 }
 
-/// Reads the driver's power samples since a wall-clock time: pairs of microseconds and milliwatts.
+/// Reads the driver's power samples since a wall-clock time, as pairs of time in microseconds and power in
+/// milliwatts.
 pub fn power_samples(
     nvml: &Nvml,
     device: &Device<'_>,
@@ -83,7 +84,7 @@ pub fn power_samples(
     Ok(plain.collect())
 }
 
-/// The core clocks that the driver lists for a memory clock.
+/// The core clocks that are supported together with a memory clock, in MHz.
 pub fn graphics_clocks(nvml: &Nvml, device: &Device<'_>, memory_clock: u32) -> Vec<u32> {
     const MAX_COUNT: usize = 4096;
     let mut clocks = vec![0; MAX_COUNT];

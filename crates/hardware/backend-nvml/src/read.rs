@@ -18,7 +18,7 @@ use crate::capabilities::{POWER_AVERAGE, POWER_INSTANT, can_lock_core_clock};
 use crate::error::read_error;
 use crate::raw::{MEMORY_SCOPE, power_field, power_samples};
 
-/// A wall clock that shifts by more than this against the monotonic clock was set.
+/// If the wall clock shifts by more than this against the monotonic clock, it was set.
 const CLOCK_STEP_NANOS: i128 = 20_000_000;
 
 fn watts(milliwatts: u32) -> Amount {

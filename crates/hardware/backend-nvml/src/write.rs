@@ -1,4 +1,4 @@
-//! Writes the settings of a GPU. Only a guard calls this.
+//! Writes the settings of a GPU. Only the guard process does so.
 
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
@@ -66,7 +66,7 @@ impl NvmlGpu {
         })
     }
 
-    /// Locks a clock. NVML cannot report a lock, so the written value is the result.
+    /// Locks a clock. NVML cannot read a lock back, so the written value is returned.
     fn lock(&mut self, knob: Knob, clock: Megahertz) -> Result<AppliedKnob<Megahertz>, WriteError> {
         let mhz = clock.get().round() as u32;
         let locked = match knob {
@@ -80,7 +80,7 @@ impl NvmlGpu {
         };
         locked.map_err(|error| write_error(knob, error))?;
         let device = &self.descriptor.id;
-        tracing::info!(%device, %knob, written = %clock, "clock locked; a lock cannot be read back");
+        tracing::info!(%device, %knob, written = %clock, "clock locked (NVML cannot read a lock back)");
         Ok(AppliedKnob {
             requested: clock,
             enforced: clock,
@@ -88,7 +88,7 @@ impl NvmlGpu {
         })
     }
 
-    /// Sets both clocks of a board that cannot lock them, and reads them back.
+    /// Sets the application clocks of an older board, which cannot lock clocks, and reads them back.
     fn set_application_clocks(
         &mut self,
         settings: &Settings,

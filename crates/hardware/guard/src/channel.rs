@@ -1,4 +1,4 @@
-//! The client's end of the socket, whose reads and writes all have a time limit.
+//! The client's end of the socket to the guard process. No read or write blocks for longer than a time limit.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::{Reply, Request};
 
-/// The longest single wait. Timeouts are counted in such waits, each of which counts for no more than its
-/// length, so that the time in which the client itself was stopped does not count.
+/// The longest time that one read or write of the socket may block. A timeout is a number of such waits, so
+/// time in which the client itself was stopped (as by Ctrl-Z) hardly counts.
 pub(crate) const MAX_SINGLE_WAIT: Duration = Duration::from_millis(20);
 
-/// Reads replies; an incomplete line is kept until the rest of it arrives.
+/// Reads the guard's replies, one per line. An incomplete line is buffered until the rest arrives.
 #[derive(Debug)]
 pub(crate) struct Replies {
     stream: UnixStream,
     received: Vec<u8>,
-    /// The present read timeout of the socket.
+    /// The read timeout that the socket has now.
     wait: Duration,
 }
 
-/// Sets the socket's timeouts to a single wait.
+/// Sets the socket's read and write timeouts to [`MAX_SINGLE_WAIT`].
 pub(crate) fn limit_waits(stream: &UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(MAX_SINGLE_WAIT))?;
     stream.set_write_timeout(Some(MAX_SINGLE_WAIT))
@@ -41,7 +41,7 @@ impl Replies {
         }
     }
 
-    /// The next reply, or `None` if it does not arrive within `at_most` or a single wait.
+    /// The next reply; `None` if none arrives within `at_most` or [`MAX_SINGLE_WAIT`], whichever is shorter.
     pub fn next_within(&mut self, at_most: Duration) -> io::Result<Option<Reply>> {
         // The system rejects a timeout of zero.
         let wait = at_most.clamp(Duration::from_millis(1), MAX_SINGLE_WAIT);
@@ -56,7 +56,7 @@ impl Replies {
             }
             let mut chunk = [0; 4096];
             match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(io::Error::other("it closed its socket")),
+                Ok(0) => return Err(io::Error::other("the guard closed its socket")),
                 Ok(length) => self.received.extend_from_slice(&chunk[..length]),
                 Err(error) if is_wait(&error) => return Ok(None),
                 Err(error) => return Err(error),
@@ -64,13 +64,13 @@ impl Replies {
         }
     }
 
-    /// Closes the socket, which tells the guard that its client has ended.
+    /// Closes the socket. The guard then restores all settings, as if the client had ended.
     pub fn close(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Sends a request, unless the guard does not accept it within the limit.
+/// Sends a request. It is an error if the guard does not receive it within the time limit.
 pub(crate) fn send_within(
     mut stream: &UnixStream,
     request: &Request,

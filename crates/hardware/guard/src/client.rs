@@ -1,4 +1,4 @@
-//! The client's handle of a guard process.
+//! The client's handle to a guard process.
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -18,22 +18,22 @@ use crate::protocol::{Reply, Request, WorkloadCommand, WorkloadEnd};
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 use crate::timeouts::GuardTimeouts;
 
-/// A message that a guard sends without a request, or as the answer to an interruption.
+/// A message that a guard sends on its own, or in reply to an interruption.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GuardMessage {
-    /// The workload ended.
+    /// The workload's command has ended.
     Ended(WorkloadEnd),
-    /// The devices are restored, except for these.
+    /// The devices were restored after an interruption, except for those with these errors.
     Released(Vec<RestoreError>),
 }
 
 /// The longest wait for a guard to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The longest wait for a killed process to end: one that is blocked in a driver does not end.
+/// The longest wait for a killed process to end. A process that is blocked in a driver does not end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running guard. All settings are restored when it is dropped.
+/// The client's handle to a running guard process. Dropping it makes the guard restore all settings and exit.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
@@ -42,21 +42,22 @@ pub struct Guard {
     timeouts: GuardTimeouts,
     /// The number of leased devices.
     leased: u32,
-    /// The number of interruptions that the guard has not answered, and the time since the oldest.
+    /// The number of interruptions that the guard has not replied to, and the time since the oldest of them.
     interruptions: Arc<AtomicUsize>,
     interrupted_for: Duration,
-    /// The time since the guard's last message, and whether it was pinged since.
+    /// The time since the guard's last message, and whether a ping was sent since then.
     silent_for: Duration,
     was_pinged: bool,
-    /// The answer to an interruption that arrived among the answers to other requests.
+    /// The reply to an interruption, stored here if it arrived while the client waited for another reply.
     released: Option<Vec<RestoreError>>,
-    /// The end of the workload that arrived among the answers to other requests.
+    /// The message that the workload ended, stored here if it arrived while the client waited for a reply.
     ended: Option<WorkloadEnd>,
     kept_problems: Vec<RestoreError>,
 }
 
 impl Guard {
-    /// Starts the program that serves as guard. Its last argument is the path of the socket.
+    /// Starts `program` as the guard process. The path of the socket, which is created in `folder`, is added as
+    /// its last argument.
     pub fn start(mut program: Command, folder: &Path) -> Result<Self, GuardError> {
         let start_error = |denied: bool| {
             move |error: io::Error| GuardError::CannotStart {
@@ -97,7 +98,8 @@ impl Guard {
         self.timeouts = timeouts;
     }
 
-    /// Leases devices. Returns what was restored on devices that an earlier guard had left changed.
+    /// Reserves devices for this client. Settings that an earlier guard did not restore are restored first; the
+    /// result describes them.
     pub fn lease(&mut self, devices: Vec<DeviceId>) -> Result<Vec<RestoreOutcome>, GuardError> {
         let owner = Owner::current_process();
         self.leased += u32::try_from(devices.len()).unwrap_or(u32::MAX);
@@ -123,7 +125,7 @@ impl Guard {
         }
     }
 
-    /// Restores the settings that a device had before the lease; the lease stays.
+    /// Restores the settings that a device had before it was leased. The device stays leased.
     pub fn restore(&mut self, device: &DeviceId) -> Result<(), GuardError> {
         let device = device.clone();
         match self.request(&Request::Restore { device })? {
@@ -132,7 +134,7 @@ impl Guard {
         }
     }
 
-    /// Reads the present settings of a leased device, as far as the device can report them.
+    /// Reads the present settings of a leased device. Those that the device cannot report are absent.
     pub fn settings(&mut self, device: &DeviceId) -> Result<Settings, GuardError> {
         let device = device.clone();
         match self.request(&Request::Settings { device })? {
@@ -141,7 +143,8 @@ impl Guard {
         }
     }
 
-    /// Ends all processes of the workload and returns whether none is left. Settings and leases stay.
+    /// Ends all processes of the workload and returns whether none is left. Settings and leases are not
+    /// changed.
     pub fn end_workload(&mut self) -> Result<bool, GuardError> {
         match self.request(&Request::EndWorkload)? {
             Reply::WorkloadEnded { all } => Ok(all),
@@ -164,25 +167,26 @@ impl Guard {
         }
     }
 
-    /// A function that interrupts the guard from another thread.
+    /// Returns a function with which another thread, such as a signal handler's, tells the guard to restore all
+    /// settings at once.
     pub fn interrupter(&self) -> impl FnMut(i32, bool) + Send + 'static {
         let (stream, count) = (self.requests.clone(), self.interruptions.clone());
         let limit = self.timeouts.interruption;
         move |signal, pass_on| {
             count.fetch_add(1, Ordering::AcqRel);
             let stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-            // A guard that does not accept it does not answer either, which the waiting thread notices.
+            // If the guard does not receive this, it does not reply either, which the waiting thread notices.
             let _ = send_within(&stream, &Request::Interrupt { signal, pass_on }, limit);
         }
     }
 
-    /// Stores problems to report them with those of the release.
+    /// Stores problems, which [`Guard::release`] returns together with its own.
     pub fn keep_problems(&mut self, problems: Vec<RestoreError>) {
         self.kept_problems.extend(problems);
     }
 
-    /// Waits for a message of the guard, and returns `None` if none arrives within this time. The workload may
-    /// run for any time, but a guard that is interrupted or pinged must answer.
+    /// Waits for a message of the guard; `None` if none arrives within this time. The workload may run for any
+    /// time, but it is an error if the guard does not reply to an interruption or a ping in time.
     pub fn wait_for(&mut self, time: Duration) -> Result<Option<GuardMessage>, GuardError> {
         if let Some(problems) = self.released.take() {
             return Ok(Some(GuardMessage::Released(problems)));
@@ -205,14 +209,14 @@ impl Guard {
         }
     }
 
-    /// Releases all devices and returns the settings that could not be restored, those of earlier interruptions
-    /// included. Processes that the workload left running continue, unless `end_workload` is set.
+    /// Restores and releases all devices, and returns the errors of this and of earlier restorations. Processes
+    /// that the workload left running continue, unless `end_workload` is set.
     pub fn release(mut self, end_workload: bool) -> Result<Vec<RestoreError>, GuardError> {
         self.send(&Request::Release { end_workload })?;
         let mut problems = std::mem::take(&mut self.kept_problems);
         problems.extend(self.released.take().unwrap_or_default());
         // The guard closes its socket after its last reply; earlier replies may answer older requests.
-        let limit = self.answer_limit() + self.timeouts.end;
+        let limit = self.reply_limit() + self.timeouts.end;
         loop {
             match self.reply_within(limit) {
                 Ok(Reply::Released { problems: more }) => problems.extend(more),
@@ -226,7 +230,7 @@ impl Guard {
         }
     }
 
-    fn answer_limit(&self) -> Duration {
+    fn reply_limit(&self) -> Duration {
         self.timeouts.answer + self.timeouts.answer_per_device * self.leased
     }
 
@@ -242,7 +246,7 @@ impl Guard {
         })
     }
 
-    /// Kills a guard that does not answer, which ends a stopped process too.
+    /// Kills a guard that does not reply in time, with SIGKILL because that also ends a stopped process.
     fn kill_unresponsive(&mut self, limit: Duration) -> GuardError {
         kill(&mut self.child);
         GuardError::Gone(format!(
@@ -251,8 +255,8 @@ impl Guard {
         ))
     }
 
-    /// The guard's next reply within a single wait; an interruption that stays unanswered for too long is an
-    /// error.
+    /// The guard's next reply; `None` if none arrives within one wait. It is an error if the guard does not
+    /// reply to an interruption in time.
     fn next_reply(&mut self, at_most: Duration) -> Result<Option<Reply>, GuardError> {
         let begun = Instant::now();
         let reply = self.replies.next_within(at_most);
@@ -280,7 +284,7 @@ impl Guard {
         Ok(reply)
     }
 
-    /// Pings a guard that has been silent for long.
+    /// Sends a ping if the guard has sent nothing for too long.
     fn ping_if_silent(&mut self) -> Result<(), GuardError> {
         let GuardTimeouts { silence, ping, .. } = self.timeouts;
         if self.silent_for > silence && !self.was_pinged {
@@ -306,7 +310,7 @@ impl Guard {
 
     fn request(&mut self, request: &Request) -> Result<Reply, GuardError> {
         self.send(request)?;
-        let limit = self.answer_limit();
+        let limit = self.reply_limit();
         loop {
             match self.reply_within(limit)? {
                 Reply::Refused(reason) => return Err(GuardError::Refused(reason)),
@@ -351,7 +355,7 @@ fn unexpected(reply: Reply) -> GuardError {
     match reply {
         Reply::Refused(reason) => GuardError::Refused(reason),
         Reply::Released { .. } => GuardError::Refused(Refusal::Interrupted),
-        other => GuardError::Gone(format!("unexpected answer {other:?}")),
+        other => GuardError::Gone(format!("unexpected reply {other:?}")),
     }
 }
 

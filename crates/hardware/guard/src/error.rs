@@ -7,13 +7,13 @@ use crate::refusal::Refusal;
 /// The reason why a guard did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    /// The guard refused the request.
+    /// The guard rejected the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The guard could not be started, so nothing was changed.
     #[error("cannot start the guard in {}: {reason}", folder.display())]
     CannotStart {
-        /// The folder of its socket.
+        /// The folder in which the socket to the guard should be created.
         folder: PathBuf,
         /// Whether the caller has no permission to use the folder.
         denied: bool,
@@ -23,7 +23,7 @@ pub enum GuardError {
     /// The workload could not be started.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
-        /// The program.
+        /// The program that was to be run.
         program: String,
         /// Whether the program does not exist.
         missing: bool,
@@ -41,7 +41,7 @@ pub enum GuardError {
 }
 
 impl GuardError {
-    /// Whether root would have the missing permission.
+    /// Whether the request failed for lack of a permission that root has.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Refused(refusal) => refusal.is_permission_denied(),

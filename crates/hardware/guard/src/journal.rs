@@ -1,4 +1,4 @@
-//! The journal: the settings of devices before a lease, on disk.
+//! The journal: files with the settings that devices had before they were changed, to restore them after a crash.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -13,7 +13,7 @@ use crate::owner::{Owner, boot_id};
 
 const JOURNAL_VERSION: u32 = 1;
 
-/// The folder of journals and locks.
+/// The folder that contains a journal file and a lock file for each device.
 #[derive(Clone, Debug)]
 pub struct Journal {
     folder: PathBuf,
@@ -28,20 +28,21 @@ fn permission_advice(denied: bool) -> &'static str {
     }
 }
 
-/// An error of a journal. It is sent from the guard to its client, so paths are text.
+/// The reason why a device cannot be locked or its journal not be used. The guard sends this to its client, so
+/// paths are text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum JournalError {
-    /// Another process holds the device.
-    #[error("{device} is held by {owner}: wait for it to end")]
+    /// Another process has leased the device.
+    #[error("{device} is in use by {owner}: wait for that process to end")]
     Held {
         /// The requested device.
         device: DeviceId,
-        /// The process that holds it.
+        /// The process that has leased the device, as text.
         owner: String,
     },
-    /// The journal's folder cannot be used.
-    #[error("the journal in {folder}: {reason}{}", permission_advice(*.denied))]
+    /// The journal's folder cannot be created, read or written.
+    #[error("cannot use the journal in {folder}: {reason}{}", permission_advice(*.denied))]
     Disk {
         /// The journal's folder.
         folder: String,
@@ -50,14 +51,14 @@ pub enum JournalError {
         /// The system's explanation.
         reason: String,
     },
-    /// A journal cannot be read.
+    /// A journal file is not valid.
     #[error(
         "the journal {path} is damaged ({reason}): check the device's settings, then delete the file"
     )]
     Damaged {
-        /// The journal's file.
+        /// The path of the journal file.
         path: String,
-        /// The error with its content.
+        /// The problem with the file's content.
         reason: String,
     },
 }
@@ -69,7 +70,7 @@ impl JournalError {
     }
 }
 
-/// The settings of a device before the lease, and the knobs changed since.
+/// The content of a journal file: a device's settings before it was leased, and the knobs changed since.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -77,32 +78,33 @@ pub(crate) struct Entry {
     pub owner: Owner,
     pub device: DeviceId,
     pub name: String,
-    /// The settings before the lease, as far as the device can report them.
+    /// The settings before the lease. Those that the device cannot report are absent.
     pub saved: Settings,
     pub touched: Vec<Knob>,
 }
 
-/// A device that was left changed.
+/// A device whose settings were changed and not restored, because its guard was killed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnrestoredDevice {
     /// The device's identity.
     pub device: DeviceId,
     /// The device's product name.
     pub name: String,
-    /// The process that changed it.
+    /// The process that changed the settings.
     pub owner: Owner,
-    /// Whether it was changed since the last boot: a reboot resets the settings.
+    /// Whether the settings were changed since the last boot. If not, the reboot has reset them.
     pub is_this_boot: bool,
 }
 
-/// The exclusive right to set a device, for as long as the value lives; the kernel frees it on SIGKILL.
+/// The exclusive right to change a device's settings: a file lock, which lasts until the value is dropped or
+/// the process ends.
 #[derive(Debug)]
 pub(crate) struct Claim {
     _lock: File,
 }
 
 impl Journal {
-    /// Opens the folder, and creates it if needed. Only its owner can write to it.
+    /// Opens the journal's folder, and creates it if needed. Only its owner can write to it.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let journal = Self {
             folder: folder.to_owned(),
@@ -135,7 +137,7 @@ impl Journal {
         self.folder.join(format!("{name}.{ending}"))
     }
 
-    /// Claims a device, or reports the process that holds it.
+    /// Locks a device for `owner`; if another process has it, the error names that process.
     pub(crate) fn claim(&self, device: &DeviceId, owner: &Owner) -> Result<Claim, JournalError> {
         let path = self.path(device, "lock");
         let mut lock = File::options()
@@ -165,7 +167,7 @@ impl Journal {
         Ok(Claim { _lock: lock })
     }
 
-    /// Writes an entry; it is on disk durably when this returns.
+    /// Writes the journal file of a device. When this returns, the file survives a power failure.
     pub(crate) fn write(&self, entry: &Entry) -> Result<(), JournalError> {
         let path = self.path(&entry.device, "journal");
         let new = self.path(&entry.device, "new");
@@ -180,7 +182,7 @@ impl Journal {
         write().map_err(|error| self.disk_error(error))
     }
 
-    /// Writes the entry, or removes it if no knob is changed.
+    /// Writes the journal file of a device, or removes it if no knob is changed.
     pub(crate) fn update(&self, entry: &Entry) -> Result<(), JournalError> {
         match entry.touched.is_empty() {
             true => self.remove(&entry.device),
@@ -194,13 +196,13 @@ impl Journal {
             // Two identities may map to the same file name.
             Some(entry) if entry.device != *device => Err(JournalError::Damaged {
                 path: path.display().to_string(),
-                reason: format!("it is about {}, not {device}", entry.device),
+                reason: format!("it describes {}, not {device}", entry.device),
             }),
             entry => Ok(entry),
         }
     }
 
-    /// Removes a device's entry, once its settings are restored.
+    /// Removes the journal file of a device, after its settings were restored.
     pub(crate) fn remove(&self, device: &DeviceId) -> Result<(), JournalError> {
         match std::fs::remove_file(self.path(device, "journal")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.disk_error(error)),
@@ -208,8 +210,8 @@ impl Journal {
         }
     }
 
-    /// The devices that guards which have ended left changed, and journals that cannot be read. Devices that
-    /// are held now are not among them.
+    /// The devices whose guard ended without restoring them, and the errors of journal files that cannot be
+    /// read. Devices that are leased now are left out.
     pub fn unrestored_devices(
         &self,
     ) -> Result<Vec<Result<UnrestoredDevice, JournalError>>, JournalError> {
@@ -220,7 +222,7 @@ impl Journal {
                 continue;
             }
             match read_entry(&path) {
-                Ok(Some(entry)) if !self.is_held(&entry.device) => {
+                Ok(Some(entry)) if !self.is_leased(&entry.device) => {
                     unrestored.push(Ok(UnrestoredDevice {
                         is_this_boot: entry.owner.boot_id == boot_id(),
                         device: entry.device,
@@ -235,7 +237,7 @@ impl Journal {
         Ok(unrestored)
     }
 
-    fn is_held(&self, device: &DeviceId) -> bool {
+    fn is_leased(&self, device: &DeviceId) -> bool {
         let lock = File::open(self.path(device, "lock"));
         lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
     }
@@ -253,7 +255,7 @@ fn read_entry(path: &Path) -> Result<Option<Entry>, JournalError> {
     };
     let entry: Entry = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if entry.version != JOURNAL_VERSION {
-        return Err(damaged(format!("version {}", entry.version)));
+        return Err(damaged(format!("its version {} is unknown", entry.version)));
     }
     Ok(Some(entry))
 }

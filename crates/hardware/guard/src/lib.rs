@@ -5,9 +5,9 @@
 //! the client releases the devices or ends for any reason, the guard restores all settings and ends all
 //! processes of the workload, grandchildren included.
 //!
-//! Promises: a device has one writer, whose name a second client is given; every write is read back; a journal
-//! on disk means that a device was left changed. Left to others: which backend a device belongs to, which
-//! settings to apply.
+//! Promises: only one process can change a device, and the error for a second one names the first; every write
+//! is read back; a journal file that remains on disk means that a device was not restored. Left to others: which
+//! backend a device belongs to, which settings to apply.
 
 #![cfg_attr(
     not(test),

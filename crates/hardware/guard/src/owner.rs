@@ -1,24 +1,25 @@
-//! The owner of a lease.
+//! Identifies the process that has leased a device.
 
 use serde::{Deserialize, Serialize};
 
 use crate::proc_files::process;
 
-/// A process, identified so that a later process with the same number is not mistaken for it.
+/// A process that has leased a device. Boot id and start time distinguish it from a later process with the same
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The boot id of the machine.
+    /// The kernel's id of the boot in which the process ran.
     pub boot_id: String,
     /// The process id.
     pub pid: u32,
     /// The process's start time, in clock ticks since boot.
     pub start_time: u64,
-    /// The command line.
+    /// The command line of the process.
     pub command: String,
 }
 
 impl Owner {
-    /// The present process.
+    /// Describes the calling process.
     pub fn current_process() -> Self {
         let pid = std::process::id();
         let arguments: Vec<String> = std::env::args_os()
@@ -39,7 +40,7 @@ impl std::fmt::Display for Owner {
     }
 }
 
-/// The id of the present boot; caps and clock locks do not survive a reboot.
+/// The kernel's id of the present boot. Power caps and clock locks do not survive a reboot.
 pub fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()

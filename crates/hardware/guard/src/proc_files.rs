@@ -1,23 +1,24 @@
-//! Processes as /proc lists them.
+//! Reads the list of processes from /proc.
 
-/// A process, identified by its number and its start, because numbers are reused.
+/// A process, identified by its id and its start time, because ids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub pid: i32,
     pub parent: i32,
     /// The start time, in clock ticks since boot.
     pub started: u64,
-    /// Whether any of its threads still runs.
+    /// Whether any thread of the process still runs.
     pub is_alive: bool,
 }
 
-/// Reads one process, if it exists.
+/// Reads one process from /proc; `None` if it does not exist.
 pub(crate) fn process(pid: i32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &stat)
 }
 
-/// Parses proc_pid_stat(5) after the name, which may contain anything: the first field here is the third.
+/// Parses /proc/PID/stat, see proc_pid_stat(5). The name of the command may contain any characters, so parsing
+/// begins after it, at field 3.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
@@ -39,8 +40,8 @@ pub(crate) fn processes() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The children of this process, where the kernel lists them (CONFIG_PROC_CHILDREN): much faster than a scan of
-/// all processes.
+/// The children of this process. The kernel lists them only with CONFIG_PROC_CHILDREN, but this is much faster
+/// than a scan of all processes.
 pub(crate) fn own_children() -> impl Iterator<Item = Process> {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let lists = threads

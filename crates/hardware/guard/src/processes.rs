@@ -1,4 +1,4 @@
-//! The workload's process tree.
+//! Finds, signals and ends all processes of the workload, which are descendants of the guard.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -17,7 +17,8 @@ pub fn adopt_orphans() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// The signals that this process does not ignore since its start, as it does some under `nohup`.
+/// Those of `signals` that this process does not ignore. It may ignore some from its start, for example under
+/// `nohup`.
 pub fn signals_not_ignored(signals: &[i32]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -63,11 +64,11 @@ fn descendants() -> Vec<Process> {
     found
 }
 
-/// The number of scans that must find no process.
+/// The number of scans in a row that must find no descendant before it is certain that there is none.
 const EMPTY_SCANS: u32 = 3;
 
-/// Whether the kernel knows of no child of this process, exited ones included. Orphans become children of this
-/// process at the moment when they lose their parent, so there are no descendants then.
+/// Whether this process has no children, exited ones included. Orphaned descendants become children at the
+/// moment when they lose their parent, so no children means no descendants.
 fn is_childless() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
@@ -82,11 +83,11 @@ pub fn has_descendants() -> bool {
 /// Whether certainly no descendant of this process is alive.
 fn has_no_descendants() -> bool {
     reap_children();
-    // The child that another thread waits for stays until then, so the kernel's answer cannot be used.
+    // The child that another thread waits for stays until then, so the kernel's list of children is never empty.
     is_childless() || AWAITED.load(Ordering::Acquire) != 0 && !has_descendants()
 }
 
-/// Signals exactly this process, not a later one with the same number.
+/// Sends a signal to this process, but not to a later one with the same id.
 fn send_signal(target: &Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(target.pid) else {
         return;
@@ -103,8 +104,8 @@ fn send_signal(target: &Process, signal: Signal) {
     }
 }
 
-/// Sends a signal once to each descendant, including those that start meanwhile: a shell that gets an interrupt
-/// while its newest child does not would continue to wait for that child.
+/// Sends a signal once to each descendant, including those that start meanwhile. Otherwise a shell could be
+/// interrupted without its newest child, and would go on waiting for that child.
 pub fn signal_descendants(signal: Signal) {
     const ROUNDS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(10);
@@ -122,8 +123,8 @@ pub fn signal_descendants(signal: Signal) {
     }
 }
 
-/// Kills all descendants. A killed process cannot fork any more, and its children become children of this
-/// process. Those are killed at once, because a process that forks and exits is soon replaced by another.
+/// Kills all descendants. The children of a killed process become children of this process and are killed at
+/// once, because a process that forks and exits repeatedly would otherwise escape.
 fn kill_descendants() {
     const ROUNDS: u32 = 50;
     for target in descendants() {
@@ -138,17 +139,17 @@ fn kill_descendants() {
     }
 }
 
-/// The longest wait for a process that no signal ends (it is blocked in a driver): it must not keep the guard
-/// or its client from exiting.
+/// The longest wait for killed processes to end. A process that is blocked in a driver may never end, but the
+/// guard and its client must exit.
 pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Ends all descendants: with SIGTERM, and with SIGKILL after `grace`. Returns when none is left, or some
-/// seconds after `grace` at the latest.
+/// Ends all descendants with SIGTERM, and after `grace` with SIGKILL. Returns when none is left, at the latest
+/// three seconds after `grace`.
 pub fn end_descendants(grace: Duration) {
     end_descendants_within(grace, grace + KILL_TIMEOUT);
 }
 
-/// Ends all descendants and returns whether none is left, after `limit` at the latest.
+/// Like [`end_descendants`], but returns after `limit` at the latest, with whether no descendant is left.
 pub(crate) fn end_descendants_within(grace: Duration, limit: Duration) -> bool {
     const PAUSE: Duration = Duration::from_millis(5);
     let begun = Instant::now();
@@ -171,7 +172,7 @@ pub(crate) fn end_descendants_within(grace: Duration, limit: Duration) -> bool {
     }
 }
 
-/// The child that another thread waits for; 0 if there is none.
+/// The id of the child that another thread waits for; 0 if there is none.
 static AWAITED: AtomicI32 = AtomicI32::new(0);
 
 /// Excludes a child from [`reap_children`], because another thread waits for it.

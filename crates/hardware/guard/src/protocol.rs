@@ -14,24 +14,26 @@ use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 pub struct WorkloadCommand {
     /// The program and its arguments, as bytes because a path need not be text.
     pub command: Vec<Vec<u8>>,
-    /// The variables to add to the environment.
+    /// The names and values of variables to add to the environment.
     pub environment: Vec<(String, String)>,
-    /// The client's process group, which receives a terminal's signals.
+    /// The process group in which to start the command: the client's, so the command receives signals of the
+    /// terminal.
     pub process_group: i32,
-    /// The input and output of the command.
+    /// Where the command reads its input and writes its output.
     pub streams: Streams,
-    /// The working directory, if it is not the guard's.
+    /// The working directory; `None` for that of the guard.
     pub folder: Option<String>,
 }
 
-/// The input and output of a workload; those without a value are the guard's own, which are the client's.
+/// Where a workload reads its input and writes its output. A stream without a value is inherited from the
+/// client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
-    /// Whether the command has no input.
+    /// Whether standard input is empty (`/dev/null`).
     pub no_input: bool,
-    /// The file for standard output; a pipe of the client has a name under /proc.
+    /// The path of the file for standard output; for a pipe of the client, its path under /proc.
     pub output: Option<String>,
-    /// The file for standard error.
+    /// The path of the file for standard error.
     pub error: Option<String>,
 }
 
@@ -45,14 +47,14 @@ pub enum CommandExit {
     Signal(i32),
 }
 
-/// The end of a workload.
+/// How and when a workload ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadEnd {
-    /// The exit code or signal.
+    /// The exit code of the command, or the signal that killed it.
     pub exit: CommandExit,
-    /// The time, on the machine's monotonic clock.
+    /// The time when the command ended, on the machine's monotonic clock.
     pub at: Moment,
-    /// Whether processes of the workload still run.
+    /// Whether other processes of the workload still run.
     pub has_descendants: bool,
 }
 
@@ -68,7 +70,7 @@ pub(crate) enum Request {
         settings: Settings,
     },
     Start(WorkloadCommand),
-    /// Restores a device and keeps its lease.
+    /// Restores a device, which stays leased.
     Restore {
         device: DeviceId,
     },
@@ -76,7 +78,7 @@ pub(crate) enum Request {
     Settings {
         device: DeviceId,
     },
-    /// Ends all processes of the workload and keeps the leases.
+    /// Ends all processes of the workload; the devices stay leased.
     EndWorkload,
     Interrupt {
         signal: i32,
@@ -85,7 +87,7 @@ pub(crate) enum Request {
     Release {
         end_workload: bool,
     },
-    /// Checks that the guard is responsive.
+    /// Asks for a reply, to check that the guard works.
     Ping,
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn send<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Re
     stream.write_all(&line)
 }
 
-/// The next message; `None` where the other side has closed the stream, even in the middle of a line.
+/// Reads the next message; `None` if the other side has closed the stream, even in the middle of a line.
 pub(crate) fn receive<T: DeserializeOwned>(stream: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;

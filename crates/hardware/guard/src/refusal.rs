@@ -1,4 +1,4 @@
-//! The reasons why a guard refuses a request, as they are sent to the client.
+//! The errors that a guard sends to its client when it rejects a request or cannot restore a device.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{DeviceId, OpenError, ReadError, WriteError};
@@ -6,20 +6,23 @@ use sweetspot_device::{DeviceId, OpenError, ReadError, WriteError};
 use crate::journal::JournalError;
 use crate::owner::Owner;
 
-/// The reason why a guard refuses a request.
+/// The reason why a guard rejected a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// The client was interrupted: its devices are restored, and settings are no longer accepted.
+    /// The client was interrupted by a signal. Its devices are restored, and the guard accepts no further
+    /// settings.
     #[error("interrupted")]
     Interrupted,
     /// The client has not leased this device.
-    #[error("{0} is not leased")]
+    #[error("{0} was not reserved before a request to use it")]
     NotLeased(DeviceId),
-    /// The present power cap is unknown, so it could not be restored.
-    #[error("{0}: the power cap cannot be read, so it could not be restored later")]
+    /// The present power cap cannot be read. It could not be restored later, so it is not changed.
+    #[error(
+        "{0}: the present power cap cannot be read, so it is not changed: it could not be restored later"
+    )]
     UnknownPowerCap(DeviceId),
-    /// The journal cannot be written, or another process holds the device.
+    /// The journal cannot be written, or another process has leased the device.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The device cannot be opened.
@@ -41,7 +44,7 @@ pub enum Refusal {
         /// The backend's error.
         error: WriteError,
     },
-    /// The earlier settings could not be restored.
+    /// Settings that an earlier guard left changed could not be restored.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// A process of the workload survived SIGKILL.
@@ -50,7 +53,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether root would have the missing permission.
+    /// Whether this failed for lack of a permission that root has.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_permission_denied(),
@@ -66,11 +69,11 @@ impl Refusal {
     }
 }
 
-/// The reason why the settings before a lease could not be restored. The journal keeps them.
+/// The reason why a device's settings from before its lease could not be restored. They stay in the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestoreError {
-    /// The journal cannot be read or removed, or another process holds the device.
+    /// The journal cannot be read or removed, or another process has leased the device.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The device cannot be opened.
@@ -79,20 +82,20 @@ pub enum RestoreError {
     /// The device rejected the earlier settings.
     #[error(
         "{name} ({device}): {}; its settings could not be put back: try `sweetspot restore`",
-        joined(errors)
+        join_errors(errors)
     )]
     Write {
         /// The device's identity.
         device: DeviceId,
         /// The device's product name.
         name: String,
-        /// The backend's error for each knob.
+        /// The errors of the knobs that could not be restored.
         errors: Vec<WriteError>,
     },
 }
 
 impl RestoreError {
-    /// Whether root would have the missing permission.
+    /// Whether this failed for lack of a permission that root has.
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_permission_denied(),
@@ -102,7 +105,7 @@ impl RestoreError {
     }
 }
 
-fn joined(errors: &[WriteError]) -> String {
+fn join_errors(errors: &[WriteError]) -> String {
     let errors: Vec<String> = errors.iter().map(WriteError::to_string).collect();
     errors.join(", ")
 }
@@ -120,7 +123,7 @@ pub enum RestoreOutcome {
     Restored {
         /// The device's product name.
         name: String,
-        /// The process that left them changed.
+        /// The process that changed the settings and did not restore them.
         owner: Owner,
     },
     /// The settings were changed before the last reboot, which reset them: nothing was written.

@@ -1,4 +1,4 @@
-//! Restores the settings before a lease.
+//! Restores the settings that a device had before its lease.
 
 use sweetspot_device::{ControllableDevice, Knob, Settings};
 
@@ -7,14 +7,15 @@ use crate::owner::{Owner, boot_id};
 use crate::refusal::{RestoreError, RestoreOutcome};
 use crate::server::OpenDevice;
 
-/// Restores knobs in the opposite order of their changes, each independent of the others' results. Known
-/// settings are written and read back; a knob whose setting is unknown (a clock lock cannot be read) is reset.
+/// Restores the changed knobs in reverse order; an error with one does not affect the others. Known settings
+/// are written and read back; a knob whose earlier setting is unknown, such as a clock lock, is reset to its
+/// default.
 pub(crate) fn restore(
     device: &mut dyn ControllableDevice,
     entry: &Entry,
 ) -> Result<(), RestoreError> {
     let mut errors = Vec::new();
-    // A cap that another program changed during the lease is restored as well, where it is known.
+    // A known power cap is restored even if another program changed it during the lease.
     let is_ours = entry.touched.contains(&Knob::PowerCap);
     let cap = entry.saved.only(Knob::PowerCap);
     let is_there = |device: &mut dyn ControllableDevice| {
@@ -46,7 +47,7 @@ pub(crate) fn restore(
     })
 }
 
-/// Restores what an earlier guard left changed; a reboot has reset it already.
+/// Restores the settings that an earlier guard left changed. Nothing is written if a reboot has reset them.
 pub(crate) fn restore_leftover(
     journal: &Journal,
     device: &mut dyn ControllableDevice,
@@ -64,7 +65,7 @@ pub(crate) fn restore_leftover(
     Ok(restored)
 }
 
-/// Restores a device that a guard which has ended left changed.
+/// Restores a device whose guard ended without restoring it.
 pub fn restore_device(
     journal: &Journal,
     unrestored: &UnrestoredDevice,

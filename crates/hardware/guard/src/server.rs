@@ -1,4 +1,4 @@
-//! The guard's side: it serves the requests of one client.
+//! The guard process: serves the requests of one client.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader};
@@ -27,13 +27,13 @@ use crate::protocol::{CommandExit, Reply, Request, WorkloadCommand, WorkloadEnd,
 use crate::refusal::{Refusal, RestoreError, RestoreOutcome};
 use crate::restore::{restore, restore_leftover};
 
-/// The time that processes of the workload have to exit by themselves.
+/// The time between SIGTERM and SIGKILL for processes of the workload.
 const WORKLOAD_GRACE: Duration = Duration::from_millis(300);
 
-/// The time that a signal to a process group may take from one of its processes to the next.
+/// The maximum delay between the processes of a group in receiving the same signal.
 const SIGNAL_LAG: Duration = Duration::from_millis(50);
 
-/// The longest wait for a client to read a reply: it must not keep the guard from its work.
+/// The longest wait for the client to read a reply; a stopped client must not block the guard.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A function that opens a device for writing.
@@ -55,7 +55,7 @@ struct Server<'a, 'b> {
     started: Option<Child>,
 }
 
-/// Serves one client until it releases its devices or ends; then all settings are restored.
+/// Serves one client until it releases its devices or ends, then restores all settings.
 pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) -> io::Result<()> {
     // Signals are for the client to handle: the guard ends when the client does. They are caught, not ignored,
     // because the workload would inherit ignored ones.
@@ -82,7 +82,7 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) ->
             Ok(Some(request)) => request,
             // A client that sends an invalid request is treated like one that has ended.
             Ok(None) | Err(_) => {
-                tracing::warn!("the client is gone: putting everything back");
+                tracing::warn!("the client has ended: restoring all settings");
                 server.restore_all();
                 end_descendants(WORKLOAD_GRACE);
                 return Ok(());
@@ -107,8 +107,8 @@ pub fn serve(stream: UnixStream, journal: Journal, open: &mut OpenDevice<'_>) ->
     }
 }
 
-/// Whether an interruption follows the release: a signal to the whole process group may end the workload before
-/// the client receives it, and then the rest of the workload must end too.
+/// Whether the client reports an interruption right after the release. A signal to the whole process group may
+/// end the command before the client receives it; then the rest of the workload must end too.
 fn was_interrupted(requests: &mut BufReader<UnixStream>) -> bool {
     let limited = requests.get_ref().set_read_timeout(Some(SIGNAL_LAG));
     let next = limited.and_then(|()| receive::<Request>(requests));
@@ -166,9 +166,9 @@ impl Server<'_, '_> {
                 },
             },
             Request::Interrupt { signal, pass_on } => {
-                // The devices come first, whatever the workload does on the signal.
+                // The devices are restored first, whatever the workload does on the signal.
                 self.interrupted = true;
-                tracing::info!(signal, "interrupted: putting everything back");
+                tracing::info!(signal, "interrupted: restoring all settings");
                 let problems = self.restore_all();
                 if pass_on && let Some(signal) = Signal::from_named_raw(signal) {
                     signal_descendants(signal);
@@ -246,7 +246,7 @@ impl Server<'_, '_> {
                         entry.touched.pop();
                         self.journal.update(entry)?;
                     }
-                    tracing::warn!(device = %id, %knob, %error, "setting refused");
+                    tracing::warn!(device = %id, %knob, %error, "setting rejected");
                     let name = entry.name.clone();
                     return Err(Refusal::Write { name, error });
                 }
@@ -276,20 +276,20 @@ impl Server<'_, '_> {
         Ok(())
     }
 
-    /// Restores all devices; what cannot be restored stays in the journal and is reported.
+    /// Restores all devices. Settings that cannot be restored stay in the journal; their errors are returned.
     fn restore_all(&mut self) -> Vec<RestoreError> {
         let mut problems = Vec::new();
         for mut leased in self.leased.drain(..) {
             let restored = restore(leased.device.as_mut(), &leased.entry);
             let removed = restored.and_then(|()| Ok(self.journal.remove(&leased.entry.device)?));
             let (device, touched) = (&leased.entry.device, &leased.entry.touched);
-            tracing::info!(%device, ?touched, problem = ?removed.as_ref().err(), "device put back");
+            tracing::info!(%device, ?touched, problem = ?removed.as_ref().err(), "device restored");
             problems.extend(removed.err());
         }
         problems
     }
 
-    /// Reports the workload's end to the client.
+    /// Waits for the workload's command in a thread, and reports its end to the client.
     fn report_end_of(&self, mut child: Child) {
         let out = self.out.clone();
         exclude_from_reaping(Some(Pid::from_child(&child)));
@@ -325,7 +325,8 @@ fn find<'a>(leased: &'a mut [Leased], id: &DeviceId) -> Result<&'a mut Leased, R
     found.ok_or_else(|| Refusal::NotLeased(id.clone()))
 }
 
-/// Whether the cap is set already: then no permission is needed, and it is not changed.
+/// The present state of the power cap if it has the requested value already. Then it need not be written, which
+/// would need permission.
 fn already_set(device: &mut dyn ControllableDevice, cap: Watts) -> Option<AppliedKnob<Watts>> {
     let limits = device.power_limits().ok()?;
     (limits.requested == cap).then(|| AppliedKnob {
@@ -340,7 +341,9 @@ fn start_workload(start: &WorkloadCommand) -> io::Result<Child> {
         .command
         .iter()
         .map(|word| OsString::from_vec(word.clone()));
-    let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
+    let program = words
+        .next()
+        .ok_or_else(|| io::Error::other("the command is empty"))?;
     let mut command = Command::new(program);
     let streams = &start.streams;
     if streams.no_input {

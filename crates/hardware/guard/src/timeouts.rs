@@ -1,22 +1,22 @@
-//! Timeouts of a client for its guard.
+//! How long a client waits for its guard process.
 
 use std::time::Duration;
 
-/// The times that a guard may take. A guard that takes longer is killed, and its client starts another, which
-/// restores what the journal says.
+/// How long a guard may take. A guard that takes longer is killed, and its client starts another, which restores
+/// the settings in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardTimeouts {
-    /// The time to answer a request. A driver may need some hundred milliseconds for a write.
+    /// The time to reply to a request. A driver may need some hundred milliseconds for a write.
     pub answer: Duration,
-    /// The additional time to answer a request for each leased device.
+    /// The additional time to reply to a request, for each leased device.
     pub answer_per_device: Duration,
-    /// The time to restore everything after a signal, whatever else was requested.
+    /// The time to restore all devices after an interruption, even if another request is being processed.
     pub interruption: Duration,
     /// The time to exit after a release, which includes ending the workload.
     pub end: Duration,
-    /// The time without a message while the workload runs, after which the guard is pinged.
+    /// The time without a message from the guard after which it is pinged while the workload runs.
     pub silence: Duration,
-    /// The time to answer a ping. A machine that is short of memory may be slow.
+    /// The time to reply to a ping. A machine that is short of memory may be slow.
     pub ping: Duration,
 }
 

@@ -39,21 +39,25 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
     let reason = "no such device".to_owned();
     vec![
         (Refusal::Interrupted, false, "interrupted"),
-        (Refusal::NotLeased(gpu()), false, "GPU-1 is not leased"),
+        (
+            Refusal::NotLeased(gpu()),
+            false,
+            "GPU-1 was not reserved before a request to use it",
+        ),
         (
             Refusal::UnknownPowerCap(gpu()),
             false,
-            "GPU-1: the power cap cannot be read, so it could not be restored later",
+            "GPU-1: the present power cap cannot be read, so it is not changed: it could not be restored later",
         ),
         (
             journal_error(true).into(),
             true,
-            "the journal in /run/sweetspot: Permission denied (os error 13); settings can be changed by root, or by the owner of that folder: use sudo, or --read-only to change no settings",
+            "cannot use the journal in /run/sweetspot: Permission denied (os error 13); settings can be changed by root, or by the owner of that folder: use sudo, or --read-only to change no settings",
         ),
         (
             journal_error(false).into(),
             false,
-            "the journal in /run/sweetspot: Permission denied (os error 13)",
+            "cannot use the journal in /run/sweetspot: Permission denied (os error 13)",
         ),
         (
             JournalError::Held {
@@ -62,7 +66,7 @@ fn refusals() -> Vec<(Refusal, bool, &'static str)> {
             }
             .into(),
             false,
-            "GPU-1 is held by process 7 (sweetspot): wait for it to end",
+            "GPU-1 is in use by process 7 (sweetspot): wait for that process to end",
         ),
         (
             OpenError::Lost {

@@ -13,7 +13,8 @@ use sweetspot_device::{Host, HostError};
 /// The library that gives access to the GPUs, as shown to users.
 pub const LIBRARY: &str = "NVML library";
 
-/// Opens the host of this machine: NVML from its usual place, or from the path in `SWEETSPOT_NVML`.
+/// Opens the GPUs of this machine through the default NVML library, or through the one at the path in
+/// `SWEETSPOT_NVML`.
 pub fn open_host() -> Result<Box<dyn Host>, HostError> {
     let library = std::env::var_os("SWEETSPOT_NVML");
     Ok(Box::new(Nvml::open(library.as_deref())?))

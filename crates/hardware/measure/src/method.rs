@@ -1,11 +1,11 @@
-//! Methods to determine the energy of a window.
+//! Methods to determine the energy of a measurement window.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::Seconds;
 
-/// The method that a user asks for.
+/// The method to measure energy that the user chose.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MethodChoice {
     /// The best method that the sensors allow, with the other methods as checks.
@@ -19,14 +19,14 @@ pub enum MethodChoice {
     Poll(Seconds),
 }
 
-/// The error of a text that names no method.
+/// The error when a text is not the name of a method.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("method '{0}' is unknown: use auto, counter, buffer or poll:TIME (poll:2ms, poll:500ms)")]
 pub struct UnknownMethod(String);
 
 /// The shortest interval between two polls: shorter ones would keep a core busy.
-const FASTEST: Seconds = Seconds::new(0.001);
-const SLOWEST: Seconds = Seconds::new(60.0);
+const MIN_POLL_INTERVAL: Seconds = Seconds::new(0.001);
+const MAX_POLL_INTERVAL: Seconds = Seconds::new(60.0);
 
 impl FromStr for MethodChoice {
     type Err = UnknownMethod;
@@ -40,7 +40,7 @@ impl FromStr for MethodChoice {
             _ => {
                 let every = text.strip_prefix("poll:").ok_or_else(unknown)?;
                 let every: Seconds = every.parse().map_err(|_| unknown())?;
-                if every < FASTEST || every > SLOWEST {
+                if every < MIN_POLL_INTERVAL || every > MAX_POLL_INTERVAL {
                     return Err(unknown());
                 }
                 Ok(Self::Poll(every))
@@ -64,17 +64,17 @@ impl std::fmt::Display for MethodChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The counter alone, with an estimate between its steps at the window's ends.
+    /// The energy counter alone, with an estimate between its steps at the ends of the measurement window.
     Counter,
-    /// The counter for whole steps, the buffer's samples for the fractions at the ends.
+    /// The energy counter for whole steps, and the buffer's samples for the fractions at the ends.
     CounterAndBuffer,
     /// The buffer's samples alone.
     Buffer,
-    /// The buffer's samples and a polled power sensor with a short window.
+    /// The buffer's samples and polled values of [`sweetspot_device::SensorKind::InstantPower`].
     BufferAndPoll,
-    /// A polled power sensor with a short window.
+    /// Polled values of [`sweetspot_device::SensorKind::InstantPower`].
     PollInstant,
-    /// A polled power sensor with a long window.
+    /// Polled values of [`sweetspot_device::SensorKind::AveragePower`].
     PollAverage,
 }
 

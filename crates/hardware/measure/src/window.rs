@@ -1,25 +1,25 @@
-//! The part of a run that is measured.
+//! The measurement window: the part of a run whose energy is measured.
 
 use crate::math::{PhaseSpan, Span};
 use sweetspot_device::Moment;
 
-/// The part of a run that is measured.
+/// Which part of a run is the measurement window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunWindow {
     /// The whole run.
     Run,
-    /// The part from one report of progress to another.
+    /// From one progress report of the workload to another.
     Progress {
-        /// The number of reports before the window.
+        /// The number of reports before the measurement window.
         skip: u64,
-        /// The number of reports in the window; if absent, all that follow.
+        /// The number of reports in the measurement window; `None` for all that follow.
         iterations: Option<u64>,
     },
-    /// The part from the first begin to the last end of a phase.
+    /// From the first beginning to the last end of the phase with this name.
     Phase(String),
 }
 
-/// A text that names no window.
+/// The error when a text does not describe a measurement window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown window `{0}`: use run, progress or phase:NAME")]
 pub struct UnknownWindow(String);
@@ -51,7 +51,8 @@ impl std::fmt::Display for RunWindow {
 }
 
 impl RunWindow {
-    /// Whether the window begins or ends while the number of reports rises from `before` to `now`.
+    /// Whether the measurement window begins or ends while the number of progress reports rises from `before`
+    /// to `now`.
     pub fn has_edge(&self, before: u64, now: u64) -> bool {
         let Self::Progress { skip, iterations } = self else {
             return false;
@@ -61,8 +62,8 @@ impl RunWindow {
         passes(skip.saturating_add(1)) || last.is_some_and(passes)
     }
 
-    /// Finds the window in a run, given the moments of progress reports of each reporter; or why it is not
-    /// found. Of several reporters the slowest decides.
+    /// Finds the measurement window in a run, given the times of the progress reports of each reporter. With
+    /// several reporters the slowest decides. The error says why there is no such window.
     pub fn find_in(
         &self,
         run: &Span,
@@ -95,7 +96,8 @@ impl RunWindow {
     }
 }
 
-/// The span of the window: a report ends an iteration, so it begins with the report before its first.
+/// The span of the measurement window. A report marks the end of an iteration, so the span begins with the
+/// report before its first iteration.
 fn between(reports: &[Moment], skip: u64, iterations: Option<u64>) -> Result<Span, String> {
     let reported = reports.len() as u64;
     let wanted = iterations.map_or(reported, |count| {

@@ -51,7 +51,7 @@ fn trace(buffer: Vec<PowerSample>, counter: Vec<CounterReading>) -> Trace {
     trace
 }
 
-/// The read_json has the moment at which a read returned a new value; a read takes about 3 ms.
+/// The file has the moment at which a read returned a new value; a read takes about 3 ms.
 fn read_square_wave(name: &str) -> Trace {
     let value = read_json(name);
     let edges = rows(&value, "edges");
@@ -68,7 +68,7 @@ fn read_square_wave(name: &str) -> Trace {
     trace(samples(&value), counter)
 }
 
-/// The read_json has the reads that showed a new value; the read before each, which the read_json leaves out, showed
+/// The file has the reads that showed a new value; the read before each, which the file leaves out, showed
 /// the old one.
 fn read_phases_mixed(part: &Value) -> Trace {
     let mut counter: Vec<CounterReading> = Vec::new();
@@ -149,14 +149,14 @@ fn intervals_of_short_windows_cover_the_counter() {
         }
         let rms = (squares / count).sqrt();
         println!(
-            "{step_count} step_count: rms {:.2} %, {} of {count} within",
+            "{step_count} steps: rms {:.2} %, {} of {count} within",
             100.0 * rms,
             within
         );
-        assert!(rms < most, "{step_count} step_count: {rms}");
+        assert!(rms < most, "{step_count} steps: {rms}");
         assert!(
             within >= 0.9 * count,
-            "{step_count} step_count: {within} of {count}"
+            "{step_count} steps: {within} of {count}"
         );
     }
 }

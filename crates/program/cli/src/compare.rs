@@ -40,7 +40,7 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
     })
 }
 
-/// Reads each study with its label: the name of its folder, or the whole path if two folders have the same name.
+/// Reads each study. Its label is the name of its folder, or the whole path if two folders have the same name.
 fn read_studies(args: &CompareArgs) -> Result<Vec<(String, Study)>> {
     let folders: Vec<PathBuf> = args
         .studies

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::Result;
 
-/// Asks a yes-or-no question on the terminal. Returns `None` without a terminal.
+/// Asks a yes-or-no question on the terminal. Returns `None` if there is no terminal.
 pub fn ask_user(question: &str) -> Result<Option<bool>> {
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Ok(None);

@@ -1,9 +1,9 @@
 //! The exit codes of all commands.
 //!
-//! 0: success. 1: the work is done, but a limit was not met, a setting not restored or a file not written. 2: bad input,
-//! or nothing could be done; 125 in its place if the user gave a command, as with `timeout` and `env`. If the user's
-//! command failed: its exit code, 128 plus the signal that ended it or this program, or 126 or 127 if it could not be
-//! started.
+//! 0: success. 1: the work is done, but a limit was not met, a setting not restored or a file not written. 2: bad
+//! input, or nothing could be done; 125 in its place if the user gave a command, as with `timeout` and `env`. If the
+//! user's command failed: its exit code, 128 plus the signal that ended it or this program, or 126 or 127 if it could
+//! not be started.
 
 use anyhow::Result;
 use sweetspot_session::hold::SetCapError;
@@ -20,14 +20,14 @@ const CANNOT_RUN: u8 = 126;
 /// The exit code of shells for a command that does not exist.
 const NOT_FOUND: u8 = 127;
 
-/// The outcome of a command that did its work.
+/// The outcome of a `sweetspot` command that did its work; it determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How the user's command ended, if one ran.
     pub command: Option<CommandExit>,
     /// The signal that interrupted this program's own work.
     pub interrupted_by: Option<i32>,
-    /// Whether limits, caps and tolerances were met.
+    /// Whether results are within the limits, caps and tolerances that the user gave.
     pub is_met: bool,
     /// Whether the previous settings of all devices were restored.
     pub is_restored: bool,
@@ -36,7 +36,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a command that succeeded.
+    /// The outcome of a command that succeeded, without a command of the user.
     pub const DONE: Self = Self {
         command: None,
         interrupted_by: None,
@@ -45,7 +45,7 @@ impl Outcome {
         written: Written::Everything,
     };
 
-    /// The outcome of a command without documents that succeeded or missed its goal.
+    /// The outcome of a command that writes no documents; `is_met` says whether its limits were met.
     pub fn met(is_met: bool) -> Self {
         Self {
             is_met,
@@ -77,7 +77,7 @@ impl Outcome {
     }
 }
 
-/// An error with a better message that says what to do next. It has the exit code of the original error.
+/// An error whose message says what to do next. It has the exit code of the original error.
 #[derive(Debug)]
 pub struct ErrorWithMessage {
     pub error: SessionError,
@@ -108,7 +108,7 @@ pub fn code_of_bad_input(has_command: bool) -> u8 {
     }
 }
 
-/// The exit code of an error, or `None` for one that has the code of bad input.
+/// The exit code of an error, or `None` if it is that of bad input.
 fn code_of_error(error: &anyhow::Error) -> Option<u8> {
     if is_closed_pipe(error) {
         return Some(0);

@@ -1,4 +1,4 @@
-//! Adds flags to error messages: libraries say what happened, and only the program knows its flags.
+//! Adds advice on flags to error messages: libraries say what happened, but only the program knows its flags.
 
 use sweetspot_fit::{ReplayError, RowsError, StudyFitError};
 use sweetspot_session::hold::HoldError;
@@ -6,7 +6,7 @@ use sweetspot_session::{DevicesError, MeasureError, NetworkUseError, SessionErro
 use sweetspot_study::{AxesError, StoreError, StudyError, TemplateError};
 use sweetspot_virtual_time::SimulationError;
 
-/// The message of an error, with the flags that solve it.
+/// The message of an error, followed by the flags that help to avoid it.
 pub fn message_with_hint(error: &anyhow::Error) -> String {
     match hint(error) {
         Some(hint) => format!("{error:#}: {hint}"),

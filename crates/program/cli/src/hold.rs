@@ -13,7 +13,7 @@ use crate::exit::Outcome;
 use crate::observer::TerminalObserver;
 use crate::run::{guard_program, is_read_only};
 
-/// How long a program may take to load before it asks for its first batch size.
+/// The longest time that a program may take to load before it requests its first batch size.
 const LOADING_TIME: Seconds = Seconds::new(60.0);
 
 pub fn run(args: HoldArgs) -> Result<Outcome> {

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
-/// A status line on standard error; nothing is shown if that is not a terminal.
+/// A status line on standard error; nothing is shown if standard error is not a terminal.
 pub struct LiveLine {
     is_terminal: bool,
     has_text: bool,
@@ -20,7 +20,7 @@ impl LiveLine {
         self.is_terminal
     }
 
-    /// Replaces the line, and leaves the cursor at its start, where the output of the command then begins.
+    /// Replaces the line and leaves the cursor at its start, so that output of the user's command overwrites it.
     pub fn show(&mut self, text: &str) {
         if self.is_terminal {
             let _ = write!(stderr(), "\r\x1b[K{}\r", truncate(text, width()));

@@ -1,7 +1,7 @@
 //! The log for bug reports: `--log LEVEL` or `SWEETSPOT_LOG`.
 //!
-//! It is off by default, and goes to standard error, one line for each event. Libraries only emit events; this module
-//! alone writes them.
+//! The log is off by default. It goes to standard error, one line for each event. Libraries only emit events; only this
+//! module writes them.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The environment variable with the level, used without the flag.
+/// The environment variable with the log level, which is used if the flag is absent.
 pub const VARIABLE: &str = "SWEETSPOT_LOG";
 
 const LEVELS: &str = "off, error, warn, info, debug or trace";
@@ -67,8 +67,8 @@ fn level_from_environment() -> Result<LevelFilter> {
         .context(VARIABLE)
 }
 
-/// Writes time, level, process id and module before each event. The process id is needed because the guard writes to the
-/// same standard error as the command that started it.
+/// Writes time, level, process id and module before each event. The process id is needed because the guard writes to
+/// the same standard error as the command that started it.
 struct LineFormat {
     process: u32,
     is_terminal: bool,

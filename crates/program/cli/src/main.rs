@@ -8,12 +8,13 @@
 mod args;
 mod compare;
 mod confirm;
+mod devices;
+mod doctor;
 mod documents;
 mod exit;
 mod fit;
 mod hints;
 mod hold;
-mod inspect;
 mod live_line;
 mod log;
 mod measure;
@@ -84,8 +85,8 @@ fn run_command(cli: Cli) -> Result<Outcome> {
         Command::Task(args) => study::run_task(&args),
         Command::Restore => run::restore(),
         Command::Network(args) => network::run(*args),
-        Command::Devices(args) => inspect::devices(&args),
-        Command::Doctor(args) => inspect::doctor(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Guard(args) => run::serve_guard(&args.socket),
     }
 }
@@ -109,8 +110,8 @@ fn report_parse_error(error: &clap::Error, bad_input: u8) -> ExitCode {
     ExitCode::from(bad_input)
 }
 
-/// Writes a line to standard error. Failures are ignored: standard error may be closed or full, and the exit code reports
-/// the error too.
+/// Writes a line to standard error. Failures are ignored: standard error may be closed or full, and the exit code
+/// reports the error too.
 pub fn print_error_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -37,7 +37,7 @@ pub fn content<'a>(measurement: &'a Measurement, recording: &'a Recording) -> Co
         })
 }
 
-/// The outcome of a measurement.
+/// The outcome of a measurement, for the exit code.
 pub fn outcome(measurement: &Measurement, written: Written) -> Outcome {
     let last = measurement.runs.last();
     let stopped = measurement.stopped.as_ref();
@@ -53,7 +53,7 @@ pub fn outcome(measurement: &Measurement, written: Written) -> Outcome {
     }
 }
 
-/// Warnings about the results.
+/// Warnings about the measured runs, and why there are fewer runs than requested.
 fn notes(measurement: &Measurement) -> Vec<String> {
     let has_several_runs = measurement.runs.len() > 1;
     let mut notes = Vec::new();

@@ -7,16 +7,16 @@ use sweetspot_session::{Observer, Status};
 
 use crate::live_line::LiveLine;
 
-/// How often the status line changes; a terminal that records its output should not fill up.
+/// The time between changes of the status line, so that a recorded terminal session stays small.
 const REFRESH_PERIOD: Seconds = Seconds::new(0.2);
 
 /// Shows notices and the state of the command on standard error.
 pub struct TerminalObserver {
     line: LiveLine,
     shown_at: Seconds,
-    /// The approximate energy so far of the run that is measured.
+    /// The approximate energy of the current run so far.
     energy: Joules,
-    /// When energy was last added, since the start of the run.
+    /// The time of the last addition to `energy`, since the start of the run.
     added_at: Seconds,
 }
 

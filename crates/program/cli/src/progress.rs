@@ -10,9 +10,9 @@ use sweetspot_report::{configuration_text, duration_text};
 use sweetspot_session::Observer;
 use sweetspot_study::{Point, RunEnding, RunRecord, Study, SweepProgress, Task};
 
-/// How often a line is printed if standard error is not a terminal.
+/// The time between two printed lines if standard error is not a terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(30);
-/// How often the best setting so far is determined.
+/// The time between two updates of the best setting so far.
 const BEST_PERIOD: Duration = Duration::from_millis(500);
 
 /// Shows how many runs of a sweep are done, the time left and the best setting so far.

@@ -45,16 +45,19 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
     }
 }
 
-/// The best configuration of a study.
+/// Reads a study and returns its best configuration, for the objective and limits of the flags.
 fn choose_configuration(study: &Path, args: &RunArgs) -> Result<Configuration> {
     let folder = crate::study::find_folder(study);
     let store = Store::open(&folder)?;
     let criteria = args.criteria.criteria_for(&store.outline()?.definition)?;
     let study = store.study(None)?;
     let comparison = study.comparison(&criteria.tariff);
-    let choice = study
-        .choose(&comparison, &criteria)
-        .with_context(|| format!("the study in {} has no best setting", folder.display()))?;
+    let choice = study.choose(&comparison, &criteria).with_context(|| {
+        format!(
+            "no setting of the study in {} can be recommended",
+            folder.display()
+        )
+    })?;
     // If nothing is better than the reference, no setting has to be changed.
     let point = match choice.reference_is_as_good() {
         Some(true) => &study.reference,
@@ -106,8 +109,8 @@ fn run_without_measurement(request: &RunRequest) -> Result<Outcome> {
     })
 }
 
-/// Returns a function that makes the command line of the guard, which is this program too. The log level is passed on as a
-/// flag and not in the environment, because the user's command inherits the environment of the guard.
+/// Returns a function that makes the command line of the guard, which is this program too. The log level is passed on
+/// as a flag and not in the environment, because the user's command inherits the environment of the guard.
 pub fn guard_program() -> Result<impl Fn() -> Command> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(move || {

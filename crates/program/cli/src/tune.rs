@@ -96,7 +96,7 @@ fn content(job: &TunedJob) -> Content<'_> {
         .markdown(|| tuning_markdown(job))
         .svg(|| match tuning_figure(job) {
             Some(figure) => Ok(figure_svg(&figure)),
-            None => Err("the job was too short for a figure"),
+            None => Err("no chart was drawn: the job ended before two power readings were taken"),
         })
 }
 

@@ -135,7 +135,7 @@ fn a_study_adds_the_achieved_efficiency() {
     assert!((9.0..11.0).contains(&full), "{full}");
     let other = sweetspot(folder.path(), &["network", "vgg16", "--study", "it"]);
     assert_eq!(other.status.code(), Some(2));
-    assert!(text(&other.stderr).contains("the study ran caffenet, not vgg16"));
+    assert!(text(&other.stderr).contains("the study measured the network caffenet, not vgg16"));
 }
 
 #[test]
@@ -163,11 +163,11 @@ fn bad_input_is_reported_in_one_line() {
     expect_rejection(&[&onnx("does_not_fit")], "node `y` (Conv)");
     expect_rejection(
         &["resnet50", "--input", "x=1x3x8x8"],
-        "input sizes are for ONNX files",
+        "input sizes can be given for ONNX files only",
     );
     expect_rejection(
         &["resnet50", "--simulate", "v100", "--precision", "bf16"],
-        "has no peak for bf16; it has fp32, fp16",
+        "has no peak performance for bf16: use fp32, fp16",
     );
     expect_rejection(
         &["resnet50", "--simulate", "v10"],

@@ -251,7 +251,7 @@ fn curves_that_cannot_be_judged_are_reported_and_left_out() {
     let args: Vec<&str> = args.split(' ').collect();
     let shown = text(&sweetspot(folder.path(), &args).stdout);
     assert!(
-        shown.contains("b: one point, so that there is nothing to search."),
+        shown.contains("b: one point, so there is nothing to search."),
         "{shown}"
     );
     assert!(shown.contains("c: all points are equal"), "{shown}");

@@ -34,7 +34,9 @@ fn errors_of_one_study_are_shown() {
         let output = sweetspot(folder.path(), &["simulate", "--errors", name]);
         assert_eq!(output.status.code(), Some(0));
         let shown = text(&output.stdout);
-        let summaries = shown.lines().filter(|line| line.contains("near enough"));
+        let summaries = shown
+            .lines()
+            .filter(|line| line.contains("within their tolerance"));
         assert_eq!(summaries.count(), 1);
         assert!(shown.starts_with("batch_sizer_2021: 0 free parameters"));
     }
@@ -109,7 +111,7 @@ fn rows_that_cannot_be_fitted_are_rejected() {
     let rows = measured();
     let of =
         |more: &[&str]| expect_rejection(&[&["simulate", "--fit", rows.as_str()], more].concat());
-    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one with"));
+    assert!(of(&["--gpu", "h200"]).contains("has rows of several networks: choose one of"));
     let message = of(&["--gpu", "h200", "--network", "lenet"]);
     assert!(
         message.contains("there are no rows of network lenet"),

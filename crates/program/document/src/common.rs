@@ -14,25 +14,25 @@ use serde::{Serialize, Serializer};
 pub struct SchemaName(&'static str);
 
 impl SchemaName {
-    /// Studies side by side.
+    /// Several studies, compared with the first.
     pub const COMPARE: Self = Self("sweetspot.compare/1");
-    /// The devices of a machine.
+    /// The GPUs of a machine, their sensors and their knobs.
     pub const DEVICES: Self = Self("sweetspot.devices/1");
-    /// The checks of a machine.
+    /// The checks of a machine by `sweetspot doctor`.
     pub const DOCTOR: Self = Self("sweetspot.doctor/1");
     /// A profile that was fitted to a study.
     pub const FIT: Self = Self("sweetspot.fit/1");
-    /// A run that was held below a power cap.
+    /// A run whose power `sweetspot hold` limited to a cap.
     pub const HOLD: Self = Self("sweetspot.hold/1");
-    /// A network's operations and bytes.
+    /// The operations of a neural network and the bytes it reads and writes.
     pub const NETWORK: Self = Self("sweetspot.network/1");
-    /// Search strategies on recorded curves.
+    /// Search strategies that were replayed on recorded measurements.
     pub const REPLAY: Self = Self("sweetspot.replay/1");
     /// A published study and its reproduction.
     pub const REPRODUCE: Self = Self("sweetspot.reproduce/1");
     /// Measured runs of a command.
     pub const RUN: Self = Self("sweetspot.run/1");
-    /// A study and its results.
+    /// A study: its configurations and their measured results.
     pub const STUDY: Self = Self("sweetspot.study/1");
     /// A training run that was tuned while it ran.
     pub const TUNE: Self = Self("sweetspot.tune/1");
@@ -43,17 +43,17 @@ impl SchemaName {
     }
 }
 
-/// A number that is written without a fraction where it has none: `150`, not `150.0`.
+/// A number that is written without a decimal point if it is whole: `150`, not `150.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Number {
-    /// A number without a fraction.
+    /// A whole number.
     Whole(i64),
     /// Any other number.
     Fraction(f64),
 }
 
-/// The largest number that is written as a whole one; beyond it a double does not hold every integer.
+/// The largest number that is written as a whole one; an `f64` cannot represent every larger integer.
 const LARGEST_WHOLE: f64 = 1e15;
 
 impl From<f64> for Number {
@@ -79,7 +79,7 @@ impl JsonSchema for Number {
     }
 }
 
-/// A number or a text, as parameters of a workload are.
+/// A number or a text, such as the value of a workload's parameter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum NumberOrText {
@@ -107,7 +107,7 @@ impl JsonSchema for NumberOrText {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<T>(Vec<(String, T)>);
 
-/// Of two values with the same key the later one stays, in the place of the earlier one.
+/// If two values have the same key, the later value replaces the earlier one, at the earlier one's position.
 impl<T> FromIterator<(String, T)> for Named<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(pairs: I) -> Self {
         let mut all: Vec<(String, T)> = Vec::new();
@@ -158,12 +158,12 @@ pub struct Summary {
     /// The ends of the mean's 95 % confidence interval; absent for a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
-    /// The measurement method of an energy.
+    /// How an energy was measured; absent for other quantities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
 }
 
-/// The value of each knob in a configuration; a knob that is absent keeps its default.
+/// The value of each knob in a configuration; an absent knob is at its default.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Settings {
     /// The power cap in watts.
@@ -185,7 +185,7 @@ pub struct Settings {
     pub gpus: u64,
 }
 
-/// A power cap in watts: one for all GPUs, or one for each GPU where they differ.
+/// Power caps in watts: one number if all GPUs have the same cap, or a list with one cap for each GPU.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PowerCap {
@@ -195,15 +195,15 @@ pub enum PowerCap {
     Each(#[schemars(length(min = 2), inner(range(min = 0)))] Vec<Number>),
 }
 
-/// Whose energy counts.
+/// The devices whose energy the results contain: the job's GPUs, all GPUs, or the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyOf {
     /// The GPUs that the job uses.
     JobGpus,
-    /// All GPUs of the node, idle ones included.
+    /// All GPUs of the machine, including idle ones.
     AllGpus,
-    /// The whole node, measured at the wall.
+    /// The whole machine, measured at the wall socket.
     Node,
 }
 
@@ -219,7 +219,7 @@ pub enum Status {
     Timeout,
     /// The memory of the device was too small.
     OutOfMemory,
-    /// It has not been run.
+    /// The configuration has not been run.
     NotRun,
 }
 
@@ -233,11 +233,11 @@ pub enum SearchEnd {
     Sure,
     /// The limit on the number of runs was reached.
     Spent,
-    /// The reference failed, so that nothing can be compared with it.
+    /// The reference configuration failed, so no other configuration can be compared with it.
     ReferenceFailed,
 }
 
-/// The machine that something was measured on.
+/// The machine on which the measurement was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Machine {
     /// The name and release of the kernel.

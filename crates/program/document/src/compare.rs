@@ -5,20 +5,20 @@ use serde::Serialize;
 
 use crate::common::{EnergyOf, Named, RelativeChange, SchemaName, Settings, Status, Summary};
 
-/// Studies side by side, all compared with the first: SI units, fractions instead of percentages; what is absent is
+/// Several studies, compared with the first one: SI units, fractions instead of percentages; what is absent is
 /// unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Compare {
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::COMPARE))]
     pub schema: SchemaName,
-    /// The objective that was asked for.
+    /// The objective that the user requested; absent if none.
     pub objective: Option<String>,
-    /// The limits on a choice, as on the command line.
+    /// The limits that a best point must meet, as on the command line.
     pub limits: Vec<String>,
-    /// Each study.
+    /// The studies; the others are compared with the first one.
     pub studies: Vec<ComparedStudy>,
-    /// The references, then each setting that the first study and at least one other have.
+    /// The reference of each study, then each setting that the first study and at least one other study contain.
     pub settings: Vec<CommonSetting>,
     /// The best point of each study, by objective.
     pub best: Named<Vec<BestOfStudy>>,
@@ -26,33 +26,33 @@ pub struct Compare {
     pub notes: Vec<String>,
 }
 
-/// A study that is compared.
+/// A study in a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedStudy {
-    /// The name of the study in this comparison.
+    /// The label of the study in this comparison: the name of its folder, or its path.
     pub name: String,
-    /// The name of the study.
+    /// The name that the study itself stores.
     pub study: String,
     /// The product name of its first device.
     pub device: String,
     /// The name of its workload.
     pub workload: String,
-    /// Whose energy counts.
+    /// The devices whose energy the results contain.
     pub energy_of: EnergyOf,
     /// The number of its configurations.
     pub points: usize,
 }
 
-/// A setting that several studies have.
+/// A setting that several studies measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CommonSetting {
     /// The setting in words.
     pub setting: String,
-    /// Whether it is the reference of each study.
+    /// Whether this setting is the reference of each study.
     pub reference: bool,
     /// The measured values of each study that has the setting.
     pub values: Vec<StudyValues>,
-    /// The differences to the first study.
+    /// The differences of each other study from the first study.
     pub against_first: Vec<StudyDifferences>,
 }
 
@@ -61,7 +61,7 @@ pub struct CommonSetting {
 pub struct StudyValues {
     /// The index into `studies`.
     pub study: usize,
-    /// The value of each knob.
+    /// The value of each knob at this setting.
     pub settings: Settings,
     /// The state of the configuration.
     pub status: Status,
@@ -70,7 +70,7 @@ pub struct StudyValues {
     pub quantities: Named<Summary>,
 }
 
-/// The differences of a study to the first one at a setting.
+/// The differences of a study from the first study at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StudyDifferences {
     /// The index into `studies`.
@@ -80,7 +80,7 @@ pub struct StudyDifferences {
     pub quantities: Named<Difference>,
 }
 
-/// The difference of a value to that of the first study.
+/// The difference between a study's value and the first study's value.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The difference as a fraction of the first study's value.
@@ -101,11 +101,11 @@ pub struct BestOfStudy {
     pub study: usize,
     /// The index into the points of that study.
     pub point: usize,
-    /// The value of each knob.
+    /// The value of each knob at this setting.
     pub settings: Settings,
-    /// The value of the objective.
+    /// The value of the objective at this point, in the objective's unit.
     pub value: f64,
-    /// The difference to the best of the first study for the same work, as a fraction of it.
+    /// The difference of `value` from the first study's best value for the same work, as a fraction of the latter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative_to_first: Option<f64>,
     /// The change against the study's own reference, as fractions.

@@ -13,28 +13,28 @@ pub struct Devices {
     pub schema: SchemaName,
     /// The version of the driver.
     pub driver: String,
-    /// Each device.
+    /// The GPUs.
     pub devices: Vec<Device>,
 }
 
-/// A device.
+/// A GPU, or a slice of one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
     /// The index of the device, as `--device` takes it.
     pub index: u32,
-    /// The UUID.
+    /// The UUID of the device.
     pub uuid: String,
-    /// The product name.
+    /// The product name of the device.
     pub name: String,
     /// The architecture of the chip.
     pub architecture: String,
-    /// The UUID of the GPU that this device is a slice of.
+    /// The UUID of the GPU that this device is a slice of; absent for a whole GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The size of the memory in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// The power caps.
+    /// The power caps of the device: current, default and possible ones.
     pub power_cap_w: PowerCaps,
     /// The core clocks that can be set, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct Device {
     /// The memory clocks that can be set, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_clocks_mhz: Option<Vec<f64>>,
-    /// Each sensor.
+    /// The sensors of the device with their current readings.
     pub sensors: Vec<Sensor>,
 }
 
@@ -73,7 +73,7 @@ pub struct Sensor {
     pub kind: SensorKind,
     /// The source of its readings, such as a function of the driver.
     pub source: String,
-    /// The time between two new readings, in seconds.
+    /// The time between two updates of the reading, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_period_s: Option<f64>,
     /// The present reading, or why there is none.
@@ -85,15 +85,15 @@ pub struct Sensor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SensorKind {
-    /// The energy since some moment in the past.
+    /// The energy since an unspecified moment in the past; only differences have a meaning.
     EnergyCounter,
-    /// The power averaged over a long window.
+    /// The power, averaged over a long time.
     AveragePower,
-    /// The power averaged over a short window.
+    /// The power, averaged over a short time.
     InstantPower,
-    /// Power samples with their times, kept by the driver.
+    /// Power samples with their times, from a buffer of the driver.
     BufferedPower,
-    /// The power of the memory alone, averaged over a long window.
+    /// The power of the memory alone, averaged over a long time.
     MemoryPower,
     /// The temperature of the chip.
     Temperature,
@@ -101,9 +101,9 @@ pub enum SensorKind {
     CoreClock,
     /// The clock of the memory.
     MemoryClock,
-    /// The share of time in which anything ran.
+    /// The share of time in which a program ran on the device.
     Utilisation,
-    /// The reasons that keep the device from running faster.
+    /// The reasons why the device does not run faster.
     ThrottleReasons,
 }
 
@@ -122,10 +122,10 @@ pub struct Reading {
     /// The clock in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_mhz: Option<f64>,
-    /// The utilisation, as a fraction.
+    /// The share of time in which a program ran on the device, as a fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// The reasons that keep the device from running faster.
+    /// The reasons why the device does not run faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
     /// Why there is no reading.
@@ -133,14 +133,14 @@ pub struct Reading {
     pub problem: Option<String>,
 }
 
-/// The reasons that keep a device from running faster.
+/// The reasons why a device does not run faster; several may be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Throttle {
     /// Nothing runs on the device.
     pub idle: bool,
     /// The power cap is reached.
     pub power_cap: bool,
-    /// A clock was set.
+    /// A user or program has limited the clock.
     pub clock_setting: bool,
     /// The device is too hot.
     pub thermal: bool,

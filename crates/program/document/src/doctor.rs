@@ -11,7 +11,7 @@ pub struct Doctor {
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::DOCTOR))]
     pub schema: SchemaName,
-    /// Each check.
+    /// The checks, in the order in which they were made.
     pub checks: Vec<Check>,
 }
 
@@ -30,11 +30,11 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Everything is as it should be.
+    /// Everything that was checked works.
     Pass,
-    /// It works, with a restriction.
+    /// What was checked works with a restriction, which `finding` describes.
     Warn,
-    /// It does not work.
+    /// What was checked does not work; `finding` says what to do.
     Fail,
     /// The check does not apply to this machine.
     Skip,

@@ -20,24 +20,24 @@ pub struct Fit {
     pub workload: String,
     /// The number of parameters that were fitted.
     pub parameters: usize,
-    /// Each configuration of the study.
+    /// The configurations that the profile was fitted to.
     pub points: Vec<FittedPoint>,
-    /// The errors over all configurations.
+    /// The errors of the fitted profile over all configurations.
     pub errors: FitErrors,
-    /// The best configuration by each objective.
+    /// The best configuration for each objective.
     pub best: Named<FittedBest>,
-    /// What neither the study nor a data sheet tells, and was assumed.
+    /// The values that were assumed because neither the study nor a data sheet contains them.
     pub assumed: Vec<String>,
-    /// The settings that the study tried, in words.
+    /// The ranges of settings that the study measured, in words.
     pub tried: String,
-    /// Notes on the fit.
+    /// Warnings about the data and the fit, for the user.
     pub notes: Vec<String>,
-    /// The errors of configurations that were left out of the fit; absent where there are too few.
+    /// The errors for configurations that a fit did not use (cross-validation); absent if there are too few.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<FitErrors>,
 }
 
-/// A configuration, measured and as the fitted profile predicts it.
+/// A configuration with its measured and its predicted time and energy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FittedPoint {
     /// The value of each knob.
@@ -46,46 +46,46 @@ pub struct FittedPoint {
     pub items: u64,
     /// The measured time and energy of a run.
     pub measured: TimeAndEnergy,
-    /// The time and energy of a run by the fitted profile.
+    /// The time and energy of a run that the fitted profile predicts.
     pub fitted: TimeAndEnergy,
-    /// The errors of the fitted profile, as fractions of what was measured.
+    /// The errors of the prediction, as fractions of the measured values; positive if the prediction is too high.
     pub off: PointError,
 }
 
-/// The relative errors of a configuration.
+/// The relative errors of the prediction for one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PointError {
-    /// The error of the time, as a fraction.
+    /// The error of the predicted time, as a fraction of the measured time.
     pub time: f64,
-    /// The error of the energy, as a fraction.
+    /// The error of the predicted energy, as a fraction of the measured energy.
     pub energy: f64,
 }
 
 /// The relative errors over several configurations.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FitErrors {
-    /// The errors of the times.
+    /// The mean and the largest error of the predicted times.
     pub time: MeanAndWorst,
-    /// The errors of the energies.
+    /// The mean and the largest error of the predicted energies.
     pub energy: MeanAndWorst,
 }
 
 /// The mean and the largest of absolute relative errors.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MeanAndWorst {
-    /// The mean, as a fraction.
+    /// The mean absolute error over the configurations, as a fraction of the measured value.
     pub mean: f64,
-    /// The largest, as a fraction.
+    /// The largest absolute error of any configuration, as a fraction of the measured value.
     pub worst: f64,
 }
 
-/// The best configuration by an objective, measured and by the fitted profile.
+/// The best configuration for an objective, by the measurements and by the fitted profile.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FittedBest {
-    /// The index into `points` of the best as measured.
+    /// The index into `points` of the configuration with the best measured value.
     pub measured: usize,
-    /// The index into `points` of the best by the fitted profile.
+    /// The index into `points` of the configuration with the best predicted value.
     pub fitted: usize,
-    /// How much worse than the measured best the fitted best was measured, as a fraction.
+    /// The loss from choosing `fitted` instead of `measured`, by the measured values, as a fraction of the best value.
     pub regret: f64,
 }

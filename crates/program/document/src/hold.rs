@@ -1,12 +1,12 @@
-//! A run that was held below a power cap, `sweetspot.hold/1`.
+//! A run whose power was limited to a cap, `sweetspot.hold/1`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::common::{Machine, SchemaName};
 
-/// A run that was held below a power cap: SI units, fractions instead of percentages; what is absent is unknown.
-/// Times are since the first batch.
+/// A run whose power was limited to a cap: SI units, fractions instead of percentages; what is absent is unknown.
+/// Times are in seconds since the first batch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Hold {
     /// The name and version of this format.
@@ -14,57 +14,57 @@ pub struct Hold {
     pub schema: SchemaName,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The machine.
+    /// The machine on which the program ran.
     pub machine: Machine,
-    /// The GPU.
+    /// The GPU whose power was limited.
     pub device: Device,
-    /// The knob that was set.
+    /// The knob that `hold` changed to stay below the cap, such as `batch`, or `joint` for batch and clock.
     pub knob: String,
-    /// The control algorithm.
+    /// The name of the control algorithm that chose the settings.
     pub mode: String,
-    /// What is best among the settings that keep the cap.
+    /// What `hold` optimises among the settings whose power is below the cap.
     pub objective: Goal,
-    /// The batch sizes to choose from.
+    /// The batch sizes that `hold` was allowed to choose.
     pub batches: Vec<u64>,
-    /// The last power cap in watts.
+    /// The power cap at the end of the run, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap_w: Option<f64>,
-    /// The time of the command in seconds.
+    /// The time from the start to the end of the command, in seconds.
     pub run_time_s: f64,
     /// The time from the first batch to the last, in seconds.
     pub time_s: f64,
-    /// The number of items that were done.
+    /// The number of items that the program processed.
     pub items: u64,
     /// The throughput in items per second.
     pub items_per_s: f64,
-    /// The throughput after settling, in items per second.
+    /// The throughput after the setting settled, in items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled_items_per_s: Option<f64>,
-    /// The energy of the GPU from the first batch to the last; absent where it is unknown.
+    /// The energy of the GPU from the first batch to the last; absent if it is unknown.
     #[serde(flatten)]
     pub energy: Option<HoldEnergy>,
     /// The energy of an item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The share of the time after settling in which the 1 s mean of power was above the cap.
+    /// The share of the time after settling in which the power, averaged over 1 s, was above the cap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
-    /// The share of single power readings above the cap, where they are finer than 1 s.
+    /// The share of single power readings above the cap; absent if readings are 1 s or more apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_share: Option<f64>,
     /// The 99th percentile of single power readings in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_p99_w: Option<f64>,
-    /// The highest 1 s mean of power after settling, in watts.
+    /// The highest power after settling, averaged over 1 s, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
-    /// The time until the setting settled, in seconds; absent where it changed until the end.
+    /// The time until the setting stopped changing, in seconds; absent if it changed until the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_s: Option<f64>,
-    /// The number of windows until the setting settled.
+    /// The number of measurement windows until the setting stopped changing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_windows: Option<u64>,
-    /// The number of changes of the setting.
+    /// How often the setting was changed.
     pub changes: u64,
     /// The average batch size.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,29 +72,29 @@ pub struct Hold {
     /// The 99th percentile of latency in seconds, after settling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_p99_s: Option<f64>,
-    /// The limit on that latency, in seconds.
+    /// The limit on the 99th percentile of latency, in seconds; absent if the user gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_bound_s: Option<f64>,
-    /// Whether the cap and the latency limit were kept; absent where it is unknown.
+    /// Whether power and latency stayed within the cap and the latency limit; absent if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
-    /// Why they count as kept, not kept or unknown.
+    /// The reason for the value of `met`, in words.
     pub met_reason: String,
-    /// Whether the GPU was restored to its settings before the run.
+    /// Whether the GPU got back the settings that it had before the run.
     pub restored: bool,
-    /// The exit code of the command.
+    /// The exit code of the command; absent if a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The signal that ended the command.
+    /// The number of the signal that ended the command; absent if it exited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Each power cap and when it came, the first included.
+    /// Each power cap that applied, with the time of its start, including the first.
     pub caps: Vec<CapChange>,
-    /// Each setting and when it was set, the first included.
+    /// Each setting with the time at which it was applied, including the first.
     pub settings: Vec<SettingChange>,
-    /// Means of equal parts of the time.
+    /// The means over consecutive intervals of equal length.
     pub over_time: Vec<Slice>,
-    /// Messages to the user.
+    /// Messages that were shown to the user during the run.
     pub notes: Vec<Note>,
 }
 
@@ -107,89 +107,89 @@ pub struct Device {
     pub name: String,
 }
 
-/// What is best among the settings that keep the cap.
+/// What `hold` optimises among the settings whose power is below the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// The most items per second.
+    /// The highest throughput in items per second.
     Throughput,
-    /// The least energy of an item.
+    /// The lowest energy per item.
     EnergyPerItem,
 }
 
-/// The energy of a hold, and how it was measured.
+/// The energy of the GPU during the run, and how it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HoldEnergy {
     /// The energy in joules.
     pub energy_j: f64,
-    /// The ends of the energy's 95 % interval in joules.
+    /// The ends of the energy's 95 % confidence interval, in joules.
     pub interval95_j: [f64; 2],
     /// The measurement method.
     pub method: String,
 }
 
-/// A power cap and when it came.
+/// A power cap and the time from which it applied.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CapChange {
-    /// When, in seconds.
+    /// The time from which the cap applied, in seconds since the first batch.
     pub time_s: f64,
     /// The power cap in watts.
     pub cap_w: f64,
 }
 
-/// What `hold` sets.
+/// The values that `hold` sets: a batch size, and a clock or a cap if `hold` controls one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Setting {
     /// The batch size.
     pub batch: u64,
-    /// The core clock in MHz, where it is set.
+    /// The core clock in MHz; absent if `hold` does not set clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_clock_mhz: Option<f64>,
-    /// The GPU's own power cap in watts, where it is set.
+    /// The power cap set on the GPU, in watts; absent if `hold` does not set caps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap_w: Option<f64>,
 }
 
-/// A setting and when it was set.
+/// A setting and the time at which it was applied.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SettingChange {
-    /// The setting.
+    /// The setting that was applied.
     #[serde(flatten)]
     pub setting: Setting,
-    /// When, in seconds.
+    /// The time at which the setting was applied, in seconds since the first batch.
     pub time_s: f64,
 }
 
-/// Means of a part of the time.
+/// The means over one interval of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Slice {
-    /// The setting at the end.
+    /// The setting at the end of the interval.
     #[serde(flatten)]
     pub setting: Setting,
-    /// The end of the part, in seconds.
+    /// The end of the interval, in seconds since the first batch.
     pub time_s: f64,
-    /// The power; absent where it is unknown.
+    /// The power in the interval; absent if it is unknown.
     #[serde(flatten)]
     pub power: Option<SlicePower>,
-    /// The power cap in watts.
+    /// The power cap at the end of the interval, in watts.
     pub cap_w: f64,
     /// The throughput in items per second.
     pub items_per_s: f64,
 }
 
-/// The power in a part of the time.
+/// The power in one interval of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SlicePower {
     /// The mean power in watts.
     pub power_w: f64,
-    /// The highest reading in watts.
+    /// The highest power reading in watts.
     pub highest_w: f64,
 }
 
 /// A message to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Note {
-    /// When, in seconds.
+    /// The time of the message, in seconds since the first batch.
     pub time_s: f64,
     /// The message.
     pub text: String,

@@ -2,11 +2,10 @@
 //!
 //! One module for each document; a module's main type serialises to the document, and its doc comments become the
 //! descriptions of the JSON Schema in `docs/schemas/`. All documents follow the same rules: SI units, named by the
-//! end of a key (`_s`, `_j`, `_w`, `_mhz`), fractions instead of percentages, and a key that is absent where its value
-//! is unknown.
+//! end of a key (`_s`, `_j`, `_w`, `_mhz`), fractions instead of percentages, and a key is absent if its value is
+//! unknown.
 //!
-//! This crate holds data and nothing else: `sweetspot-report` makes documents from results, and the program writes
-//! them.
+//! This crate only defines data: `sweetspot-report` makes documents from results, and the program writes them.
 
 #![cfg_attr(
     not(test),

@@ -20,10 +20,10 @@ pub enum Measurement {
 /// Several runs of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Runs {
-    /// What all runs have in common.
+    /// What all runs of the measurement have in common.
     #[serde(flatten)]
     pub common: MeasurementInfo,
-    /// Each run.
+    /// The runs, in the order in which they were made.
     pub runs: Vec<Run>,
     /// Means over the runs.
     pub summary: RunsSummary,
@@ -51,27 +51,27 @@ pub struct MeasurementInfo {
     pub schema: SchemaName,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The machine.
+    /// The machine on which the command ran.
     pub machine: Machine,
-    /// The part of each run that counts, as asked for.
+    /// The requested part of each run over which time and energy are measured, as on the command line.
     pub window: String,
-    /// The measurement method that was asked for.
+    /// The energy measurement method that the user requested.
     pub method: String,
-    /// Why there are fewer runs than asked for.
+    /// Why there are fewer runs than requested; absent if all were made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// The devices at rest, where that was asked for.
+    /// The energy of the idle devices; absent if the user did not request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
 }
 
-/// The energy of the devices at rest.
+/// The energy that the devices use while idle.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Idle {
     /// The energy of all devices.
     #[serde(flatten)]
     pub energy: TotalEnergy,
-    /// How long the devices were measured, in seconds.
+    /// How long the idle devices were measured, in seconds.
     pub time_s: f64,
 }
 
@@ -80,46 +80,46 @@ pub struct Idle {
 pub struct TotalEnergy {
     /// The energy in joules.
     pub energy_j: f64,
-    /// The ends of the energy's 95 % interval in joules.
+    /// The ends of the energy's 95 % confidence interval, in joules.
     pub interval95_j: [f64; 2],
 }
 
 /// One run of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
-    /// What all runs have in common.
+    /// What all runs of the measurement have in common.
     #[serde(flatten)]
     pub common: MeasurementInfo,
-    /// The exit code of the command; 128 and the signal where a signal ended it.
+    /// The exit code of the command, or 128 plus the signal number if a signal ended it.
     pub exit_code: i32,
-    /// The signal that ended the command.
+    /// The number of the signal that ended the command; absent if it exited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// The time of the window in seconds.
+    /// The length of the measurement window in seconds.
     pub time_s: f64,
     /// The time of the whole run in seconds.
     pub run_time_s: f64,
-    /// Why the window is the whole run and not the one that was asked for.
+    /// Why the measurement window is the whole run instead of the requested part; absent if it is as requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_problem: Option<String>,
-    /// The energy of all devices in the window; absent where that of one device is unknown.
+    /// The energy of all devices in the measurement window; absent if any device's energy is unknown.
     #[serde(flatten)]
     pub energy: Option<TotalEnergy>,
     /// The average power of all devices in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_power_w: Option<f64>,
-    /// The energy above what the devices draw at rest.
+    /// The energy beyond that of the idle devices in the same time; absent if idle was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above_idle: Option<TotalEnergy>,
-    /// Each device.
+    /// The energy of each device.
     pub devices: Vec<DeviceEnergy>,
     /// The time and energy of each phase that the command marked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<Named<Phase>>,
-    /// Why there is no energy by phase although the command marked phases.
+    /// Why the energy of the phases that the command marked is unknown; absent if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases_refused: Option<String>,
-    /// The number of items that were done in the window.
+    /// The number of items that the command processed in the measurement window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<f64>,
     /// The throughput in items per second.
@@ -128,21 +128,21 @@ pub struct Run {
     /// The energy of an item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The last of each value that the command reported.
+    /// The last reported value of each named quantity, such as the accuracy.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
-    /// Warnings about the figures of this run.
+    /// Warnings about the measured values of this run.
     pub warnings: Vec<String>,
 }
 
-/// The energy of one device in the window of a run.
+/// The energy of one device in the measurement window of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceEnergy {
     /// The UUID of the device.
     pub uuid: String,
     /// The product name of the device.
     pub name: String,
-    /// The measured energy; absent where it is unknown.
+    /// The measured energy; absent if it is unknown.
     #[serde(flatten)]
     pub measured: Option<MeasuredEnergy>,
     /// Why the energy is unknown.
@@ -156,15 +156,15 @@ pub struct MeasuredEnergy {
     /// The energy by the best method.
     #[serde(flatten)]
     pub energy: EnergyByMethod,
-    /// The energy by other methods.
+    /// The energy by other methods, each compared with the best one.
     pub checks: Vec<EnergyCheck>,
-    /// The parts of the window without readings of a sensor.
+    /// The parts of the measurement window in which a sensor had no readings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<SensorGap>,
     /// Notes on how the energy was measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The part of the window that the energy covers, in seconds; absent where it is the whole window.
+    /// The part of the measurement window that the energy covers, in seconds; absent if it is the whole window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered_s: Option<f64>,
 }
@@ -187,16 +187,16 @@ pub struct EnergyCheck {
     /// The energy by this method.
     #[serde(flatten)]
     pub energy: EnergyByMethod,
-    /// The difference to the best method, as a fraction.
+    /// The difference from the energy by the best method, as a fraction of the latter.
     pub difference: f64,
     /// Whether both methods agree within their uncertainty.
     pub agrees: bool,
 }
 
-/// A part of the window without readings of a sensor.
+/// A part of the measurement window in which a sensor had no readings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SensorGap {
-    /// The sensor.
+    /// The name of the sensor that had no readings.
     pub sensor: String,
     /// The length of the gap in seconds.
     pub time_s: f64,

@@ -16,47 +16,47 @@ pub struct Network {
     pub schema: SchemaName,
     /// The name of the network.
     pub network: String,
-    /// The title of the network.
+    /// The full name of the network, such as `ResNet-50`.
     pub title: String,
     /// The publications or files that describe the network.
     pub source: Vec<String>,
     /// The convention by which operations and bytes are counted.
     pub convention: String,
-    /// The number format.
+    /// The number format of the network's values, such as `fp16`.
     pub precision: String,
-    /// Whether the backward pass is counted.
+    /// Training, which counts the backward pass too, or inference.
     pub mode: Mode,
     /// The number of items in a batch.
     pub batch: u64,
     /// The inputs of the network.
     pub inputs: Vec<Input>,
-    /// The counts of all layers.
+    /// The operations and bytes of all layers together.
     pub totals: Totals,
-    /// The counts of the layers of each kind.
+    /// The operations and bytes of all layers of each kind.
     pub kinds: Vec<LayerKind>,
-    /// Each layer.
+    /// The layers, in the order of the network.
     pub layers: Vec<Layer>,
-    /// Notes on the network.
+    /// Remarks about the network's description.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Other readings of the published description.
+    /// Alternative interpretations of the published description of the network.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
-    /// Operators whose cost is unknown and not counted.
+    /// Operators that are not counted because their cost is unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_operators: Vec<UnknownOperator>,
-    /// Nodes whose shape is unknown and that are not counted.
+    /// The names of graph nodes that are not counted because their shape is unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_shape: Vec<String>,
-    /// The least time and energy on a GPU, where one was asked for.
+    /// Lower bounds of time and energy on a GPU; absent if the user named no GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<GpuBound>,
-    /// The efficiency in a study, where one was asked for.
+    /// The network's efficiency as measured in a study; absent if the user named no study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub study: Option<StudyEfficiency>,
 }
 
-/// Whether a network is trained.
+/// Training or inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -69,19 +69,19 @@ pub enum Mode {
 /// An input of a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Input {
-    /// The name.
+    /// The name of the input.
     pub name: String,
-    /// The size of each dimension.
+    /// The size of each dimension of the input, including the batch.
     pub shape: Vec<u64>,
 }
 
-/// A count; beyond 64 bits it is a floating-point number that lacks the last digits.
+/// A count: exact up to 64 bits, above that a rounded floating-point number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Count {
     /// An exact count.
     Exact(u64),
-    /// A count beyond 64 bits.
+    /// A count of more than 64 bits, rounded.
     Rounded(f64),
 }
 
@@ -112,23 +112,23 @@ pub struct Counts {
     pub macs: Count,
     /// Floating-point operations.
     pub flops: Count,
-    /// Operations of all kinds.
+    /// Arithmetic operations of all kinds together.
     pub operations: Count,
     /// Additions.
     pub additions: Count,
     /// Multiplications.
     pub multiplications: Count,
-    /// Maxima of two numbers.
+    /// Operations that take the larger of two numbers.
     pub maxima: Count,
     /// Divisions.
     pub divisions: Count,
     /// Exponentials.
     pub exponentials: Count,
-    /// Bytes that are read.
+    /// Bytes that are read from memory.
     pub read_bytes: Count,
-    /// Bytes that are written.
+    /// Bytes that are written to memory.
     pub written_bytes: Count,
-    /// The computation-to-communication ratio: operations for each byte; absent where no byte is moved.
+    /// The computation-to-communication ratio: operations per byte; absent if no byte is read or written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ctc: Option<f64>,
 }
@@ -146,7 +146,7 @@ pub struct Totals {
 /// The counts of the layers of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LayerKind {
-    /// The kind.
+    /// The kind of layer, such as `conv`.
     pub kind: String,
     /// The number of layers.
     pub layers: u64,
@@ -160,9 +160,9 @@ pub struct LayerKind {
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Layer {
-    /// The name.
+    /// The name of the layer.
     pub name: String,
-    /// The kind, such as `conv`.
+    /// The kind of layer, such as `conv`.
     pub kind: String,
     /// The shapes of the inputs.
     pub inputs: Vec<Vec<u64>>,
@@ -170,29 +170,29 @@ pub struct Layer {
     pub outputs: Vec<Vec<u64>>,
     /// The number of parameters.
     pub parameters: u64,
-    /// Operations and bytes, those of the backward pass included.
+    /// Operations and bytes, including those of the backward pass.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Operations and bytes of the backward pass.
+    /// Operations and bytes of the backward pass; absent for inference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backward: Option<Counts>,
-    /// The least time and energy on a GPU.
+    /// Lower bounds of the layer's time and energy on a GPU; absent if the user named no GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
 }
 
-/// The least time and energy that a GPU needs.
+/// Lower bounds of the time and energy that a GPU needs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bound {
-    /// The time in seconds.
+    /// The lower bound of the time, in seconds.
     pub time_s: f64,
-    /// The energy in joules.
+    /// The lower bound of the energy, in joules.
     pub energy_j: f64,
-    /// What limits the time.
+    /// Whether arithmetic or memory access limits the time.
     pub by: Limit,
 }
 
-/// What limits the time.
+/// Whether arithmetic or memory access limits the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
@@ -202,14 +202,14 @@ pub enum Limit {
     Memory,
 }
 
-/// Another reading of a published description.
+/// An alternative interpretation of a published description.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Variant {
-    /// How the reading differs.
+    /// How this interpretation differs from the main one.
     pub about: String,
     /// The number of layers.
     pub layers: usize,
-    /// The counts of all layers.
+    /// The operations and bytes of all layers together.
     pub totals: Totals,
 }
 
@@ -218,16 +218,16 @@ pub struct Variant {
 pub struct UnknownOperator {
     /// The name of the operator.
     pub operator: String,
-    /// The number of nodes.
+    /// The number of graph nodes with this operator.
     pub nodes: u64,
-    /// The first of the nodes.
+    /// The name of the first such node.
     pub first: String,
 }
 
-/// The least time and energy of a batch on a GPU, layer by layer.
+/// Lower bounds of a batch's time and energy on a GPU if layers run one after another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GpuBound {
-    /// The profile of the GPU.
+    /// The name of the GPU's profile.
     pub gpu: String,
     /// The product name of the GPU.
     pub product: String,
@@ -235,10 +235,10 @@ pub struct GpuBound {
     pub peak_flops_per_s: f64,
     /// The memory bandwidth in bytes per second.
     pub bandwidth_bytes_per_s: f64,
-    /// The least time and energy of all layers.
+    /// The sum of the layers' lower bounds.
     #[serde(flatten)]
     pub total: Bound,
-    /// The number of layers that the memory bandwidth limits.
+    /// The number of layers whose time is limited by the memory bandwidth.
     pub memory_bound_layers: usize,
 }
 
@@ -247,18 +247,18 @@ pub struct GpuBound {
 pub struct StudyEfficiency {
     /// The name of the study.
     pub study: String,
-    /// Whose energy counts.
+    /// The devices whose energy the study's results contain.
     pub energy_of: EnergyOf,
-    /// Floating-point operations of an item.
+    /// The floating-point operations for one item.
     pub flops_per_item: f64,
-    /// The profile whose peaks are compared with; absent where none is known.
+    /// The GPU profile whose peak rates the results are compared with; absent if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
-    /// Each configuration of the study.
+    /// The efficiency in each configuration of the study.
     pub points: Vec<PointEfficiency>,
 }
 
-/// The efficiency of the network at a configuration.
+/// The efficiency of the network in one configuration of the study.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PointEfficiency {
     /// The value of each axis of the study.
@@ -273,10 +273,10 @@ pub struct PointEfficiency {
     pub gflops_per_watt: f64,
     /// Floating-point operations per second.
     pub flops_per_s: f64,
-    /// The speed as a fraction of the GPU's peak.
+    /// The floating-point rate as a fraction of the GPUs' peak rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_peak: Option<f64>,
-    /// The operations for each joule as a fraction of those of a large matrix multiplication.
+    /// The operations per joule as a fraction of those that a large matrix multiplication reaches on this GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_sgemm: Option<f64>,
 }

@@ -5,32 +5,32 @@ use serde::Serialize;
 
 use crate::common::{Named, SchemaName, SearchEnd};
 
-/// Search strategies on recorded curves. The keys of one strategy stand at the top: the guided one, or the only one.
-/// Fractions instead of percentages; what is absent is unknown.
+/// Search strategies, replayed on recorded measurements. The top level also has the keys of one strategy: the guided
+/// one, or the only one. Fractions instead of percentages; what is absent is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Replay {
-    /// The guided strategy, or the only one.
+    /// The results of the guided strategy, or of the only one.
     #[serde(flatten)]
     pub main: Option<StrategyReplay>,
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::REPLAY))]
     pub schema: SchemaName,
-    /// The objective that the strategies search for.
+    /// The objective that the strategies optimise.
     pub objective: String,
-    /// Curves that cannot be searched or judged.
+    /// Warnings about curves that no strategy can search or that have no optimum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Each strategy; absent where there is only one.
+    /// The results of each strategy; absent if there is only one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategyReplay>,
 }
 
-/// One strategy on every curve.
+/// The results of one strategy on all curves.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct StrategyReplay {
     /// The name of the strategy.
     pub strategy: String,
-    /// Each curve.
+    /// The result on each curve.
     pub curves: Vec<Curve>,
     /// The results over all curves.
     pub summary: ReplaySummary,
@@ -39,49 +39,49 @@ pub struct StrategyReplay {
 /// The results of a strategy over all curves.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReplaySummary {
-    /// The median number of evaluations.
+    /// The median over the curves of the number of evaluations.
     pub evaluations_median: f64,
-    /// The largest number of evaluations.
+    /// The largest number of evaluations on any curve.
     pub evaluations_most: usize,
-    /// The number of curves that have an optimum within the limits.
+    /// The number of curves on which at least one point meets the limits, so that they have an optimum.
     pub curves_judged: usize,
-    /// The share of these curves on which the regret is at most 1 %.
+    /// The share of the `curves_judged` curves on which the regret is at most 1 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_1pct: Option<f64>,
-    /// The share of these curves on which the regret is at most 2 %.
+    /// The share of the `curves_judged` curves on which the regret is at most 2 %.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within_2pct: Option<f64>,
-    /// The mean regret, as a fraction.
+    /// The mean over the curves of `regret`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regret_mean: Option<f64>,
-    /// The mean share of the possible gain that the choice gains.
+    /// The mean over the curves of `gain_share`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_share_mean: Option<f64>,
-    /// The mean regret after 1, 2, 3 and more evaluations, had the strategy not stopped.
+    /// The mean regret after 1, 2, 3 and more evaluations if the strategy does not stop early.
     pub regret_by_evaluations: Vec<f64>,
 }
 
-/// A strategy on one curve.
+/// The result of one strategy on one curve.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Curve {
-    /// The columns and values that name the curve.
+    /// The names and values of the columns that identify the curve.
     pub group: Named<String>,
     /// The number of recorded points.
     pub points: usize,
-    /// The number of evaluations, the reference included.
+    /// The number of evaluations, including the reference.
     pub evaluations: usize,
     /// Why the search ended.
     pub ended: SearchEnd,
-    /// The chosen value of each knob.
+    /// The chosen value of each knob; absent if no evaluated point meets the limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<Named<f64>>,
-    /// The best recorded value of each knob within the limits.
+    /// The value of each knob at the best recorded point that meets the limits; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimum: Option<Named<f64>>,
     /// How much worse the choice is than the optimum, as a fraction of the optimum's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
-    /// The share of the possible gain over the reference that the choice gains.
+    /// The choice's gain over the reference as a fraction of the optimum's gain over the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain_share: Option<f64>,
 }

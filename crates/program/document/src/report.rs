@@ -1,4 +1,4 @@
-//! The document of `sweetspot report`: a study, `sweetspot.study/1`, with the answer to a question about it.
+//! The document of `sweetspot report`: a study, `sweetspot.study/1`, with a recommendation for an objective and limits.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,37 +6,37 @@ use serde::Serialize;
 use crate::common::NumberOrText;
 use crate::study::Study;
 
-/// A study with the answer to a question about it: SI units, fractions instead of percentages; what is absent is
-/// unknown.
+/// A study with a recommendation for an objective and limits: SI units, fractions instead of percentages; what is
+/// absent is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// The study.
     #[serde(flatten)]
     pub study: Study,
-    /// The answer for the objective and limits that were asked for.
+    /// The recommendation for the requested objective and limits.
     pub answer: Answer,
-    /// The settings along each axis that are better than the reference, by objective.
+    /// For each axis and objective, the values that are better than the reference.
     pub ranges: Vec<BetterRanges>,
-    /// Means along one axis, where they were asked for.
+    /// Means of the objective along one axis; absent if the user did not request them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
 }
 
-/// The recommendation and how sure it is.
+/// The recommendation, its reason and its uncertainty.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The recommendation in one sentence.
     pub text: String,
     /// Why this is the recommendation, or why there is none.
     pub reason: String,
-    /// Warnings about the answer.
+    /// Warnings about the recommendation.
     pub notes: Vec<String>,
-    /// The choice; absent where nothing can be chosen.
+    /// The best point and how it compares; absent if no point can be chosen.
     #[serde(flatten)]
     pub choice: Option<Choice>,
 }
 
-/// The chosen point and its neighbours.
+/// The best point, compared with the second-best point and the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Choice {
     /// The index into `points` of the best point.
@@ -46,15 +46,15 @@ pub struct Choice {
     /// The ends of the 95 % confidence interval of that value; absent for a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<[f64; 2]>,
-    /// The second-best point; absent where there is no other.
+    /// The second-best point; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<RunnerUp>,
-    /// How much better than the reference the best point is.
+    /// How much better the best point is than the reference; absent if the reference has no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_reference: Option<Margin>,
-    /// The indices of points that are not significantly worse.
+    /// The indices into `points` of points that are not significantly worse than the best one.
     pub tied_with: Vec<usize>,
-    /// The points that cannot be chosen.
+    /// The points that cannot be chosen, for example because they failed or break a limit.
     pub excluded: Vec<ExcludedPoint>,
 }
 
@@ -77,43 +77,43 @@ pub struct Margin {
 /// The second-best point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RunnerUp {
-    /// How much better the best point is.
+    /// How much better the best point is than this one.
     #[serde(flatten)]
     pub margin: Margin,
-    /// The index into `points`.
+    /// The index into `points` of this point.
     pub point: usize,
 }
 
 /// A point that cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ExcludedPoint {
-    /// The index into `points`.
+    /// The index into `points` of this point.
     pub point: usize,
-    /// Why it cannot be chosen.
+    /// Why the point cannot be chosen, in words.
     pub why: String,
 }
 
-/// Where along an axis an objective is better than at the reference; other axes are as at the reference.
+/// The values of an axis at which an objective is better than at the reference, with other axes at the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BetterRanges {
-    /// The axis, by the name that `settings` uses.
+    /// The axis, by its key in `settings`.
     pub axis: String,
-    /// The objective.
+    /// The name of the objective that is compared.
     pub objective: String,
-    /// The ranges in which the means are better, each with its lowest and highest value.
+    /// The ranges of the axis in which the mean is better, each as its lowest and highest value; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub better: Option<Vec<[f64; 2]>>,
-    /// Why the ranges are unknown.
+    /// Why the ranges are unknown; absent if they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The ranges in which the difference is significant at the 5 % level.
+    /// The ranges of the axis in which the objective is better, significant at the 5 % level.
     pub significantly_better: Vec<[f64; 2]>,
 }
 
-/// Means of the objective along one axis over others.
+/// Means of the objective for each value of one axis, taken over other axes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Groups {
-    /// The axis along which the means are taken.
+    /// The axis for each of whose values there is a mean.
     pub by: String,
     /// The axes over which the means are taken.
     pub over: Vec<String>,
@@ -123,11 +123,11 @@ pub struct Groups {
     pub values: Vec<GroupMean>,
     /// The index into `values` of the best mean.
     pub best: usize,
-    /// What the best saves against the default, as a fraction.
+    /// How much better the best mean is than the mean at the default, as a fraction.
     pub saving: f64,
-    /// The number of combinations of the other axes' values that each mean is over.
+    /// The number of combinations of values of the `over` axes in each mean.
     pub combinations: usize,
-    /// The number of combinations that lack a value somewhere.
+    /// The number of combinations that are left out because some value of the `by` axis has no result for them.
     pub left_out: usize,
 }
 
@@ -138,6 +138,6 @@ pub struct GroupMean {
     pub by: NumberOrText,
     /// The mean of the objective.
     pub mean: f64,
-    /// The mean over that of the default.
+    /// The mean divided by the mean at the default.
     pub relative: f64,
 }

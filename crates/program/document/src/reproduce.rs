@@ -20,22 +20,22 @@ pub struct Reproduction {
     pub seed: u64,
     /// The number of simulated runs.
     pub runs: usize,
-    /// Each published value.
+    /// The published values beside the reproduced ones.
     pub rows: Vec<Row>,
     /// The number of values that have a tolerance.
     pub judged: usize,
     /// The number of values that are within their tolerance.
     pub met: usize,
-    /// Criteria that need to hold for a number of cases.
+    /// Criteria that must hold in at least a stated number of cases, not in all.
     pub counted: Vec<Criterion>,
-    /// Whether all tolerances and criteria are met.
+    /// Whether every value with a tolerance is within it and every counted criterion is met.
     pub within: bool,
     /// The conclusions of the paper.
     pub conclusions: Vec<Conclusion>,
-    /// Parts of the paper that are not reproduced yet.
+    /// The parts of the paper that are not reproduced, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<String>,
-    /// The jobs of batch_sizer_2021.
+    /// The jobs of the paper batch_sizer_2021; empty for other papers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Job>,
 }
@@ -45,52 +45,52 @@ pub struct Reproduction {
 pub struct Row {
     /// The table, figure or section of the paper.
     pub table: String,
-    /// What the value is of, such as its `network` and `power_cap_w`; `value` names the quantity.
+    /// Labels that identify the value, such as `network` and `power_cap_w`; the label `value` names the quantity.
     pub row: Named<NumberOrText>,
-    /// The published value.
+    /// The value as printed in the paper; absent if the table's cell is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
-    /// The reproduced value.
+    /// The value from the simulated runs; absent if it cannot be reproduced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproduced: Option<f64>,
-    /// The difference, as a fraction of the published value or in its unit.
+    /// The reproduced minus the published value, as a fraction of the published value or in its unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deviation: Option<f64>,
-    /// The largest deviation that is accepted.
+    /// The largest accepted deviation, in the unit of `deviation`; absent if the value is only shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// Whether the deviation is within the tolerance.
+    /// Whether the deviation is within the tolerance; absent if there is no tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<bool>,
-    /// A note on the value.
+    /// A remark, such as an error in the printed table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A criterion that needs to hold for a number of cases.
+/// A criterion that must hold in at least `needed` of the cases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Criterion {
-    /// The criterion.
+    /// The criterion in words.
     pub what: String,
-    /// The number of cases for which it holds.
+    /// The number of cases in which the criterion holds.
     pub met: usize,
-    /// The number of cases.
+    /// The number of cases that were checked.
     pub of: usize,
-    /// The number of cases for which it needs to hold.
+    /// The number of cases in which the criterion must hold.
     pub needed: usize,
-    /// Whether it holds for as many cases as needed.
+    /// Whether the criterion holds in at least `needed` cases.
     pub within: bool,
 }
 
 /// A conclusion of the paper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Conclusion {
-    /// The conclusion.
+    /// The paper's conclusion in words.
     pub conclusion: String,
-    /// Whether it holds in the reproduction.
+    /// Whether the reproduction confirms the conclusion; absent if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<bool>,
-    /// What the reproduction shows.
+    /// The result of the reproduction, in words.
     pub here: String,
 }
 
@@ -99,37 +99,37 @@ pub struct Conclusion {
 pub struct Job {
     /// The number of the job in the paper.
     pub job: u64,
-    /// The network.
+    /// The name of the network that the job runs.
     pub network: String,
-    /// The data set.
+    /// The name of the data set that the job uses.
     pub dataset: String,
     /// The power cap in watts.
     pub cap_w: f64,
-    /// The results of each mode, by its name.
+    /// The results of each control algorithm of `hold`, by the algorithm's name.
     pub modes: Named<JobMode>,
 }
 
-/// The results of one mode of `hold` on a job.
+/// The results of one control algorithm of `hold` on a job.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobMode {
     /// The throughput in items per second.
     pub items_per_s: f64,
-    /// The share of the time after settling in which the 1 s mean of power was above the cap.
+    /// The share of the time after settling in which the power, averaged over 1 s, was above the cap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violation_share: Option<f64>,
     /// The average batch size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_batch: Option<f64>,
-    /// The number of windows until the setting settled; absent where it kept changing.
+    /// The number of measurement windows until the setting stopped changing; absent if it changed until the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_windows: Option<u64>,
     /// The energy of an item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The highest 1 s mean of power after settling, in watts.
+    /// The highest power after settling, averaged over 1 s, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest_mean_w: Option<f64>,
-    /// The number of changes of the setting.
+    /// How often the setting was changed.
     pub changes: u64,
     /// The batch size at the end.
     pub last_batch: u64,

@@ -45,8 +45,8 @@ fn schema_of<T: JsonSchema>(name: &'static str, schema_name: SchemaName) -> Docu
     DocumentSchema { name, schema }
 }
 
-/// Makes a schema as strict as the documents are: an object has no other keys than its type, and what is unknown is
-/// absent, never null. Formats such as `double` say nothing that the type does not say.
+/// Makes a schema strict: an object has only the keys of its type, and an unknown value is absent, never null. Formats
+/// such as `double` are removed, because they repeat the type.
 fn tighten(schema: &mut Schema) {
     schema.remove("format");
     let required: Vec<Value> = match schema.get("required") {

@@ -8,7 +8,7 @@ use crate::common::{
     EnergyOf, Named, RelativeChange, SchemaName, SearchEnd, Settings, Status, Summary,
 };
 
-/// A study: SI units, fractions instead of percentages; what is absent is unknown.
+/// A study and its results: SI units, fractions instead of percentages; what is absent is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Study {
     /// The name and version of this format.
@@ -16,32 +16,32 @@ pub struct Study {
     pub schema: SchemaName,
     /// The name of the study.
     pub study: String,
-    /// Whose energy counts.
+    /// The devices whose energy the results contain.
     pub energy_of: EnergyOf,
     /// The devices of the study.
     pub device: Device,
     /// The workload of the study.
     pub workload: Workload,
-    /// The seed of the study's order and, on simulated GPUs, of its noise.
+    /// The seed of the random order of runs and, on simulated GPUs, of the noise.
     pub seed: u64,
     /// The planned number of runs of each configuration.
     #[schemars(range(min = 1))]
     pub repeat: u64,
-    /// The axes that were asked for, by the names that `settings` uses.
+    /// The axes that the user requested, by their keys in `settings`.
     pub axes: Vec<String>,
-    /// The objective that was asked for.
+    /// The objective that the user requested, or the default one.
     pub objective: String,
-    /// The limits on a choice, as on the command line.
+    /// The limits that a best point must meet, as on the command line.
     pub limits: Vec<String>,
     /// The configuration that all others are compared with.
     pub reference: Point,
-    /// Each configuration on the axes.
+    /// The configurations of the study with their results.
     pub points: Vec<Point>,
-    /// The best point by each objective, within the limits.
+    /// The best point for each objective among the points that meet the limits.
     pub best: Named<BestPoint>,
     /// The indices into `points` of the Pareto front of time and energy.
     pub pareto: Vec<usize>,
-    /// The result of the search; absent where every configuration was planned in advance.
+    /// The result of the search; absent if the study runs every configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
 }
@@ -60,7 +60,7 @@ pub struct Device {
     /// The UUIDs of all devices.
     #[schemars(length(min = 1))]
     pub uuids: Vec<String>,
-    /// The power caps that the first device accepts.
+    /// The range of power caps that the first device accepts; absent if its cap cannot be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_cap_w: Option<PowerCapRange>,
 }
@@ -82,7 +82,7 @@ pub struct PowerCapRange {
 /// The workload of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Workload {
-    /// The name: `NETWORK@STUDY`, a path, or the command.
+    /// The name of the workload: `NETWORK@STUDY`, a path, or the command.
     pub name: String,
     /// The network of a simulated workload.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,16 +91,16 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["training", "inference"]))]
     pub mode: Option<String>,
-    /// The convolution algorithm, where the workload offers several.
+    /// The convolution algorithm; absent if the workload does not offer several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conv_algorithm: Option<String>,
-    /// The data set, where the workload offers several.
+    /// The data set; absent if the workload does not offer several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// The GPU that the simulated work was scaled from.
+    /// The GPU whose measured work was scaled to the simulated GPU; absent if none was scaled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaled_from: Option<String>,
-    /// The number of items in a batch, where it is not an axis.
+    /// The number of items in a batch; absent if the batch size is an axis or unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub batch: Option<u64>,
@@ -108,13 +108,13 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub items: Option<u64>,
-    /// The program and its arguments, with placeholders.
+    /// The program and its arguments, with placeholders for the values of axes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<Vec<String>>,
 }
 
-/// A configuration and its results. Comparisons with the reference are for the same work.
+/// A configuration and its results. Comparisons with the reference are for the same number of items.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(extend(
     "if" = json!({"properties": {"status": {"const": "ok"}, "runs": {"minimum": 1}}}),
@@ -125,15 +125,15 @@ pub struct Point {
     pub settings: Settings,
     /// The state of the configuration.
     pub status: Status,
-    /// The reason of a failure.
+    /// Why the configuration failed; absent if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The number of runs that succeeded.
     pub runs: usize,
-    /// The power caps that a device enforces only in part.
+    /// The devices that enforce a lower power cap than the requested one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub enforced: Vec<EnforcedCap>,
-    /// The results of the runs; absent where none succeeded.
+    /// The results of the runs; absent if no run succeeded.
     #[serde(flatten)]
     pub results: Option<PointResults>,
 }
@@ -172,12 +172,12 @@ pub struct PointResults {
     /// The change against the reference, as fractions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vs_reference: Option<RelativeChange>,
-    /// The value of each objective that can be computed.
+    /// The value of each objective that can be computed from the results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objectives: Option<Named<f64>>,
 }
 
-/// A power cap that a device enforces only in part.
+/// A device that enforces a lower power cap than the requested one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EnforcedCap {
     /// The UUID of the device.
@@ -188,7 +188,7 @@ pub struct EnforcedCap {
     /// The power cap that the device enforces, in watts.
     #[schemars(range(min = 0))]
     pub enforced_w: f64,
-    /// Why the device enforces less.
+    /// Why the device enforces a lower cap than requested.
     pub reason: Shortfall,
 }
 
@@ -217,17 +217,17 @@ pub struct Phase {
     pub power_w: Option<f64>,
 }
 
-/// The best point by an objective.
+/// The best point for an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BestPoint {
-    /// The index into `points`.
+    /// The index into `points` of the best point.
     pub point: usize,
-    /// The indices of points that are not significantly worse.
+    /// The indices into `points` of points that are not significantly worse than the best one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tied_with: Vec<usize>,
 }
 
-/// The result of a search strategy, for the objective and the limits that it searched by.
+/// The result of a search strategy, with the objective and the limits of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Search {
     /// The name of the strategy.
@@ -236,20 +236,20 @@ pub struct Search {
     pub objective: String,
     /// The limits of the search, as on the command line.
     pub limits: Vec<String>,
-    /// The number of runs, those of the reference included.
+    /// The number of runs, including those of the reference.
     pub evaluations: usize,
     /// The names of the earlier studies that the search learns from.
     pub learns_from: Vec<String>,
-    /// Why the search ended; absent while it has not.
+    /// Why the search ended; absent if it has not ended yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<SearchEnd>,
-    /// The index into `points` of the search's choice.
+    /// The index into `points` of the configuration that the search chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<usize>,
-    /// The settings of the search's choice.
+    /// The settings that the search chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<Settings>,
-    /// How much worse than the best the choice is expected to be, as a fraction of the best value.
+    /// The expected loss of the choice against the true best setting, as a fraction of the best value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
 }

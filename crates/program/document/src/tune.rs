@@ -6,33 +6,33 @@ use serde::Serialize;
 use crate::common::{SchemaName, TimeAndEnergy};
 
 /// A training run that was tuned while it ran: SI units, fractions instead of percentages; what is absent is unknown.
-/// Times are since the start of the run.
+/// Times are in seconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Tuning {
     /// The name and version of this format.
     #[schemars(extend("const" = SchemaName::TUNE))]
     pub schema: SchemaName,
-    /// The workload.
+    /// The name of the workload.
     pub workload: String,
     /// The devices that were tuned.
     pub devices: Vec<Device>,
     /// The knob that was tuned.
     pub knob: String,
-    /// The objective.
+    /// The objective that was optimised.
     pub objective: String,
-    /// The limits on a choice, as on the command line.
+    /// The limits that the chosen setting must meet, as on the command line.
     pub limits: Vec<String>,
-    /// The search strategy.
+    /// The name of the search strategy.
     pub strategy: String,
     /// How the tuning ended.
     pub status: TuningStatus,
-    /// Why the tuning was given up.
+    /// Why the tuning was given up; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When the tuning was given up, in seconds.
+    /// When the tuning was given up, in seconds since the start; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gave_up_at_s: Option<f64>,
-    /// Whether no setting kept within the limits; absent where one did.
+    /// True if no tried setting met the limits; otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside_limits: Option<bool>,
     /// The settings that all others are compared with.
@@ -40,30 +40,30 @@ pub struct Tuning {
     /// The settings that were chosen last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<DeviceSettings>,
-    /// How much worse than the best the choice is expected to be, as a fraction of the best value.
+    /// The expected loss of the choice against the true best setting, as a fraction of the best value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
-    /// The choice against the reference, item for item.
+    /// The choice's time and energy per item, compared with the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_reference: Option<Savings>,
-    /// The whole run against the reference, exploring included.
+    /// The whole run, including exploration, compared with the same items at the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeRunSavings>,
-    /// Each load of the run.
+    /// The parts of the run with a constant load, each with its choice.
     pub loads: Vec<Load>,
-    /// Each measured window.
+    /// The measurement windows in the order of time.
     pub windows: Vec<Window>,
-    /// Messages to the user.
+    /// Messages that were shown to the user during the run.
     pub notices: Vec<Notice>,
     /// The time of the run in seconds.
     pub time_s: f64,
     /// The energy of the run in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
-    /// The number of items that were done.
+    /// The number of items that the run processed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<f64>,
-    /// Whether every device was restored to its settings before the run.
+    /// Whether every device got back the settings that it had before the run.
     pub restored: bool,
 }
 
@@ -82,9 +82,9 @@ pub enum TuningStatus {
 /// A device that was tuned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Device {
-    /// The UUID.
+    /// The UUID of the device.
     pub uuid: String,
-    /// The product name.
+    /// The product name of the device.
     pub name: String,
     /// The backend that reads and sets the device.
     pub backend: String,
@@ -110,7 +110,7 @@ pub struct Fraction {
     pub ci95: [f64; 2],
 }
 
-/// What is saved against the reference, item for item.
+/// The energy saved and the time lost per item, compared with the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Savings {
     /// The energy that is saved, as a fraction of the reference's.
@@ -119,7 +119,7 @@ pub struct Savings {
     pub time_lost: Fraction,
 }
 
-/// What a whole run saves against the reference.
+/// What a whole run saves compared with the same items at the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WholeRunSavings {
     /// The savings as fractions.
@@ -130,56 +130,56 @@ pub struct WholeRunSavings {
     pub energy_saved_j: Option<f64>,
 }
 
-/// A part of the run with the same load, such as a phase.
+/// A part of the run with a constant load, such as a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Load {
-    /// The phase that the workload marked.
+    /// The name of the phase, if the workload marked one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// When power and progress became steady, in seconds.
+    /// When power and progress became steady, in seconds since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady_since_s: Option<f64>,
-    /// When the choice was made, in seconds.
+    /// When the setting was chosen, in seconds since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found_at_s: Option<f64>,
     /// The chosen settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<DeviceSettings>,
-    /// How much worse than the best the choice is expected to be, as a fraction of the best value.
+    /// The expected loss of the choice against the true best setting, as a fraction of the best value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
-    /// How much better than the reference the choice is by the objective, as a fraction.
+    /// How much better the objective is at the choice than at the reference, as a fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
-    /// The number of measured windows until the choice.
+    /// The number of measurement windows until a setting was chosen.
     pub evaluations: usize,
-    /// The choice against the reference, item for item.
+    /// The choice's time and energy per item, compared with the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_reference: Option<Savings>,
-    /// The whole load against the reference, exploring included.
+    /// The whole load, including exploration, compared with the same items at the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<Savings>,
     /// The energy that is saved, in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_saved_j: Option<f64>,
-    /// What exploring cost beyond the same items at the reference.
+    /// The extra time and energy of exploration, compared with the same items at the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exploring_cost: Option<TimeAndEnergy>,
-    /// What exploring cost beyond the same items at the choice.
+    /// The extra time and energy of exploration, compared with the same items at the choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exploring_cost_against_choice: Option<TimeAndEnergy>,
 }
 
-/// A measured window.
+/// A measurement window: a part of the run at one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Window {
-    /// What the window was measured for.
+    /// What the measurement window was for.
     pub purpose: Purpose,
-    /// The settings of the window.
+    /// The settings during the measurement window.
     pub settings: DeviceSettings,
-    /// The begin of the window in seconds.
+    /// The begin of the measurement window, in seconds since the start of the run.
     pub begin_s: f64,
-    /// The end of the window in seconds.
+    /// The end of the measurement window, in seconds since the start of the run.
     pub end_s: f64,
     /// The average power in watts.
     pub power_w: f64,
@@ -189,35 +189,35 @@ pub struct Window {
     /// The energy of an item in joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_per_item_j: Option<f64>,
-    /// The noise of the window.
+    /// The noise of time and energy within the measurement window.
     pub noise: Noise,
 }
 
-/// What a window was measured for.
+/// What a measurement window was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// The reference.
+    /// To measure the reference setting.
     Reference,
-    /// A setting that the strategy asked for.
+    /// To measure a setting that the search strategy proposed.
     Explore,
-    /// The chosen setting.
+    /// To check the chosen setting while it is applied.
     Hold,
 }
 
-/// The relative standard deviations of a window.
+/// The relative standard deviations within a measurement window.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Noise {
-    /// The noise of the time of an item, as a fraction.
+    /// The relative standard deviation of the time per item, as a fraction.
     pub time: f64,
-    /// The noise of the energy of an item, as a fraction.
+    /// The relative standard deviation of the energy per item, as a fraction.
     pub energy: f64,
 }
 
 /// A message to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Notice {
-    /// When, in seconds.
+    /// The time of the message, in seconds since the start of the run.
     pub at_s: f64,
     /// The message.
     pub text: String,

@@ -1,8 +1,8 @@
-//! Results for people and for programs: terminal tables, figures, pages, JSON documents, CSV and Markdown.
+//! Makes texts from results: terminal tables, figures, HTML pages, JSON documents, CSV and Markdown.
 //!
-//! One folder for each verb, with the same file names (`text.rs`, `json.rs`, `csv.rs`, `html.rs`). This crate makes texts
-//! from typed results; the program decides where they go. Shared parts: `analysis` (what a study answers to a
-//! question), `figure`, `html`, `settings`, `table` and `wording`.
+//! One folder for each verb, with the same file names (`text.rs`, `json.rs`, `csv.rs`, `html.rs`). This crate makes
+//! texts from typed results; the program decides where they go. Shared parts: `analysis` (the recommendation from
+//! a study), `figure`, `html`, `settings`, `table` and `wording`.
 
 #![cfg_attr(
     not(test),

@@ -2,7 +2,7 @@
 
 use sweetspot_study::{Axis, Configuration, Point};
 
-/// Describes a configuration by these axes: `150 W, batch 64`.
+/// Describes a configuration by its values of these axes: `150 W, batch 64`.
 pub fn configuration_text(axes: &[Axis], configuration: &Configuration) -> String {
     let named = axes.iter().filter_map(|axis| {
         let value = axis.text(configuration)?;
@@ -63,7 +63,7 @@ pub fn axis_label(axis: &Axis) -> String {
     }
 }
 
-/// Returns the heading of an axis' column.
+/// Returns the heading of an axis' column in a table.
 pub fn heading(axis: &Axis) -> String {
     match axis {
         Axis::Gpus => "GPUs".to_owned(),
@@ -74,7 +74,7 @@ pub fn heading(axis: &Axis) -> String {
     }
 }
 
-/// Returns the cell of an axis' column.
+/// Returns a point's value of an axis, as a cell of the axis' column.
 pub fn cell(axis: &Axis, point: &Point) -> String {
     axis.text(&point.configuration)
         .unwrap_or_else(|| "-".to_owned())

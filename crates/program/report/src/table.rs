@@ -7,11 +7,11 @@ use comfy_table::{
 
 use crate::wording::TERMINAL_COLUMNS;
 
-/// A line under the header and nothing else.
-const PLAIN: TableStyle =
+/// The style of tables: a line under the header, and no other lines.
+const HEADER_LINE_ONLY: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// The number of letters of a label's word that stay together where there is little room.
+/// The smallest column width, in letters, to which long words of labels are split before numbers are split.
 const MIN_LABEL_WIDTH: usize = 13;
 
 fn fits(drawn: &str) -> bool {
@@ -20,7 +20,7 @@ fn fits(drawn: &str) -> bool {
         .all(|line| line.chars().count() <= TERMINAL_COLUMNS)
 }
 
-/// A table of text: columns of text, then columns of numbers.
+/// A table: columns of text, followed by columns of numbers.
 pub struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -61,13 +61,13 @@ impl Table {
         &self.rows
     }
 
-    /// Draws the table however wide it is.
+    /// Draws the table for a terminal without wrapping cells, however wide it is.
     pub fn to_terminal_unwrapped(&self) -> String {
-        self.draw(PLAIN, self.header.clone(), None)
+        self.draw(HEADER_LINE_ONLY, self.header.clone(), None)
     }
 
-    /// Draws the table for a terminal. Where it would be too wide, cells are wrapped between words, then within
-    /// long words of labels, and within numbers last.
+    /// Draws the table for a terminal. If it is too wide, cells are wrapped: first between words, then within long
+    /// words of labels, and last within numbers.
     pub fn to_terminal(&self) -> String {
         let natural = self.to_terminal_unwrapped();
         if fits(&natural) {
@@ -75,7 +75,7 @@ impl Table {
         }
         let draw = |min_widths| {
             self.draw(
-                PLAIN,
+                HEADER_LINE_ONLY,
                 self.header.clone(),
                 Some((TERMINAL_COLUMNS, min_widths)),
             )
@@ -102,7 +102,8 @@ impl Table {
             .unwrap_or(unconstrained)
     }
 
-    /// Returns the longest word of each column; of labels at most `label` letters; headings count where asked.
+    /// Returns the length of the longest word of each column, at most `label` letters for labels. `headings` says
+    /// whether headings count.
     fn longest_words(&self, label: usize, headings: bool) -> Vec<usize> {
         let columns = 0..self.header.len();
         let widths = columns.map(|column| {

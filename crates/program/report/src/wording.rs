@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::figure::number;
 
-/// The width of a terminal that all texts fit in.
+/// The number of terminal columns that all texts fit into.
 pub const TERMINAL_COLUMNS: usize = 100;
 
 /// Formats a value with its unit and four significant digits: `15.93 MJ s`.
@@ -35,7 +35,8 @@ pub fn format_percent(change: f64) -> String {
     text.replace("-0.0 %", "0.0 %").replace("+0.0 %", "0.0 %")
 }
 
-/// Wraps text into lines of at most [`TERMINAL_COLUMNS`] columns. Following lines are indented; longer words are cut.
+/// Wraps text into lines of at most [`TERMINAL_COLUMNS`] columns. All lines but the first are indented by `indent`;
+/// words that are longer than a line are cut.
 pub fn wrap(text: &str, indent: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in text.split('\n') {
@@ -77,7 +78,7 @@ pub fn wrap(text: &str, indent: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Joins names: `a, b and c`; of many it gives the number.
+/// Joins names: `a, b and c`; many names become their number and the first and last name.
 pub fn join_words(names: &[String]) -> String {
     match names {
         [] => String::new(),

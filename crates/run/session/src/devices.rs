@@ -15,11 +15,11 @@ use crate::host::{Gpu, all_gpus, open_host, reject_lost, select};
 pub struct SensorReport {
     /// The kind of sensor.
     pub kind: SensorKind,
-    /// The driver's function or field that it is read from.
+    /// The driver's function or field that the sensor is read from.
     pub source: String,
-    /// Its value, or why it cannot be read.
+    /// The sensor's value, or why it cannot be read.
     pub now: Result<Amount, String>,
-    /// The median time between two new values; `None` if it did not change often enough.
+    /// The median time between two new values; `None` if the value did not change often enough.
     pub update_period: Option<Seconds>,
 }
 
@@ -41,7 +41,7 @@ pub struct DeviceReport {
 /// How long the sensors are observed.
 const OBSERVATION_TIME: Duration = Duration::from_millis(1500);
 
-/// Describes the selected devices and observes their sensors for a moment. Returns the driver's version too.
+/// Describes the selected devices and observes their sensors for 1.5 s. Returns the driver's version and the devices.
 pub fn devices(selector: Option<&str>) -> Result<(String, Vec<DeviceReport>), SessionError> {
     let host = open_host()?;
     let driver = host.driver_version()?;

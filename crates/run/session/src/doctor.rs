@@ -1,4 +1,4 @@
-//! `doctor`: checks what works on this machine, and says how to fix what does not.
+//! `doctor`: checks what works on this computer, and says how to fix what does not.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::host::{Gpu, open_host, unrestored_devices};
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckResult {
-    /// It works.
+    /// The checked part works.
     Pass,
-    /// It works with a restriction.
+    /// The checked part works with a restriction.
     Warn,
-    /// It does not work.
+    /// The checked part does not work.
     Fail,
-    /// It does not apply to this machine.
+    /// The check does not apply to this computer.
     Skip,
 }
 
@@ -31,14 +31,14 @@ impl std::fmt::Display for CheckResult {
     }
 }
 
-/// A check of this machine.
+/// One check of this computer, with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The subject of the check.
+    /// What is checked, such as `energy counter`.
     pub name: String,
-    /// The result.
+    /// Whether the checked part works.
     pub result: CheckResult,
-    /// The finding, with the remedy if one is needed.
+    /// What was found, and how to fix it if it does not work.
     pub finding: String,
 }
 
@@ -50,7 +50,7 @@ fn check(name: impl Into<String>, result: CheckResult, finding: impl Into<String
     }
 }
 
-/// Checks this machine without changing anything.
+/// Checks this computer without changing anything.
 pub fn doctor() -> Vec<Check> {
     let mut checks = Vec::new();
     match open_host() {
@@ -119,13 +119,13 @@ fn check_sensors(gpu: &Gpu) -> [Check; 3] {
         check(
             name("energy counter"),
             CheckResult::Pass,
-            "supported; a read can block for milliseconds, so it is only read where a window begins or ends",
+            "supported; a read can block for milliseconds, so it is read only at the start and end of a measurement",
         )
     } else {
         check(
             name("energy counter"),
             CheckResult::Warn,
-            "not supported before Volta: energy is integrated from power",
+            "not supported before Volta: energy is computed from power readings",
         )
     };
     let buffer = if has(SensorKind::BufferedPower) {
@@ -138,7 +138,7 @@ fn check_sensors(gpu: &Gpu) -> [Check; 3] {
         check(
             name("sample buffer"),
             CheckResult::Warn,
-            "not supported: power is polled",
+            "not supported: the power sensor is read repeatedly instead",
         )
     };
     let power = match (gpu.power_is_averaged(), has(SensorKind::InstantPower)) {
@@ -181,7 +181,7 @@ fn check_knobs(gpu: &Gpu) -> [Check; 2] {
         Some(_) => check(
             name("clocks"),
             CheckResult::Warn,
-            "can be locked, but no driver reports a lock: to undo one is to reset the clocks",
+            "can be locked, but the driver cannot report a lock: restoring means resetting the clocks",
         ),
         None => check(
             name("clocks"),
@@ -208,7 +208,11 @@ fn check_rapl(root: &Path) -> Check {
     const NAME: &str = "processor energy (RAPL)";
     let package = root.join("intel-rapl:0/energy_uj");
     if !package.exists() {
-        return check(NAME, CheckResult::Skip, "this machine has no powercap tree");
+        return check(
+            NAME,
+            CheckResult::Skip,
+            "this computer has no RAPL energy counter",
+        );
     }
     match std::fs::read_to_string(&package) {
         Ok(_) => check(NAME, CheckResult::Pass, "readable"),

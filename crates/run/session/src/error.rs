@@ -1,4 +1,4 @@
-//! Why a request could not be met.
+//! Why a request of the user could not be carried out.
 
 use sweetspot_virtual_time::SimulationError;
 use sweetspot_workload::WorkloadError;
@@ -9,7 +9,7 @@ use crate::measure::MeasureError;
 use crate::sweep::SweepError;
 use crate::tune::TuneError;
 
-/// Why a request could not be met, grouped by what the user was doing.
+/// Why a request of the user could not be carried out, grouped by verb.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The devices cannot be used as requested.
@@ -27,18 +27,18 @@ pub enum SessionError {
     /// The command cannot be tuned.
     #[error(transparent)]
     Tune(#[from] TuneError),
-    /// The power cap cannot be held.
+    /// `hold` cannot keep the power below the cap.
     #[error(transparent)]
     Hold(#[from] HoldError),
     /// The simulation cannot be run.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
-    /// The operating system refuses.
+    /// The operating system refused an operation.
     #[error("{what}: {problem}")]
     System {
-        /// What was tried.
+        /// What failed, in words for the user.
         what: &'static str,
-        /// The error of the operating system.
+        /// The operating system's error.
         problem: std::io::Error,
     },
 }
@@ -52,7 +52,7 @@ impl SessionError {
         }
     }
 
-    /// The error of a guard that is gone, once it is known what became of the devices.
+    /// If another guard process has restored all devices, changes the error about the dead guard to say so.
     pub(crate) fn after_release(self, restored: &Result<bool, WorkloadError>) -> Self {
         match self {
             Self::Workload(problem) => Self::Workload(problem.after_release(restored)),
@@ -65,7 +65,7 @@ impl SessionError {
     }
 }
 
-/// Lets `?` turn the errors of other crates into the group that they belong to.
+/// Lets `?` turn the errors of other crates into the variant of [`SessionError`] that they belong to.
 macro_rules! from_through {
     ($($source:ty => $group:ty),* $(,)?) => {
         $(impl From<$source> for SessionError {
@@ -88,7 +88,7 @@ from_through! {
     sweetspot_control::hold::HoldConfigError => HoldError,
 }
 
-/// Lets `?` turn the errors of a study into the group of sweeps.
+/// Lets `?` turn the errors of a study into [`SessionError::Sweep`].
 macro_rules! from_study {
     ($($source:ty),*) => {
         $(impl From<$source> for SessionError {

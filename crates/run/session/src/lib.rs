@@ -1,7 +1,7 @@
 //! The verbs of the program (measure, run, sweep, tune, hold, devices, doctor), from a typed request to a typed result.
 //!
-//! The program turns flags into requests and results into text; everything in between is here, so that
-//! a service or another program can do the same.
+//! The command-line program turns flags into requests, and results into text. Everything in between is in this crate,
+//! for other programs to use too.
 
 #![cfg_attr(
     not(test),

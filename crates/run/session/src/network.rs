@@ -1,4 +1,4 @@
-//! The cost of a network: its operations, its lower bounds on a GPU, and its efficiency in a study.
+//! The cost of a neural network: its operations, the least time and energy on a GPU, and its efficiency in a study.
 
 use std::path::Path;
 
@@ -19,33 +19,35 @@ pub enum NetworkUseError {
     /// The GPU's profile cannot be read.
     #[error(transparent)]
     Gpu(#[from] CatalogueError),
-    /// The GPU does not support this precision, or not faster than fp32.
-    #[error("{gpu} has no peak for {precision}; it has {}", supported.join(", "))]
+    /// No peak performance is known for this precision: the GPU does not support it, or not faster than fp32.
+    #[error("{gpu} has no peak performance for {precision}: use {}", supported.join(", "))]
     Precision {
         /// The GPU's name.
         gpu: String,
         /// The requested precision.
         precision: Precision,
-        /// The precisions with a peak.
+        /// The precisions whose peak performance is known.
         supported: Vec<String>,
     },
     /// Input sizes were given for a built-in network, whose sizes are fixed.
-    #[error("input sizes are for ONNX files: the sizes of `{0}` are in its description")]
+    #[error(
+        "input sizes can be given for ONNX files only: those of `{0}` are fixed by its description"
+    )]
     InputOfBuiltIn(String),
-    /// The study ran another network.
-    #[error("the study ran {ran}, not {requested}")]
+    /// The study measured another network.
+    #[error("the study measured the network {ran}, not {requested}")]
     OtherNetwork {
         /// The study's network.
         ran: String,
         /// The requested network.
         requested: String,
     },
-    /// The energy per item is unknown.
-    #[error("no configuration of the study has items and energy")]
+    /// The study has no configuration whose energy per item is known.
+    #[error("no configuration of the study has both items and energy")]
     NoItems,
 }
 
-/// Loads a built-in network by name, or a description or an ONNX file by path.
+/// Loads a built-in network by its name, or a network description or ONNX file by its path.
 pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network, NetworkUseError> {
     let extension = Path::new(name).extension();
     if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
@@ -57,22 +59,22 @@ pub fn load_network(name: &str, inputs: Vec<(String, Shape)>) -> Result<Network,
     Ok(find(name)?)
 }
 
-/// The lower bounds of a network's time and energy on a GPU.
+/// The least time and energy that a network needs on a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuBounds {
     /// The GPU profile's name.
     pub name: String,
-    /// The product's name.
+    /// The GPU's product name.
     pub product: String,
     /// The GPU's peak performance, bandwidth and power.
     pub ceilings: GpuCeilings,
-    /// The lower bound of each layer.
+    /// The least time and energy of each layer.
     pub layers: Vec<Bound>,
-    /// The lower bound of all layers, one after the other.
+    /// The sum over all layers, which run one after the other.
     pub total: Bound,
 }
 
-/// Computes the lower bounds from the roofline of a GPU at its default clocks.
+/// Computes the least time and energy of each layer with the roofline model of a GPU at its default clocks.
 pub fn bounds_on_gpu(gpu: &str, cost: &Cost<'_>) -> Result<GpuBounds, NetworkUseError> {
     let (name, profile) = find_gpu(gpu)?;
     let Some(matrix) = peak(&profile, cost.precision) else {
@@ -125,11 +127,11 @@ pub struct StudyEfficiency {
     pub study: String,
     /// The devices whose energy counts.
     pub energy_of: EnergyOf,
-    /// The floating-point operations of an item.
+    /// The number of floating-point operations for one item.
     pub flops_per_item: f64,
-    /// The GPU profile that provides the peaks, if the study's GPU has one.
+    /// The name of the GPU profile with the peak performance; `None` if the study's GPU has no profile.
     pub gpu: Option<String>,
-    /// The axes whose values differ between configurations.
+    /// The axes on which the configurations differ.
     pub axes: Vec<Axis>,
     /// A row for each configuration with known items and energy.
     pub rows: Vec<StudyRow>,
@@ -140,18 +142,19 @@ pub struct StudyEfficiency {
 pub struct StudyRow {
     /// The configuration.
     pub configuration: Configuration,
-    /// The mean energy of an item.
+    /// The mean energy per item.
     pub energy_per_item: Joules,
-    /// The mean time of an item.
+    /// The mean time per item.
     pub time_per_item: Seconds,
-    /// The efficiency that follows from them.
+    /// The efficiency computed from that energy and time.
     pub efficiency: Efficiency,
 }
 
-/// Computes GFLOPS per watt at the measured energy, and compares them with the GPU's peak and with SGEMM.
+/// Computes the GFLOPS per watt of each configuration from its measured energy, and compares them with the GPU's peak
+/// and with SGEMM.
 ///
-/// Under the paper's conventions only forward operations count, even for the energy of training, as in table 11
-/// of multi_gpu_2018.
+/// As in table 11 of the paper multi_gpu_2018, only the operations of the forward pass count, even for the energy of
+/// training.
 pub fn efficiency_in_study(
     study: &Study,
     network: &Network,
@@ -203,7 +206,8 @@ pub fn efficiency_in_study(
     })
 }
 
-/// The profile of the study's GPU: the one it was simulated with, or that of the product; `None` if the GPUs differ.
+/// The name and profile of the study's GPU: the profile it was simulated with, or the one of the same product. `None`
+/// if there is no such profile, or if the study's GPUs differ from each other.
 fn gpu_profile(study: &Study) -> Result<Option<(String, GpuProfile)>, NetworkUseError> {
     let devices = &study.subject.devices;
     let Some(product) = devices.first().map(|device| &device.name) else {

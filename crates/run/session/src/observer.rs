@@ -12,7 +12,7 @@ pub trait Observer {
         let _ = message;
     }
 
-    /// Shows the present state of a running command; called about ten times a second.
+    /// Shows the current state of a running command; called about ten times a second.
     fn status(&mut self, status: &Status<'_>) {
         let _ = status;
     }
@@ -36,14 +36,14 @@ pub trait Observer {
 pub enum Status<'a> {
     /// A command that is measured.
     Measure {
-        /// The time since its start.
+        /// The time since the start of the command.
         elapsed: Seconds,
-        /// The power of its devices, if it is known.
+        /// The present power of the command's devices, if it is known.
         power: Option<Watts>,
         /// The items done so far.
         items: f64,
     },
-    /// A program that is held below a power cap.
+    /// A program whose GPU is kept below a power cap.
     Hold(&'a HoldStatus),
 }
 

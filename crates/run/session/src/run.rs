@@ -1,4 +1,4 @@
-//! `run`: runs a command at a configuration, and restores the devices afterwards.
+//! `run`: runs a command with given device settings and parameters, and restores the devices afterwards.
 
 use std::ffi::OsString;
 
@@ -22,14 +22,14 @@ use crate::{DevicesError, SessionError};
 pub struct RunRequest {
     /// The GPUs, by index or UUID; all visible GPUs if `None`.
     pub device: Option<String>,
-    /// The configuration; 0 GPUs stand for all GPUs.
+    /// The configuration; a GPU count of 0 means all selected GPUs.
     pub configuration: Configuration,
-    /// Whether the configuration comes from a study: the command then gets it in its environment and in its
-    /// placeholders, as in the study.
+    /// Whether the configuration comes from a study. The command then receives it in environment variables and
+    /// placeholders, as it did in the study.
     pub is_from_study: bool,
     /// Whether writes to the devices are forbidden.
     pub read_only: bool,
-    /// The command, with placeholders for the configuration's parameters.
+    /// The command, which may contain placeholders for the configuration's parameters.
     pub command: Vec<OsString>,
 }
 
@@ -46,11 +46,11 @@ pub struct RunResult {
 pub struct MeasuredRunResult {
     /// How the run ended.
     pub run: RunResult,
-    /// The measurement; `None` if the run ended before it.
+    /// The measurement and its readings; `None` if the run ended before anything was measured.
     pub measured: Option<(Measurement, Recording)>,
 }
 
-/// Runs the command at its configuration. `guard` makes the program that serves as guard.
+/// Runs the command at its configuration. `guard` creates the command that starts the guard process.
 pub fn run(
     request: &RunRequest,
     guard: GuardProgram<'_>,
@@ -155,7 +155,7 @@ fn last_exit(measurement: &Measurement) -> CommandExit {
 }
 
 impl RunRequest {
-    /// The configuration with the actual number of GPUs.
+    /// The configuration, with a GPU count of 0 replaced by the number of `gpus`.
     fn resolved(&self, gpus: &[Gpu]) -> Configuration {
         Configuration {
             gpus: gpus.len() as u64,
@@ -185,7 +185,7 @@ impl RunRequest {
     }
 }
 
-/// The GPUs that the run uses, if each of them supports the configuration.
+/// The GPUs that the run uses; an error if one of them does not support the configuration.
 fn settable_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
     if request.configuration.settings(0) == Settings::default() {
         return Err(DevicesError::NothingToSet.into());
@@ -221,15 +221,15 @@ fn requested_gpus(request: &RunRequest) -> Result<Vec<Gpu>, SessionError> {
 
 /// The outcome of work on leased GPUs.
 struct LeasedOutcome<T> {
-    /// The result of the work; `None` if a signal ended it before.
+    /// The result of the work; `None` if a signal ended the work early.
     result: Option<T>,
-    /// The signal that arrived meanwhile.
+    /// The signal that arrived during the work, if any.
     signal: Option<i32>,
     /// Whether every device has its earlier settings again.
     restored: bool,
 }
 
-/// Leases and sets the GPUs, does the work, and restores the GPUs.
+/// Leases the GPUs, applies their settings, does the work, and restores the GPUs.
 fn with_settings<T>(
     request: &RunRequest,
     gpus: &[Gpu],
@@ -276,7 +276,7 @@ fn set_gpus(
         let device = gpu.descriptor();
         if let Some(cap) = lease.set(&device.id, &configuration.settings(index))? {
             note(&format!(
-                "{}: the requested cap is {}, but the device enforces {} (another limit of the board is lower)",
+                "{}: the requested cap is {}, but the device enforces {} (the board has another, lower limit)",
                 device.name, cap.requested, cap.enforced
             ));
         }

@@ -11,7 +11,7 @@ use sweetspot_study::{
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
     /// Neither a GPU nor a node was named.
-    #[error("no simulated GPU: name one, or a node that has some")]
+    #[error("no simulated GPU was named: name a GPU, or a node with GPUs")]
     NoGpu,
     /// The list of GPUs cannot be read.
     #[error(transparent)]
@@ -23,26 +23,26 @@ pub enum SimulationError {
     #[error(transparent)]
     Placement(#[from] PlacementError),
     /// No network was named.
-    #[error("a simulated GPU needs a workload")]
+    #[error("no workload was named for the simulated GPU")]
     NoNetwork,
-    /// The energy of a node was asked for, but no node was named.
-    #[error("the energy of the node needs a host model")]
+    /// The energy of the whole node was asked for, but no node was named.
+    #[error("the energy of the node is unknown without a node profile")]
     NoNode,
     /// The study cannot be planned, run or stored.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// The operating system starts no thread.
+    /// The operating system cannot start a thread.
     #[error("cannot start a thread: end other programs and try again")]
     NoThread,
-    /// The GPUs cannot be tuned.
+    /// The GPUs have no settings that can be tuned as requested.
     #[error(transparent)]
     TuneSpace(#[from] TuneSpaceError),
-    /// A running job cannot be judged by the criteria.
+    /// The objective or a limit cannot be evaluated while a job runs.
     #[error("{subject}: {problem}")]
     Criteria {
-        /// The part of the criteria that cannot be judged.
+        /// The objective or limit that cannot be evaluated.
         subject: String,
-        /// Why it cannot be judged.
+        /// Why it cannot be evaluated.
         problem: String,
     },
     /// A simulated GPU failed.
@@ -50,7 +50,7 @@ pub enum SimulationError {
     Device {
         /// The name of the GPU.
         device: String,
-        /// Its error.
+        /// The error of the GPU.
         problem: String,
     },
     /// The constraints of a hold contradict each other.

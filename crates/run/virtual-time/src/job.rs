@@ -13,45 +13,46 @@ use sweetspot_study::{Configuration, Failure, ReducedCap, Status};
 
 use crate::SimulationError;
 
-/// A workload and the simulated GPUs it runs on, as the user names them.
+/// The names of a workload and of the simulated GPUs that it runs on, as the user gives them.
 #[derive(Clone, Debug, Default)]
 pub struct JobSpec {
-    /// The GPUs as `NAME[:N],...`; if absent, those of the node.
+    /// The GPUs as `NAME[:N],...`; if `None`, those of the node.
     pub gpus: Option<String>,
-    /// The name of the node that the GPUs are in.
+    /// The name of the node that contains the GPUs, if there is one.
     pub node: Option<String>,
     /// The workload: `NETWORK`, `NETWORK@STUDY` or the path of a profile.
     pub network: String,
-    /// The variant of the workload (mode, algorithm, dataset).
+    /// The variant of the workload (training or inference, convolution algorithm, data set).
     pub variant: Variant,
-    /// The items of a run, all GPUs together; if absent, those of the study that the profile is from.
+    /// The number of items in a run, all GPUs together; if `None`, as many as in the study that the profile was fitted
+    /// to.
     pub items: Option<u64>,
 }
 
 /// A GPU of a job.
 pub struct JobGpu {
-    /// The name of its profile.
+    /// The name of the GPU's profile.
     pub name: String,
-    /// Its profile.
+    /// The GPU's profile.
     pub profile: GpuProfile,
-    /// The work of an item on it.
+    /// The work of one item on this GPU.
     pub work: ScaledWork,
 }
 
 /// A workload on simulated GPUs.
 pub struct SimulatedJob {
-    /// The GPUs; at least one.
+    /// The GPUs of the job; at least one.
     pub gpus: Vec<JobGpu>,
-    /// The node that they are in.
+    /// The node that contains the GPUs, if there is one.
     pub node: Option<NodeProfile>,
     /// The workload.
     pub workload: Workload,
-    /// The items of a run, all GPUs together.
+    /// The number of items in a run, all GPUs together.
     pub items: u64,
 }
 
 impl SimulatedJob {
-    /// Finds GPUs, node and workload by name or path.
+    /// Finds the GPUs, the node and the workload by name or path.
     pub fn new(spec: &JobSpec) -> Result<Self, SimulationError> {
         let node = spec.node.as_deref().map(find_node).transpose()?;
         let selector = match (&spec.gpus, &node) {
@@ -63,7 +64,7 @@ impl SimulatedJob {
         for name in parse_gpu_list(selector)? {
             gpus.push(find_gpu(&name)?);
         }
-        // The workloads of the node's study come before those of the GPU's.
+        // A workload of the node's study is preferred to one of the GPU's study.
         let of_gpu = gpus[0].1.study.as_deref();
         let of_node = node.as_ref().map(|(name, _)| name.as_str());
         let study = of_node.filter(|study| has_workloads(study)).or(of_gpu);
@@ -73,7 +74,7 @@ impl SimulatedJob {
         Ok(job)
     }
 
-    /// A workload on GPUs, at least one, with as many items as in its study.
+    /// A workload on at least one GPU, with as many items as in the study that it was fitted to.
     pub fn from_profiles(
         gpus: Vec<(String, GpuProfile)>,
         node: Option<NodeProfile>,
@@ -98,7 +99,7 @@ impl SimulatedJob {
         })
     }
 
-    /// The part of each GPU in a job with this batch size on the first `gpus` GPUs.
+    /// The part of the job for each of the first `gpus` GPUs, at this batch size.
     pub fn jobs(
         &self,
         batch: u64,
@@ -122,8 +123,8 @@ impl SimulatedJob {
         jobs.collect()
     }
 
-    /// Simulates one run, or returns why the run fails. The GPUs start idle and cool, so that the run depends on
-    /// nothing before it. `sink` receives the power of each GPU.
+    /// Simulates one run, or returns why the run fails. The GPUs start idle and cool, so a run does not depend on
+    /// earlier runs. `sink` receives the power of each GPU.
     pub fn simulate(
         &self,
         configuration: &Configuration,
@@ -162,7 +163,7 @@ impl SimulatedJob {
         }
     }
 
-    /// The caps of a configuration that the boards replace by lower ones.
+    /// The power caps of a configuration that GPU boards replace by lower ones.
     pub fn reduced_caps(&self, configuration: &Configuration) -> Vec<ReducedCap> {
         let gpus = self.gpus[..configuration.gpus as usize].iter().enumerate();
         gpus.filter_map(|(index, gpu)| {
@@ -178,7 +179,7 @@ impl SimulatedJob {
         .collect()
     }
 
-    /// The descriptors of the GPUs, as real GPUs have them.
+    /// The descriptors of the GPUs, in the same form as for real GPUs.
     pub fn descriptors(&self) -> Vec<Descriptor> {
         let clock = Arc::new(VirtualClock::default());
         let gpus = self.gpus.iter().enumerate();
@@ -206,7 +207,7 @@ impl SimulatedJob {
     }
 }
 
-/// The seed of one GPU of a job; the first GPU has the seed that it would have alone.
+/// The seed of one GPU of a job. The first GPU has the same seed as in a job on one GPU.
 fn rank_seed(seed: Seed, rank: usize) -> Seed {
     match rank {
         0 => seed,

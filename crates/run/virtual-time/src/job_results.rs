@@ -12,9 +12,9 @@ use sweetspot_study::{
 
 use crate::{SimulatedJob, SimulationError};
 
-/// The time between two samples: that of the driver's buffer.
+/// The time between two samples, the same as in a real driver's buffer.
 const SAMPLE_PERIOD: Seconds = Seconds::new(0.02);
-/// The measurement method of simulated energy.
+/// The name of the measurement method in results with simulated energy.
 const METHOD: &str = "simulator";
 
 impl SimulatedJob {
@@ -101,7 +101,7 @@ impl SimulatedJob {
         })
     }
 
-    /// The energy of the devices that `of` names; none for a node without a model.
+    /// The energy of the devices that `of` names; `None` for the whole node if it has no profile.
     fn energy(
         &self,
         of: EnergyOf,
@@ -131,7 +131,7 @@ impl SimulatedJob {
     }
 }
 
-/// The phases of a run: their time on the first GPU, and the energy of all GPUs.
+/// The phases of a run, each with its time on the first GPU and the energy of all GPUs.
 fn phases(together: &GroupOutcome) -> Vec<PhaseResult> {
     let first = together.ranks[0].phases.iter();
     let energy = |name: &str| {

@@ -1,11 +1,11 @@
-//! Sweep, tune and hold on simulated GPUs in virtual time: hours of GPU work in a second, without a clock.
+//! Sweep, tune and hold on simulated GPUs in virtual time: hours of GPU work are computed in a second.
 //!
 //! [`SimulatedJob`] is a workload on simulated GPUs. [`SimulatedSweep`] makes the runs of a study with it,
-//! [`tune`] lets a tuner act on a [`JobSequence`], and [`SimulatedServer`] lets a holder act on a program that
+//! [`tune()`] lets a tuner act on a [`JobSequence`], and [`SimulatedServer`] lets a holder act on a program that
 //! serves requests. Tuner and holder are the same as for real GPUs.
 //!
-//! The same request and seed give the same bits, on any number of threads. Real commands and devices are in `session`,
-//! choices among the results in `decide`.
+//! The same request and seed give the same bits, on any number of threads. The crate `session` runs real commands on
+//! devices; the crate `decide` chooses among the results.
 
 #![cfg_attr(
     not(test),

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 
 use crate::ProgressPattern;
 
-/// A command of the user, with its environment, input and output.
+/// A command of the user, and how it is started.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
     /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// Variables to add to its environment.
+    /// Variables to add to the command's environment.
     pub environment: Vec<(String, OsString)>,
-    /// Where its standard output is shown.
+    /// Where the command's standard output is shown.
     pub output: OutputTarget,
-    /// Whether the last lines of its output are stored.
+    /// Whether the end of the command's output is stored.
     pub keep_output: bool,
-    /// Whether it gets an empty standard input.
+    /// Whether the command's standard input is empty.
     pub no_input: bool,
-    /// Its working directory; the current one if `None`.
+    /// The command's working directory; the current one if `None`.
     pub folder: Option<PathBuf>,
-    /// The pattern that finds progress in its output.
+    /// The pattern that finds progress in the command's output.
     pub progress: Option<ProgressPattern>,
 }
 
@@ -30,9 +30,9 @@ pub enum OutputTarget {
     /// On this program's standard output.
     #[default]
     StandardOutput,
-    /// On standard error, because a document takes standard output.
+    /// On this program's standard error, because its standard output is reserved for a result document.
     StandardError,
-    /// Nowhere; its standard error is hidden too.
+    /// Nowhere; the command's standard error is hidden too.
     Hidden,
 }
 
@@ -50,7 +50,7 @@ impl CommandSpec {
         }
     }
 
-    /// Whether this program reads the output before it is shown.
+    /// Whether this program has to read the command's output, to show, store or search it.
     pub(crate) fn reads_output(&self) -> bool {
         self.progress.is_some() || self.keep_output || self.output == OutputTarget::Hidden
     }

@@ -6,14 +6,14 @@ use sweetspot_link::LinkError;
 /// Why a command could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// The command could not be started: correct it.
+    /// The command could not be started; the user has to correct it.
     #[error("cannot run {program}: {reason}")]
     NotStarted {
-        /// The program.
+        /// The program that was to be started.
         program: String,
         /// Whether the program does not exist.
         is_missing: bool,
-        /// The error of the operating system.
+        /// The operating system's error.
         reason: String,
     },
     /// A signal arrived before anything was measured.
@@ -25,15 +25,15 @@ pub enum WorkloadError {
     /// The guard's journal cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The link to the command cannot be created.
+    /// The shared-memory link to the command cannot be created.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("{what}: {problem}")]
     System {
-        /// What was tried.
+        /// What failed, in words for the user.
         what: &'static str,
-        /// The error of the operating system.
+        /// The operating system's error.
         problem: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Leases devices from a guard as long as commands use them.
+//! Leases devices from a guard process for as long as commands use them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,11 +11,11 @@ use crate::WorkloadError;
 use crate::process::end_descendants;
 use crate::signals::SignalSource;
 
-/// Makes the command that starts the guard.
+/// Creates the command that starts the guard process.
 pub type GuardProgram<'a> = &'a dyn Fn() -> Command;
 
-/// The exclusive right to set some devices. A signal reaches the guard at once, which restores all devices
-/// before anything else.
+/// The exclusive right to change the settings of some devices. If a signal arrives, the guard process first restores
+/// all devices.
 pub struct Lease<'a> {
     guard: Guard,
     program: GuardProgram<'a>,
@@ -24,13 +24,13 @@ pub struct Lease<'a> {
     signals: SignalSource,
 }
 
-/// The settings that this lease has made on a device.
+/// The settings of a device that this lease has changed.
 #[derive(Clone, Debug)]
 struct DeviceState {
     id: DeviceId,
     /// The knobs that may have been set since the device was last restored.
     knobs: Vec<Knob>,
-    /// The power cap that is set, if any.
+    /// The power cap that this lease has set, if any.
     cap: Option<Watts>,
 }
 
@@ -44,21 +44,21 @@ impl DeviceState {
     }
 }
 
-/// A power cap that another program has changed.
+/// A power cap that another program has changed during the lease.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{device}: another program changed the power cap from {set} to {found}")]
 pub struct ChangedCap {
     /// The device.
     pub device: DeviceId,
-    /// The cap that this lease set.
+    /// The cap that this lease had set.
     pub set: Watts,
     /// The cap that the device has now.
     pub found: Watts,
 }
 
 impl<'a> Lease<'a> {
-    /// Starts a guard, with its journals in `folder`, and leases the devices. `note` receives messages about the
-    /// state that the devices were found in.
+    /// Starts a guard, with its journals in `folder`, and leases the devices. `note` receives messages for the user,
+    /// for example about settings that a dead guard had left changed.
     pub fn take(
         devices: &[Descriptor],
         folder: &Path,
@@ -96,14 +96,14 @@ impl<'a> Lease<'a> {
         Ok(lease)
     }
 
-    /// The signal that has arrived, if any; the guard has then restored all devices.
+    /// The number of the signal that has arrived, if any; the guard has then restored all devices.
     pub fn interrupted(&self) -> Option<i32> {
         self.signals.received()
     }
 
-    /// Sets a device to exactly these settings: knobs that were set before and are not named now are restored. A cap
-    /// that the device already has needs no permission to set it. Returns the cap if the device enforces a lower one
-    /// than requested.
+    /// Sets a device to exactly these settings; knobs that were set before and are not in `settings` are restored. No
+    /// permission is needed for a cap that the device already has. Returns the enforced cap if the device enforces a
+    /// lower one than requested.
     pub fn set(
         &mut self,
         device: &DeviceId,
@@ -140,8 +140,8 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
-    /// Checks whether another program has changed the cap that this lease set on a device. The guard reads it,
-    /// because it answers in time whatever the driver does.
+    /// Checks whether another program has changed the cap that this lease set on a device. The guard reads the cap,
+    /// because the guard replies in time even if the driver blocks.
     pub fn changed_by_others(
         &mut self,
         device: &DeviceId,
@@ -174,13 +174,13 @@ impl<'a> Lease<'a> {
         &mut self.guard
     }
 
-    /// Restores every device and ends the lease. Returns whether every device has its earlier settings again.
-    /// Processes that a command has left running continue, unless a signal arrived.
+    /// Restores every device and ends the lease. Returns whether every device has its earlier settings again. Processes
+    /// that a command has left running go on, unless a signal arrived.
     pub fn release(self, note: &mut dyn FnMut(&str)) -> Result<bool, WorkloadError> {
         let signal = self.interrupted();
         let devices = self.ids();
         let released = match self.guard.release(signal.is_some()) {
-            // The guard was killed: its command is ended, and another guard restores the devices.
+            // If the guard was killed, its command is ended, and another guard restores the devices.
             Err(GuardError::Gone(reason)) => {
                 tracing::warn!(reason, "the guard exited unexpectedly: starting another");
                 end_descendants();
@@ -202,7 +202,7 @@ impl<'a> Lease<'a> {
     }
 }
 
-/// Starts another guard, which restores the devices that a dead guard has left changed.
+/// Starts another guard, which restores the devices whose settings a dead guard has left changed.
 fn replace_guard(
     program: GuardProgram<'_>,
     folder: &Path,
@@ -219,7 +219,7 @@ fn replace_guard(
 }
 
 impl WorkloadError {
-    /// The error about a dead guard, once it is known that another guard has restored all devices.
+    /// If another guard has restored all devices, changes the error about the dead guard to say so.
     pub fn after_release(self, restored: &Result<bool, Self>) -> Self {
         match self {
             Self::Guard(GuardError::Gone(reason)) if matches!(restored, Ok(true)) => {

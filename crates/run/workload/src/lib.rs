@@ -4,9 +4,9 @@
 //! `measure`, `run`, `sweep`, `tune` and `hold` all use it; what each does meanwhile is a [`RunHandler`].
 //! Devices that are set while commands run belong to a [`Lease`].
 //!
-//! This crate promises one loop that waits, one rule for signals and grace periods, and one count of progress
-//! ([`ProgressReader`]); every wait ends after a signal; a command that is ended takes all its descendants with it.
-//! It leaves to others what is measured or set while the command runs.
+//! All verbs share one wait loop, one rule for signals and grace periods, and one way to count progress
+//! ([`ProgressReader`]). A signal ends every wait. When a command is ended, all its descendants are ended too. What is
+//! measured or set while the command runs is left to the callers.
 
 #![cfg_attr(
     not(test),

@@ -17,7 +17,7 @@ pub(crate) struct OutputPipes {
     pub error: Box<dyn Read + Send>,
 }
 
-/// Reads a command's output in threads of its own, which end when the pipes are closed.
+/// Reads a command's output in separate threads, which end when the pipes are closed.
 pub(crate) struct OutputReader {
     reports: Receiver<(Moment, OutputReport)>,
     tail: Tail,
@@ -53,13 +53,13 @@ impl OutputReader {
         Ok(reader)
     }
 
-    /// The reports since the last call.
+    /// The progress reports since the last call.
     pub fn poll(&self) -> Vec<(Moment, OutputReport)> {
         self.reports.try_iter().collect()
     }
 
-    /// The reports until the output ends, or until `at_most` has passed: a process that the command has left behind
-    /// may hold the pipes open.
+    /// The progress reports until the output ends, or until `at_most` has passed: a process that the command has left
+    /// running may never close the pipes.
     pub fn finish(&self, at_most: Option<Duration>) -> Vec<(Moment, OutputReport)> {
         let Some(at_most) = at_most else {
             return self.reports.iter().collect();
@@ -82,7 +82,7 @@ impl OutputReader {
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<Vec<u8>>>);
 
-/// The number of bytes that are stored of a command's output: enough for a stack trace.
+/// The maximum number of stored bytes of a command's output: enough for a stack trace.
 const TAIL_BYTES: usize = 1 << 14;
 
 impl Tail {
@@ -154,11 +154,11 @@ impl PipeThread {
     }
 }
 
-/// Only this many bytes at the end of a longer line are searched.
+/// The maximum number of bytes of a line that are searched; of a longer line only the end is searched.
 const MAX_LINE_BYTES: usize = 1 << 16;
 
-/// Splits output into lines, each with the moment at which its last part arrived. The end of a line is no such
-/// moment: a progress bar returns to the start of its line only when the next state is printed.
+/// Splits output into lines, each with the moment at which its last text arrived. The line break itself does not count:
+/// a progress bar prints `\r` only when its next state is due.
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,

@@ -22,13 +22,13 @@ enum Meaning {
 /// A report of progress in a line of output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OutputReport {
-    /// The items done so far.
+    /// The total number of items done so far.
     Total(f64),
-    /// The items per second.
+    /// The rate, in items per second.
     Rate(f64),
-    /// The items done since the last line.
+    /// The number of items done since the last matching line.
     Added(f64),
-    /// A matching line without a number.
+    /// A matching line without a number, which counts as one item.
     Line,
 }
 
@@ -69,7 +69,7 @@ impl std::str::FromStr for ProgressPattern {
             (None, 1) => (1, Meaning::Total),
             (None, _) => {
                 return Err(bad(
-                    "with several groups, name the one that counts: (?<items>...), (?<more>...) or (?<rate>...)"
+                    "the pattern has several groups: name the group that contains the number: (?<items>...), (?<more>...) or (?<rate>...)"
                         .to_owned(),
                 ));
             }
@@ -82,7 +82,7 @@ impl std::str::FromStr for ProgressPattern {
     }
 }
 
-/// Whether the text around the number means items per second.
+/// Whether the pattern's text around the number shows that it is a rate, such as `/s`.
 fn is_rate(pattern: &str) -> bool {
     let text = pattern.to_lowercase().replace("\\/", "/");
     let is_end_of_word = |rest: &str| {
@@ -97,7 +97,7 @@ fn is_rate(pattern: &str) -> bool {
 }
 
 impl ProgressPattern {
-    /// Finds the report in a line of output.
+    /// Finds a progress report in a line of output.
     pub fn find(&self, line: &str) -> Option<OutputReport> {
         let captures = self.pattern.captures(line)?;
         if self.meaning == Meaning::Line {
@@ -158,6 +158,6 @@ mod tests {
     fn errors_name_the_invalid_pattern() {
         let reason = |pattern: &str| pattern.parse::<ProgressPattern>().unwrap_err().to_string();
         assert!(reason("(").contains("`(`"));
-        assert!(reason(r"(\d+) of (\d+)").contains("name the one that counts"));
+        assert!(reason(r"(\d+) of (\d+)").contains("name the group that contains the number"));
     }
 }

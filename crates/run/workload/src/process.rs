@@ -1,4 +1,4 @@
-//! The command's process: a child of this program, or of the guard if devices are leased.
+//! The command's process: a child of this program, or of the guard process if devices are leased.
 
 use std::io::{PipeReader, PipeWriter, Read};
 use std::os::fd::AsRawFd;
@@ -28,7 +28,7 @@ const END_GRACE_PERIOD: Duration = Duration::from_millis(300);
 /// A command that runs as a child of this program.
 pub(crate) struct OwnChild {
     child: Child,
-    /// A descriptor that is readable when the child has exited, if the kernel supports them.
+    /// A process file descriptor that becomes readable when the child has exited, if the kernel supports it.
     exit: Result<OwnedFd, Errno>,
 }
 
@@ -67,7 +67,7 @@ impl OwnChild {
         Ok((Self { child, exit }, pipes))
     }
 
-    /// Waits for the exit, at most this long.
+    /// Waits for the exit, but no longer than `at_most`.
     pub fn wait(&mut self, at_most: Duration) -> Result<Option<WorkloadEnd>, WorkloadError> {
         self.sleep(at_most);
         let at = MonotonicClock.now();
@@ -88,7 +88,7 @@ impl OwnChild {
         }))
     }
 
-    /// Sleeps until the child exits, or for a moment if the kernel cannot report the exit.
+    /// Sleeps until the child exits, but no longer than `at_most`; only briefly if the kernel cannot report the exit.
     fn sleep(&self, at_most: Duration) {
         let Ok(exit) = &self.exit else {
             std::thread::sleep(at_most.min(Duration::from_millis(5)));
@@ -107,12 +107,12 @@ impl OwnChild {
     }
 }
 
-/// Ends every descendant of this process: what a command has left running.
+/// Ends every descendant of this process: the processes that a command has left running.
 pub fn end_descendants() {
     sweetspot_guard::end_descendants(END_GRACE_PERIOD);
 }
 
-/// Starts a command as a child of the guard, so that it ends with the lease.
+/// Starts a command as a child of the guard process; the command therefore ends with the lease.
 pub(crate) fn start_guarded(
     guard: &mut Guard,
     command: &CommandSpec,
@@ -157,7 +157,7 @@ pub(crate) fn start_guarded(
     }))
 }
 
-/// Waits for the exit of the guard's command, at most this long.
+/// Waits for the exit of the guard's command, but no longer than `at_most`.
 pub(crate) fn wait_guarded(
     guard: &mut Guard,
     at_most: Duration,

@@ -1,10 +1,10 @@
-//! Counts a command's progress from its link and from its output.
+//! Counts a command's progress from its shared-memory link to this program and from its output.
 //!
-//! These rules hold for every verb:
+//! These rules apply to every verb:
 //! - A program that reports items over its link is counted by its link alone; its output then does not count.
-//! - A total in the output that falls has restarted, as at each epoch: counting continues from there.
-//! - A rate holds from the previous report (the first one from the start) until its own moment, and the last
-//!   one until the exit.
+//! - If a total in the output falls, it has restarted from zero, as at each epoch: counting continues from there.
+//! - A rate applies to the time from the previous report (or the start) to its own report; the last rate applies until
+//!   the exit too.
 //! - A matching line without a number is one item.
 
 use std::ffi::OsString;
@@ -17,13 +17,13 @@ use crate::WorkloadError;
 use crate::output::OutputReader;
 use crate::pattern::OutputReport;
 
-/// A report of a command.
+/// Something that a command has reported.
 #[derive(Debug)]
 pub enum WorkloadEvent {
     /// Items were done.
     Progress(Progress),
-    /// Any other event of the link: phases, values, writers that ended, lost records. Records of items are
-    /// [`WorkloadEvent::Progress`] only.
+    /// Any other event of the shared-memory link: phases, values, writers that ended, lost records. Items are always
+    /// reported as [`WorkloadEvent::Progress`].
     Link(LinkEvent),
 }
 
@@ -32,7 +32,7 @@ pub enum WorkloadEvent {
 pub struct Progress {
     /// The moment of the report.
     pub at: Moment,
-    /// The start of the time in which the items were done, if it is known, as for a rate.
+    /// When work on the items began, if that is known, as it is for a rate.
     pub since: Option<Moment>,
     /// The number of items since the previous report.
     pub items: f64,
@@ -43,21 +43,21 @@ pub struct Progress {
 /// The source of a progress report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporter {
-    /// A thread of the program, over the link.
+    /// A thread of the program, over the shared-memory link; it is identified by its ring buffer.
     Link(Ring),
     /// A line of the program's output.
     Output,
-    /// The exit, until which the last rate held.
+    /// The exit of the command, until which the last rate applied.
     Exit,
 }
 
-/// Counts items by the rules above, without a clock of its own.
+/// Counts items by this module's rules. The caller provides all times.
 #[derive(Clone, Debug)]
 pub struct ProgressCounter {
     began: Moment,
     link_items: Option<f64>,
     output_items: Option<f64>,
-    /// The last total in a line of output.
+    /// The last total that a line of output reported.
     last_total: f64,
     last_line: Option<Moment>,
     last_rate: Option<f64>,
@@ -85,22 +85,23 @@ impl ProgressCounter {
         self.link_items.or(self.output_items)
     }
 
-    /// The number of reports so far, of the link or of the output, whichever counts.
+    /// The number of progress reports so far: over the shared-memory link if the program uses it, or else in the
+    /// output.
     pub fn reports(&self) -> u64 {
         self.reports
     }
 
-    /// Whether the program reports items over its link, so that its output does not count.
+    /// Whether the program reports items over its shared-memory link; its output then does not count.
     pub fn is_by_link(&self) -> bool {
         self.link_items.is_some()
     }
 
-    /// Whether a line of the output matched the pattern, even if the link counts.
+    /// Whether a line of the output matched the pattern, even if the output does not count.
     pub fn is_output_matched(&self) -> bool {
         self.is_output_matched
     }
 
-    /// Takes an event of the link: a record of items is counted, any other event is passed on unchanged.
+    /// Takes an event of the shared-memory link: items are counted, and any other event is passed on unchanged.
     pub fn take_link_event(&mut self, event: LinkEvent) -> WorkloadEvent {
         match event {
             LinkEvent::Record(Record {
@@ -115,7 +116,7 @@ impl ProgressCounter {
         }
     }
 
-    /// Takes a report of items over the link.
+    /// Counts items that were reported over the shared-memory link.
     fn take_link_report(&mut self, at: Moment, items: u64, ring: Ring) -> Progress {
         if self.link_items.is_none() {
             self.reports = 0;
@@ -130,7 +131,7 @@ impl ProgressCounter {
         }
     }
 
-    /// Takes a report in a line of output; returns `None` if the link counts.
+    /// Takes a report in a line of output. Returns `None` if the output does not count, because the link is used.
     pub fn take_output_report(&mut self, at: Moment, report: OutputReport) -> Option<Progress> {
         self.is_output_matched = true;
         if self.is_by_link() {
@@ -158,7 +159,7 @@ impl ProgressCounter {
         Some(self.add_output_items(at, since, items, Reporter::Output))
     }
 
-    /// Counts the items that the last rate amounts to until the exit.
+    /// Counts the items that were done at the last reported rate until the exit.
     pub fn take_exit(&mut self, at: Moment) -> Option<Progress> {
         let rate = self.last_rate.take().filter(|_| !self.is_by_link())?;
         let since = self.last_line?.min(at);
@@ -183,7 +184,7 @@ impl ProgressCounter {
     }
 }
 
-/// Reads a command's reports over its link and in its output.
+/// Reads a command's reports from its shared-memory link and from its output.
 pub struct ProgressReader {
     link: Option<Reader>,
     output: Option<OutputReader>,
@@ -191,7 +192,7 @@ pub struct ProgressReader {
 }
 
 impl ProgressReader {
-    /// A reader with a new link, which the command finds by an environment variable.
+    /// A reader with a new shared-memory link, which the command finds through an environment variable.
     pub fn with_link() -> Result<Self, WorkloadError> {
         let link = Reader::create()?;
         Ok(Self {
@@ -209,12 +210,12 @@ impl ProgressReader {
         }
     }
 
-    /// The control values that the command reads from its link, if it has one.
+    /// The values that this program sends to the command over its shared-memory link, if there is one.
     pub fn control(&self) -> Option<&Control> {
         self.link.as_ref().map(Reader::control)
     }
 
-    /// The folder of the link, if there is one.
+    /// The folder with the files of the shared-memory link, if there is one.
     pub fn link_folder(&self) -> Option<&Path> {
         self.link.as_ref().map(Reader::folder)
     }
@@ -224,7 +225,7 @@ impl ProgressReader {
         &self.counter
     }
 
-    /// The environment variable with the folder of the link.
+    /// The name and value of the environment variable that contains the link's folder, if there is a link.
     pub(crate) fn environment(&self) -> Option<(String, OsString)> {
         let folder = self.link_folder()?.as_os_str().to_owned();
         Some((sweetspot_link::LINK_VARIABLE.to_owned(), folder))
@@ -256,7 +257,7 @@ impl ProgressReader {
         at_most: Option<std::time::Duration>,
     ) -> Vec<WorkloadEvent> {
         let mut events = Vec::new();
-        // A ring is only reported as ended by the drain that finds it empty.
+        // A ring buffer is reported as ended only by a drain that finds it empty.
         for _ in 0..3 {
             self.drain_link(&mut events);
         }

@@ -14,10 +14,10 @@ use crate::process::{OwnChild, end_descendants, end_guarded, start_guarded, wait
 use crate::progress::{ProgressCounter, ProgressReader, WorkloadEvent};
 use crate::signals::SignalSource;
 
-/// How long the last output of a command is read if a process that it has left may hold the pipe open.
+/// How long the last output of a command is read if a process that it has left running may never close the pipe.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a signal to a process group may take from one of its processes to the next.
+/// The longest delay between the arrivals of one signal at two processes of a group.
 const SIGNAL_DELAY: Duration = Duration::from_millis(50);
 
 /// Limits on a run.
@@ -25,24 +25,25 @@ const SIGNAL_DELAY: Duration = Duration::from_millis(50);
 pub struct RunLimits {
     /// The longest time between two calls of the handler.
     pub poll_interval: Duration,
-    /// What a signal to this program does to the command, beyond being passed on to it.
+    /// When the command is ended after a signal to this program. The signal itself is passed on to the command in any
+    /// case.
     pub on_signal: OnSignal,
     /// The longest time that the command may run.
     pub timeout: Option<Duration>,
 }
 
-/// What a signal to this program does to the command, beyond being passed on to it.
+/// When the command is ended after a signal to this program. The signal itself is passed on to the command in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnSignal {
     /// The command is ended after this grace period, or at once by a second signal.
     EndAfter(Duration),
     /// The command may take any time to exit, until a second signal ends it.
     EndAtSecond,
-    /// Nothing: the command and the processes that it leaves behind are never ended.
+    /// Never: neither the command nor the processes that it leaves running are ended.
     PassOn,
 }
 
-/// How long a command may take to exit after a signal before it is ended.
+/// By default, how long a command may take to exit after a signal before it is ended.
 const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Default for RunLimits {
@@ -57,7 +58,7 @@ impl Default for RunLimits {
 
 /// The work that a verb does while its command runs.
 pub trait RunHandler {
-    /// The error that ends the run early.
+    /// The handler's error, which ends the run early.
     type Error: From<WorkloadError>;
 
     /// Takes the command's reports since the last call. It is called at least once in every poll interval, and
@@ -68,12 +69,12 @@ pub trait RunHandler {
         events: Vec<WorkloadEvent>,
     ) -> Result<(), Self::Error>;
 
-    /// Is called just before the command is started. Returns the moment from which the command's time counts.
+    /// Called just before the command is started. Returns the moment from which the command's time counts.
     fn starting(&mut self) -> Moment {
         MonotonicClock.now()
     }
 
-    /// Is called when the command has just exited, before its last reports.
+    /// Called when the command has just exited, before its last reports are read.
     fn exited(&mut self) {}
 }
 
@@ -105,19 +106,19 @@ pub struct RunInProgress<'r, 'g> {
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// The moment just before the start.
+    /// The moment just before the start of the command.
     pub began: Moment,
-    /// The moment of the exit.
+    /// The moment of the command's exit.
     pub exited: Moment,
     /// How the command ended.
     pub ended: CommandExit,
     /// Whether the command has left processes running.
     pub left_processes: bool,
-    /// A signal that this program received during the run.
+    /// The number of a signal that this program received during the run, if any.
     pub interrupted: Option<i32>,
     /// Whether the command was ended because it exceeded the time limit.
     pub timed_out: bool,
-    /// The end of its output, if that was read.
+    /// The end of the command's output; empty if it was not stored.
     pub output: String,
 }
 
@@ -131,9 +132,9 @@ impl RunOutcome {
     }
 }
 
-/// Starts a command, waits for its exit and lets `handler` work meanwhile. With a lease the guard runs the
-/// command, so that it ends with the lease. A signal is passed on to the command; a command that does not exit
-/// within the grace period, or before a second signal, is ended with everything that it started.
+/// Starts a command and waits for its exit; `handler` works meanwhile. With a lease the guard runs the command, which
+/// therefore ends with the lease. A signal is passed on to the command; [`RunLimits::on_signal`] says when a command
+/// that does not exit is ended, with everything that it started.
 pub fn run_until_exit<H: RunHandler>(
     command: &CommandSpec,
     limits: RunLimits,
@@ -143,7 +144,7 @@ pub fn run_until_exit<H: RunHandler>(
     handler: &mut H,
 ) -> Result<RunOutcome, H::Error> {
     if limits.on_signal != OnSignal::PassOn {
-        // Processes that a command leaves behind become children of this process, so that they are noticed.
+        // Processes that a command leaves running become children of this process, which can then detect them.
         adopt_orphans();
     }
     let is_guarded = lease.is_some();
@@ -247,7 +248,7 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         self.signals.received()
     }
 
-    /// The moment just before the start.
+    /// The moment just before the start of the command.
     pub fn began(&self) -> Moment {
         self.began
     }
@@ -277,8 +278,8 @@ impl<'r, 'g> RunInProgress<'r, 'g> {
         }
     }
 
-    /// Ends the command after an error, because it must not outlive the run. If the guard is gone, the release of
-    /// the lease ends the command.
+    /// Ends the command after an error, because it must not outlive the run. If the guard has died, the release of the
+    /// lease ends the command.
     fn abandon(&mut self) {
         let _ = self.end();
     }
@@ -291,7 +292,7 @@ struct Supervision {
     interrupted: Option<i32>,
     /// The number of signals that were passed on.
     passed_on: usize,
-    /// When the command is ended after a signal.
+    /// When the command is ended after a signal; `None` without a signal or a grace period.
     end_at: Option<Instant>,
     timed_out: bool,
 }

@@ -1,4 +1,4 @@
-//! Catches the signals that ask this program to exit.
+//! Catches the signals with which a user or a scheduler asks this program to exit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -13,8 +13,8 @@ use sweetspot_guard::signals_not_ignored;
 
 use crate::WorkloadError;
 
-/// Signals within this time after the first one are the same request: a scheduler sends one to the process and
-/// one to its group.
+/// Signals within this time after the first one count as the same request: a scheduler sends a signal both to the
+/// process and to its group.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
 /// The interval between two checks for a signal during a wait.
@@ -23,8 +23,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// A function that takes a signal and whether it has to be passed on to the command.
 type SignalReport = Box<dyn FnMut(i32, bool) + Send>;
 
-/// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT as long as a clone of it lives. Signals that were ignored when this
-/// program started, as under `nohup`, stay ignored.
+/// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT as long as this value or a clone of it exists. Signals that were ignored
+/// when this program started, as under `nohup`, stay ignored.
 #[derive(Clone)]
 pub struct SignalSource {
     listener: Arc<Listener>,
@@ -37,19 +37,19 @@ struct Listener {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Whether a signal has its default action. signal-hook never removes its handlers, so that signals would have no
-/// effect after the last source is dropped.
+/// Whether a signal has its default action, which is restored when the last source is dropped: signal-hook never
+/// removes its handlers, so signals would otherwise have no effect from then on.
 static DEFAULT_ACTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-/// The number of sources.
+/// The number of existing sources.
 static SOURCE_COUNT: Mutex<usize> = Mutex::new(0);
 
 /// The signals that have arrived.
 #[derive(Default)]
 struct Received {
-    /// The last signal, or 0. The signal handler itself stores it: a command that the same signal ended may have
-    /// exited before the thread wakes up, and the processes that it left would go on.
+    /// The number of the last signal, or 0. The signal handler itself stores it, because the thread may wake up too
+    /// late: a command that the same signal ended may have exited by then, and processes that it left would go on.
     last: Arc<AtomicUsize>,
-    /// All signals, in order.
+    /// The numbers of all signals, in order of arrival.
     all: Mutex<Vec<i32>>,
     first_at: OnceLock<Instant>,
     is_repeated: AtomicBool,
@@ -98,7 +98,7 @@ impl SignalSource {
         (signal != 0).then_some(signal as i32)
     }
 
-    /// The signals after the first `count`.
+    /// The signals that arrived after the first `count`.
     pub(crate) fn after(&self, count: usize) -> Vec<i32> {
         let all = self.listener.received.all.lock();
         let all = all.unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +110,8 @@ impl SignalSource {
         self.listener.received.is_repeated.load(Ordering::Acquire)
     }
 
-    /// Has every signal reported at once, in the thread that catches them, also one that has arrived already.
+    /// Calls `report` for every signal at once, in the thread that catches signals, also for a signal that has already
+    /// arrived.
     pub(crate) fn on_signal(&self, mut report: SignalReport) {
         let received = &self.listener.received;
         let mut on_signal = received
@@ -124,13 +125,13 @@ impl SignalSource {
         *on_signal = Some(report);
     }
 
-    /// Stops the reports.
+    /// Stops the calls that [`SignalSource::on_signal`] has started.
     pub(crate) fn stop_reports(&self) {
         let on_signal = &self.listener.received.on_signal;
         *on_signal.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Waits until a moment; a signal ends the wait with an error.
+    /// Waits until the time `until`; a signal ends the wait with an error.
     pub fn wait_until(&self, until: Instant) -> Result<(), WorkloadError> {
         loop {
             if let Some(signal) = self.received() {
@@ -164,7 +165,7 @@ impl Received {
     }
 }
 
-/// Counts a new source and switches off the default action of its signals.
+/// Counts a new source and disables the default action of its signals.
 fn disable_default_action(caught: &[i32]) -> std::io::Result<()> {
     static REGISTERED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);

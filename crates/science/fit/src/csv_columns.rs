@@ -1,10 +1,10 @@
 //! Reads a user's CSV file: a header, then rows; lines that begin with `#` are comments.
 
-/// The text of a CSV file by line and column.
+/// A CSV file as the texts of its cells.
 pub struct CsvText {
-    /// The names of the columns.
+    /// The names of the columns, from the header line.
     pub columns: Vec<String>,
-    /// The lines below the header.
+    /// The lines after the header, without comments.
     pub lines: Vec<CsvLine>,
 }
 
@@ -17,7 +17,7 @@ pub struct CsvLine {
 }
 
 impl CsvText {
-    /// Reads the text; an error does not have the file's name.
+    /// Reads the text of a CSV file. The error message does not contain the file's name; the caller adds it.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)

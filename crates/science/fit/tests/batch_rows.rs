@@ -225,19 +225,19 @@ fn invalid_rows_are_reported_with_file_line_and_column() {
         ),
         (
             "batch,items_per_s,mean_w\n1,2,3\n8,-5,3\n",
-            "my.csv:3: `items_per_s`: `-5` is not possible; allowed is a number above 0",
+            "my.csv:3: `items_per_s`: `-5` must be a number above 0",
         ),
         (
             "batch,items_per_s,mean_w\n0.5,2,3\n",
-            "my.csv:2: `batch`: `0.5` is not possible; allowed is a whole number from 1",
+            "my.csv:2: `batch`: `0.5` must be a whole number from 1",
         ),
         (
             "batch,items_per_s,mean_w\n1,2,NaN\n",
-            "my.csv:2: `mean_w`: `NaN` is not possible; allowed is a number above 0",
+            "my.csv:2: `mean_w`: `NaN` must be a number above 0",
         ),
         (
             "batch,gpus,items_per_s,mean_w\n1,2,2,3\n",
-            "my.csv:2: `gpus`: `2` is not possible; allowed is 1: a profile is fitted to runs on one GPU",
+            "my.csv:2: `gpus`: `2` must be 1: a profile is fitted to runs on one GPU",
         ),
         (
             "network,batch,items_per_s,mean_w\na,1,2,3\nb,1,2,3\n",

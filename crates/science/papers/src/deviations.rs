@@ -10,18 +10,18 @@ use crate::{
 /// How the deviation of a value is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviationKind {
-    /// The ratio of the values, less one.
+    /// The ratio of the simulated to the published value, minus 1.
     Relative,
-    /// The difference of the values, in their unit.
+    /// The simulated minus the published value, in the column's unit.
     Difference,
 }
 
-/// A column of a table.
+/// A column of a table of deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Column {
     /// The heading with its unit: `s`, `kJ`, `% saved`.
     pub unit: &'static str,
-    /// The number of decimals.
+    /// The number of decimals that are shown.
     pub digits: usize,
     /// How the deviations of the column are computed.
     pub deviation_kind: DeviationKind,
@@ -52,13 +52,13 @@ pub struct Value {
     pub published: f64,
     /// The value simulated without noise.
     pub here: f64,
-    /// The tolerated deviation, a fraction or in the column's unit; nothing if the published value contradicts others,
-    /// so that it is shown and not judged.
+    /// The tolerated deviation, as a fraction or in the column's unit. Nothing if the published value is only shown,
+    /// because it contradicts other published values.
     pub tolerance: Option<f64>,
 }
 
 impl Value {
-    /// The deviation of the simulated value.
+    /// The deviation of the simulated from the published value.
     pub fn deviation(&self, kind: DeviationKind) -> f64 {
         match kind {
             DeviationKind::Relative => self.here / self.published - 1.0,
@@ -74,19 +74,19 @@ impl Value {
     }
 }
 
-/// A table of values.
+/// A table of published values beside simulated ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The title: what the rows are, and their source.
     pub title: String,
     /// The columns, one for each value of a row.
     pub columns: Vec<Column>,
-    /// The rows: a label and its values.
+    /// The rows: a label, and a value for each column.
     pub rows: Vec<(String, Vec<Value>)>,
 }
 
 impl Table {
-    /// Every value, with the kind of its deviation.
+    /// Every value, with the way in which its deviation is computed.
     pub fn values(&self) -> impl Iterator<Item = (&Value, DeviationKind)> {
         let kinds: Vec<DeviationKind> = self
             .columns
@@ -105,16 +105,16 @@ impl Table {
 pub struct SimulatorDeviations {
     /// The name of the study.
     pub study: String,
-    /// The number of profile parameters that were fitted to it.
+    /// The number of profile parameters that were fitted to the study.
     pub free_parameters: usize,
-    /// The number of different values that they were fitted to.
+    /// The number of different published values that the parameters were fitted to.
     pub values: usize,
-    /// The compared values.
+    /// The tables of compared values.
     pub tables: Vec<Table>,
 }
 
 impl SimulatorDeviations {
-    /// The number of values within their tolerance, and the number of values that have one.
+    /// The number of values within their tolerance, and the number of values that have a tolerance.
     pub fn count_met(&self) -> (usize, usize) {
         let judged = self.tables.iter().flat_map(Table::values);
         let judged: Vec<_> = judged

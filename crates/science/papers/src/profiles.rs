@@ -1,4 +1,4 @@
-//! The profiles that are compared with the papers: the built-in ones, or others while they are fitted.
+//! The profiles that are compared with the papers: the built-in ones, or candidates during a fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Profiles {
     pub gpus: BTreeMap<String, GpuProfile>,
     /// The nodes by name.
     pub nodes: BTreeMap<String, NodeProfile>,
-    /// Every variant of every network.
+    /// Every workload of every study.
     pub workloads: Vec<Workload>,
 }
 
@@ -46,7 +46,7 @@ impl Profiles {
         })
     }
 
-    /// A variant of a workload on these GPUs.
+    /// A workload of a study on these GPUs, ready to be simulated.
     pub(super) fn case(
         &self,
         gpus: &[&str],
@@ -84,8 +84,8 @@ impl Profiles {
         })
     }
 
-    /// The time and energy of a workload's default variant at some power caps, without noise, on the first `count` of
-    /// the GPUs.
+    /// The time and energy of a workload's default variant at each of some power caps, without noise, on the first
+    /// `count` of the GPUs.
     pub fn curve(
         &self,
         gpus: &[&str],
@@ -107,7 +107,7 @@ impl Profiles {
         caps.into_iter().map(at).collect()
     }
 
-    /// The number of parameters that were fitted in the workloads of a study, in these GPUs and in these nodes.
+    /// The number of fitted parameters in the workloads of a study, in these GPUs and in these nodes together.
     pub(super) fn count_fitted(&self, study: &str, gpus: &[&str], nodes: &[&str]) -> usize {
         let mut fitted = BTreeSet::new();
         for (name, gpu) in self
@@ -151,12 +151,12 @@ impl Profiles {
 }
 
 impl SimulatedCase {
-    /// The batch size of the study.
+    /// The default batch size of the workload.
     pub fn batch(&self) -> u64 {
         self.job.workload.profile.batch
     }
 
-    /// The same case with another number of items.
+    /// The same case with another number of items in a run.
     pub fn items(mut self, items: u64) -> Self {
         self.job.items = items;
         self

@@ -1,7 +1,7 @@
 //! Reproductions: the published studies, run again on simulated GPUs and compared with the printed values.
 //!
 //! A reproduction uses ordinary sweeps with noise and the paper's repeats, comparisons and choices. Printed values are
-//! read only for comparison and shown as printed; where a number contradicts others, a note in its row says so.
+//! read only for comparison and shown as printed; if a number contradicts others, a note in its row says so.
 
 use crate::batch_sizer_2021::JobResult;
 use crate::row::{Conclusion, CountedTolerance, ReproducedRow};
@@ -13,26 +13,26 @@ use crate::{
 /// A published study beside its reproduction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproduction {
-    /// The name of the paper, as the command takes it.
+    /// The name of the paper, as on the command line.
     pub paper: &'static str,
-    /// The reference of the publication.
+    /// Authors, title and place of the publication.
     pub source: &'static str,
     /// The sweeps that were run.
     pub runs: SweepRunner,
-    /// The values, in the order of the paper's tables.
+    /// The printed values beside the reproduced ones, in the order of the paper's tables.
     pub rows: Vec<ReproducedRow>,
-    /// The tolerances that a number of rows must keep.
+    /// The tolerances that at least a given number of rows must meet, but not all.
     pub counted_tolerances: Vec<CountedTolerance>,
     /// The conclusions of the paper.
     pub conclusions: Vec<Conclusion>,
-    /// What cannot be reproduced, and why.
+    /// The parts of the paper that cannot be reproduced, and why.
     pub not_reproduced: Vec<String>,
-    /// The jobs of batch_sizer_2021.
+    /// The jobs of the paper batch_sizer_2021; empty for other papers.
     pub jobs: Vec<JobResult>,
 }
 
 impl Reproduction {
-    /// The number of rows within their tolerance, and the number of rows that must be.
+    /// Of the rows that must be within their tolerance: how many are, and how many there are.
     pub fn count_met(&self) -> (usize, usize) {
         let judged = self.rows.iter().filter(|row| row.must_hold());
         let judged: Vec<bool> = judged
@@ -41,7 +41,7 @@ impl Reproduction {
         (judged.iter().filter(|met| **met).count(), judged.len())
     }
 
-    /// Whether the reproduction keeps every tolerance.
+    /// Whether every row and every counted tolerance is met.
     pub fn is_within(&self) -> bool {
         let (met, judged) = self.count_met();
         met == judged && self.counted_tolerances.iter().all(CountedTolerance::is_met)
@@ -53,7 +53,7 @@ pub fn papers() -> impl Iterator<Item = &'static str> {
     PAPERS.iter().map(|(name, _)| *name)
 }
 
-/// Reproduces a published study with a seed; nothing if there is no study of this name.
+/// Reproduces a published study; `seed` determines the noise. Nothing if there is no study with this name.
 pub fn reproduce(
     paper: &str,
     seed: u64,

@@ -1,22 +1,22 @@
 //! The rows of a reproduction: printed values beside reproduced ones.
 
-/// The kind of a value: its key in documents, and its heading and unit for people.
+/// A quantity of the rows: its key in documents, and its heading and unit in tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueKind {
-    /// The key, with the SI unit if it has one.
+    /// The key in documents, which ends with the SI unit if there is one.
     pub key: &'static str,
-    /// The heading for people, with their unit.
+    /// The heading in tables, with the unit in brackets.
     pub words: &'static str,
-    /// The factor from the SI unit to the unit for people.
+    /// The factor from the SI unit to the unit in tables.
     pub scale: f64,
-    /// The number of decimals in the unit for people.
+    /// The number of decimals in tables.
     pub digits: usize,
-    /// Whether values are compared by their ratio; else by their difference.
+    /// Whether the deviation is relative to the printed value; if not, it is a difference in the SI unit.
     pub relative: bool,
 }
 
 impl ValueKind {
-    /// A kind that is compared by ratio.
+    /// A quantity whose deviation is relative to the printed value.
     pub(super) const fn relative(
         key: &'static str,
         words: &'static str,
@@ -32,7 +32,7 @@ impl ValueKind {
         }
     }
 
-    /// A kind that is compared by difference.
+    /// A quantity whose deviation is a difference.
     pub(super) const fn difference(
         key: &'static str,
         words: &'static str,
@@ -52,9 +52,9 @@ impl ValueKind {
 /// A label that identifies a row: a text or a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
-    /// A text.
+    /// A text, such as the name of a network.
     Text(String),
-    /// A number.
+    /// A number, such as a batch size.
     Number(f64),
 }
 
@@ -91,38 +91,39 @@ impl std::fmt::Display for Label {
     }
 }
 
-/// How a deviation is judged. The tolerance is a fraction or in the SI unit, as the kind is compared.
+/// The tolerance of a row's deviation: a fraction, or in the SI unit if `ValueKind::relative` is false.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Judgement {
-    /// The row must be within the tolerance.
+    /// The row must be within this tolerance.
     Each(f64),
-    /// A number of such rows, given by a counted tolerance, must be within the tolerance.
+    /// The row counts if it is within this tolerance; a [`CountedTolerance`] says how many rows must count.
     Counted(f64),
-    /// The row is shown and not judged.
+    /// The row is only shown, without a tolerance.
     Shown,
 }
 
 /// A printed value beside the reproduced one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
-    /// The table, figure or section.
+    /// The table, figure or section of the paper.
     pub table: String,
-    /// The labels that identify the row.
+    /// The labels that identify the row, such as the network and the batch size.
     pub row: Vec<(&'static str, Label)>,
-    /// The kind of the value.
+    /// The quantity of the value.
     pub kind: ValueKind,
-    /// The printed value, in SI units and fractions.
+    /// The printed value, in the SI unit or as a fraction; nothing if the table's cell is empty.
     pub published: Option<f64>,
     /// The reproduced value; nothing if it cannot be reproduced.
     pub reproduced: Option<f64>,
-    /// How the deviation is judged.
+    /// The tolerance of the deviation.
     pub judgement: Judgement,
-    /// A note: an error of the printed table, or why a value is missing or not judged.
+    /// A note: an error in the printed table, or why a value is missing or has no tolerance.
     pub note: Option<String>,
 }
 
 impl ReproducedRow {
-    /// The deviation: a fraction or in the SI unit, as the kind is compared.
+    /// The deviation of the reproduced from the printed value: a fraction, or in the SI unit if
+    /// `ValueKind::relative` is false. Nothing if a value is missing.
     pub fn deviation(&self) -> Option<f64> {
         let (published, reproduced) = (self.published?, self.reproduced?);
         let deviation = match self.kind.relative {
@@ -132,7 +133,7 @@ impl ReproducedRow {
         deviation.is_finite().then_some(deviation)
     }
 
-    /// The tolerated deviation.
+    /// The tolerated deviation; nothing if the row is only shown.
     pub const fn tolerance(&self) -> Option<f64> {
         match self.judgement {
             Judgement::Each(tolerance) | Judgement::Counted(tolerance) => Some(tolerance),
@@ -194,21 +195,21 @@ impl Rows {
     }
 }
 
-/// A tolerance that a number of rows must keep.
+/// A tolerance that at least a given number of rows must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountedTolerance {
     /// The tolerance in words.
     pub what: String,
-    /// The number of rows that keep it.
+    /// The number of rows that are within the tolerance.
     pub met: usize,
-    /// The number of rows that it applies to.
+    /// The number of rows to which the tolerance applies.
     pub of: usize,
-    /// The number of rows that must keep it.
+    /// The number of rows that must be within the tolerance.
     pub needed: usize,
 }
 
 impl CountedTolerance {
-    /// Whether enough rows keep it.
+    /// Whether enough rows are within the tolerance.
     pub const fn is_met(&self) -> bool {
         self.met >= self.needed
     }
@@ -217,11 +218,11 @@ impl CountedTolerance {
 /// A conclusion of a paper, and whether the reproduction confirms it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
-    /// The conclusion in words.
+    /// The paper's conclusion in words.
     pub what: String,
-    /// Whether the reproduction confirms it; nothing if that is unknown.
+    /// Whether the reproduction confirms the conclusion; nothing if that is unknown.
     pub holds: Option<bool>,
-    /// The result of the reproduction.
+    /// The result of the reproduction, in words.
     pub here: String,
 }
 

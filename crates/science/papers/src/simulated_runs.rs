@@ -12,7 +12,7 @@ use crate::PapersError;
 pub struct SweepRunner {
     /// The seed of everything random.
     pub seed: u64,
-    /// The number of parallel runs; no result depends on it.
+    /// The number of threads that simulate runs; the results do not depend on it.
     threads: NonZeroUsize,
     /// The number of sweeps so far.
     pub studies: usize,
@@ -47,7 +47,7 @@ impl SweepRunner {
     }
 }
 
-/// A sweep over power caps, and its points by cap.
+/// A sweep over power caps, whose points can be looked up by cap.
 pub(crate) struct CapCurve {
     pub comparison: Comparison,
     /// Each cap in watts with the index of its point.
@@ -70,12 +70,12 @@ impl CapCurve {
         found.map(|(_, index)| *index)
     }
 
-    /// The means at a cap.
-    pub fn at(&self, cap: f64) -> Option<&Outcome> {
+    /// The mean time and energy at a cap in watts.
+    pub fn outcome_at(&self, cap: f64) -> Option<&Outcome> {
         self.comparison.mean(self.index(cap)?)
     }
 
-    /// The means at the default cap.
+    /// The mean time and energy at the default cap.
     pub fn reference(&self) -> Option<&Outcome> {
         self.comparison.reference()
     }

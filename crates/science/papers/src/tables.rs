@@ -65,7 +65,7 @@ pub(crate) fn network_name(
     })
 }
 
-/// A named value of a paper.
+/// A row of a table of facts: a value in a paper's text, with its name.
 #[derive(Deserialize)]
 pub(crate) struct Fact {
     pub fact: String,

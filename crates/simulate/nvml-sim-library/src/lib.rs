@@ -1,7 +1,7 @@
 //! The functions of `nvml-sim` as a shared library.
 //!
-//! The program embeds the library that cargo builds from this crate. The crate is separate so that tests can use the
-//! functions without building the library file a second time.
+//! The command-line program embeds the library that cargo builds from this crate. Tests use the functions of `nvml-sim`
+//! directly, without this library file.
 
 #![cfg_attr(
     not(test),

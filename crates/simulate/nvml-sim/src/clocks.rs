@@ -1,4 +1,4 @@
-//! Clocks: their values, the supported ones, and locks.
+//! NVML functions for clocks: present values, supported values and locks.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -39,17 +39,17 @@ fn max_clock(profile: &GpuProfile, kind: c_uint) -> Result<c_uint, u32> {
     }
 }
 
-/// Whether core clocks can be locked, which is possible from Volta on.
+/// Whether the core clock can be locked: from the Volta generation on.
 fn can_lock_core_clock(generation: Generation) -> bool {
     !matches!(generation, Generation::Maxwell | Generation::Pascal)
 }
 
-/// Whether memory clocks can be locked, which is possible from Ampere on.
+/// Whether the memory clock can be locked: from the Ampere generation on.
 fn can_lock_memory_clock(generation: Generation) -> bool {
     can_lock_core_clock(generation) && !matches!(generation, Generation::Volta | Generation::Turing)
 }
 
-/// The range of supported clocks for a lock, rounded as the driver does.
+/// The range of supported clocks for a requested lock, rounded as the real driver does.
 fn lock_range(
     levels: &[Megahertz],
     low: c_uint,

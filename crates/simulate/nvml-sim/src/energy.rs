@@ -1,4 +1,4 @@
-//! Power, energy, temperature and utilisation.
+//! NVML functions for power, energy, temperature and utilisation.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,9 +13,9 @@ use sweetspot_sim_host::LiveGpu;
 
 use crate::support::*;
 
-/// How long the driver is busy with reading the energy counter (H200).
+/// How long a read of the energy counter takes, as measured on an H200.
 const COUNTER_READ_TIME: Duration = Duration::from_micros(2_800);
-/// How long the driver is busy with reading the buffer of samples (H200).
+/// How long a read of the sample buffer takes, as measured on an H200.
 const BUFFER_READ_TIME: Duration = Duration::from_micros(170);
 
 fn milliwatts(power: Watts) -> c_uint {
@@ -40,7 +40,7 @@ fn millijoules(device: nvmlDevice_t) -> Result<u64, u32> {
     Ok((energy.get() * 1e3) as u64)
 }
 
-/// Whether averaged and instantaneous power are available as fields, which is so from Ampere on.
+/// Whether averaged and instantaneous power are available as NVML fields: from the Ampere generation on.
 fn has_power_fields(generation: Generation) -> bool {
     !matches!(
         generation,
@@ -48,7 +48,7 @@ fn has_power_fields(generation: Generation) -> bool {
     )
 }
 
-/// The value of a field and its type.
+/// The value of an NVML field, and the code of its type.
 fn field_value(device: nvmlDevice_t, id: u32, scope: u32) -> Result<(nvmlValue_t, u32), u32> {
     use nvml::field_id as ids;
     let number = |value: c_uint| {

@@ -1,4 +1,4 @@
-//! The devices and their properties.
+//! NVML functions for finding devices and reading their fixed properties.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong};
 
@@ -42,7 +42,7 @@ fn capability(generation: Generation) -> (c_int, c_int) {
     }
 }
 
-/// Finds the device with a name.
+/// Finds the device whose name, such as its UUID or bus id, equals the text; `names` gives a device's name.
 fn find_device(
     text: *const c_char,
     names: impl Fn(&SharedGpu) -> String,

@@ -1,4 +1,4 @@
-//! Initialisation, shutdown, error texts and system properties.
+//! NVML functions for initialisation, shutdown, error texts and system properties.
 
 use std::ffi::{c_char, c_int, c_uint};
 

@@ -1,4 +1,4 @@
-//! Device memory and the processes that use it.
+//! NVML functions for device memory and the processes that use it.
 
 use std::ffi::c_uint;
 

@@ -1,4 +1,4 @@
-//! Helpers of the exported functions: the host, device handles and results for C.
+//! Helpers of the exported functions: access to the simulated host, device handles and results for C.
 
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ pub type NvmlResult = Result<(), nvmlReturn_t>;
 static HOST: OnceLock<Host> = OnceLock::new();
 static CLIENTS: AtomicUsize = AtomicUsize::new(0);
 
-/// Opens the host once per process, and counts the clients.
+/// Opens the simulated host once per process, and counts the calls to match them with shutdowns.
 pub fn initialise() -> NvmlResult {
     if HOST.get().is_none() {
         let host = Host::from_environment()
@@ -56,7 +56,7 @@ pub fn host() -> Result<&'static Host, nvmlReturn_t> {
     HOST.get().ok_or(UNINITIALIZED)
 }
 
-/// The first handle: handles are numbers that cannot be mistaken for pointers of the client.
+/// The handle of the first device. Handles are numbers that are no valid pointers in the client.
 const HANDLE_BASE: usize = 0x5357_5350_0000;
 
 pub fn handle(index: usize) -> nvmlDevice_t {
@@ -75,7 +75,7 @@ pub fn gpu(device: nvmlDevice_t) -> Result<&'static SharedGpu, nvmlReturn_t> {
     host.gpus().get(offset / 16).ok_or(INVALID_ARGUMENT)
 }
 
-/// Passes a device at the present moment to a closure.
+/// Passes the present state of a device to a closure.
 pub fn read_gpu<R>(
     device: nvmlDevice_t,
     read: impl FnOnce(&mut LiveGpu<'_>) -> R,
@@ -90,7 +90,7 @@ pub fn read_gpu<R>(
     result.map_err(|error| code_of(&error))?.ok_or(GPU_IS_LOST)
 }
 
-/// Changes a device, as root or as the owner of the host, and logs the change.
+/// Changes a device and logs the change; only root and the owner of the simulated host may do so.
 pub fn write_gpu(
     device: nvmlDevice_t,
     what: &str,
@@ -128,7 +128,8 @@ pub fn write_value<T>(target: *mut T, value: T) -> NvmlResult {
     Ok(())
 }
 
-/// Checks that a client's structure has the version of this library; NVML's version contains size and number.
+/// Checks that a client's structure has the version that this library supports. NVML's version field combines the
+/// structure's size and a number.
 pub fn check_version<T>(version: u32, number: u32) -> NvmlResult {
     match version == size_of::<T>() as u32 | number << 24 {
         true => Ok(()),
@@ -152,7 +153,8 @@ pub fn write_text(target: *mut c_char, room: u32, text: &str) -> NvmlResult {
     Ok(())
 }
 
-/// Writes a list to the client's buffer in NVML's way: `count` is the room before and the number after.
+/// Writes a list to the client's buffer as NVML does: `count` is the buffer's capacity on entry and the list's length
+/// on return.
 pub fn write_list<T: Copy>(count: *mut u32, target: *mut T, values: &[T]) -> NvmlResult {
     if count.is_null() {
         return Err(INVALID_ARGUMENT);

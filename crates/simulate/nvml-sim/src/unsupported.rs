@@ -1,11 +1,12 @@
-//! The remaining functions of NVML. The real library exports them, and clients fail when they cannot find one; here each
-//! returns that this GPU does not support it.
+//! The remaining functions of NVML. The real library exports them, and clients fail if one is missing; here each
+//! returns `NOT_SUPPORTED`.
 
 use nvml_wrapper_sys::bindings::nvmlReturn_t;
 
 use crate::support::NOT_SUPPORTED;
 
-/// Defines functions that ignore their arguments, which is possible because the caller passes and removes them.
+/// Defines functions without parameters. Callers may pass arguments nevertheless, because in the C calling convention
+/// the caller passes and removes them.
 macro_rules! unsupported {
     ($($name:ident)*) => {$(
         #[doc = concat!("NVIDIA documents `", stringify!($name), "`; it is not supported here.")]

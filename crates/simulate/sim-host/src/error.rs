@@ -10,27 +10,29 @@ pub enum HostError {
     Files {
         /// The path of the folder or file.
         path: PathBuf,
-        /// The error of the system.
+        /// The operating system's error.
         problem: std::io::Error,
     },
-    /// The folder is not a simulated host, or one of another version.
-    #[error("{path} is not a simulated host of this version: {reason}")]
+    /// The folder does not contain a simulated host, or one of another program version.
+    #[error("{path} does not contain a simulated host of this program version: {reason}")]
     Format {
         /// The path of the folder.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the folder.
         reason: String,
     },
     /// A profile in the folder is invalid.
     #[error(transparent)]
     Profile(#[from] sweetspot_sim::ProfileError),
-    /// The GPU has the maximum number of jobs.
+    /// The GPU already runs the maximum number of jobs, which is given.
     #[error("this simulated GPU already runs {0} jobs, which is the maximum")]
     TooManyJobs(usize),
-    /// The job was silent for too long.
-    #[error("the job of process {0} on this simulated GPU has expired: it was silent for too long")]
+    /// The job of this process was removed, because the process did not access the GPU for too long.
+    #[error(
+        "the job of process {0} on this simulated GPU has expired: the process did not access the GPU for too long"
+    )]
     JobExpired(u32),
-    /// The iteration has too many phases.
+    /// The iteration has too many phases: how many, and the maximum.
     #[error("an iteration has {0} phases, and at most {1} are supported")]
     TooManyPhases(usize, usize),
 }

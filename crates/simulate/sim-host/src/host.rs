@@ -1,4 +1,4 @@
-//! A simulated host: a folder with the profiles and the states of its GPUs.
+//! A simulated host: a folder with the profiles and the present states of its GPUs.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::live::{LiveGpu, Record};
 use crate::sensors::Sensors;
 use crate::store::{Store, lock};
 
-/// The environment variable that names the folder.
+/// The environment variable with the path of the simulated host's folder.
 pub const ENVIRONMENT: &str = "SWEETSPOT_SIM";
 const VERSION: u32 = 2;
 const DESCRIPTION: &str = "host.json";
@@ -24,19 +24,19 @@ const DESCRIPTION: &str = "host.json";
 /// The name and the text of a profile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProfileText {
-    /// The profile's name.
+    /// The name of the GPU's profile.
     pub name: String,
-    /// The profile's text.
+    /// The content of the profile's TOML file.
     pub profile: String,
 }
 
-/// The description file of a host.
+/// The content of a host's description file.
 #[derive(Serialize, Deserialize)]
 struct Description {
     version: u32,
     seed: u64,
-    /// The wall clock minus the monotonic clock when the host was created, in microseconds, so that the times of
-    /// samples never change.
+    /// The difference between the wall clock and the monotonic clock when the host was created, in microseconds. It is
+    /// fixed because later changes of the wall clock must not change the timestamps of samples.
     wall_offset: i64,
     gpus: Vec<ProfileText>,
     #[serde(default)]
@@ -64,7 +64,8 @@ pub struct SharedGpu {
 }
 
 impl Host {
-    /// Creates a host in an empty folder; the node describes the host model, where it is known.
+    /// Creates a simulated host with these GPUs in an empty folder. `node` is the profile of the node that contains the
+    /// GPUs, if it is known.
     pub fn create(
         folder: &Path,
         gpus: Vec<ProfileText>,
@@ -120,7 +121,7 @@ impl Host {
                     index,
                     chip: Chip::new(&profile),
                     profile,
-                    store: Store::at(state_path(folder, index)),
+                    store: Store::from_path(state_path(folder, index)),
                     folder: folder.to_owned(),
                 })
             })
@@ -137,7 +138,7 @@ impl Host {
         })
     }
 
-    /// The host that this process runs on, if the environment names one.
+    /// The simulated host that the environment variable `SWEETSPOT_SIM` names; `None` if it is not set.
     pub fn from_environment() -> Option<Result<Self, HostError>> {
         let folder = std::env::var_os(ENVIRONMENT)?;
         Some(Self::open(Path::new(&folder)))
@@ -148,7 +149,7 @@ impl Host {
         &self.folder
     }
 
-    /// The user id of the folder's owner.
+    /// The user id of the folder's owner, if it can be read.
     pub fn owner(&self) -> Option<u32> {
         let metadata = std::fs::metadata(&self.folder).ok()?;
         Some(std::os::unix::fs::MetadataExt::uid(&metadata))
@@ -159,7 +160,7 @@ impl Host {
         ((nanos / 1000) as i64 + self.wall_offset).max(0) as u64
     }
 
-    /// The name and the profile of the node, where it is known.
+    /// The name and the profile of the node, if it is known.
     pub fn node(&self) -> Option<&(String, NodeProfile)> {
         self.node.as_ref()
     }
@@ -171,7 +172,7 @@ impl Host {
 }
 
 impl SharedGpu {
-    /// The profile's name.
+    /// The name of the GPU's profile.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -186,13 +187,13 @@ impl SharedGpu {
         &self.profile
     }
 
-    /// The UUID of the GPU, the same in every process and on every host with these GPUs.
+    /// The UUID of the GPU, which is the same in every process and on every simulated host with the same GPUs.
     pub fn uuid(&self) -> String {
         sweetspot_sim::uuid(&self.profile.name, self.index as u64).to_string()
     }
 
-    /// Advances the GPU to the present moment and passes it to a closure, under a lock that excludes all other
-    /// processes.
+    /// Advances the GPU to the present moment and passes it to a closure. A lock excludes all other processes
+    /// meanwhile.
     pub fn with_gpu<R>(&self, access: impl FnOnce(&mut LiveGpu<'_>) -> R) -> Result<R, HostError> {
         let result = self.store.update(|record: &mut Record| {
             let mut live = LiveGpu {
@@ -207,7 +208,7 @@ impl SharedGpu {
         result.map_err(|problem| file_error(self.store.path(), problem))
     }
 
-    /// Appends a write to the device to the host's log, for tests and debugging.
+    /// Adds a line about a change of a device setting to the host's log, for tests and debugging.
     pub fn log_write(&self, what: &str) {
         let line = format!("gpu{} {what}\n", self.index);
         let log = File::options()
@@ -219,8 +220,8 @@ impl SharedGpu {
         }
     }
 
-    /// Waits for the driver's single path for slow reads, and keeps it and a CPU core busy for some time, as the real
-    /// driver does.
+    /// Simulates a slow read: waits until no other slow read of this GPU is in progress, and keeps a CPU core busy for
+    /// the time `busy`, as the real driver does.
     pub fn occupy_slow_path(&self, busy: Duration) -> Result<(), HostError> {
         let path = slow_path_file(&self.folder, self.index);
         let file = File::open(&path).map_err(|problem| file_error(&path, problem))?;
@@ -248,7 +249,7 @@ fn file_error(path: &Path, problem: std::io::Error) -> HostError {
     }
 }
 
-/// The record of a GPU at rest with default settings.
+/// The stored state of an idle, cool GPU with default settings.
 pub(crate) fn initial_record(profile: &GpuProfile, chip: &Chip, now: u64, seed: Seed) -> Record {
     let state = chip.rest_state();
     Record {
@@ -266,7 +267,7 @@ fn wall_micros() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
-/// Makes a file writable for everyone: any user of the host may read its GPUs, and reading updates their state.
+/// Makes a file writable for everyone: any user may read the host's GPUs, and a read updates the stored state.
 fn allow_everyone(path: &Path) -> std::io::Result<()> {
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     std::fs::set_permissions(path, all)

@@ -1,4 +1,4 @@
-//! A job's slot on a GPU.
+//! The stored state of a job on a simulated GPU.
 
 use bytemuck::{Pod, Zeroable};
 use sweetspot_quantity::{Bytes, Joules, Ratio, Seconds};
@@ -9,7 +9,7 @@ pub(crate) const MAX_JOBS: usize = 16;
 /// The maximum number of phases of an iteration.
 pub(crate) const MAX_PHASES: usize = 12;
 
-/// The identity of a job on a GPU.
+/// Identifies a job on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobId {
     pub(crate) slot: usize,
@@ -19,11 +19,11 @@ pub struct JobId {
 /// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobProgress {
-    /// The number of iterations done.
+    /// The number of finished iterations.
     pub done: u64,
-    /// The energy of the GPU since the job was added, up to the end of the granted iterations.
+    /// The GPU's energy from the addition of the job to the end of the granted iterations, or until now.
     pub energy: Joules,
-    /// The monotonic time in nanoseconds at which the granted iterations were finished, if they are.
+    /// The monotonic time, in nanoseconds, at which all granted iterations were finished; `None` before that.
     pub finished_at: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ const WAITING: u64 = 1;
 /// The kind of a phase that keeps the GPU busy for a fixed time.
 const EXCHANGE: u64 = 2;
 
-/// A phase as it is stored.
+/// A phase in the form in which it is stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct PhaseRecord {
@@ -84,7 +84,7 @@ impl PhaseRecord {
         record
     }
 
-    /// The seconds of waiting, where the phase only waits.
+    /// The length of the phase in seconds, if the phase only waits.
     pub fn waiting_time(&self) -> Option<f64> {
         (self.kind == WAITING).then_some(self.host)
     }
@@ -107,16 +107,16 @@ impl PhaseRecord {
     }
 }
 
-/// A place for a job, as it is stored.
+/// Room for one job, in the form in which it is stored.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Slot {
-    /// The process of the job; 0 where the slot is free.
+    /// The id of the job's process; 0 if the slot is free.
     pub pid: u64,
     pub memory: f64,
-    /// When the job's process last signalled that it is alive.
+    /// The monotonic time, in nanoseconds, at which the job's process last accessed the GPU.
     pub seen_at: u64,
-    /// When the job expires.
+    /// The monotonic time, in nanoseconds, at which the job expires.
     pub alive_until: u64,
     pub phases: [PhaseRecord; MAX_PHASES],
     pub phase_count: u64,
@@ -142,7 +142,7 @@ impl Slot {
         }
     }
 
-    /// Marks the job as alive. A running process may be silent for long, because the machine may be busy.
+    /// Marks the job as alive. A running process may be silent for 20 s, because the computer may be busy.
     pub fn mark_seen(&mut self, now: u64) {
         const MAX_SILENCE: u64 = 20_000_000_000;
         self.seen_at = now;
@@ -163,7 +163,7 @@ impl Slot {
         &self.phases[(self.phase as usize).min(MAX_PHASES - 1)]
     }
 
-    /// Advances the current phase by a share of its work, and goes to the next phase where it is finished.
+    /// Advances the current phase by a share of its work, and starts the next phase if the current one is finished.
     pub fn progress(&mut self, share: f64, now: u64, energy: f64) {
         self.left -= share;
         if self.left > 1e-12 {

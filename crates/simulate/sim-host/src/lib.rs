@@ -1,12 +1,12 @@
 //! Simulated GPUs in real time, shared by every process of a simulated host.
 //!
-//! A simulated host is a folder (`SWEETSPOT_SIM`) with the profiles of its GPUs and a file with the state of each. There
-//! is no daemon and no thread: every access to a GPU advances it to the present moment, under a lock that the kernel
-//! releases when its holder is killed. The new state replaces the older of two copies, so that one copy is always
-//! intact.
+//! A simulated host is a folder (`SWEETSPOT_SIM`) with the profiles of its GPUs and a file with the state of each.
+//! There is no daemon and no thread: every access to a GPU advances it to the present moment, under a lock that the
+//! kernel releases when the process that has it is killed. The new state replaces the older of two copies; therefore
+//! one copy is always intact.
 //!
-//! Promises: no torn state, energy conserved, the same physics as in virtual time.
-//! Left to others: NVML's functions (`nvml-sim`).
+//! Guarantees: no partly written state is read, no energy is lost, and the physics is the same as in virtual time.
+//! NVML's functions are in the crate `nvml-sim`.
 
 #![cfg_attr(
     not(test),

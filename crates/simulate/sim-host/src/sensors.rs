@@ -1,4 +1,4 @@
-//! The sensors of each generation, which follow the simulated power.
+//! The power sensors and energy counter of each GPU generation, computed from the simulated power.
 
 use bytemuck::{Pod, Zeroable};
 use sweetspot_quantity::{Joules, Ratio, Watts};
@@ -20,26 +20,26 @@ pub struct Sample {
 pub struct PowerSensor {
     /// The time between two values, in nanoseconds.
     pub period: u64,
-    /// The time that a value covers, in nanoseconds.
+    /// The averaging time of a value, in nanoseconds.
     pub window: u64,
-    /// The delay from the end of that time until the value appears, in nanoseconds.
+    /// The delay from the end of the averaging time until the value is shown, in nanoseconds.
     pub lag: u64,
-    /// Whether the ordinary reading is the mean of the last second.
+    /// Whether `nvmlDeviceGetPowerUsage` returns the mean of the last second instead of this sensor's value.
     pub averaged: bool,
 }
 
 const MS: u64 = 1_000_000;
-/// The update period of the energy counter and of the averages, in nanoseconds.
+/// The update period (tick) of the energy counter and of the 1 s average, in nanoseconds.
 pub(crate) const TICK_PERIOD: u64 = 100 * MS;
 /// The number of samples in the driver's buffer.
 const BUFFER_SIZE: usize = 119;
-/// The number of ticks that are kept.
-const KEPT_TICKS: usize = 16;
-/// The time constant with which the buffer's samples follow the power, in seconds.
+/// The number of recent ticks whose energy is stored.
+const STORED_TICKS: usize = 16;
+/// The time constant of the low-pass filter on the buffer's samples, in seconds.
 const SAMPLE_TIME_CONSTANT: f64 = 0.015;
 
 impl PowerSensor {
-    /// The timing as measured (docs/simulator.md names the sources).
+    /// The sensor timing of a GPU generation, as measured (docs/simulator.md names the sources).
     pub const fn of(generation: Generation) -> Self {
         let (period, window, lag, averaged) = match generation {
             Generation::Maxwell | Generation::Pascal | Generation::Volta => (20, 10, 0, false),
@@ -56,12 +56,12 @@ impl PowerSensor {
         }
     }
 
-    /// When the window ends in each period.
+    /// When the averaging time ends, in nanoseconds from the start of each period.
     const fn window_end(&self) -> u64 {
         (self.period - self.lag) % self.period
     }
 
-    /// When the window starts in each period.
+    /// When the averaging time starts, in nanoseconds from the start of each period.
     const fn window_start(&self) -> u64 {
         (2 * self.period - self.lag - self.window) % self.period
     }
@@ -70,18 +70,19 @@ impl PowerSensor {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Sensors {
-    /// The energy and the busy seconds at the last ticks, the newest at `ticks % KEPT_TICKS`.
-    tick_energy: [f64; KEPT_TICKS],
-    tick_busy: [f64; KEPT_TICKS],
+    /// The energy in joules and the busy time in seconds at the last ticks; the newest is at `ticks % STORED_TICKS`.
+    tick_energy: [f64; STORED_TICKS],
+    tick_busy: [f64; STORED_TICKS],
     ticks: u64,
-    /// The energy at the start of the short window, and the window's last value.
+    /// The energy at the start of the averaging time, in joules, and the sensor's value that is not shown yet, in
+    /// watts.
     window_start_energy: f64,
     pending: f64,
-    /// The values that the sensors show.
+    /// The values that the sensors show, in watts and joules.
     instant: f64,
     average: f64,
     counter: f64,
-    /// The low-pass filtered power of the buffer's samples.
+    /// The low-pass filtered power, in watts, from which the buffer's samples are taken.
     filtered: f64,
     samples: [Sample; BUFFER_SIZE],
     sample_count: u64,
@@ -104,7 +105,7 @@ impl Sensors {
             ..Self::zeroed()
         };
         sensors.next_sample = now + sensors.sample_spacing();
-        // The history before the creation of the GPU is idle.
+        // Before its creation, the GPU counts as idle.
         for (back, energy) in sensors.tick_energy.iter_mut().rev().enumerate() {
             *energy = -watts * (back + 1) as f64 * 0.1;
         }
@@ -112,7 +113,7 @@ impl Sensors {
         sensors
     }
 
-    /// The random time to the next sample: 11 to 35 ms, 20 ms on average.
+    /// The random time to the next sample in nanoseconds: 11 to 35 ms, 20 ms on average.
     fn sample_spacing(&self) -> u64 {
         let draw = Seed::new(self.seed).number(self.sample_count).uniform();
         let milliseconds = if draw < 0.625 {
@@ -149,7 +150,7 @@ impl Sensors {
         }
     }
 
-    /// Updates the sensors that are due; a stuck sensor keeps its value.
+    /// Updates the sensors whose update is due; a stuck sensor shows its old value.
     pub fn update(
         &mut self,
         now: u64,
@@ -170,7 +171,7 @@ impl Sensors {
         }
         if age.is_multiple_of(TICK_PERIOD) {
             self.ticks += 1;
-            let index = self.ticks as usize % KEPT_TICKS;
+            let index = self.ticks as usize % STORED_TICKS;
             self.tick_energy[index] = energy;
             self.tick_busy[index] = self.busy;
             if !is_stuck(SensorKind::EnergyCounter) {
@@ -178,7 +179,8 @@ impl Sensors {
             }
             if !is_stuck(SensorKind::AveragePower) {
                 // Ten ticks are a second.
-                self.average = energy - self.tick_energy[(index + KEPT_TICKS - 10) % KEPT_TICKS];
+                self.average =
+                    energy - self.tick_energy[(index + STORED_TICKS - 10) % STORED_TICKS];
             }
         }
         if now >= self.next_sample {
@@ -195,7 +197,8 @@ impl Sensors {
         }
     }
 
-    /// Updates the sensors after a long time at constant power, as if every tick had been processed.
+    /// Updates the sensors after a long time at constant power, with the same result as if every tick had been
+    /// simulated.
     pub fn resume(
         &mut self,
         now: u64,
@@ -206,8 +209,8 @@ impl Sensors {
         let age = now - self.origin;
         self.ticks = age / TICK_PERIOD;
         let since_tick = (age % TICK_PERIOD) as f64 * 1e-9;
-        for back in 0..KEPT_TICKS {
-            let index = (self.ticks as usize + KEPT_TICKS - back) % KEPT_TICKS;
+        for back in 0..STORED_TICKS {
+            let index = (self.ticks as usize + STORED_TICKS - back) % STORED_TICKS;
             self.tick_energy[index] = energy - watts * (since_tick + 0.1 * back as f64);
             self.tick_busy[index] = self.busy;
         }
@@ -220,7 +223,7 @@ impl Sensors {
             self.average = watts;
         }
         if !is_stuck(SensorKind::EnergyCounter) {
-            self.counter = self.tick_energy[self.ticks as usize % KEPT_TICKS];
+            self.counter = self.tick_energy[self.ticks as usize % STORED_TICKS];
         }
         if !is_stuck(SensorKind::BufferedPower) {
             self.sample_count = 0;
@@ -241,10 +244,10 @@ impl Sensors {
         Watts::new(self.average)
     }
 
-    /// The share of the last two ticks in which kernels ran.
+    /// The share of the time of the last two ticks in which kernels ran.
     pub fn utilisation(&self) -> Ratio {
-        let newest = self.ticks as usize % KEPT_TICKS;
-        let earlier = (self.ticks as usize + KEPT_TICKS - 2) % KEPT_TICKS;
+        let newest = self.ticks as usize % STORED_TICKS;
+        let earlier = (self.ticks as usize + STORED_TICKS - 2) % STORED_TICKS;
         Ratio::new((self.tick_busy[newest] - self.tick_busy[earlier]) / 0.2)
     }
 

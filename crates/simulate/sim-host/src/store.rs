@@ -19,7 +19,7 @@ struct Header {
     checksum: u64,
 }
 
-/// A file that stores one record of a plain type.
+/// A file that stores one record of a plain-old-data type.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -36,7 +36,7 @@ impl Store {
         Ok(Self { path })
     }
 
-    pub fn at(path: PathBuf) -> Self {
+    pub fn from_path(path: PathBuf) -> Self {
         Self { path }
     }
 
@@ -44,8 +44,9 @@ impl Store {
         &self.path
     }
 
-    /// Reads the record, passes it to a closure and writes it, under a lock that excludes all other processes and threads.
-    /// The file is opened each time, because a forked process would share the lock of an inherited descriptor.
+    /// Reads the record, passes it to a closure that may change it, and writes it back. A lock excludes all other
+    /// processes and threads meanwhile. The file is opened each time, because a forked process would share the lock of
+    /// an inherited descriptor.
     pub fn update<T: Pod, R>(&self, change: impl FnOnce(&mut T) -> R) -> io::Result<R> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         lock(&file)?;

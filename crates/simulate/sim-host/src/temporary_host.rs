@@ -1,4 +1,5 @@
-//! Creates a simulated host: a folder with GPUs, the NVML library, and the environment that leads to them.
+//! Creates a simulated host: a folder with GPUs and the simulated NVML library, and the environment variables that
+//! point to them.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,7 +12,7 @@ use sweetspot_sim::{CatalogueError, GpuListError, find_node, gpu_text, node_text
 
 use crate::{ENVIRONMENT, Host, HostError, ProfileText};
 
-/// A simulated host that exists as long as this value.
+/// A simulated host; dropping this value deletes it.
 #[derive(Debug)]
 pub struct TemporaryHost {
     folder: PathBuf,
@@ -24,7 +25,7 @@ pub struct TemporaryHost {
 #[derive(Debug, thiserror::Error)]
 pub enum CreateHostError {
     /// Neither a GPU nor a node was named.
-    #[error("no simulated GPU: name one, or a node that has some")]
+    #[error("no simulated GPU was named: name a GPU, or a node with GPUs")]
     NoGpu,
     /// The list of GPUs cannot be read.
     #[error(transparent)]
@@ -35,9 +36,9 @@ pub enum CreateHostError {
     /// The folder of the host cannot be created.
     #[error("cannot create a simulated host in {}: {problem}", folder.display())]
     Folder {
-        /// The folder.
+        /// The folder that cannot be created.
         folder: PathBuf,
-        /// The error of the operating system.
+        /// The operating system's error.
         problem: String,
     },
     /// The files of the host cannot be written.
@@ -45,7 +46,7 @@ pub enum CreateHostError {
     Host(#[from] HostError),
 }
 
-/// The profiles of the GPUs of a host, and of its node.
+/// The profiles of a host's GPUs, and of the node that contains them.
 #[derive(Clone, Debug)]
 pub struct HostParts {
     gpus: Vec<ProfileText>,
@@ -53,7 +54,8 @@ pub struct HostParts {
 }
 
 impl HostParts {
-    /// The GPUs of a list such as `v100:2,quadro_rtx_6000` in a node; without a list, the node's own GPUs.
+    /// Finds the profiles of a list of GPUs such as `v100:2,quadro_rtx_6000`, and of a node; without a list, the node's
+    /// own GPUs.
     pub fn new(gpus: Option<&str>, node: Option<&str>) -> Result<Self, CreateHostError> {
         let of_node = node.map(find_node).transpose()?;
         let selector = match (gpus, &of_node) {
@@ -78,7 +80,7 @@ impl HostParts {
 }
 
 impl TemporaryHost {
-    /// Creates a host of these parts; `library` is the simulated NVML library, which the program contains.
+    /// Creates a host from these profiles; `library` is the content of the simulated NVML library.
     pub fn new(parts: HostParts, library: &[u8], seed: u64) -> Result<Self, CreateHostError> {
         remove_abandoned_hosts();
         let folder = create_folder().map_err(|problem| cannot_create(&hosts_folder(), &problem))?;
@@ -98,7 +100,7 @@ impl TemporaryHost {
         std::fs::create_dir(self.folder.join("lib"))?;
         std::fs::write(&self.library, library)?;
         std::os::unix::fs::symlink("libnvidia-ml.so.1", self.folder.join("lib/libnvidia-ml.so"))?;
-        // Some clients only check that this program exists.
+        // Some clients check only that a program `nvidia-smi` exists.
         let stand_in = self.folder.join("bin/nvidia-smi");
         std::fs::create_dir(self.folder.join("bin"))?;
         std::fs::write(
@@ -113,7 +115,7 @@ impl TemporaryHost {
         &self.folder
     }
 
-    /// The variables that put a process on this host.
+    /// The environment variables with which a process sees this host's GPUs instead of real ones.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
         let before = |folder: &str, variable: &str| {
             let mut paths = vec![self.folder.join(folder)];
@@ -147,8 +149,8 @@ fn cannot_create(folder: &Path, problem: &io::Error) -> CreateHostError {
 const PREFIX: &str = "sweetspot-sim-";
 const OWNER: &str = "owner";
 
-/// Creates and locks the owner's file: the lock is taken before the file has its name, so that no other process
-/// finds it unlocked.
+/// Creates and locks the file that shows that the host is in use. The lock is taken before the file gets its name;
+/// therefore no other process finds the file unlocked.
 fn lock_owner_file(folder: &Path) -> io::Result<File> {
     let new = folder.join("owner.new");
     let lock = File::create(&new)?;
@@ -157,7 +159,7 @@ fn lock_owner_file(folder: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// The folder that holds simulated hosts: shared memory, if there is some.
+/// The folder in which simulated hosts are created: in shared memory, if the computer has a folder for it.
 fn hosts_folder() -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() {
@@ -178,8 +180,8 @@ fn create_folder() -> io::Result<PathBuf> {
     }
 }
 
-/// Removes the hosts of killed programs. The kernel has released their locks; process numbers would not do,
-/// because containers see other numbers.
+/// Removes the simulated hosts of killed programs, which are recognised by locks that the kernel has released. Process
+/// ids cannot be used, because they differ between containers.
 fn remove_abandoned_hosts() {
     let Ok(entries) = std::fs::read_dir(hosts_folder()) else {
         return;

@@ -16,7 +16,7 @@ pub struct VirtualGpu {
 }
 
 impl VirtualGpu {
-    /// Creates a GPU at rest; the seed determines the spacing of the samples in the driver's buffer.
+    /// Creates an idle, cool GPU; the seed determines the random spacing of the samples in the driver's buffer.
     pub fn new(profile: GpuProfile, now: Moment, seed: Seed) -> Self {
         let chip = Chip::new(&profile);
         let record = Box::new(initial_record(&profile, &chip, now.nanos(), seed));
@@ -27,7 +27,7 @@ impl VirtualGpu {
         }
     }
 
-    /// Advances the GPU to a moment, unless that has passed.
+    /// Advances the GPU to the moment `to`; does nothing if that is in its past.
     pub fn advance(&mut self, to: Moment) -> LiveGpu<'_> {
         let mut live = LiveGpu {
             profile: &self.profile,

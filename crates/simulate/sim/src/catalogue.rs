@@ -1,4 +1,4 @@
-//! The built-in profiles by name, and the user's own by path.
+//! Finds built-in profiles by name, and the user's own profiles by path.
 
 use include_dir::{Dir, include_dir};
 
@@ -20,43 +20,43 @@ pub enum CatalogueError {
         near.join(", ")
     )]
     Unknown {
-        /// `GPU profile`, `network`, `study of resnet50`.
+        /// What was looked for: `GPU profile`, `network`, `study of resnet50`.
         what: String,
-        /// The name as given.
+        /// The name that the user gave.
         name: String,
-        /// The nearest names.
+        /// The most similar names.
         near: Vec<String>,
     },
-    /// The network was run in several studies, and the GPU does not determine which one is meant.
-    #[error("`{network}` was run in several studies; use one of {}", studies.join(", "))]
+    /// Several studies have a profile of the network, and the GPU does not determine which one is meant.
+    #[error("several studies have a profile of `{network}`: use one of {}", studies.join(", "))]
     Ambiguous {
-        /// The name as given.
+        /// The name that the user gave.
         network: String,
-        /// `NETWORK@STUDY` for each.
+        /// The full name `NETWORK@STUDY` of each profile.
         studies: Vec<String>,
     },
     /// The file cannot be read.
     #[error("cannot read the profile {path}: {reason}")]
     Unreadable {
-        /// The path as given.
+        /// The path that the user gave.
         path: String,
-        /// The reason that the system gives.
+        /// Why the file cannot be read.
         reason: String,
     },
     /// The study has the network only for training or only for inference.
     #[error("`{workload}` has a profile for {has} only, not for {asked}")]
     Mode {
-        /// The name as given.
+        /// The name that the user gave.
         workload: String,
-        /// The mode of the profile.
+        /// What the profile is for: training or inference.
         has: Mode,
-        /// The mode that was asked for.
+        /// What was asked for: training or inference.
         asked: Mode,
     },
     /// The workload has no such variant.
     #[error("`{workload}` {problem}")]
     Variant {
-        /// The name as given.
+        /// The name that the user gave.
         workload: String,
         /// What is wrong with the variant.
         problem: VariantError,
@@ -66,12 +66,12 @@ pub enum CatalogueError {
     Profile(#[from] ProfileError),
 }
 
-/// A workload with its name: `NETWORK@STUDY`, or the path of the user's file.
+/// A workload profile with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// The name.
+    /// `NETWORK@STUDY`, or the path of the user's file.
     pub name: String,
-    /// The profile.
+    /// The profile of the workload.
     pub profile: WorkloadProfile,
 }
 
@@ -163,8 +163,8 @@ fn text_of(dir: &'static Dir, found: String) -> Result<(String, String), Catalog
     Ok((name, text.to_owned()))
 }
 
-/// Finds a workload by `NETWORK@STUDY`, by `NETWORK` alone for a GPU of `study`, or by the path of a TOML file, and
-/// returns the requested variant of it.
+/// Finds a workload by `NETWORK@STUDY`, by `NETWORK` alone (preferably from the study `study`), or by the path of a
+/// TOML file, and returns its requested variant.
 pub fn find_workload(
     name: &str,
     study: Option<&str>,
@@ -196,7 +196,7 @@ pub fn find_workload(
     Ok(workload)
 }
 
-/// The profiles of a built-in workload, one for each mode; at least one.
+/// Finds a built-in workload. Returns at least one profile: for training, for inference or for both.
 fn find_built_in(name: &str, study: Option<&str>) -> Result<Vec<Workload>, CatalogueError> {
     let (network, asked_study) = match name.split_once('@') {
         Some((network, study)) => (network, Some(study)),
@@ -272,7 +272,7 @@ fn is_path(name: &str) -> bool {
     name.ends_with(".toml") || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-/// Reads a profile. Profiles are small regular files; anything else is not opened.
+/// Reads a profile, which must be a regular file of at most 1 MiB; anything else is not opened.
 fn read(path: &str) -> Result<String, CatalogueError> {
     const MAX_BYTES: u64 = 1 << 20;
     let unreadable = |reason: String| CatalogueError::Unreadable {

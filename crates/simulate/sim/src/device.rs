@@ -1,4 +1,4 @@
-//! A simulated GPU behind the traits of any device.
+//! A simulated GPU with the same interface as a real device.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::profile::GpuProfile;
 use crate::run::{GroupOutcome, Outcome, Rank, StretchSink, run, run_together};
 use crate::sensors::COUNTER_PERIOD;
 
-/// A simulated GPU on any clock. Its state is brought up to the clock's time whenever it is used, under the load that
-/// was set last.
+/// A simulated GPU whose time comes from any [`Clock`]. Each use first advances its state to the clock's time, under
+/// the load that was set last.
 pub struct SimulatedGpu {
     descriptor: Descriptor,
     profile: GpuProfile,
@@ -32,14 +32,14 @@ pub struct SimulatedGpu {
     last_readings: Vec<Reading>,
 }
 
-/// An energy counter that shows the energy drawn at its last tick.
+/// An energy counter that shows the energy drawn up to its last update.
 struct Counter {
     shown: Joules,
     ticks: u64,
 }
 
 impl SimulatedGpu {
-    /// Creates a GPU at rest with default settings. Its UUID follows from the product's name and `index`.
+    /// Creates an idle, cool GPU with default settings. Its UUID is computed from the product's name and `index`.
     pub fn new(index: u64, profile: GpuProfile, clock: Arc<dyn Clock>) -> Self {
         let chip = Chip::new(&profile);
         let now = clock.now();
@@ -66,14 +66,14 @@ impl SimulatedGpu {
         &self.profile
     }
 
-    /// Sets the load from now on, which is repeated without end.
+    /// Sets the load from now on; the load is repeated until another one is set.
     pub fn set_load(&mut self, load: Load) {
         self.update();
         self.load = load;
     }
 
-    /// Runs a job from start to end. The caller advances its clock by the job's time. Fails if the GPU is lost before the
-    /// end.
+    /// Runs a job from start to end; the caller then has to advance the clock by the job's time. Fails if the GPU stops
+    /// responding before the end.
     pub fn run(&mut self, job: &Job, sink: &mut impl StretchSink) -> Result<Outcome, ReadError> {
         self.update();
         let limits = self.limits();
@@ -82,8 +82,8 @@ impl SimulatedGpu {
         Ok(outcome)
     }
 
-    /// Runs the parts of a job on at least one GPU, one part each, as [`SimulatedGpu::run`] does on one. `exchange` is
-    /// the gradient exchange after each iteration.
+    /// Runs a job on at least one GPU, one part of the job on each, as [`SimulatedGpu::run`] does on a single GPU.
+    /// `exchange` is the gradient exchange after each iteration.
     pub fn run_together(
         gpus: &mut [Self],
         jobs: &[Job],
@@ -346,7 +346,7 @@ fn describe(index: u64, profile: &GpuProfile) -> Descriptor {
     }
 }
 
-/// The UUID of a simulated GPU, in NVIDIA's format and the same on every machine.
+/// The UUID of a simulated GPU, in NVIDIA's format and the same on every computer.
 pub fn uuid(product: &str, index: u64) -> DeviceId {
     let seed = Seed::new(0).label(product).number(index);
     let (a, b) = (seed.number(0).get(), seed.number(1).get());

@@ -1,4 +1,4 @@
-//! A job: a workload on a GPU with a batch size, as the phases of its iterations.
+//! A job: a workload on a GPU at a batch size, described by the phases of its iterations.
 
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
 use sweetspot_stats::Seed;
@@ -6,17 +6,18 @@ use sweetspot_stats::Seed;
 use crate::physics::Load;
 use crate::profile::{GpuProfile, ItemWork, WorkloadProfile};
 
-/// The batch size and the number of items that the user asks for; what is not given is as in the study.
+/// The batch size and the number of items that the user asks for; `None` means as in the study that the profile was
+/// fitted to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobRequest {
     /// The number of items in a batch.
     pub batch: Option<u64>,
-    /// The number of items in total.
+    /// The total number of items in the run.
     pub items: Option<u64>,
 }
 
 impl JobRequest {
-    /// The part of one GPU when so many GPUs share the workload.
+    /// The part of this request for one GPU, if `gpus` GPUs share the workload.
     pub fn share(self, workload: &WorkloadProfile, gpus: usize) -> Self {
         let gpus = gpus as u64;
         let batch = self.batch.unwrap_or(workload.batch);
@@ -31,7 +32,7 @@ impl JobRequest {
     }
 }
 
-/// The random variation of one run.
+/// The random variation of one run: factors on its work and its switching power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variation {
     work: f64,
@@ -45,7 +46,8 @@ impl Variation {
         switching: 1.0,
     };
 
-    /// Draws the variation of a run: two independent factors, on all work and on switching power.
+    /// Draws the variation of a run: two independent factors with standard deviation `noise`, for all work and for
+    /// switching power.
     pub fn draw(noise: Ratio, seed: Seed) -> Self {
         let factor = |label| libm::exp(noise.get() * seed.label(label).normal());
         Self {
@@ -55,12 +57,12 @@ impl Variation {
     }
 }
 
-/// A named part of an iteration.
+/// A named part of an iteration, such as `forward`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// Index into [`Job::phase_names`].
+    /// The index of the phase's name in [`Job::phase_names`].
     pub name: usize,
-    /// The load of the phase.
+    /// What the program does to the GPU during the phase.
     pub load: Load,
 }
 
@@ -69,7 +71,7 @@ pub struct Phase {
 pub enum JobError {
     /// The batch does not fit into the device memory.
     #[error(
-        "a batch of {batch} needs {need:.1} of device memory and {gpu} has {capacity:.1}; {}",
+        "a batch of {batch} needs {need:.1} of device memory, but {gpu} has {capacity:.1}; {}",
         match largest { 0 => "not even one item fits".to_owned(), n => format!("the largest that fits is {n}") }
     )]
     OutOfMemory {
@@ -81,10 +83,10 @@ pub enum JobError {
         need: Bytes,
         /// The memory of the GPU.
         capacity: Bytes,
-        /// The largest batch that fits; 0 where none does.
+        /// The largest batch size that fits; 0 if none does.
         largest: u64,
     },
-    /// The run would take months.
+    /// The run would take longer than is allowed, which is about four months.
     #[error("a run would take {:.0} hours, more than {:.0}: use fewer items", time.get() / 3600.0, limit.get() / 3600.0)]
     TooLong {
         /// The time of the run at the default clocks.
@@ -92,17 +94,19 @@ pub enum JobError {
         /// The longest run that is allowed.
         limit: Seconds,
     },
-    /// The work is given for a GPU without a profile, so it cannot be scaled.
-    #[error("the work is given for the GPU `{0}`, which has no profile to scale it from")]
+    /// The workload profile gives the work only for a GPU that has no profile, so it cannot be scaled to other GPUs.
+    #[error(
+        "the workload profile is for the GPU `{0}`, which has no GPU profile: it cannot be scaled to other GPUs"
+    )]
     UnknownBase(String),
 }
 
-/// A workload ready to run.
+/// A workload on one GPU, ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The number of items in a batch.
     pub batch: u64,
-    /// The number of items in total.
+    /// The total number of items in the run.
     pub items: u64,
     phase_names: Vec<String>,
     startup: Option<Phase>,
@@ -116,22 +120,22 @@ pub struct Job {
 /// The exchange of gradients between the GPUs of a job after each iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GradientExchange {
-    /// The time that the exchange takes once all GPUs have arrived.
+    /// The time that the exchange takes after all GPUs have finished the iteration.
     pub time: Seconds,
-    /// The power of a waiting GPU, relative to its power at work.
+    /// The switching and memory power of a GPU that waits for others, relative to those while it computes.
     pub activity: Ratio,
 }
 
-/// The work of one item on one GPU, perhaps scaled from another.
+/// The work of one item on one GPU, as the profile gives it or scaled from another GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaledWork {
     on: ItemWork,
-    /// The GPU that the work was scaled from, where it is not known for this one.
+    /// The name of the GPU that the work was scaled from; `None` if the profile gives the work for this GPU.
     pub scaled_from: Option<String>,
 }
 
 impl ScaledWork {
-    /// The number of items in a run unless the user gives one.
+    /// The number of items in a run, unless the user gives another.
     pub fn items(&self) -> u64 {
         self.on.items
     }
@@ -209,13 +213,13 @@ impl Job {
         })
     }
 
-    /// The job without its startup, as a later part of a longer job.
+    /// The same job without its startup phases, for use as a later part of a longer job.
     pub fn without_startup(mut self) -> Self {
         self.startup = None;
         self
     }
 
-    /// The load of waiting for the other GPUs.
+    /// The load while the GPU waits `time` for the other GPUs.
     pub fn exchange(&self, time: Seconds, activity: Ratio) -> Load {
         if activity <= Ratio::ZERO {
             return Load::Waiting { host: time };
@@ -227,7 +231,7 @@ impl Job {
         }
     }
 
-    /// The names of all phases, `host` first.
+    /// The names of all phases; the first is `host`.
     pub fn phase_names(&self) -> &[String] {
         &self.phase_names
     }
@@ -242,7 +246,7 @@ impl Job {
         (&self.iteration, self.iterations)
     }
 
-    /// The phases of the last iteration, where it has a smaller batch.
+    /// The phases of the last iteration if its batch is smaller; empty otherwise.
     pub fn last(&self) -> &[Phase] {
         &self.last
     }
@@ -266,10 +270,10 @@ fn check_memory(workload: &WorkloadProfile, gpu: &GpuProfile, batch: u64) -> Res
     })
 }
 
-/// The longest run: one of months is a typing error.
+/// The longest run that is simulated: a longer one is probably a typing error.
 const MAX_RUN_TIME: Seconds = Seconds::new(1e7);
 
-/// Checks that a run does not take months.
+/// Checks that a run takes at most [`MAX_RUN_TIME`].
 fn check_length(on: &ItemWork, batch: u64, items: u64) -> Result<(), JobError> {
     let items = items as f64;
     let device = (on.core + on.memory + on.host) * items;
@@ -285,14 +289,14 @@ fn check_length(on: &ItemWork, batch: u64, items: u64) -> Result<(), JobError> {
     }
 }
 
-/// The phases of an iteration with a batch size.
+/// The phases of an iteration with this batch size.
 fn phases(
     workload: &WorkloadProfile,
     on: &ItemWork,
     batch: u64,
     variation: Variation,
 ) -> Vec<Phase> {
-    // The share of the cores that a batch keeps busy, relative to the batch size of the study.
+    // The share of the cores that a batch uses.
     let busy_share = |batch: f64| batch / (batch + workload.half_speed_batch);
     let items = batch as f64;
     let busy = busy_share(items) / busy_share(workload.batch as f64);

@@ -1,10 +1,10 @@
-//! Puts workloads on simulated GPUs: lists of GPU names, and the work of an item on a GPU.
+//! Parses lists of simulated GPUs, and computes the work of one item on a GPU.
 
 use sweetspot_quantity::{BytesPerSecond, Ratio, Seconds};
 
 use crate::{AllReduce, GpuProfile, JobError, NodeProfile, ScaledWork, Workload, find_gpu};
 
-/// The largest number of GPUs of a simulated host.
+/// The maximum number of GPUs of a simulated host.
 const MAX_GPUS: u64 = 64;
 
 /// A list of simulated GPUs that cannot be read.
@@ -13,7 +13,7 @@ const MAX_GPUS: u64 = 64;
 pub struct GpuListError {
     /// The list as the user wrote it.
     pub list: String,
-    /// What is wrong with it.
+    /// What is wrong with the list.
     pub problem: String,
 }
 
@@ -29,7 +29,7 @@ pub fn parse_gpu_list(list: &str) -> Result<Vec<String>, GpuListError> {
             Some((name, count)) => {
                 let count = count.parse::<u64>().map_err(|_| {
                     error(format!(
-                        "`{count}` is not a number of GPUs: write NAME or NAME:N"
+                        "`{count}` is not a valid number of GPUs: write NAME or NAME:N"
                     ))
                 })?;
                 (name, count)
@@ -37,7 +37,9 @@ pub fn parse_gpu_list(list: &str) -> Result<Vec<String>, GpuListError> {
             None => (part, 1),
         };
         if count == 0 || count > MAX_GPUS || count + names.len() as u64 > MAX_GPUS {
-            return Err(error(format!("a host has 1 to {MAX_GPUS} GPUs")));
+            return Err(error(format!(
+                "a simulated host can have 1 to {MAX_GPUS} GPUs"
+            )));
         }
         names.extend((0..count).map(|_| name.to_owned()));
     }
@@ -50,7 +52,7 @@ pub fn parse_gpu_list(list: &str) -> Result<Vec<String>, GpuListError> {
 pub struct PlacementError {
     /// The name of the workload.
     pub workload: String,
-    /// Why it cannot run there.
+    /// Why the workload cannot run on the GPU.
     pub problem: JobError,
 }
 
@@ -62,7 +64,7 @@ impl Workload {
             .map_err(|problem| self.cannot_run(problem))
     }
 
-    /// The error of a job of this workload.
+    /// Adds this workload's name to the error of a job.
     pub fn cannot_run(&self, problem: JobError) -> PlacementError {
         PlacementError {
             workload: self.name.clone(),
@@ -72,8 +74,8 @@ impl Workload {
 }
 
 impl AllReduce {
-    /// How the GPUs of a node exchange gradients; without a node they use PCI Express 3.0 and hide
-    /// nothing behind the backward pass.
+    /// How the GPUs of a node exchange gradients. Without a node, they use PCI Express 3.0, and the exchange does not
+    /// overlap with the backward pass.
     pub fn of_node(node: Option<&NodeProfile>) -> Self {
         match node {
             Some(node) => node.all_reduce.clone(),

@@ -1,4 +1,4 @@
-//! Whole runs in virtual time.
+//! Simulates whole runs of jobs in virtual time.
 
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 
@@ -10,11 +10,11 @@ use crate::physics::{Chip, Cycle, Limits, Load, State};
 pub struct Stretch {
     /// The length of the stretch.
     pub time: Seconds,
-    /// The power.
+    /// The power during the stretch.
     pub power: Watts,
     /// The core clock, relative to the default clock.
     pub clock: Ratio,
-    /// Whether kernels were running.
+    /// Whether kernels ran during the stretch.
     pub busy: bool,
 }
 
@@ -32,7 +32,7 @@ impl StretchSink for () {
 /// The time and energy of one phase over a whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseTotal {
-    /// The name of the phase.
+    /// The name of the phase, such as `forward`.
     pub name: String,
     /// The time spent in the phase.
     pub time: Seconds,
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub energy: Joules,
     /// The number of items done.
     pub items: u64,
-    /// The phases; their times and energies add up to those of the run.
+    /// The totals of each phase; their times and energies add up to those of the run.
     pub phases: Vec<PhaseTotal>,
 }
 
@@ -60,7 +60,7 @@ impl Outcome {
     }
 }
 
-/// Runs a job to its end.
+/// Runs a job on one GPU to its end.
 pub fn run(
     chip: &Chip,
     state: &mut State,
@@ -88,13 +88,13 @@ pub struct Rank<'a> {
     pub chip: &'a Chip,
     /// The state of the GPU, which the job advances.
     pub state: &'a mut State,
-    /// The settings of the GPU.
+    /// The limits that the GPU's settings impose.
     pub limits: &'a Limits,
     /// The GPU's part of the job.
     pub job: &'a Job,
 }
 
-/// A span of a run in which the same steps are repeated.
+/// A span of a run in which the same iteration is repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunSpan {
     /// The length of the span.
@@ -114,8 +114,8 @@ pub struct GroupOutcome {
     pub spans: Vec<RunSpan>,
 }
 
-/// Runs the parts of a synchronous data-parallel job on at least one GPU: an iteration begins when the slowest GPU
-/// has finished the one before and gradients have been exchanged.
+/// Runs a synchronous data-parallel job on at least one GPU, one part of the job on each. An iteration begins when the
+/// slowest GPU has finished the previous one and gradients have been exchanged.
 pub fn run_together(
     ranks: &mut [Rank<'_>],
     exchange: GradientExchange,
@@ -188,7 +188,7 @@ fn outcome_of(job: &Job, totals: Vec<(Seconds, Joules)>) -> Outcome {
 /// The name of the phase in which GPUs wait for each other.
 const EXCHANGE: &str = "exchange";
 
-/// A part of a job.
+/// A part of a job that is simulated step by step.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Startup,
@@ -196,7 +196,7 @@ enum Part {
     Last,
 }
 
-/// The phase of a step, and the step.
+/// A step of the physics with the index of its phase.
 type TakenStep = (usize, Stretch);
 
 /// The GPUs of a running job.
@@ -250,7 +250,8 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
         self.count(1);
     }
 
-    /// Repeats the last iteration as often as it would be the same, and returns how often.
+    /// Repeats the last iteration, at most `at_most` times, for as long as its result would hardly change. Returns the
+    /// number of repetitions.
     fn repeat_iteration(&mut self, cycles: &[Cycle], at_most: u64) -> u64 {
         let length = length(&self.steps[0]);
         let each = self.ranks.iter().zip(cycles);
@@ -279,7 +280,7 @@ impl<S: StretchSink + ?Sized> Group<'_, '_, S> {
         }
     }
 
-    /// Adds the last steps to the totals.
+    /// Adds the last steps to the totals of their phases, `times` times.
     fn count(&mut self, times: u64) {
         let times = times as f64;
         for (steps, totals) in self.steps.iter().zip(&mut self.totals) {

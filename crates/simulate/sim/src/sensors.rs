@@ -32,8 +32,8 @@ impl Generation {
         !matches!(self, Self::Maxwell | Self::Pascal)
     }
 
-    /// The sensors of a simulated GPU within the process: exact values, and an energy counter with an update period.
-    /// The crate `sim-host` models how a generation's real sensors average and lag.
+    /// The sensors of a [`SimulatedGpu`](crate::SimulatedGpu): exact values, and an energy counter with an update
+    /// period. The crate `sim-host` models how the real sensors of a generation average and lag.
     pub fn sensors(self) -> Vec<SensorDescriptor> {
         let sensor = |kind, update: Option<f64>| SensorDescriptor {
             kind,

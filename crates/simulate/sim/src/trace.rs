@@ -1,4 +1,4 @@
-//! Samples of a run at equal intervals.
+//! Records a run as samples at equal intervals.
 
 use sweetspot_quantity::Seconds;
 
@@ -8,14 +8,15 @@ use crate::run::{Stretch, StretchSink};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     period: f64,
-    /// The samples of power, clock and share of time with running kernels.
+    /// The samples of power in watts, of the clock relative to the default, and of the share of time in which kernels
+    /// ran.
     means: [Vec<f32>; 3],
     filled: f64,
     sums: [f64; 3],
 }
 
 impl Trace {
-    /// Creates a trace with this time between samples.
+    /// Creates an empty trace with this time between samples.
     pub fn every(period: Seconds) -> Self {
         Self {
             period: period.get(),
@@ -60,7 +61,7 @@ impl Trace {
     }
 }
 
-/// Records the first GPU.
+/// Records the first GPU of the job; the others are ignored.
 impl StretchSink for Trace {
     fn record(&mut self, rank: usize, stretch: &Stretch) {
         if rank == 0 {

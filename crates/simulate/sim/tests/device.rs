@@ -148,13 +148,13 @@ fn faults_are_parsed_from_the_profile() {
         (
             "kind = \"melts\"",
             3,
-            "`fault.0.kind`: unknown value `melts`; allowed are `lost`",
+            "`fault.0.kind`: unknown value `melts`: use one of `lost`",
         ),
         ("kind = \"lost\"", 2, "`fault.0`: missing key `after`"),
         (
             "kind = \"lost\"\nafter = \"-1 s\"",
             4,
-            "`fault.0.after`: -1 s is not possible",
+            "`fault.0.after`: -1 s is negative: give 0 or more",
         ),
         (
             "kind = \"lost\"\nafter = \"1 s\"\nwhen = 3",

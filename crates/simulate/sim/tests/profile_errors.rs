@@ -35,12 +35,12 @@ fn an_unknown_key_is_reported_with_its_line_and_the_allowed_keys() {
     let message = gpu_error("units = 5120", "unit = 5120");
     assert!(
         message
-            .starts_with("my.toml:9: `core.unit`: unknown key `unit`; allowed are `units`, `min`,"),
+            .starts_with("my.toml:9: `core.unit`: unknown key `unit`: use one of `units`, `min`,"),
         "{message}"
     );
     let message = workload_error("batch = 128", "batch = 128\nlayers = 50");
     assert!(
-        message.starts_with("mine.toml:6: `layers`: unknown key `layers`; allowed are"),
+        message.starts_with("mine.toml:6: `layers`: unknown key `layers`: use one of"),
         "{message}"
     );
 }
@@ -56,17 +56,17 @@ fn invalid_values_are_reported_with_what_is_allowed() {
         (
             "default = \"1530 MHz\"",
             "default = \"1700 MHz\"",
-            "`core.default`: 1700 MHz is not possible; allowed are 135 MHz to 1530 MHz",
+            "`core.default`: 1700 MHz is out of range: give a value from 135 MHz to 1530 MHz",
         ),
         (
             "voltage_floor = \"75.1944 %\"",
             "voltage_floor = \"175 %\"",
-            "`core.voltage_floor`: 175 % is not possible; allowed are 30 % to 100 %",
+            "`core.voltage_floor`: 175 % is out of range: give a value from 30 % to 100 %",
         ),
         (
             "idle = \"40 W\"",
             "idle = \"-4 W\"",
-            "`power.idle`: -4 W is not possible; allowed are 0 W to 10 kW",
+            "`power.idle`: -4 W is out of range: give a value from 0 W to 10 kW",
         ),
         (
             "idle = \"40 W\"",
@@ -76,27 +76,27 @@ fn invalid_values_are_reported_with_what_is_allowed() {
         (
             "idle = \"40 W\"",
             "idle = 40",
-            "`power.idle`: invalid type: integer `40`; allowed is a power in quotes, such as \"1.5 MW\"",
+            "`power.idle`: invalid type: integer `40`: expected a power in quotes, such as \"1.5 MW\"",
         ),
         (
             "sensors = \"volta\"",
             "sensors = \"volt\"",
-            "`sensors`: unknown value `volt`; allowed are `maxwell`",
+            "`sensors`: unknown value `volt`: use one of `maxwell`",
         ),
         (
             "settling = \"30 ms\"",
             "settling = \"0 s\"",
-            "`cap.settling`: 0 s is not possible; allowed are 100 us to 60 s",
+            "`cap.settling`: 0 s is out of range: give a value from 100 us to 60 s",
         ),
         (
             "step = \"7.5 MHz\"",
             "step = \"7 MHz\"",
-            "`core.step`: 7 MHz does not lead from core.min to core.max in whole steps",
+            "`core.step`: with 7 MHz core.max cannot be reached from core.min in whole steps",
         ),
         (
             "fitted = [\"core.voltage_knee\"",
             "fitted = [\"power.total\"",
-            "`fitted`: `power.total` is not possible; allowed are",
+            "`fitted`: `power.total` is not allowed here: use",
         ),
     ];
     for (from, to, expected) in cases {
@@ -134,7 +134,7 @@ fn invalid_values_are_reported_with_what_is_allowed() {
     );
     let message = workload_error("items = 100000", "items = 0");
     assert!(
-        message.contains("`on.0.items`: 0 is not possible; allowed are 1 to 1000000000"),
+        message.contains("`on.0.items`: 0 is out of range: give a number from 1 to 1000000000"),
         "{message}"
     );
 }
@@ -180,27 +180,27 @@ fn invalid_nodes_are_reported_with_line_and_key() {
         (
             "idle = \"90 W\"",
             "idle = \"-1 W\"",
-            "`host.idle`: -1 W is not possible; allowed are 0 W to 100 kW",
+            "`host.idle`: -1 W is out of range: give a value from 0 W to 100 kW",
         ),
         (
             "per_gpu = \"10 W\"",
             "four_gpus = \"10 W\"",
-            "`host.four_gpus`: unknown key `four_gpus`; allowed are `idle`, `per_gpu`, `fans`",
+            "`host.four_gpus`: unknown key `four_gpus`: use one of `idle`, `per_gpu`, `fans`",
         ),
         (
             "overlap = \"30 %\"",
             "overlap = \"130 %\"",
-            "`all_reduce.overlap`: 130 % is not possible; allowed are 0 % to 100 %",
+            "`all_reduce.overlap`: 130 % is out of range: give a value from 0 % to 100 %",
         ),
         (
             "capacity = \"1600 W\"",
             "capacity = \"0 W\"",
-            "`supply.capacity`: 0 W is not possible; allowed are 1 W to 100 kW",
+            "`supply.capacity`: 0 W is out of range: give a value from 1 W to 100 kW",
         ),
         (
             "efficiency = [\"82 %\"",
             "efficiency = [\"8 %\"",
-            "`supply.efficiency`: 8 % is not possible; allowed are 30 % to 100 %",
+            "`supply.efficiency`: 8 % is out of range: give a value from 30 % to 100 %",
         ),
         (
             "period = \"500 ms\"",
@@ -210,12 +210,12 @@ fn invalid_nodes_are_reported_with_line_and_key() {
         (
             "accuracy = \"1 %\"",
             "accuracy = \"50 %\"",
-            "`meter.accuracy`: 50 % is not possible; allowed are 0 % to 20 %",
+            "`meter.accuracy`: 50 % is out of range: give a value from 0 % to 20 %",
         ),
         (
             "gpus = \"",
             "fitted = [\"host.speed\"]\ngpus = \"",
-            "`fitted`: `host.speed` is not possible; allowed are host.idle, host.per_gpu",
+            "`fitted`: `host.speed` is not allowed here: use host.idle, host.per_gpu",
         ),
     ];
     for (from, to, expected) in cases {
@@ -235,11 +235,11 @@ fn invalid_variants_are_reported_with_line_and_key() {
         ),
         (
             of_vgg("work = \"140 %\"", "work = \"0 %\""),
-            "`conv_algorithm.1.work`: 0 % is not possible; allowed are 1 % to 10000 %",
+            "`conv_algorithm.1.work`: 0 % is out of range: give a value from 1 % to 10000 %",
         ),
         (
             of_vgg("work = \"140 %\"", "speed = \"140 %\""),
-            "unknown key `speed`; allowed are `name`, `work`, `memory`, `switching`",
+            "unknown key `speed`: use one of `name`, `work`, `memory`, `switching`",
         ),
         (
             of_mobilenet("name = \"caltech\"", "name = \"imagenet\""),
@@ -247,11 +247,11 @@ fn invalid_variants_are_reported_with_line_and_key() {
         ),
         (
             of_mobilenet("host = \"0.9 ms\"", "host = \"-4 ms\""),
-            "`dataset.1.host`: -4 ms is not possible; allowed are 0 s to 86400 s",
+            "`dataset.1.host`: -4 ms is out of range: give a value from 0 s to 86400 s",
         ),
         (
             of_mobilenet("host = \"0.9 ms\"", "gpu = \"0.9 ms\""),
-            "unknown key `gpu`; allowed is `name` or `host`",
+            "unknown key `gpu`: expected `name` or `host`",
         ),
         (
             of_mobilenet("launch = \"0.95 ms\"", "launch = \"0.95 MHz\""),

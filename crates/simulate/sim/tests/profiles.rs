@@ -210,7 +210,7 @@ fn a_gpu_and_a_workload_may_share_a_file() {
     let error = |text: &str| parse_gpu("my.toml", text).unwrap_err().to_string();
     let idle = both.replace("idle = \"40 W\"", "idle = \"-4 W\"");
     assert!(
-        error(&idle).contains("`gpu.power.idle`: -4 W is not possible"),
+        error(&idle).contains("`gpu.power.idle`: -4 W is out of range"),
         "{}",
         error(&idle)
     );

@@ -1,9 +1,9 @@
-//! The settings and notices that a holder returns.
+//! The setting changes and notices that a holder returns.
 
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
-/// The changes that a step asks for; an absent field stays as it is.
+/// The setting changes that a step asks for; a setting whose field is absent stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HoldActions {
     /// The new batch size.
@@ -23,53 +23,53 @@ impl HoldActions {
     }
 }
 
-/// The setting that a holder asks for.
+/// The complete setting that a holder asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldSetting {
     /// The batch size.
     pub batch: u64,
-    /// The core clock, where the holder sets it.
+    /// The core clock; absent if the holder does not set it.
     pub core_clock: Option<Megahertz>,
-    /// The power cap of the device, where the holder sets it.
+    /// The power cap of the device; absent if the holder does not set it.
     pub power_cap: Option<Watts>,
 }
 
-/// Something that the user should know; each notice is given once until its condition ends.
+/// A message for the user. Each is given once, and again only after its condition has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HoldNotice {
-    /// The lowest setting draws more than the cap.
+    /// Even the lowest setting draws more power than the cap.
     CapInfeasible {
         /// The power at the lowest setting.
         power: Watts,
-        /// The cap to hold.
+        /// The cap that the user gave.
         cap: Watts,
     },
     /// The cap is below the idle power of the device.
     CapBelowIdle {
-        /// The power of the device while the program waits.
+        /// The power of the device while the program waits for requests.
         idle: Watts,
-        /// The cap to hold.
+        /// The cap that the user gave.
         cap: Watts,
     },
-    /// The smallest batch exceeds the latency bound.
+    /// Even the smallest batch exceeds the latency bound.
     LatencyInfeasible {
-        /// The 99th percentile of the latency.
+        /// The measured 99th percentile of the latency.
         p99: Seconds,
         /// The latency bound.
         bound: Seconds,
     },
     /// More requests arrive than the best setting serves.
     Overloaded {
-        /// Items that arrive in a second.
+        /// Items that arrive per second.
         arrivals_per_s: f64,
-        /// Items that are served in a second.
+        /// Items that are served per second.
         served_per_s: f64,
     },
     /// The cap and the latency bound can be met again.
     FeasibleAgain,
-    /// The program has not asked for its batch size.
+    /// The program has not asked for a batch size over the shared-memory link.
     NoBatchSizeRequests {
-        /// The time since the start.
+        /// The time since the start of the run.
         waited: Seconds,
     },
     /// The program uses another batch size than the one it was given.
@@ -88,7 +88,7 @@ pub enum HoldNotice {
     SensorResumed,
     /// A batch did not fit into memory; this size and larger ones are not tried again.
     OutOfMemory {
-        /// The size of the batch.
+        /// The size of the batch that did not fit.
         size: u64,
     },
     /// The smallest batch does not fit into memory.
@@ -98,11 +98,11 @@ pub enum HoldNotice {
     },
     /// The device rejected a setting; the holder no longer sets this knob.
     KnobRejected(Knob),
-    /// The device enforces a lower limit than the cap to hold.
+    /// The device itself enforces a lower power limit than the cap that the user gave.
     DeviceLimit {
         /// The limit that the device enforces.
         enforced: Watts,
-        /// The cap to hold.
+        /// The cap that the user gave.
         cap: Watts,
     },
 }

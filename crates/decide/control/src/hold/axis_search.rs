@@ -1,8 +1,11 @@
-//! A search along one axis, which remembers what it learns: batch sizes, or device levels at one batch size.
+//! The search that `sweetspot hold --knob batch` uses by default
+//! ([`HoldMode::Robust`](super::config::HoldMode::Robust)): along the batch sizes or along the core clocks at one
+//! batch size, remembering every measurement.
 //!
-//! It climbs by steps that double while predictions allow, steps down at once when the cap is exceeded, and halves
-//! the distance between a good candidate and one that failed. Failed candidates are tried again rarely, and at
-//! once after a change of the load or of the cap. `facts/tuning.md` lists the faults that it avoids.
+//! It climbs by steps that double while predictions stay within the limits, steps down at once when the cap is
+//! exceeded, and halves the distance between a good candidate and one that failed. Failed candidates are tried again
+//! rarely, and at once after a change of the load or of the cap. `facts/tuning.md` lists the faults of the paper's
+//! algorithm that it avoids.
 
 mod steps;
 
@@ -11,19 +14,19 @@ use super::config::{HoldConfig, HoldGoal};
 use super::learning::{WindowResult, learn_from_window, predict, record_result};
 use super::window::WindowMeasurement;
 
-/// The decision of a search at a position of type `P`.
+/// The decision of a search; `P` is the type of its positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchDecision<P = usize> {
-    /// The search continues here.
+    /// Use the setting at this position next.
     Use(P),
-    /// The search stays here because no setting meets the cap.
+    /// Stay at this position: no setting meets the cap.
     CapInfeasible(P),
-    /// The search stays here because no setting that meets the cap meets the latency bound.
+    /// Stay at this position: no setting that meets the cap meets the latency bound.
     LatencyInfeasible(P),
 }
 
 impl<P> SearchDecision<P> {
-    /// Converts the position.
+    /// Converts the position in the decision.
     pub fn map<Q>(self, convert: impl FnOnce(P) -> Q) -> SearchDecision<Q> {
         match self {
             Self::Use(position) => SearchDecision::Use(convert(position)),
@@ -38,30 +41,31 @@ impl<P> SearchDecision<P> {
 /// A search along one axis.
 #[derive(Clone, Debug)]
 pub struct AxisSearch {
-    /// The batch sizes or the clocks in megahertz.
+    /// The values on the axis in ascending order: batch sizes, or clocks in megahertz.
     values: Vec<f64>,
-    /// Power is nearly linear in this function of the values.
+    /// A function of each value in which power is about linear, for predictions.
     linear_scale: Vec<f64>,
-    /// Power grows at most linearly in this function of the values.
+    /// A function of each value in which power grows at most linearly, for predictions that must not be too low.
     safe_scale: Vec<f64>,
     candidates: Vec<Candidate>,
     /// The number of candidates that fit into memory.
     fitting: usize,
-    /// The largest number of candidates that the next step up may pass.
+    /// The largest number of positions by which the next step may go up.
     stride: usize,
-    /// The smallest relative gain that counts.
+    /// The smallest relative gain, per doubling of the value, for which a larger value is tried.
     saturation: f64,
     goal: HoldGoal,
     delays: RetryDelays,
-    /// Whether the batches of the last window were full.
+    /// Whether the batches of the last measurement window were full.
     has_full_batches: bool,
-    /// Whether requests still wait from a time when fewer were served; their latency says nothing about the
+    /// Whether requests still wait that arrived at an earlier, slower setting; their latency is not an effect of the
     /// present setting.
     has_backlog: bool,
     paused: Option<PausedClimb>,
 }
 
-/// A candidate above which no step seemed worth a trial. Predictions waver, so the pause lasts for a while.
+/// A pause of the climb above a candidate, because predictions exceed the limits there. It lasts a while, because
+/// predictions fluctuate.
 #[derive(Clone, Copy, Debug)]
 struct PausedClimb {
     top: usize,
@@ -69,14 +73,15 @@ struct PausedClimb {
 }
 
 impl AxisSearch {
-    /// A search over the batch sizes of the configuration.
+    /// Creates a search over the batch sizes of the configuration.
     pub fn over_batches(config: &HoldConfig) -> Self {
         let sizes: Vec<f64> = config.batches.iter().map(|size| *size as f64).collect();
         let linear_scale = sizes.iter().map(|size| size.log2()).collect();
         Self::new(config, linear_scale, sizes.clone(), sizes)
     }
 
-    /// A search over core clocks: power grows with their square, or with their cube where the voltage follows.
+    /// Creates a search over core clocks, assuming that power grows with the square of the clock, or at most with
+    /// its cube if the voltage rises too.
     pub fn over_clocks(config: &HoldConfig, clocks: Vec<f64>) -> Self {
         let to_the = |power: i32| clocks.iter().map(|clock| clock.powi(power)).collect();
         Self {
@@ -110,7 +115,7 @@ impl AxisSearch {
         }
     }
 
-    /// Excludes the candidates from this one on, because they do not fit into memory.
+    /// Excludes this candidate and all larger ones, because they do not fit into memory.
     pub fn exclude_from(&mut self, index: usize) {
         self.fitting = self.fitting.min(index.max(1));
     }
@@ -119,7 +124,7 @@ impl AxisSearch {
         self.has_backlog = has_backlog;
     }
 
-    /// Decides after a complete window at a candidate.
+    /// Decides after a complete measurement window at a candidate.
     pub fn after_window(
         &mut self,
         index: usize,
@@ -142,7 +147,7 @@ impl AxisSearch {
         }
     }
 
-    /// Decides after the cap was exceeded before a window was complete.
+    /// Decides after the cap was exceeded before a measurement window was complete.
     pub fn after_excess(
         &mut self,
         index: usize,
@@ -172,7 +177,7 @@ impl AxisSearch {
         }
     }
 
-    /// Bars or releases all candidates after a change of the limits.
+    /// Excludes for a while (bars) or releases all candidates after a change of the limits.
     pub fn apply_limits(&mut self, limits: &OperatingLimits, now: f64) {
         (self.stride, self.paused) = (1, None);
         for candidate in &mut self.candidates {
@@ -180,8 +185,8 @@ impl AxisSearch {
         }
     }
 
-    /// Removes the effect of a backlog from the latency of a window: a request that arrives now waits for at most
-    /// one batch and goes with the next.
+    /// Replaces the latency of a window by that without a backlog: a new request would wait for at most one batch
+    /// and be served with the next.
     pub fn without_backlog(&self, window: &WindowMeasurement) -> WindowMeasurement {
         match self.has_backlog {
             true => WindowMeasurement {
@@ -210,7 +215,7 @@ impl AxisSearch {
         self.fitting
     }
 
-    /// The largest candidate within a factor of another one, or else the next larger one.
+    /// The largest candidate whose value is within `factor` of the given one's, or else the next larger one.
     pub fn larger_candidate(&self, index: usize, factor: f64) -> Option<usize> {
         let limit = factor * self.values[index];
         let larger = (index + 1..self.fitting).take_while(|next| self.values[*next] <= limit);
@@ -224,7 +229,7 @@ impl AxisSearch {
         predict(&self.candidates, x_of, index, Candidate::power)
     }
 
-    /// A prediction that is at least as high as the power.
+    /// A prediction of the power that is not too low.
     fn safe_power(&self, index: usize) -> Option<f64> {
         let x_of = |at: usize| self.safe_scale[at];
         predict(&self.candidates, x_of, index, Candidate::power)
@@ -235,7 +240,7 @@ impl AxisSearch {
         predict(&self.candidates, x_of, index, Candidate::p99)
     }
 
-    /// A candidate above the good ones that is worth a trial.
+    /// The candidate above the good ones to try next, if any.
     pub fn next_above(
         &mut self,
         index: usize,
@@ -246,7 +251,7 @@ impl AxisSearch {
         self.step_up(top, limits, now)
     }
 
-    /// Whether the last step up to a candidate gained so little that larger ones would gain nothing.
+    /// Whether the last step up to the candidate `top` gained so little that larger ones are not worth a trial.
     pub fn is_saturated(&self, top: usize, limits: &OperatingLimits) -> bool {
         self.gain_per_doubling(top, limits)
             .is_some_and(|gain| gain < self.saturation)

@@ -4,29 +4,29 @@ use super::config::HoldGoal;
 use super::measurement::{Consistency, LoadRatio, Measurement, ratio};
 use super::window::{SLIGHT_EXCESS, WindowMeasurement};
 
-/// The wait for a retry doubles at most this many times.
+/// The wait before a retry doubles at most this many times.
 const MAX_DOUBLINGS: u8 = 3;
 
 /// A setting on a search axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Candidate {
     state: State,
-    /// Whether the last window exceeded the latency bound, which may have been chance.
+    /// Whether the last measurement window exceeded the latency bound; one such window may be chance.
     pub was_slow: bool,
 }
 
-/// What is known of a candidate.
+/// What was measured at a candidate so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
     /// The candidate was never used.
     #[default]
     Untried,
-    /// The candidate exceeded the cap before its first window was complete, so only its power is known.
+    /// The candidate exceeded the cap before its first measurement window was complete; only its power is known.
     PowerOnly {
         power: f64,
         availability: Availability,
     },
-    /// At least one complete window was measured.
+    /// At least one complete measurement window is known.
     Measured {
         measurement: Measurement,
         availability: Availability,
@@ -39,9 +39,9 @@ enum Availability {
     /// The candidate has no failures under the present load.
     #[default]
     Open,
-    /// The candidate failed and waits for a retry.
+    /// The candidate exceeded a limit and is not used before its retry time, unless there is no better one.
     Barred(FailureHistory),
-    /// The candidate met its limits again after failures.
+    /// The candidate exceeded a limit earlier and met the limits in a retry.
     Released(FailureHistory),
 }
 
@@ -49,7 +49,7 @@ enum Availability {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FailureHistory {
     count: u8,
-    /// The earliest time of a retry.
+    /// The earliest time of a retry, in seconds.
     retry_at: f64,
 }
 
@@ -58,12 +58,13 @@ struct FailureHistory {
 pub struct OperatingLimits {
     /// The power cap, in watts.
     pub cap: f64,
-    /// The latency bound, in seconds; infinite where there is none.
+    /// The bound on the 99th percentile of the latency, in seconds; infinite if there is none.
     pub latency: f64,
 }
 
 impl OperatingLimits {
-    /// The limits for powers that were measured before power grew by a factor.
+    /// The limits with the cap divided by `factor`, for comparison with powers that were measured before all powers
+    /// grew by this factor.
     pub fn with_power_growth(&self, factor: f64) -> Self {
         Self {
             cap: self.cap / factor,
@@ -72,21 +73,21 @@ impl OperatingLimits {
     }
 }
 
-/// The waits before a candidate that failed is tried again, in seconds.
+/// The waits before a candidate that exceeded a limit is tried again, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryDelays {
-    /// The wait after the first clear failure of a proven candidate.
+    /// The wait after the first clear failure of a candidate that was good many times.
     pub probe: f64,
-    /// The wait after any other failure; it doubles with each further one.
+    /// The wait after any other failure; doubled with each further failure.
     pub expiry: f64,
 }
 
 /// How far a candidate exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// The excess is too small to be a wrong reading.
+    /// The power exceeded the cap only slightly, which no wrong reading explains.
     Slight,
-    /// The excess is larger, or the latency bound was exceeded.
+    /// The power exceeded the cap by more, or the latency exceeded its bound.
     Clear,
 }
 
@@ -145,7 +146,7 @@ impl Candidate {
         matches!(self.availability(), Availability::Barred(_))
     }
 
-    /// The highest mean power, where the candidate was tried.
+    /// The highest mean power over the averaging time, in watts; `None` if the candidate was not tried.
     pub fn power(&self) -> Option<f64> {
         match self.state {
             State::Untried => None,
@@ -154,8 +155,8 @@ impl Candidate {
         }
     }
 
-    /// The 99th percentile of the latency, where the candidate was tried. It counts as 0 where only power is
-    /// known, so that such a candidate is judged by its power alone.
+    /// The 99th percentile of the latency in seconds; `None` if the candidate was not tried. It is 0 if only the
+    /// power is known: such a candidate is compared by its power alone.
     pub fn p99(&self) -> Option<f64> {
         match self.state {
             State::Untried => None,
@@ -164,12 +165,12 @@ impl Candidate {
         }
     }
 
-    /// The number of consecutive windows within the limits.
+    /// The number of consecutive measurement windows within the limits.
     pub fn good_windows(&self) -> u32 {
         self.measurement().map_or(0, |own| own.good_windows)
     }
 
-    /// Whether nothing that is known of the candidate exceeds the limits.
+    /// Whether no known value of the candidate exceeds the limits.
     pub fn meets(&self, limits: &OperatingLimits) -> bool {
         self.power().is_none_or(|power| power <= limits.cap)
             && self.p99().is_none_or(|p99| p99 <= limits.latency)
@@ -191,7 +192,7 @@ impl Candidate {
         self.is_measured() && !self.is_barred() && self.meets(limits)
     }
 
-    /// Whether a trial is allowed: no complete window was measured yet, or a retry is due.
+    /// Whether the candidate may be tried: it has no complete measurement window yet, or its retry is due.
     pub fn may_be_tried(&self, now: f64) -> bool {
         match self.is_barred() {
             true => self.is_retry_due(now),
@@ -199,7 +200,7 @@ impl Candidate {
         }
     }
 
-    /// Whether the candidate failed and its wait is over.
+    /// Whether the candidate exceeded a limit and its wait for a retry is over.
     pub fn is_retry_due(&self, now: f64) -> bool {
         matches!(self.availability(), Availability::Barred(history) if now >= history.retry_at)
     }
@@ -226,12 +227,12 @@ impl Candidate {
         }
     }
 
-    /// The ratios of a window to what is known, where they differ by more than the scatter explains.
+    /// The ratios of a measurement window to the stored values, if they differ by more than the usual scatter.
     pub fn deviation(&self, window: &WindowMeasurement) -> Option<LoadRatio> {
         self.measurement()?.deviation(window)
     }
 
-    /// Stores a window that agrees with those before, as a running mean, or the first window.
+    /// Adds a measurement window that agrees with the earlier ones to the running means, or stores the first window.
     pub fn add_window(&mut self, window: &WindowMeasurement) {
         let is_barred = self.is_barred();
         let Some(own) = self.measurement_mut() else {
@@ -239,14 +240,14 @@ impl Candidate {
         };
         own.update_scatter(window);
         own.blend(window, 0.5);
-        // The highest power of one window is not the highest there is.
+        // The highest power of one window may be below that of earlier windows.
         own.power = match is_barred {
             true => window.power,
             false => window.power.max(0.9 * own.power + 0.1 * window.power),
         };
     }
 
-    /// Stores a window in place of what was known.
+    /// Replaces the stored values by those of a measurement window.
     pub fn replace_measurement(&mut self, window: &WindowMeasurement) {
         let availability = self.availability();
         if let Some(own) = self.measurement_mut() {
@@ -260,14 +261,15 @@ impl Candidate {
         };
     }
 
-    /// Notes that the first window had batches that were not full.
+    /// Records that the first measurement window had batches that were not full.
     pub fn mark_partial_batches(&mut self) {
         if let Some(own) = self.measurement_mut() {
             own.consistency = Consistency::PartialBatches;
         }
     }
 
-    /// Notes a window that differs from those before; power and latency follow it at once.
+    /// Records a measurement window that differs from the earlier ones; its power and latency replace the stored
+    /// ones at once.
     pub fn mark_deviation(&mut self, window: &WindowMeasurement, ratio: LoadRatio) {
         if let Some(own) = self.measurement_mut() {
             own.consistency = Consistency::Deviating(ratio);
@@ -275,7 +277,7 @@ impl Candidate {
         }
     }
 
-    /// Scales what is known to a changed load; a failure that this resolves is forgotten.
+    /// Scales the stored values to a changed load, and releases the candidate if it then meets the limits.
     pub fn scale_to_load(&mut self, ratio: LoadRatio, limits: &OperatingLimits) {
         match &mut self.state {
             State::Untried => return,
@@ -291,8 +293,8 @@ impl Candidate {
         }
     }
 
-    /// Stores a power above the cap. Where the candidate was good, the load grew or the reading is wrong: the
-    /// result is the ratio of the power to what was known, and otherwise 1.
+    /// Stores a power above the cap. Returns the ratio of this power to the stored one if the candidate was good
+    /// before (the load grew, or the reading is wrong), and otherwise 1.
     pub fn record_excess(&mut self, power: f64, limits: &OperatingLimits) -> f64 {
         let stored = power.max(limits.cap * (1.0 + 1e-9));
         let was_good = self.is_measured() && self.meets(limits);
@@ -314,13 +316,13 @@ impl Candidate {
         ratio
     }
 
-    /// Notes a window within the limits.
+    /// Records a measurement window within the limits.
     pub fn record_success(&mut self, now: f64) {
         self.was_slow = false;
         if let Some(own) = self.measurement_mut() {
             own.good_windows = own.good_windows.saturating_add(1);
         }
-        // A barred candidate is used where there is no better one; a good window does not end its wait.
+        // A barred candidate may be in use because there is no better one; a good window does not end its wait.
         if let Availability::Barred(history) = self.availability()
             && now >= history.retry_at
         {
@@ -328,8 +330,8 @@ impl Candidate {
         }
     }
 
-    /// Bars the candidate. A proven one that failed clearly is tried again soon, since the reading may be wrong;
-    /// any other one after a wait that doubles with each failure.
+    /// Bars the candidate. If it was good many times and failed clearly, it is tried again soon, since the reading
+    /// may be wrong; otherwise after a wait that doubles with each failure.
     pub fn record_failure(&mut self, violation: Violation, now: f64, delays: &RetryDelays) {
         let good_windows = self.good_windows();
         let earlier_failures = match self.availability() {

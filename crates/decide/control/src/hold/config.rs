@@ -2,29 +2,30 @@
 
 use sweetspot_quantity::{Megahertz, Ratio, Seconds, Watts};
 
-/// The algorithm that searches for the setting.
+/// The control algorithm: how the holder searches for the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldMode {
-    /// Algorithm 1 of batch_sizer_2021, line by line as printed: its readings are never cleared.
+    /// Algorithm 1 of the BatchSizer paper (batch_sizer_2021), line by line as printed: it never clears its highest
+    /// reading.
     Paper,
-    /// The algorithm as the prose of section 4.2 describes it: it halves the distance to the smallest or the
-    /// largest size and remembers nothing.
+    /// The algorithm as the text of section 4.2 of that paper describes it: it halves the distance to the smallest
+    /// or the largest size and remembers nothing.
     Text,
-    /// Algorithm 1 with its readings cleared after each decision, and one decision for each window of batches.
+    /// Algorithm 1 with one decision for each measurement window, and its readings cleared after each decision.
     Windowed,
-    /// The search that remembers every batch size, or every device level at one batch size, and predicts the
-    /// others from them.
+    /// The default: a search that remembers the measurements at every batch size (or every clock at one batch size)
+    /// and predicts the others from them.
     Robust,
-    /// Pseudo-binary search over core clocks at one batch size, like the paper's baseline.
+    /// Pseudo-binary search over core clocks at one batch size, like the baseline of the BatchSizer paper.
     Dvfs,
-    /// A step-by-step climb from the lowest core clock at one batch size (PIT).
+    /// A step-by-step climb from the lowest core clock at one batch size, like the paper's baseline PIT.
     StepUp,
-    /// The search over batch size and a device knob together.
+    /// A search over the batch size and a device knob together.
     Joint,
 }
 
 impl HoldMode {
-    /// All modes, in display order.
+    /// All control algorithms, in display order.
     pub const ALL: [Self; 7] = [
         Self::Dvfs,
         Self::StepUp,
@@ -35,7 +36,7 @@ impl HoldMode {
         Self::Joint,
     ];
 
-    /// The name of the mode in flags and documents.
+    /// The name of the control algorithm in flags and documents.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -48,7 +49,7 @@ impl HoldMode {
         }
     }
 
-    /// Whether the mode can set the batch size alone.
+    /// Whether the control algorithm can run without a device knob, setting only the batch size.
     pub const fn is_batch_only(self) -> bool {
         matches!(
             self,
@@ -63,20 +64,20 @@ impl std::fmt::Display for HoldMode {
     }
 }
 
-/// The objective among settings that meet the cap and the latency bound.
+/// The objective by which settings that meet the cap and the latency bound are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoldGoal {
-    /// The most items in a second.
+    /// Maximises the items per second.
     #[default]
     Throughput,
-    /// The least energy for each item.
+    /// Minimises the energy per item.
     EnergyPerItem,
 }
 
 /// The device knob that the holder may set, with its levels in ascending order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DeviceKnob {
-    /// The holder sets only the batch size, which needs no privilege.
+    /// The holder sets only the batch size, which needs no root privilege.
     #[default]
     None,
     /// The holder sets the core clock.
@@ -99,7 +100,7 @@ impl DeviceKnob {
 /// The power sensor; each of its readings carries the time span that it covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerSensor {
-    /// The longest gap between readings before the sensor counts as stopped.
+    /// The time without readings after which the sensor counts as stopped.
     pub timeout: Seconds,
 }
 
@@ -114,25 +115,26 @@ impl Default for PowerSensor {
 /// The configuration of a holder; [`HoldConfig::robust`] and [`HoldConfig::new`] fill in the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HoldConfig {
-    /// The search algorithm.
+    /// The control algorithm.
     pub mode: HoldMode,
-    /// The objective.
+    /// The objective among settings that meet the cap and the latency bound.
     pub goal: HoldGoal,
     /// The batch sizes to choose from, in ascending order.
     pub batches: Vec<u64>,
-    /// The batch size where the holder sets only the device.
+    /// The batch size to use if the holder sets only the device knob.
     pub fixed_batch: u64,
     /// The device knob that the holder may set.
     pub knob: DeviceKnob,
     /// The cap: the mean power over [`HoldConfig::averaging_time`] must not exceed it.
     pub cap: Watts,
-    /// The power of the device while a loaded program waits, where known.
+    /// The power of the device while the program is loaded and waits, if known.
     pub idle_power: Option<Watts>,
-    /// The bound on the 99th percentile of the latency, counted from the arrival of an item.
+    /// The bound on the 99th percentile of the latency, counted from the arrival of an item; absent if there is
+    /// none.
     pub latency_p99: Option<Seconds>,
-    /// The algorithms of the paper raise the setting while power is below this share of the cap.
+    /// The paper's parameter alpha: its algorithms raise the setting while power is below this share of the cap.
     pub alpha: Ratio,
-    /// The fewest batches of a window.
+    /// The minimum number of batches in a measurement window.
     pub window: u32,
     /// The time after a change of the batch size whose readings are ignored.
     pub settle: Seconds,
@@ -140,14 +142,14 @@ pub struct HoldConfig {
     pub settle_device: Seconds,
     /// The time span whose mean power is compared with the cap.
     pub averaging_time: Seconds,
-    /// The time after which a setting that failed is tried again; it doubles with each failure.
+    /// The time after which a setting that exceeded a limit is tried again; doubled with each further failure.
     pub expiry: Seconds,
-    /// The time after which a long-proven setting that exceeded the cap once is tried again: the reading may
-    /// have been wrong.
+    /// The shorter time after which a setting is tried again that was good many times and exceeded the cap once: the
+    /// reading may have been wrong.
     pub probe: Seconds,
-    /// The smallest relative gain for which a larger setting is chosen.
+    /// The smallest relative gain for which a larger setting is preferred.
     pub saturation: Ratio,
-    /// The time after which the holder reports a program that has not asked for its batch size.
+    /// The user is notified if the program has not asked for a batch size within this time.
     pub patience: Seconds,
     /// The power sensor.
     pub sensor: PowerSensor,
@@ -159,7 +161,8 @@ impl HoldConfig {
         Self::new(HoldMode::Robust, cap, batches, DeviceKnob::None)
     }
 
-    /// The default configuration for a mode; alpha, window and fixed batch size are those of the paper.
+    /// The default configuration for a control algorithm; alpha, window and fixed batch size are those of the
+    /// BatchSizer paper.
     pub fn new(mode: HoldMode, cap: Watts, batches: Vec<u64>, knob: DeviceKnob) -> Self {
         Self {
             mode,
@@ -192,7 +195,8 @@ impl HoldConfig {
         }
     }
 
-    /// The highest level of the device's cap that does not exceed the cap to hold, lowered by some steps.
+    /// The index of the highest level of the device's power cap that does not exceed [`HoldConfig::cap`], minus
+    /// `steps_below`.
     pub(super) fn device_cap_level(&self, steps_below: usize) -> usize {
         let DeviceKnob::PowerCap(levels) = &self.knob else {
             return 0;
@@ -263,7 +267,7 @@ impl HoldConfig {
     }
 }
 
-/// The reasons why a configuration is invalid.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HoldConfigError {
     /// The list of batch sizes is empty.
@@ -306,7 +310,7 @@ pub enum HoldConfigError {
     /// The levels of the device knob are not in ascending order.
     #[error("the levels of the device knob must be in ascending order without duplicates")]
     Levels,
-    /// The mode needs a device knob.
+    /// The control algorithm needs a device knob.
     #[error("mode {0} sets a clock or a cap of the device: give a device knob")]
     NoKnob(HoldMode),
 }

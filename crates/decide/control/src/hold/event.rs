@@ -1,9 +1,9 @@
-//! The events that a holder takes.
+//! The events that the caller passes to a holder.
 
 use sweetspot_device::Knob;
 use sweetspot_quantity::{Seconds, Watts};
 
-/// Something that happened; [`super::Holder::step`] takes its time beside it.
+/// An event of a run; [`super::Holder::step`] takes it together with its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum HoldEvent {
     /// The program asked for its batch size.
@@ -12,7 +12,7 @@ pub enum HoldEvent {
     BatchCompleted(CompletedBatch),
     /// A power reading arrived.
     PowerRead(PowerReading),
-    /// The cap to hold changed.
+    /// The user changed the cap.
     CapChanged(Watts),
     /// The device reported the power limit that it enforces by itself.
     DeviceLimit {
@@ -21,11 +21,11 @@ pub enum HoldEvent {
         /// Whether the limit slows the device down now.
         throttled: bool,
     },
-    /// The program reported the requests that wait for it.
+    /// The program reported how many requests wait.
     Queue {
         /// The number of waiting items.
         length: u64,
-        /// Items that arrive in a second, where known.
+        /// Items that arrive per second, if known.
         arrivals_per_s: Option<f64>,
     },
     /// A batch did not fit into memory.
@@ -44,19 +44,19 @@ pub enum HoldEvent {
 pub struct CompletedBatch {
     /// The batch size that the program used.
     pub size: u64,
-    /// The number of items in the batch, which is below its size where too few items waited.
+    /// The number of items in the batch; below the batch size if too few items waited.
     pub items: u64,
     /// The time that the program worked on the batch, preparation included and waiting for items excluded.
     pub duration: Seconds,
-    /// The time from the arrival of the oldest item to the end of the batch; the duration counts where it is
-    /// unknown.
+    /// The time from the arrival of the oldest item to the end of the batch; if absent, the duration is used as the
+    /// latency.
     pub latency: Option<Seconds>,
 }
 
-/// The mean power of a time span, such as 1 s of an averaging sensor or 20 ms of a driver's sample buffer.
+/// The mean power over a time span, such as 1 s of an averaging sensor or 20 ms in a driver's sample buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerReading {
-    /// The start of the span, on the clock of the steps.
+    /// The start of the span, on the same clock as the times of the events.
     pub from: Seconds,
     /// The end of the span.
     pub to: Seconds,

@@ -1,4 +1,4 @@
-//! The state machine that holds power below a cap: it takes events and returns settings.
+//! The state machine that keeps power below a cap: it takes events and returns settings.
 
 mod decisions;
 mod external;
@@ -20,7 +20,7 @@ use setting_search::SettingSearch;
 /// Times that differ by less count as equal, in seconds.
 const TIME_TOLERANCE: f64 = 1e-6;
 
-/// Holds power below a cap with the most throughput; see the [module](super).
+/// Keeps power below a cap with the most throughput; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct Holder {
     config: HoldConfig,
@@ -35,22 +35,22 @@ pub struct Holder {
     now: f64,
     window_count: u64,
     change_count: u64,
-    /// Consecutive batches of another size than the requested one.
+    /// The number of consecutive batches whose size was not the requested one.
     mismatched_batches: u32,
-    /// Consecutive windows within the cap.
+    /// The number of consecutive measurement windows within the cap.
     windows_within_cap: u32,
-    /// Consecutive windows at one setting.
+    /// The number of consecutive measurement windows at the present setting.
     windows_at_setting: u32,
-    /// Whether requests still wait from a time when fewer were served.
+    /// Whether requests still wait that arrived at an earlier, slower setting.
     has_backlog: bool,
-    /// Items that arrive in a second, where known.
+    /// Items that arrive per second, if known.
     arrivals_per_s: Option<f64>,
     last_reading: Option<f64>,
     /// Whether the program has asked for its batch size or completed a batch.
     has_asked: bool,
     active_notices: ActiveNotices,
     pending_notices: [Option<HoldNotice>; MAX_PENDING_NOTICES],
-    /// Whether the device rejected a setting, so that only the batch size is set from then on.
+    /// Whether the device rejected a setting; from then on only the batch size is set.
     device_rejected: bool,
 }
 
@@ -62,12 +62,12 @@ enum SettingEffect {
         /// The time to wait after the start of the first batch, in seconds.
         settle: f64,
     },
-    /// Batches and readings count from this time on.
+    /// The setting is in effect; batches and readings before this time are ignored.
     Since(f64),
 }
 
 impl Holder {
-    /// Creates a holder at its first setting, which [`Holder::setting`] returns.
+    /// Creates a holder. [`Holder::setting`] then returns the first setting to apply.
     pub fn new(config: HoldConfig) -> Result<Self, HoldConfigError> {
         config.validate()?;
         let mut search = SettingSearch::new(&config);
@@ -123,12 +123,12 @@ impl Holder {
         }
     }
 
-    /// The configuration, with the present cap.
+    /// The configuration; its cap is the present one.
     pub fn config(&self) -> &HoldConfig {
         &self.config
     }
 
-    /// The number of windows so far.
+    /// The number of complete measurement windows so far.
     pub fn window_count(&self) -> u64 {
         self.window_count
     }
@@ -138,7 +138,7 @@ impl Holder {
         self.change_count
     }
 
-    /// Takes an event and returns what to change; a time before the last one counts as the last one.
+    /// Takes an event and returns what to change. If `now` is before the time of the last event, that time is used.
     pub fn step(&mut self, now: Seconds, event: HoldEvent) -> HoldActions {
         let now = if now.is_finite() { now.get() } else { self.now };
         self.now = self.now.max(now);
@@ -191,7 +191,7 @@ impl Holder {
         actions
     }
 
-    /// Starts to measure a new setting.
+    /// Begins the measurement of a new setting.
     fn start_setting(&mut self, batch_changed: bool, device_changed: bool) {
         self.changed_at = self.now;
         self.window.start_setting();
@@ -224,7 +224,7 @@ impl Holder {
         if let SettingEffect::Pending { settle } = self.effect {
             self.take_effect_at(started_at.max(self.changed_at) + settle);
         }
-        // An earlier batch warmed up or ran at another device setting.
+        // Batches before this time were warm-up or ran at another device setting.
         if let SettingEffect::Since(time) = self.effect
             && started_at < time - TIME_TOLERANCE
         {

@@ -1,9 +1,10 @@
-//! A search over batch size and a device knob together: the largest useful batch, at the device level that the cap
-//! then allows.
+//! The search that `sweetspot hold --knob joint` uses ([`HoldMode::Joint`](super::config::HoldMode::Joint)): over
+//! batch size and core clock (or device power cap) together: the largest useful batch, at the highest device level
+//! that the cap then allows.
 //!
-//! The search explores a grid of settings from the best one known: a larger batch at its level, a higher level, a
-//! larger batch at a lower level, and a lower level where the objective is energy. Each setting is tried once
-//! under one load and one cap.
+//! The search explores a grid of settings around the best one known: a larger batch at the same level, a higher
+//! level, a larger batch at a lower level, and, if the objective is energy, a lower level. Each setting is tried
+//! once until the load or the cap changes.
 
 mod prediction;
 mod trials;
@@ -15,7 +16,7 @@ use super::learning::{WindowResult, learn_from_window, record_result};
 use super::window::WindowMeasurement;
 use trials::TrialBudget;
 
-/// A setting must be better by this factor to replace the present one.
+/// Another setting replaces the present one only if its score is better by this factor.
 const MIN_IMPROVEMENT: f64 = 1.003;
 
 /// A setting of the grid: the indices of its batch size and of its device level.
@@ -34,12 +35,12 @@ pub struct JointSearch {
     goal: HoldGoal,
     idle_power: Option<f64>,
     delays: RetryDelays,
-    /// The only level in use, once the device has rejected a change.
+    /// The only level that is used, once the device has rejected a change.
     fixed_level: Option<usize>,
-    /// The highest level in use: the device's own cap never exceeds the cap to hold.
+    /// The highest level that may be used: a device power cap is never set above the configured cap.
     highest_level: usize,
     trials: TrialBudget,
-    /// A good setting that exceeded the cap: its next lower level may be good.
+    /// A formerly good setting that exceeded the cap; the next lower level of the same batch size is tried next.
     lost: Option<GridPosition>,
 }
 
@@ -87,7 +88,7 @@ impl JointSearch {
             idle_power: config.idle_power.map(|idle| idle.get()),
             delays: RetryDelays {
                 probe: config.probe.get(),
-                // A grid has more settings that wait for a retry.
+                // A grid has more failed settings than one axis, so they wait longer for a retry.
                 expiry: 2.0 * config.expiry.get(),
             },
             fixed_level: None,
@@ -97,7 +98,7 @@ impl JointSearch {
         }
     }
 
-    /// The device level to start with.
+    /// The index of the device level to start with.
     pub fn first_level(&mut self, cap: f64) -> usize {
         self.update_highest_level(cap);
         self.highest_level
@@ -111,14 +112,14 @@ impl JointSearch {
         self.highest_level = allowed.saturating_sub(1);
     }
 
-    /// Excludes the batch sizes from this one on, because they do not fit into memory.
+    /// Excludes this batch size and all larger ones, because they do not fit into memory.
     pub fn exclude_from(&mut self, batch: usize) {
         for row in &mut self.rows {
             row.exclude_from(batch);
         }
     }
 
-    /// Keeps the device at this level.
+    /// Uses only this level from now on.
     pub fn fix_level(&mut self, level: usize) {
         self.fixed_level = Some(level);
     }
@@ -129,7 +130,7 @@ impl JointSearch {
         }
     }
 
-    /// Decides after a complete window at a setting.
+    /// Decides after a complete measurement window at a setting.
     pub fn after_window(
         &mut self,
         at: GridPosition,
@@ -159,7 +160,7 @@ impl JointSearch {
         }
     }
 
-    /// Remembers a good setting that exceeded the cap.
+    /// Stores a formerly good setting that exceeded the cap.
     fn note_loss(&mut self, at: GridPosition) {
         let candidate = self.candidate(at);
         if candidate.is_measured() && !candidate.is_barred() {
@@ -168,7 +169,7 @@ impl JointSearch {
         }
     }
 
-    /// Decides after the cap was exceeded before a window was complete.
+    /// Decides after the cap was exceeded before a measurement window was complete.
     pub fn after_excess(
         &mut self,
         at: GridPosition,
@@ -204,7 +205,7 @@ impl JointSearch {
         self.choose(at, limits, now)
     }
 
-    /// The measured power of a setting.
+    /// The measured power of a setting in watts; `None` if it was not tried.
     pub fn power_at(&self, at: GridPosition) -> Option<f64> {
         self.candidate(at).power()
     }
@@ -241,7 +242,7 @@ impl JointSearch {
         now: f64,
     ) -> SearchDecision<GridPosition> {
         let scored = self.good_positions(limits).map(|position| {
-            // Among equally good settings the search stays where it is.
+            // If several settings are equally good, the search stays at the present one.
             let preference = if position == at { MIN_IMPROVEMENT } else { 1.0 };
             (position, preference * self.score(position))
         });
@@ -257,7 +258,7 @@ impl JointSearch {
         }
     }
 
-    /// Moves to lower levels first and then to smaller batches, where no setting is known to meet the limits.
+    /// Moves to lower levels first and then to smaller batches; used if no setting is known to meet the limits.
     fn step_down(
         &mut self,
         at: GridPosition,

@@ -1,27 +1,28 @@
-//! What a window teaches about the candidates of one or several search axes.
+//! Updates the candidates of one or several search axes after a measurement window.
 
 use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
 use super::measurement::Consistency;
 use super::window::WindowMeasurement;
 
-/// Power beyond the measured candidates may grow this much faster than between the last two.
+/// Power beyond the measured candidates is assumed to grow faster than between the last two by this factor.
 const EXTRAPOLATION_MARGIN: f64 = 1.25;
 
-/// What a window shows about its candidate.
+/// What a measurement window shows about its candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowResult {
     /// The candidate meets its limits.
     WithinLimits,
     /// The candidate exceeds its limits.
     OverLimits,
-    /// The window may be chance or says nothing about other candidates, so another one is needed.
+    /// The measurement may be chance, or does not allow conclusions about other candidates; another window is
+    /// needed.
     Inconclusive,
 }
 
-/// The position of a candidate: its row and its index in it.
+/// The position of a candidate: the index of its row (search axis), and its index in that row.
 pub type CandidateIndex = (usize, usize);
 
-/// Learns from a window at a candidate; also returns whether the load changed.
+/// Stores a measurement window at a candidate; returns its result and whether the load changed.
 pub fn learn_from_window<R: AsMut<[Candidate]>>(
     rows: &mut [R],
     (row, index): CandidateIndex,
@@ -37,7 +38,7 @@ pub fn learn_from_window<R: AsMut<[Candidate]>>(
         candidate.was_slow = true;
         return (WindowResult::Inconclusive, false);
     }
-    // Batches that are not full say nothing about other candidates.
+    // Batches that are not full do not allow conclusions about other candidates.
     let is_full = window.is_full();
     let was_measured = candidate.is_measured();
     let mut load_changed = false;
@@ -62,8 +63,8 @@ pub fn learn_from_window<R: AsMut<[Candidate]>>(
     (result, load_changed)
 }
 
-/// Stores a window at a candidate and returns whether the load changed. It did when two consecutive windows differ
-/// from what was known in the same way: all other candidates are then scaled with it.
+/// Stores a measurement window at a candidate and returns whether the load changed. It changed if two consecutive
+/// windows differ from the stored values in the same way; all other candidates are then scaled by the same ratios.
 fn store_window<R: AsMut<[Candidate]>>(
     rows: &mut [R],
     (row, index): CandidateIndex,
@@ -113,7 +114,7 @@ pub fn record_result<R: AsMut<[Candidate]>>(
     rows[row].as_mut()[index].record_failure(violation, now, delays);
 }
 
-/// Predicts a value of a candidate from those that were tried, on a straight line between or beyond them.
+/// Predicts a candidate's value by linear interpolation or extrapolation from the candidates that were tried.
 pub fn predict(
     candidates: &[Candidate],
     x_of: impl Fn(usize) -> f64,

@@ -1,10 +1,10 @@
-//! The measured values of a candidate setting over its windows.
+//! The measured values of a candidate setting, averaged over its measurement windows.
 
 use super::window::WindowMeasurement;
 
 /// The smallest relative change of power or throughput that counts as a change of the load.
 const LOAD_CHANGE: f64 = 0.03;
-/// The same threshold, as a multiple of the scatter of windows, where windows scatter much.
+/// The change must also exceed this multiple of the usual scatter between measurement windows.
 const LOAD_CHANGE_SCATTERS: f64 = 4.0;
 
 /// The measured values of a candidate.
@@ -12,34 +12,34 @@ const LOAD_CHANGE_SCATTERS: f64 = 4.0;
 pub struct Measurement {
     /// The highest mean power over the averaging time, in watts.
     pub power: f64,
-    /// The mean power of the window, in watts.
+    /// The mean power of the measurement windows, in watts.
     pub mean_power: f64,
-    /// Items for each second of work.
+    /// Items per second of work, waiting for items excluded.
     pub rate: f64,
     /// The 99th percentile of the latency, in seconds.
     pub p99: f64,
-    /// The number of consecutive windows within the limits.
+    /// The number of consecutive measurement windows within the limits.
     pub good_windows: u32,
-    /// Whether the last window agrees with those before.
+    /// Whether the last measurement window agrees with the earlier ones.
     pub consistency: Consistency,
-    /// The mean relative deviation of windows from the running mean.
+    /// The mean relative deviation of single measurement windows from the running mean.
     scatter: f64,
-    /// Whether its power was measured after that of the other candidates, perhaps under another load.
+    /// Whether the power was measured later than that of the other candidates, perhaps under another load.
     pub is_newer: bool,
 }
 
-/// How the last window of a candidate relates to those before.
+/// How the last measurement window of a candidate relates to the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Consistency {
-    /// The batches were not full: full ones are served faster and draw more.
+    /// The batches were not full; full batches have a higher throughput and draw more power.
     PartialBatches,
-    /// The last window agrees with those before.
+    /// The last window agrees with the earlier ones.
     Consistent,
-    /// The last window differs much from those before, by a change of the load or by chance.
+    /// The last window differs much from the earlier ones, because of a change of the load or by chance.
     Deviating(LoadRatio),
 }
 
-/// The power and the throughput of a window relative to an earlier one.
+/// The ratios of a measurement window's power and throughput to the stored values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadRatio {
     pub power: f64,
@@ -68,7 +68,7 @@ impl Measurement {
         }
     }
 
-    /// The ratios of a window to what is known, where they differ by more than the scatter explains.
+    /// The ratios of a measurement window to the stored values, if they differ by more than the usual scatter.
     pub fn deviation(&self, window: &WindowMeasurement) -> Option<LoadRatio> {
         let ratio = self.ratio_of(window);
         let threshold = LOAD_CHANGE.max(LOAD_CHANGE_SCATTERS * self.scatter);
@@ -76,13 +76,12 @@ impl Measurement {
         (differs(ratio.power) || differs(ratio.rate)).then_some(ratio)
     }
 
-    /// Whether a power is so much higher that the load must have grown.
+    /// Whether a power is so much higher than the stored one that the load must have grown.
     pub fn is_exceeded_by(&self, power: f64) -> bool {
         power > self.power * (1.0 + LOAD_CHANGE)
     }
 
-    /// Moves throughput and mean power towards a window: throughput must be known to half a percent, so it is a
-    /// running mean.
+    /// Updates the running means of throughput and power with a measurement window of this weight.
     pub fn blend(&mut self, window: &WindowMeasurement, weight: f64) {
         self.rate += weight * (window.rate - self.rate);
         self.mean_power += weight * (window.mean_power - self.mean_power);
@@ -92,7 +91,7 @@ impl Measurement {
 
     /// Updates the scatter with a window that agrees with those before.
     pub fn update_scatter(&mut self, window: &WindowMeasurement) {
-        // A deviation that was not confirmed was chance.
+        // If the next window does not confirm a deviation, the deviation was chance.
         let seen = match self.consistency {
             Consistency::Deviating(ratio) => ratio,
             Consistency::Consistent | Consistency::PartialBatches => self.ratio_of(window),
@@ -111,7 +110,7 @@ impl Measurement {
 }
 
 impl LoadRatio {
-    /// Whether two windows differ from what was known in the same way.
+    /// Whether two measurement windows differ from the stored values in the same way.
     pub fn is_similar(self, other: Self) -> bool {
         let near = |one: f64, other: f64| {
             (one / other - 1.0).abs() <= 0.5 * (one - 1.0).abs().max(LOAD_CHANGE)
@@ -120,7 +119,7 @@ impl LoadRatio {
     }
 }
 
-/// The ratio of two positive values within a factor of 5, and 1 where one of them is unknown.
+/// The ratio of two positive values, clamped to a factor of 5; 1 if one of them is not positive.
 pub fn ratio(new: f64, old: f64) -> f64 {
     match old > 0.0 && new > 0.0 {
         true => (new / old).clamp(0.2, 5.0),

@@ -1,4 +1,5 @@
-//! Holds the power of inference below a cap with the most throughput, by batch size, core clock or device cap.
+//! Keeps the power of inference below a cap with the most throughput, by changing the batch size, the core clock or
+//! the device's power cap.
 //!
 //! [`Holder::step`] takes an event with its time and returns the settings to change. It reads no clock and no
 //! device, so the same code runs in real time and in virtual time. [`HoldStatistics`] summarises a run: how often

@@ -1,4 +1,5 @@
-//! The searches of batch_sizer_2021 with their faults, over batch sizes or over clocks at one batch size.
+//! The algorithms of the BatchSizer paper (batch_sizer_2021), with their faults, for comparison: over batch sizes,
+//! or over clocks at one batch size. `hold` uses them only if the user asks for them with `--mode`.
 //!
 //! Indices count from 1, as in Algorithm 1 of the paper.
 
@@ -6,7 +7,7 @@ use sweetspot_quantity::Watts;
 
 use super::config::HoldMode;
 
-/// The variant of the search.
+/// The variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PaperAlgorithm {
     /// Algorithm 1 as printed: it decides after every reading and never clears the highest power.
@@ -14,13 +15,13 @@ enum PaperAlgorithm {
         /// The highest power of all readings, in watts.
         highest: f64,
     },
-    /// Algorithm 1 with one decision for each window.
+    /// Algorithm 1 with one decision for each measurement window.
     Windowed,
-    /// The prose of section 4.2.
+    /// The algorithm as the text of section 4.2 describes it.
     Prose,
     /// One step up at a time, and one step down from a setting above the cap.
     StepUp {
-        /// The step that exceeded the cap.
+        /// The lowest index that exceeded the cap, if any did.
         ceiling: Option<usize>,
     },
 }
@@ -37,7 +38,7 @@ pub struct PaperSearch {
     current: usize,
 }
 
-/// The decision of a search.
+/// The decision after a reading or a measurement window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaperDecision {
     /// The search continues at this index, counted from 0.
@@ -47,7 +48,7 @@ pub enum PaperDecision {
 }
 
 impl PaperSearch {
-    /// A search over this many settings that starts at the first one.
+    /// Creates a search over this many settings, which starts at the first one.
     pub fn new(mode: HoldMode, alpha: f64, settings: usize) -> Self {
         let algorithm = match mode {
             HoldMode::Paper => PaperAlgorithm::AsPrinted {
@@ -72,7 +73,7 @@ impl PaperSearch {
         matches!(self.algorithm, PaperAlgorithm::AsPrinted { .. })
     }
 
-    /// Forgets the bounds of the search after a change of the cap; the printed algorithm forgets nothing.
+    /// Resets the bounds of the search after a change of the cap; the algorithm as printed resets nothing.
     pub fn restart(&mut self) {
         match &mut self.algorithm {
             PaperAlgorithm::AsPrinted { .. } => return,
@@ -91,7 +92,7 @@ impl PaperSearch {
         self.current - 1
     }
 
-    /// Decides by the highest power of a window or of a reading.
+    /// Decides by the highest power of a measurement window, or by a single reading.
     pub fn decide(&mut self, power: f64, cap: Watts) -> PaperDecision {
         let cap = cap.get();
         let before = self.current;

@@ -1,4 +1,5 @@
-//! Mean powers over the averaging time that contain no time before the last change of a setting.
+//! Computes mean powers over the averaging time from readings, excluding the time before the last change of a
+//! setting.
 
 use sweetspot_quantity::{Seconds, Watts};
 
@@ -6,13 +7,13 @@ use super::event::PowerReading;
 
 /// The number of samples that are stored: 1 s of a driver's buffer, with room for uneven spacing.
 const STORED_SAMPLES: usize = 256;
-/// A reading that covers this share of the averaging time is already a mean over it.
+/// A reading that covers at least this share of the averaging time is used as a mean by itself.
 const WHOLE_READING: f64 = 0.9;
 /// Samples must cover this share of the averaging time; their spacing is uneven.
 const REQUIRED_COVERAGE: f64 = 0.98;
-/// A longer time without samples, as a share of the averaging time, is a gap.
+/// A time without samples longer than this share of the averaging time is a gap, after which the mean starts again.
 const MAX_GAP: f64 = 0.3;
-/// Times that differ by less count as equal.
+/// Times that differ by less count as equal, in seconds.
 const TIME_TOLERANCE: f64 = 1e-6;
 
 /// A mean power over the averaging time.
@@ -20,9 +21,9 @@ const TIME_TOLERANCE: f64 = 1e-6;
 pub struct PowerMean {
     /// The mean power, in watts.
     pub power: f64,
-    /// The mean power without the highest sample, which one wrong sample does not move.
+    /// The mean power without the highest sample, in watts; a single wrong sample does not change it.
     pub trimmed: f64,
-    /// The end of the averaging time.
+    /// The end of the time span that the mean covers, in seconds.
     pub to: f64,
 }
 
@@ -30,13 +31,14 @@ pub struct PowerMean {
 #[derive(Clone, Debug)]
 pub struct PowerAverager {
     averaging_time: f64,
-    /// Time before this belongs to an earlier setting and is ignored.
+    /// Readings before this time belong to an earlier setting and are ignored.
     valid_from: f64,
     samples: [Sample; STORED_SAMPLES],
     first: usize,
     count: usize,
-    /// The time and the energy of the stored samples.
+    /// The total duration of the stored samples, in seconds.
     covered: f64,
+    /// The total energy of the stored samples, in joules.
     energy: f64,
     last_to: f64,
 }
@@ -78,8 +80,8 @@ impl PowerAverager {
         })
     }
 
-    /// Adds a reading and returns a mean power where enough valid time is covered. Readings that are out of order,
-    /// have no duration or are not finite are ignored.
+    /// Adds a reading and returns a mean power once the readings cover the averaging time. Readings that are out of
+    /// order, have no duration or are not finite are ignored.
     pub fn push(&mut self, reading: &PowerReading) -> Option<PowerMean> {
         let (from, to) = (reading.from.get(), reading.to.get());
         let power = reading.power.get();

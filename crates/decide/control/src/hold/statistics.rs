@@ -1,4 +1,4 @@
-//! Statistics of a run that holds a power cap.
+//! Statistics of a run of `hold`.
 
 use std::collections::VecDeque;
 
@@ -7,18 +7,19 @@ use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use super::event::{CompletedBatch, PowerReading};
 use super::power_mean::PowerAverager;
 
-/// The setting has settled after this many windows without a change.
+/// The setting counts as settled after this many measurement windows without a change.
 const SETTLED_WINDOWS: u64 = 3;
-/// After this many windows mean powers count even if the setting still changes.
+/// After this many measurement windows, mean powers are compared with the cap even if the setting still changes.
 const SETTLING_DEADLINE: u64 = 15;
-/// The number of histogram bins of samples, each 1 W wide.
+/// The number of bins of the histogram of power samples, each 1 W wide.
 const BINS: usize = 4096;
 
 /// Collects the events of a run and computes its [`HoldSummary`].
 ///
 /// Mean powers are compared with the cap after the setting has settled. Settling starts with the run and with each
-/// change of the cap, and ends with the last change of the setting that three windows without a change follow.
-/// After fifteen windows mean powers count in any case. Each one counts for the time since the one before it.
+/// change of the cap, and ends with the last change of the setting that is followed by three measurement windows
+/// without a change. After fifteen windows mean powers are compared in any case. Each mean power is weighted by the
+/// time since the previous one.
 #[derive(Clone, Debug)]
 pub struct HoldStatistics {
     averaging_time: Seconds,
@@ -34,11 +35,11 @@ pub struct HoldStatistics {
     changes: u64,
     windows: u64,
     settling: Settling,
-    /// The time that mean powers were compared with the cap.
+    /// The time in seconds for which mean powers were compared with the cap.
     compared_time: f64,
-    /// The part of it with a mean power above the cap.
+    /// The part of the compared time in which the mean power was above the cap, in seconds.
     excess_time: f64,
-    /// The mean powers that count once the setting has settled.
+    /// The mean powers since the last change, which are compared with the cap once the setting has settled.
     pending: VecDeque<CountedMean>,
     highest_mean: Option<f64>,
     sample_histogram: Vec<u32>,
@@ -51,9 +52,9 @@ pub struct HoldStatistics {
 enum Settling {
     /// The run has not started.
     NotStarted,
-    /// The setting still changes, and mean powers wait.
+    /// The setting still changes; mean powers are collected and not compared yet.
     InProgress(SettlingPeriod),
-    /// The setting still changes after the deadline, and mean powers count.
+    /// The setting still changes after the deadline; mean powers are compared nevertheless.
     Overdue(SettlingPeriod),
     /// The setting has settled after this time and this many windows.
     Settled { time: f64, windows: u64 },
@@ -67,7 +68,7 @@ struct SettlingPeriod {
     last_change_window: u64,
 }
 
-/// A mean power and the time that it counts for.
+/// A mean power and the time by which it is weighted.
 #[derive(Clone, Copy, Debug)]
 struct CountedMean {
     time: f64,
@@ -80,35 +81,35 @@ struct CountedMean {
 pub struct HoldSummary {
     /// The time from the first event to the last.
     pub time: Seconds,
-    /// The number of items.
+    /// The number of items that were processed.
     pub items: u64,
-    /// Items in a second, over the whole time.
+    /// Items per second over the whole time.
     pub items_per_s: f64,
     /// The energy that the readings cover.
     pub energy: Joules,
-    /// The energy for each item.
+    /// The energy per item; absent without items.
     pub energy_per_item: Option<Joules>,
-    /// The share of the time after settling with a mean power above the cap.
+    /// The share of the time after settling in which the mean power was above the cap.
     pub violation_share: Option<Ratio>,
-    /// The share of single samples above the cap, where they are finer than the mean.
+    /// The share of single power samples above the cap; absent if the sensor gives only averages.
     pub fine_share: Option<Ratio>,
-    /// The 99th percentile of these samples.
+    /// The 99th percentile of the single power samples; absent if the sensor gives only averages.
     pub fine_p99: Option<Watts>,
     /// The highest mean power after settling.
     pub largest_mean: Option<Watts>,
     /// The number of changes of the setting.
     pub changes: u64,
-    /// The time from the start, or from the last change of the cap, until the setting settled; absent where it
-    /// still changed at the end.
+    /// The time from the start, or from the last change of the cap, until the setting settled; absent if it still
+    /// changed at the end.
     pub settle_time: Option<Seconds>,
-    /// The number of windows until the setting settled.
+    /// The number of measurement windows until the setting settled.
     pub settle_windows: Option<u64>,
     /// The mean number of items in a batch.
     pub average_batch: Option<f64>,
 }
 
 impl HoldStatistics {
-    /// Statistics for a cap and the time over which power is averaged.
+    /// Creates statistics for a cap and the time over which power is averaged.
     pub fn new(cap: Watts, averaging_time: Seconds) -> Self {
         Self {
             averaging_time,
@@ -180,7 +181,7 @@ impl HoldStatistics {
         }
     }
 
-    /// Sets the number of windows that the holder has seen.
+    /// Sets the number of complete measurement windows of the holder so far.
     pub fn set_window_count(&mut self, windows: u64) {
         self.windows = windows;
         let (Settling::InProgress(period) | Settling::Overdue(period)) = self.settling else {
@@ -215,7 +216,7 @@ impl HoldStatistics {
             self.samples_over_cap += u64::from(power > self.cap.get());
         }
         if let Some(mean) = self.averager.push(reading) {
-            // After a gap in the readings a mean counts for its own span and not for the gap.
+            // After a gap in the readings, a mean is weighted by its own span and not by the gap.
             let since_last = self.last_mean_end.map_or(0.0, |last| mean.to - last);
             self.last_mean_end = Some(mean.to);
             let counted = CountedMean {

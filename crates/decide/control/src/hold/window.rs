@@ -4,10 +4,10 @@ use super::candidate::OperatingLimits;
 use super::event::CompletedBatch;
 use super::power_mean::PowerMean;
 
-/// The number of latencies that a window stores, which is enough for a 99th percentile.
+/// The number of latest latencies that a measurement window stores, which is enough for a 99th percentile.
 const STORED_LATENCIES: usize = 128;
 
-/// Batches with a smaller share of their items are not full, and larger ones would not be either.
+/// Batches count as full if they contain at least this share of the items that they have room for.
 const FULL_BATCH_SHARE: f64 = 0.9;
 
 /// Mean powers up to this multiple of the cap are tolerated if they are few.
@@ -15,54 +15,55 @@ pub const SLIGHT_EXCESS: f64 = 1.005;
 /// The tolerated share of such mean powers at one setting.
 const SLIGHT_EXCESS_SHARE: f64 = 0.003;
 
-/// A window that collects batches and mean powers.
+/// A measurement window in progress: it collects batches and mean powers.
 #[derive(Clone, Debug)]
 pub struct HoldWindow {
     /// The number of batches of the requested size.
     pub batches: u32,
     items: u64,
-    /// The sum of the batch sizes.
+    /// The sum of the batch sizes: the number of items that the batches have room for.
     capacity: u64,
-    /// The sum of the batch durations.
+    /// The sum of the batch durations, in seconds.
     busy: f64,
     longest: f64,
     latencies: [f64; STORED_LATENCIES],
-    /// The two highest mean powers.
+    /// The two highest mean powers, in watts.
     highest: [f64; 2],
-    /// The number of mean powers, and their sum.
+    /// The number of mean powers.
     means: u32,
+    /// The sum of the mean powers, in watts.
     sum: f64,
     /// The ends of the first and of the last mean power.
     ends: Option<(f64, f64)>,
-    /// The number of mean powers whose excess remains without their highest sample.
+    /// The number of mean powers that exceed the cap clearly even without their highest sample.
     excesses: u32,
-    /// The end of the first mean power clearly above the cap.
+    /// The end of the first mean power that was clearly above the cap, in seconds.
     first_excess: Option<f64>,
     at_setting: SettingCounts,
 }
 
-/// Counts over all windows since the setting took effect.
+/// Counts over all measurement windows since the setting took effect.
 #[derive(Clone, Copy, Debug, Default)]
 struct SettingCounts {
     means: u32,
-    /// Mean powers slightly above the cap.
+    /// The number of mean powers slightly above the cap.
     slight_excesses: u32,
 }
 
-/// The result of a complete window.
+/// The result of a complete measurement window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowMeasurement {
     /// The highest mean power over the averaging time, without one possibly wrong reading, in watts.
     pub power: f64,
     /// The mean power of the window, in watts.
     pub mean_power: f64,
-    /// Items for each second of work.
+    /// Items per second of work, waiting for items excluded.
     pub rate: f64,
     /// The 99th percentile of the latency, queueing included, in seconds.
     pub p99: f64,
     /// The duration of the longest batch, in seconds.
     pub duration: f64,
-    /// The number of items as a share of the batch sizes.
+    /// The number of items divided by the sum of the batch sizes.
     pub fill: f64,
 }
 
@@ -97,7 +98,7 @@ impl HoldWindow {
 
     /// Starts the next window at the same setting.
     pub fn restart(&mut self) {
-        // Later batches overwrite the latencies.
+        // The stored latencies need not be cleared: later batches overwrite them.
         let Self {
             latencies,
             at_setting,
@@ -130,9 +131,8 @@ impl HoldWindow {
         self.longest = self.longest.max(duration);
     }
 
-    /// Adds a mean power and returns whether the cap is certainly exceeded. It is if two mean powers exceed it
-    /// clearly even without their highest sample, or in two spans that do not overlap, or if more than a few
-    /// exceed it slightly.
+    /// Adds a mean power and returns whether the cap is certainly exceeded: two mean powers exceed it clearly
+    /// without their highest sample or in spans that do not overlap, or more than a few exceed it slightly.
     pub fn add_power(&mut self, mean: &PowerMean, cap: f64, averaging_time: f64) -> bool {
         let PowerMean { power, trimmed, to } = *mean;
         if power > self.highest[0] {
@@ -168,8 +168,8 @@ impl HoldWindow {
         self.at_setting = SettingCounts::default();
     }
 
-    /// Whether the mean powers cover enough time. A mean over long batches depends on how many of them it
-    /// contains, so the means must cover two batches.
+    /// Whether the mean powers cover at least two batches: with fewer, the mean depends on which part of a batch it
+    /// contains.
     pub fn covers_batches(&self) -> bool {
         let covered = self.ends.map(|(first, last)| last - first);
         covered.is_some_and(|covered| self.longest < 0.05 || covered >= 2.0 * self.longest)
@@ -179,8 +179,8 @@ impl HoldWindow {
         self.means > 0
     }
 
-    /// The result of the window. Of one or two mean powers the highest counts, of more the second highest, since
-    /// one may be wrong. A tolerated slight excess counts as power at the cap.
+    /// The result of the window. Its power is the highest mean power, or the second highest of three or more, since
+    /// one may be wrong. A tolerated slight excess is reported as power at the cap.
     pub fn result(&self, cap: f64) -> Option<WindowMeasurement> {
         if self.means == 0 || self.batches == 0 {
             return None;
@@ -208,12 +208,12 @@ impl HoldWindow {
         self.has_power().then_some(self.highest[0])
     }
 
-    /// The duration of the longest batch.
+    /// The duration of the longest batch, in seconds.
     pub fn longest_batch(&self) -> f64 {
         self.longest
     }
 
-    /// The 99th percentile of the latencies.
+    /// The 99th percentile of the latencies, in seconds.
     pub fn p99(&self) -> f64 {
         let count = (self.batches as usize).min(STORED_LATENCIES);
         let mut sorted = self.latencies;

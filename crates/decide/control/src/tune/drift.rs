@@ -1,15 +1,17 @@
-//! The drift of a warming chip: a warm chip leaks more, so settings that were measured early look too good.
+//! The drift of a warming chip: a warm chip has more leakage power, so settings that were measured early look too
+//! good.
 
 use super::window::TuneWindow;
 
-/// The logarithm by which an item takes less on a cold chip, and its standard deviation.
+/// By how much less time or energy an item takes on a cold chip than on a warm one, as a natural logarithm, and its
+/// standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DriftEstimate {
     pub(super) value: f64,
     pub(super) sigma: f64,
 }
 
-/// The drift of time and energy for each item.
+/// The drift of the time and of the energy of an item, and the time at which warming began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Drift {
     since: f64,
@@ -19,7 +21,7 @@ pub(super) struct Drift {
 
 /// The time constant of warming, in seconds: a chip and its cooler follow a change of power in 15 to 60 s.
 const WARMING_TIME: f64 = 40.0;
-/// The usual drift of time and energy on a chip that starts cold.
+/// The prior drift of time and of energy on a chip that starts cold.
 const COLD_START: (DriftEstimate, DriftEstimate) = (
     DriftEstimate {
         value: 0.002,
@@ -30,7 +32,7 @@ const COLD_START: (DriftEstimate, DriftEstimate) = (
         sigma: 0.01,
     },
 );
-/// The usual drift of time and energy on a chip that worked before.
+/// The prior drift of time and of energy on a chip that was busy before.
 const WARM_START: (DriftEstimate, DriftEstimate) = (
     DriftEstimate {
         value: 0.0,
@@ -43,7 +45,7 @@ const WARM_START: (DriftEstimate, DriftEstimate) = (
 );
 
 impl Drift {
-    /// Estimates the drift from the usual one and from windows of the same setting at several times.
+    /// Estimates the drift from the prior and from measurement windows of the same setting at different times.
     pub(super) fn estimate(windows: &[&TuneWindow], since: f64, is_cold: bool) -> Self {
         let (time, energy) = if is_cold { COLD_START } else { WARM_START };
         let own = |window: &TuneWindow| window.noise.time;
@@ -58,7 +60,7 @@ impl Drift {
         }
     }
 
-    /// The share of the warming that is still to come in a window.
+    /// The share of the warming that is still to come at the time of a measurement window.
     pub(super) fn coldness(&self, window: &TuneWindow) -> f64 {
         coldness(window, self.since)
     }
@@ -69,7 +71,8 @@ fn coldness(window: &TuneWindow, since: f64) -> f64 {
     (-(middle - since).max(0.0) / WARMING_TIME).exp()
 }
 
-/// Fits the drift by least squares within each point, whose windows differ only by drift and noise.
+/// Fits the drift by least squares among the measurement windows of each point, which differ only by drift and
+/// noise.
 fn fit(
     usual: DriftEstimate,
     windows: &[&TuneWindow],

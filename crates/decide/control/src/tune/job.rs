@@ -12,49 +12,49 @@ use super::{TuneKnob, TuneOutcome};
 pub struct TunedJob {
     /// The command, or the simulated workload.
     pub workload: String,
-    /// The GPUs.
+    /// The GPUs of the job.
     pub devices: Vec<Descriptor>,
     /// The knob that was tuned.
     pub knob: TuneKnob,
-    /// The objective and its limits.
+    /// The objective and the limits of the choice.
     pub question: Criteria,
-    /// The search strategy.
+    /// The strategy that chose which settings to try.
     pub strategy: StrategyName,
     /// The settings of each point of the search space.
     pub settings: Vec<Settings>,
     /// The label of each point, such as `180 W`.
     pub labels: Vec<String>,
-    /// The point that all others were compared with.
+    /// The index of the point that all others were compared with.
     pub reference: usize,
-    /// What the tuner found.
+    /// The choices, measurements and notices of the tuner.
     pub tuned: TuneOutcome,
     /// The duration of the job.
     pub time: Seconds,
-    /// The energy of all GPUs, if it is known.
+    /// The energy of all GPUs over the job, if it is known.
     pub energy: Option<Joules>,
-    /// The number of items done, if it is known.
+    /// The number of items that the job processed, if it is known.
     pub items: Option<f64>,
-    /// When each workload of a simulated job began.
+    /// The time at which each workload of a simulated job began.
     pub begins: Vec<Seconds>,
     /// The power of all GPUs together over time.
     pub power: Vec<(Seconds, Watts)>,
-    /// Whether every device has its earlier settings again.
+    /// Whether the settings that every device had before the job were restored.
     pub restored: bool,
 }
 
 impl TunedJob {
-    /// The point that was held at the end, if one was chosen.
+    /// The index of the point that was set at the end, if one was chosen.
     pub fn choice(&self) -> Option<usize> {
         let last = self.tuned.last_choice().or(self.tuned.loads.last());
         last?.choice
     }
 
-    /// Whether no setting kept the limits.
+    /// Whether no tried setting met the limits at the end of the job.
     pub fn is_outside_limits(&self) -> bool {
         self.tuned.loads.iter().any(|load| load.outside_limits)
     }
 
-    /// Whether a setting (or the reference, if nothing is better) was found and held to the end of the job.
+    /// Whether a setting (or the reference, if nothing is better) was chosen and stayed set to the end of the job.
     pub fn is_settled(&self) -> bool {
         self.tuned.gave_up.is_none() && !self.tuned.ended_early && !self.is_outside_limits()
     }

@@ -1,8 +1,8 @@
-//! The time at which a load changed, within the first window that differs.
+//! Estimates the time at which a load changed, within the first measurement window that differs.
 
 use super::window::TuneWindow;
 
-/// The power of a load, in watts, and its items in a second, where known.
+/// The power of a load in watts, and its items per second if known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LoadLevel {
     pub(super) power: f64,
@@ -10,7 +10,7 @@ pub(super) struct LoadLevel {
 }
 
 impl LoadLevel {
-    pub(super) fn of(window: &TuneWindow) -> Self {
+    pub(super) fn from_window(window: &TuneWindow) -> Self {
         Self {
             power: window.power.get(),
             rate: window.items_per_second,
@@ -18,10 +18,10 @@ impl LoadLevel {
     }
 }
 
-/// The time at which a load went from its usual level to that of the window after the mixed one. The value that
-/// differs most gives the most accurate time.
+/// The time within the window `mixed` at which a load changed from its usual level to that of the window `after`. It
+/// is computed from power or items per second, whichever changed more.
 pub(super) fn change_time(usual: LoadLevel, mixed: &TuneWindow, after: &TuneWindow) -> f64 {
-    let (mixed_level, new) = (LoadLevel::of(mixed), LoadLevel::of(after));
+    let (mixed_level, new) = (LoadLevel::from_window(mixed), LoadLevel::from_window(after));
     let by_power = new_share(usual.power, mixed_level.power, new.power);
     let by_rate = match (usual.rate, mixed_level.rate, new.rate) {
         (Some(usual), Some(mixed), Some(new)) => new_share(usual, mixed, new),
@@ -33,7 +33,7 @@ pub(super) fn change_time(usual: LoadLevel, mixed: &TuneWindow, after: &TuneWind
     mixed.end.get() - share * mixed.time().get()
 }
 
-/// The share of a mixed window at the new level, and the logarithmic distance of the levels.
+/// The share of the window `mixed` at the new level, and the distance of the two levels in logarithms.
 fn new_share(usual: f64, mixed: f64, new: f64) -> Option<(f64, f64)> {
     let share = (mixed - usual) / (new - usual);
     let distance = (new / usual).ln().abs();

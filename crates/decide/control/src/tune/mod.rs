@@ -1,12 +1,12 @@
-//! Finds and holds the best setting of a training job while it runs.
+//! Finds the best setting of a training job while it runs, and applies it.
 //!
 //! A [`Tuner`] takes events (energy, progress, an applied setting) and returns what to set. It waits for a steady
-//! load, measures the reference, lets a search strategy try settings, holds the best one and watches it. When the
-//! load changes it starts again with a reference of the new load: a reference measured at the tuned setting would
-//! lower the setting further each time.
+//! load, measures the reference, lets a search strategy try settings, applies the best one and watches the load.
+//! When the load changes, it measures the reference again at the default setting: with the tuned setting as the
+//! reference, the setting would fall further each time.
 //!
-//! It asks only for points of its space, one at a time, ends every search, and never overwrites a setting that
-//! somebody else changed. It has no clock, thread or device of its own.
+//! It asks only for points of its search space, one at a time; every search ends; and it never overwrites a setting
+//! that somebody else changed. It has no clock, thread or device of its own.
 
 mod drift;
 mod job;
@@ -43,23 +43,23 @@ pub struct TuneConfig {
     pub space: SearchSpace,
     /// The name of each point of the space, such as `180 W`.
     pub labels: Vec<String>,
-    /// The objective and its limits.
+    /// The objective and the limits of the choice.
     pub question: Criteria,
-    /// The search strategy.
+    /// The strategy that chooses which settings to try.
     pub strategy: StrategyName,
-    /// The number of devices of the job.
+    /// The number of GPUs of the job.
     pub gpus: u64,
-    /// The time from a change of the setting to the first reading that contains only the new one.
+    /// The time from a change of the setting to the first reading that is affected by the new setting alone.
     pub settle: Seconds,
-    /// The largest cost of exploring, as a share of the job's time or energy.
+    /// The maximum cost of exploring, as a share of the job's time or energy.
     pub budget: Ratio,
     /// The length of the job.
     pub job: JobLength,
-    /// The time after which a held choice is searched for again.
+    /// The time after which the search is repeated; absent if it is repeated only when the load changes.
     pub retune_every: Option<Seconds>,
-    /// The choice of an earlier run.
+    /// The choice of an earlier run of the same job.
     pub remembered: Option<RememberedChoice>,
-    /// The sum of the lowest caps of all devices, where the cap is the only knob.
+    /// The sum of the lowest caps of all devices; absent if the cap is not the only knob.
     pub lowest_cap: Option<Watts>,
     /// The seed of random draws.
     pub seed: u64,
@@ -77,25 +77,26 @@ pub enum JobLength {
     Time(Seconds),
 }
 
-/// The choice of an earlier run.
+/// The choice of an earlier run of the same job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RememberedChoice {
     /// The chosen point of the space.
     pub point: usize,
     /// The relative improvement of the objective over the reference.
     pub gain: Ratio,
-    /// The expected relative distance from the true best setting.
+    /// By how much the chosen setting was expected to be worse than the true best one, as a fraction.
     pub expected_regret: Option<Ratio>,
 }
 
-/// An event of a job. Times count from its start; a reading may arrive some time after its own.
+/// An event of a job. Times count from the start of the job; a reading may arrive later than the time it was taken
+/// at.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuneEvent {
     /// The energy counters of all devices were read.
     Energy {
         /// The time of the reading.
         at: Seconds,
-        /// The energy of all devices, since any origin.
+        /// The energy of all devices since an arbitrary time.
         total: Joules,
     },
     /// The job reported its progress.
@@ -105,13 +106,13 @@ pub enum TuneEvent {
         /// The number of items since the start of the job, which never falls.
         total: f64,
     },
-    /// The job entered another phase: the outermost one that it has begun and not ended.
+    /// The job entered or left a phase: the outermost phase that it is in now, if any.
     Phase(Option<String>),
     /// A point that the tuner asked for is set.
     Applied(usize),
     /// A point that the tuner asked for cannot be set.
     Rejected {
-        /// The point.
+        /// The index of the point.
         point: usize,
         /// The message of the device.
         reason: String,
@@ -142,6 +143,6 @@ pub enum TuningState {
     Off,
     /// The tuner tries settings.
     Exploring,
-    /// The tuner holds a setting.
+    /// The tuner has chosen a setting and applied it.
     Settled,
 }

@@ -1,4 +1,4 @@
-//! The energy and the progress of a job over time, and the windows measured from them.
+//! The energy and the progress of a job over time, and the measurement windows taken from them.
 
 use sweetspot_decide::search::Noise;
 use sweetspot_quantity::{Seconds, Watts};
@@ -8,7 +8,7 @@ use super::noise::NoiseEstimate;
 use super::series::{CumulativeSeries, Growth};
 use super::window::{TuneWindow, WindowPurpose};
 
-/// Collects energy and progress and measures windows.
+/// Collects readings of energy and reports of progress, and computes measurement windows from them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadMonitor {
     energy: CumulativeSeries,
@@ -17,10 +17,11 @@ pub(super) struct LoadMonitor {
     rate_noise: NoiseEstimate,
 }
 
-/// The halves of a steady span differ by at most this share, or by what noise explains.
+/// A load is steady if the two halves of a time span differ by at most this share, or by no more than noise.
 const STEADY_TOLERANCE: f64 = 0.02;
-/// The shortest steady span, in seconds and in reports of progress.
+/// The shortest time span that can count as steady, in seconds.
 const STEADY_TIME: f64 = 4.0;
+/// The same minimum, in reports of progress.
 const STEADY_REPORTS: f64 = 6.0;
 
 impl LoadMonitor {
@@ -28,7 +29,7 @@ impl LoadMonitor {
         self.energy.push(at, total);
     }
 
-    /// Records a total of items; the same total again is no progress.
+    /// Records a total of items; a repeated total does not count as progress.
     pub(super) fn record_progress(&mut self, at: f64, total: f64) {
         if self.items.last().is_none_or(|(_, last)| total > last) {
             self.items.push(at, total);
@@ -50,7 +51,7 @@ impl LoadMonitor {
         self.items.forget_before(at);
     }
 
-    /// The consumption up to a time, since any origin.
+    /// The consumption from an arbitrary origin up to this time.
     pub(super) fn consumption_at(&self, time: f64) -> Option<Consumption> {
         Some(Consumption {
             time,
@@ -68,7 +69,7 @@ impl LoadMonitor {
         }
     }
 
-    /// The start of the latest steady span, not before a time.
+    /// The start of the latest time span in which the load is steady, not before `since`.
     pub(super) fn steady_since(&self, since: f64, with_progress: bool) -> Option<f64> {
         let known = self.known_until(with_progress)?;
         let length = match with_progress {
@@ -98,8 +99,8 @@ impl LoadMonitor {
         is_steady.then_some(from)
     }
 
-    /// Measures a window from a time on, if it is long enough: at least `least`, and up to `longest` where it is
-    /// noisy.
+    /// Computes the measurement window that begins at a time, once it is long enough: at least `least` seconds, and
+    /// up to `longest` if the load is noisy.
     pub(super) fn window(
         &self,
         purpose: WindowPurpose,
@@ -122,7 +123,7 @@ impl LoadMonitor {
             None => self.energy.growth(from, known)?,
         };
         let length = power.to - power.from;
-        // Rare reports leave gaps at both ends of a window.
+        // If progress reports are rare, a window has gaps at both ends.
         let least = least - self.report_spacing().min(least / 2.0);
         if length < least || power.rate <= 0.0 {
             return None;
@@ -166,7 +167,7 @@ impl LoadMonitor {
         (self.power_noise, self.rate_noise) = Default::default();
     }
 
-    /// Updates the noise of the load with a window.
+    /// Updates the estimated noise of the load with a measurement window.
     pub(super) fn learn_noise(&mut self, power: &Growth, rate: Option<&Growth>) {
         self.power_noise.add(power);
         if let Some(rate) = rate {
@@ -175,11 +176,12 @@ impl LoadMonitor {
     }
 }
 
-/// A least-squares line through a random walk has a larger error than its end points: by the root of 6/5.
+/// The slope of a least-squares line through a random walk has a larger error than the line through its end points,
+/// by the factor sqrt(6/5).
 const SLOPE_FACTOR: f64 = 1.095;
-/// The noise at which a window ends early, which is enough to compare settings.
+/// A measurement window ends before its maximum length if its relative noise is at most this.
 const TARGET_NOISE: f64 = 0.005;
-/// The noise above which a window is extended.
+/// A measurement window is extended beyond its maximum length if its relative noise is above this.
 const MAX_NOISE: f64 = 0.03;
-/// A window is extended up to this multiple of its length.
+/// A noisy measurement window is extended up to this multiple of its maximum length.
 const MAX_EXTENSION: f64 = 5.0;

@@ -1,31 +1,31 @@
-//! The noise of windows at a steady load.
+//! The noise of measurement windows at a steady load.
 
 use super::series::Growth;
 
-/// An estimate of the relative variance of a 1 s mean, pooled over all windows: a single short window says little
-/// about its own variance, and one in which a setting took effect slowly says too much.
+/// An estimate of the relative variance of a 1 s mean, pooled over all measurement windows. A single short window is
+/// too uncertain, and in one at whose start the setting was still changing the variance is too high.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoiseEstimate {
-    /// The sum of squares and the degrees of freedom of each window.
+    /// The sum of squares and the degrees of freedom of each measurement window.
     windows: Vec<(f64, f64)>,
 }
 
 /// The relative standard deviation that is assumed at first.
 const PRIOR_DEVIATION: f64 = 0.01;
-/// The degrees of freedom of [`PRIOR_DEVIATION`].
+/// The weight of [`PRIOR_DEVIATION`], in degrees of freedom.
 const PRIOR_FREEDOM: f64 = 2.0;
 /// The smallest standard deviation, because no sensor is better.
 const MIN_DEVIATION: f64 = 0.001;
-/// A window counts for at most this multiple of the median variance.
+/// The variance of a measurement window is clipped to this multiple of the median variance.
 const OUTLIER_FACTOR: f64 = 4.0;
-/// The number of latest windows that count.
+/// The maximum number of windows in the estimate; older ones are dropped.
 const MAX_WINDOWS: usize = 50;
 
 impl NoiseEstimate {
     /// Adds a window.
     pub(super) fn add(&mut self, growth: &Growth) {
         let count = growth.parts.len();
-        // Parts of a total in whole steps show the steps and not the load.
+        // If a total grows in whole steps, its parts vary because of the steps and not because of the load.
         if count < 2 || growth.rate <= 0.0 || growth.step_error.is_some() {
             return;
         }
@@ -39,7 +39,7 @@ impl NoiseEstimate {
             .push((squares / mean.powi(2) * growth.part_length, freedom));
     }
 
-    /// The largest variance that a window may contribute.
+    /// The maximum variance that a measurement window may contribute.
     fn variance_limit(&self) -> f64 {
         let mut each: Vec<f64> = self
             .windows

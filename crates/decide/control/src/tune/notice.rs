@@ -4,7 +4,7 @@ use std::fmt::{Display, Formatter};
 
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 
-/// Something that the user should know.
+/// A message for the user about the progress of tuning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TuneNotice {
     /// The job has not reported any progress.
@@ -27,28 +27,28 @@ pub enum TuneNotice {
         /// The message of the device.
         reason: String,
     },
-    /// The load changed while a setting was held.
+    /// The load changed after a setting had been chosen.
     LoadChanged {
-        /// The relative change of items in a second, where known.
+        /// The relative change of items per second, if known.
         rate: Option<Ratio>,
         /// The relative change of power.
         power: Ratio,
     },
-    /// The job entered a phase that is a load of its own.
+    /// The job entered this phase, or left all phases, and is tuned as another load.
     PhaseChanged(Option<String>),
-    /// The choice was held for the configured time and is searched for again.
+    /// The chosen setting was set for [`super::TuneConfig::retune_every`], so the search is repeated.
     RetuneDue,
-    /// Exploring ended before the strategy was done.
+    /// Exploring ended before the strategy had converged.
     StoppedEarly(EarlyStop),
     /// The choice of an earlier run is as good as it was.
     RememberedConfirmed(String),
     /// The choice of an earlier run is not as good as it was.
     RememberedNotConfirmed(String),
-    /// The tuner holds a setting.
+    /// The tuner chose a setting and applied it.
     Holding {
         /// The name of the setting.
         label: String,
-        /// Whether it is the reference because no setting is better.
+        /// Whether the setting is the reference, because no other one is better.
         nothing_better: bool,
     },
     /// No setting meets the limits.
@@ -57,21 +57,21 @@ pub enum TuneNotice {
     GaveUp(GiveUpReason),
 }
 
-/// The reason why exploring ended before the strategy was done.
+/// The reason why exploring ended before the strategy had converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStop {
     /// The time for exploring is over.
     Time,
     /// The budget is spent.
     Budget,
-    /// Exploring drew too much energy compared with the best setting.
+    /// Exploring used too much energy beyond what the best setting needs.
     Energy,
 }
 
 /// The reason why a tuner gave up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GiveUpReason {
-    /// The devices draw less than the lowest cap, and setting it changes nothing.
+    /// The devices draw less than the lowest cap, so a cap changes nothing.
     CapDoesNotBind {
         /// The power of all devices.
         power: Watts,
@@ -83,7 +83,7 @@ pub enum GiveUpReason {
         /// The expected time of the whole job.
         time: Seconds,
     },
-    /// Windows of the same setting differ too much.
+    /// Measurement windows at the same setting differ too much, by this share.
     TooNoisy(Ratio),
     /// The device rejected several settings.
     SettingsRejected(String),
@@ -104,7 +104,7 @@ impl Display for GiveUpReason {
             ),
             Self::TooNoisy(noise) => write!(
                 f,
-                "progress is too noisy to compare settings: windows of one setting differ by {:.0} %",
+                "the job is too uneven to compare settings: measurements at one setting differ by {:.0} %",
                 noise.get() * 100.0
             ),
             Self::SettingsRejected(why) => write!(f, "the device rejected several settings: {why}"),
@@ -127,7 +127,7 @@ impl Display for TuneNotice {
             Self::ProgressResumed => f.write_str("progress resumed: tuning continues"),
             Self::Unsteady(time) => write!(
                 f,
-                "the load is not steady after {time:.0}: tuning continues with longer windows"
+                "the load is not steady after {time:.0}: tuning continues with longer measurements"
             ),
             Self::SettingRejected { label, reason } => {
                 write!(f, "the device rejected {label}, which is not tried again: {reason}")
@@ -136,23 +136,28 @@ impl Display for TuneNotice {
                 let signed = |ratio: &Ratio| format!("{:+.0} %", ratio.get() * 100.0);
                 f.write_str("the load changed (")?;
                 if let Some(rate) = rate {
-                    write!(f, "items a second {}, ", signed(rate))?;
+                    write!(f, "items per second {}, ", signed(rate))?;
                 }
                 write!(f, "power {}): tuning starts again", signed(power))
             }
-            Self::PhaseChanged(Some(name)) => write!(f, "the job is in the phase '{name}' now"),
-            Self::PhaseChanged(None) => f.write_str("the job is in no named phase now"),
+            Self::PhaseChanged(Some(name)) => write!(
+                f,
+                "the job entered the phase '{name}', which is tuned separately"
+            ),
+            Self::PhaseChanged(None) => f.write_str(
+                "the job has left its named phases: work outside phases is tuned separately",
+            ),
             Self::RetuneDue => {
                 f.write_str("the time of --retune-every is over: tuning starts again")
             }
             Self::StoppedEarly(EarlyStop::Time) => {
-                f.write_str("the time for exploring is over: the best setting so far is held")
+                f.write_str("the time for exploring is over: the job continues at the best setting so far")
             }
             Self::StoppedEarly(EarlyStop::Budget) => {
-                f.write_str("exploring has used the --budget: the best setting so far is held")
+                f.write_str("exploring has used the --budget: the job continues at the best setting so far")
             }
             Self::StoppedEarly(EarlyStop::Energy) => f.write_str(
-                "exploring drew 2 % of the job's energy more than the best setting: the best setting so far is held",
+                "exploring used 2 % of the job's energy more than the best setting: the job continues at the best setting so far",
             ),
             Self::RememberedConfirmed(label) => {
                 write!(f, "{label}, the choice of an earlier run, is as good as before")
@@ -164,10 +169,13 @@ impl Display for TuneNotice {
             Self::Holding {
                 label,
                 nothing_better: true,
-            } => write!(f, "no setting is better than the reference: {label} is held"),
-            Self::Holding { label, .. } => write!(f, "{label} is held"),
+            } => write!(
+                f,
+                "no setting is better than the reference: the job continues at {label}"
+            ),
+            Self::Holding { label, .. } => write!(f, "the job continues at {label}"),
             Self::OutsideLimits => {
-                f.write_str("no tried setting meets the limits: the reference is held")
+                f.write_str("no tried setting meets the limits: the job continues at the reference")
             }
             Self::GaveUp(why) => why.fmt(f),
         }

@@ -7,7 +7,7 @@ use super::load::Consumption;
 use super::notice::{GiveUpReason, TuneNotice};
 use super::window::TuneWindow;
 
-/// A ratio to the reference with its 95 % interval.
+/// A change relative to the reference, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioInterval {
     /// The best estimate.
@@ -18,16 +18,16 @@ pub struct RatioInterval {
     pub high: Ratio,
 }
 
-/// The energy saved and the time lost compared with the reference, for the same items.
+/// The energy saved and the time lost compared with the same items at the reference, as shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Savings {
-    /// The energy saved, which is negative where more was drawn.
+    /// The energy saved, as a share; negative if more energy was used.
     pub energy_saved: RatioInterval,
-    /// The time lost, which is negative where less was taken.
+    /// The time lost, as a share; negative if the items took less time.
     pub time_lost: RatioInterval,
 }
 
-/// The cost of exploring compared with the same items at one setting; negative where exploring saved.
+/// The cost of exploring compared with the same items at one setting; negative if exploring saved time or energy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExploringCost {
     /// The additional time.
@@ -39,23 +39,24 @@ pub struct ExploringCost {
 /// The outcome of one load of the job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadOutcome {
-    /// The phase of the job, where the job names phases.
+    /// The phase of the job; absent if the job was in no named phase.
     pub phase: Option<String>,
-    /// The start of the first steady window.
+    /// The time from which the load was steady.
     pub steady_since: Option<Seconds>,
-    /// The time at which the choice was set first.
+    /// The time at which a setting was first chosen.
     pub found_at: Option<Seconds>,
-    /// The point of the setting that is held.
+    /// The index of the point that was chosen.
     pub choice: Option<usize>,
-    /// The expected relative distance from the true best setting, where the strategy has a model.
+    /// By how much the choice is expected to be worse than the true best setting, as a fraction; only a strategy
+    /// with a model can estimate it.
     pub expected_regret: Option<Ratio>,
-    /// The relative improvement of the objective over the reference.
+    /// The relative improvement of the objective at the choice over the reference.
     pub gain: Option<Ratio>,
-    /// The number of windows that the strategy used, the reference included.
+    /// The number of measurement windows that were passed to the strategy, including the reference's.
     pub evaluations: usize,
-    /// The savings of the choice compared with the reference, item for item.
+    /// The savings of an item at the choice compared with an item at the reference.
     pub savings: Option<Savings>,
-    /// The savings since the load was steady, exploring included.
+    /// The savings from the time the load was steady, including exploring.
     pub total_savings: Option<Savings>,
     /// The energy saved since the load was steady.
     pub energy_saved: Option<Joules>,
@@ -63,19 +64,19 @@ pub struct LoadOutcome {
     pub exploring_cost: Option<ExploringCost>,
     /// The cost of the reference window and of the tried settings compared with the same items at the choice.
     pub exploring_cost_against_choice: Option<ExploringCost>,
-    /// Whether it is the previous load, which was tuned again.
+    /// Whether this is the same load as the previous one, tuned again because of `--retune-every`.
     pub is_retuned: bool,
     /// Whether no tried setting meets the limits.
     pub outside_limits: bool,
     /// The consumption since the load was steady.
     pub(super) steady: Consumption,
-    /// The consumption before that, at the reference.
+    /// The consumption before the load was steady, at the reference.
     pub(super) waiting: Consumption,
-    /// The reference, for each item.
+    /// The time and energy of an item at the reference.
     pub(super) reference: Option<PerItem>,
 }
 
-/// The time and the energy for each item, with their noise.
+/// The time and the energy of an item, with their relative standard deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PerItem {
     pub(super) time: Seconds,
@@ -86,9 +87,9 @@ pub(super) struct PerItem {
 /// The outcome of tuning a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneOutcome {
-    /// The loads of the job in order; the last one is that at its end.
+    /// The loads of the job in the order of time; the last one was present at the end of the job.
     pub loads: Vec<LoadOutcome>,
-    /// The windows, in order.
+    /// All measurement windows, in the order of time.
     pub windows: Vec<TuneWindow>,
     /// The notices with their times.
     pub notices: Vec<(Seconds, TuneNotice)>,
@@ -98,15 +99,15 @@ pub struct TuneOutcome {
     pub gave_up_at: Option<Seconds>,
     /// Whether the job ended before a setting was found.
     pub ended_early: bool,
-    /// The savings of all loads since they were steady, exploring included.
+    /// The savings of all loads from the time each was steady, including exploring.
     pub total_savings: Option<Savings>,
     /// The energy saved by all loads.
     pub energy_saved: Option<Joules>,
 }
 
 impl TuneOutcome {
-    /// The load whose choice was held last: the last one, or the one before where it was tuned again and the job
-    /// ended first.
+    /// The load whose choice was set last: the last load, or the one before if the last one was being tuned again
+    /// when the job ended.
     pub fn last_choice(&self) -> Option<&LoadOutcome> {
         for load in self.loads.iter().rev() {
             if load.choice.is_some() && load.found_at.is_some() {
@@ -120,11 +121,11 @@ impl TuneOutcome {
     }
 }
 
-/// The half width of a 95 % interval in standard deviations, with a margin because these are estimates.
+/// The half-width of a 95 % interval in standard deviations; above 1.96 because the deviations are estimates.
 const INTERVAL_HALF_WIDTH: f64 = 2.1;
 
 impl Savings {
-    /// The savings of the reference itself.
+    /// The savings of the reference itself, which are zero.
     pub(super) const NONE: Self = {
         let nothing = RatioInterval {
             value: Ratio::new(0.0),
@@ -137,7 +138,7 @@ impl Savings {
         }
     };
 
-    /// The savings for ratios of time and energy to the reference.
+    /// Computes savings from the ratios of time and energy to the reference.
     pub(super) fn from_ratios(time: f64, energy: f64, noises: &[Noise]) -> Self {
         let sum = |of: fn(&Noise) -> f64| {
             let all = noises.iter();

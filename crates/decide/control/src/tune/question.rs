@@ -1,9 +1,9 @@
-//! The questions that tuning can answer: windows of some seconds measure rates, not totals.
+//! Checks which objectives and limits tuning supports: it measures rates over some seconds, not totals of the job.
 
 use sweetspot_decide::{Basis, Criteria, Limit, Objective, Outcome, Value};
 use sweetspot_quantity::{Joules, Seconds};
 
-/// The objective or limit that needs the job's progress, in words; absent where power alone is enough.
+/// The objective or limit that needs the job's progress, as text for a message; `None` if power alone is enough.
 pub fn progress_requirement(question: &Criteria) -> Option<String> {
     if question.objective != Objective::Power {
         return Some(format!("the objective {}", question.objective));
@@ -17,12 +17,12 @@ pub fn progress_requirement(question: &Criteria) -> Option<String> {
     Some(format!("the limit {limit}"))
 }
 
-/// Whether a question needs the job's progress.
+/// Whether the objective or a limit needs the job's progress.
 pub fn needs_progress(question: &Criteria) -> bool {
     progress_requirement(question).is_some()
 }
 
-/// The flag that tuning cannot support, and the reason.
+/// The first `--objective` or `--limit` flag that tuning does not support, and why.
 pub fn find_unsupported_flag(question: &Criteria) -> Option<(String, String)> {
     let outcome = Outcome {
         items: Some(1.0),
@@ -39,12 +39,14 @@ pub fn find_unsupported_flag(question: &Criteria) -> Option<(String, String)> {
     question.limits.iter().find_map(|limit| {
         let reason = match limit.value() {
             Value::Reported(name) => format!(
-                "{name} is not measured while a job is tuned; a study can be held to it (`sweetspot sweep`)"
+                "`tune` does not measure {name}; use `sweetspot sweep`, whose limits can refer to it"
             ),
-            Value::Items => "a job does its items at every setting".to_owned(),
+            Value::Items => {
+                "a job processes the same items at every setting: remove this limit".to_owned()
+            }
             value @ (Value::Time | Value::Energy | Value::DeviceTime) if !limit.is_relative() => {
                 format!(
-                    "tuning sees windows of some seconds and not the whole {value} of the job: write it as a percentage of the reference, such as {value}<=+5%"
+                    "tuning measures for some seconds and not the whole {value} of the job: write the limit as a percentage of the reference, such as {value}<=+5%"
                 )
             }
             _ => return None,

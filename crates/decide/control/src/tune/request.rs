@@ -1,4 +1,4 @@
-//! What a user asks of tuning.
+//! The options of tuning that the user gives.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum TuneKnob {
     PowerCap,
     /// The core clock.
     CoreClock,
-    /// The power cap and the core clock.
+    /// The power cap and the core clock together.
     Both,
 }
 
@@ -50,18 +50,18 @@ impl Display for TuneKnob {
     }
 }
 
-/// What a user asks of tuning.
+/// The options of tuning that the user gives.
 #[derive(Clone, Debug)]
 pub struct TuneRequest {
     /// The knob to tune.
     pub knob: TuneKnob,
-    /// The objective and its limits.
+    /// The objective and the limits of the choice.
     pub question: Criteria,
-    /// The search strategy.
+    /// The strategy that chooses which settings to try.
     pub strategy: StrategyName,
     /// The largest share of the job's time or energy that exploring may cost.
     pub budget: Ratio,
-    /// How long a choice is held before the search is repeated.
+    /// The time after which the search is repeated; absent if it is repeated only when the load changes.
     pub retune_every: Option<Seconds>,
     /// The seed of random draws.
     pub seed: u64,
@@ -72,14 +72,15 @@ pub struct TuneRequest {
 pub struct EarlierChoice {
     /// The settings that were chosen.
     pub settings: Settings,
-    /// By how much its objective was better than the reference's, as a fraction.
+    /// By how much the objective was better at these settings than at the reference, as a fraction.
     pub gain: Ratio,
-    /// By how much it was expected to be worse than the true best, as a fraction.
+    /// By how much these settings were expected to be worse than the true best ones, as a fraction; absent if the
+    /// strategy has no model.
     pub expected_regret: Option<Ratio>,
 }
 
 impl TuneRequest {
-    /// The configuration of a tuner for a job on these GPUs.
+    /// Creates the configuration of a tuner for a job on these GPUs.
     pub fn tuner_config(
         &self,
         devices: &[Descriptor],
@@ -111,8 +112,8 @@ impl TuneRequest {
     }
 }
 
-/// The time from a change of the setting to readings of the new setting alone: clocks settle in 0.2 s, sensors
-/// lag by 0.1 s, and a sensor that averages over a second needs more.
+/// The time from a change of the setting until readings are affected by the new setting alone: clocks settle in 0.2
+/// s, sensors lag by 0.1 s, and a sensor that averages over a second needs more.
 fn settling_time(devices: &[Descriptor]) -> Seconds {
     use sweetspot_device::SensorKind::{BufferedPower, EnergyCounter};
     let is_quick = |device: &Descriptor| {

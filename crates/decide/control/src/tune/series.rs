@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// A series of times in seconds and totals, oldest first.
+/// Totals and their times in seconds, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CumulativeSeries {
     points: VecDeque<(f64, f64)>,
@@ -15,25 +15,25 @@ pub(super) struct Growth {
     pub(super) from: f64,
     /// The time of the last total.
     pub(super) to: f64,
-    /// The mean growth in a second.
+    /// The mean growth per second.
     pub(super) rate: f64,
-    /// The growth in a second of several parts of about the same length.
+    /// The growth per second in each of several parts of about the same length.
     pub(super) parts: Vec<f64>,
-    /// The mean length of a part.
+    /// The mean length of a part, in seconds.
     pub(super) part_length: f64,
-    /// The standard deviation of the rate that results from reports in whole steps.
+    /// The standard deviation of the rate that results from totals growing in whole steps; absent if they do not.
     pub(super) step_error: Option<f64>,
 }
 
-/// The shortest part in seconds: shorter ones show the sensor rather than the load.
+/// The shortest part in seconds: in shorter ones the sensor's errors dominate.
 const MIN_PART: f64 = 1.0;
-/// Reports whose spacing differs by less than this share are periodic.
+/// Reports are periodic if the times between them differ by less than this share.
 const PERIODIC_TOLERANCE: f64 = 0.1;
 /// The number of latest totals that show whether reports are periodic.
 const LATEST_TOTALS: usize = 60;
-/// Steps below this share of a report are smaller than other noise.
+/// Steps below this share of the growth between two reports are ignored: other noise is larger.
 const MIN_STEP_SHARE: f64 = 0.05;
-/// Totals within this time, in seconds, count as one.
+/// Totals that arrive within this time, in seconds, are merged into one.
 const MERGE_TIME: f64 = 0.005;
 
 impl CumulativeSeries {
@@ -50,7 +50,7 @@ impl CumulativeSeries {
         self.points.push_back((at, total));
     }
 
-    /// This series at the times of another one, so that both count whole items.
+    /// This series interpolated at the times of another one, whose totals grow by whole items.
     pub(super) fn sampled_like(&self, other: &Self, from: f64, to: f64) -> Self {
         let first = other.points.partition_point(|point| point.0 < from);
         let end = other.points.partition_point(|point| point.0 <= to);
@@ -81,7 +81,7 @@ impl CumulativeSeries {
         }
         let right = after.clamp(1, last);
         let left = match after > last {
-            // Beyond the end the line continues that of the last second.
+            // After the last total, the growth of the last second is extrapolated.
             true => self.points.partition_point(|point| point.0 < time - 1.0),
             false => right - 1,
         };
@@ -89,7 +89,7 @@ impl CumulativeSeries {
         Some(a.1 + (b.1 - a.1) * (time - a.0) / (b.0 - a.0))
     }
 
-    /// The mean time between totals since a time.
+    /// The mean time between the totals since `from`.
     pub(super) fn spacing(&self, from: f64) -> Option<f64> {
         let first = self.points.partition_point(|point| point.0 < from);
         let count = self.points.len().checked_sub(first + 1)?;
@@ -97,7 +97,7 @@ impl CumulativeSeries {
         (count > 0).then(|| (b.0 - a.0) / count as f64)
     }
 
-    /// The growth between two times, where there are at least three totals.
+    /// The growth between two times; `None` if there are fewer than three totals between them.
     pub(super) fn growth(&self, from: f64, to: f64) -> Option<Growth> {
         let first = self.points.partition_point(|point| point.0 < from);
         let end = self.points.partition_point(|point| point.0 <= to);
@@ -118,8 +118,8 @@ impl CumulativeSeries {
         Some(Growth {
             from: a.0,
             to: b.0,
-            // Errors of counts do not accumulate like those of rates. Counts and times are distributed uniformly,
-            // which divides both by the root of 12.
+            // Errors of counts do not accumulate like those of rates. They are uniformly distributed, hence the
+            // factor sqrt(12).
             step_error: step_size(self.points.range(end.saturating_sub(LATEST_TOTALS)..end))
                 .map(|step| step / ((b.0 - a.0) * (points.len() as f64).sqrt())),
             rate: slope(&points),
@@ -161,8 +161,8 @@ fn common_divisor(a: f64, b: f64, tolerance: f64) -> f64 {
     a
 }
 
-/// The slope by least squares. Several processes that report in turn make steps, which a line through the first and
-/// the last total would miss.
+/// The slope by least squares. If several processes report in turn, the totals grow in uneven steps, and a line
+/// through the first and the last total would be inaccurate.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;

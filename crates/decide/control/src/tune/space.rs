@@ -6,7 +6,7 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts};
 
 use super::TuneKnob;
 
-/// GPUs that cannot be tuned.
+/// Why GPUs cannot be tuned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TuneSpaceError {
     /// The GPUs are of several kinds.
@@ -51,7 +51,7 @@ const MAX_VALUES: usize = 41;
 const MAX_VALUES_OF_TWO: usize = 13;
 
 impl TuneSpace {
-    /// The space of a knob of these GPUs, which must be of one kind.
+    /// The search space of a knob of these GPUs, which must be of one model.
     pub fn new(devices: &[Descriptor], knob: TuneKnob) -> Result<Self, TuneSpaceError> {
         let device = &devices[0];
         if devices.iter().any(|other| other.name != device.name) {
@@ -71,7 +71,7 @@ impl TuneSpace {
         let mut labels = Vec::new();
         for (cap_index, cap) in caps.iter().enumerate() {
             for (clock_index, clock) in clocks.iter().enumerate() {
-                // The highest clock is the default one: it needs no lock.
+                // The highest clock is the default and needs no clock lock.
                 let locked = clock.filter(|_| clock_index > 0);
                 settings.push(Settings {
                     power_cap: *cap,
@@ -112,13 +112,13 @@ impl TuneSpace {
         })
     }
 
-    /// The point with these settings.
+    /// The index of the point with these settings.
     pub fn find(&self, settings: &Settings) -> Option<usize> {
         self.settings.iter().position(|other| other == settings)
     }
 }
 
-/// The caps to try, the default one first, downwards.
+/// The caps to try, in descending order from the default.
 fn caps(
     device: &Descriptor,
     most: usize,
@@ -155,7 +155,7 @@ fn caps(
     Ok(values.into_iter().map(Some).collect())
 }
 
-/// The clocks to try, the default one first, downwards.
+/// The clocks to try, in descending order from the default.
 fn clocks(
     device: &Descriptor,
     most: usize,
@@ -181,7 +181,7 @@ fn clocks(
     Ok(values.into_iter().map(Some).collect())
 }
 
-/// The default and what lies below it, at most so many, evenly; from the highest down.
+/// At most `most` of the values, evenly spaced from the default down to the lowest.
 fn thinned<Q: Quantity>(descending: &[Q], default: Q, most: usize) -> Vec<Q> {
     let below: Vec<Q> = descending
         .iter()

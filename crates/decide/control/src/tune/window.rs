@@ -6,7 +6,7 @@ use sweetspot_decide::Outcome;
 use sweetspot_decide::search::Noise;
 use sweetspot_quantity::{Joules, Seconds, Watts};
 
-/// The purpose of a window.
+/// The purpose of a measurement window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowPurpose {
     /// The window measures the reference.
@@ -17,12 +17,12 @@ pub enum WindowPurpose {
     Hold,
 }
 
-/// A measured window.
+/// The measurement of a job over some seconds at one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneWindow {
-    /// The purpose of the window.
+    /// Why the window was measured.
     pub purpose: WindowPurpose,
-    /// The point of the space that was set.
+    /// The index of the point of the search space that was set.
     pub point: usize,
     /// The start of the window.
     pub begin: Seconds,
@@ -30,9 +30,9 @@ pub struct TuneWindow {
     pub end: Seconds,
     /// The mean power of all devices together.
     pub power: Watts,
-    /// Items in a second, where known.
+    /// Items per second; absent if the job reports no progress.
     pub items_per_second: Option<f64>,
-    /// The relative standard deviations of time and energy for each item.
+    /// The relative standard deviations of the time and the energy of an item.
     pub noise: Noise,
 }
 
@@ -42,17 +42,18 @@ impl TuneWindow {
         self.end - self.begin
     }
 
-    /// The time for each item, where progress is known.
+    /// The time for each item; absent if the job reports no progress.
     pub fn time_per_item(&self) -> Option<Seconds> {
         self.items_per_second.map(|rate| Seconds::new(1.0 / rate))
     }
 
-    /// The energy for each item, where progress is known.
+    /// The energy for each item; absent if the job reports no progress.
     pub fn energy_per_item(&self) -> Option<Joules> {
         Some(self.power * self.time_per_item()?)
     }
 
-    /// The outcome of this many items at this setting; the outcome of the window where progress is unknown.
+    /// The outcome of processing this many items at this setting; if progress is unknown, the outcome of the window
+    /// itself.
     pub(super) fn outcome(&self, items: Option<f64>, gpus: u64) -> Outcome {
         let (time, items) = match (self.items_per_second, items) {
             (Some(rate), Some(items)) => (Seconds::new(items / rate), Some(items)),

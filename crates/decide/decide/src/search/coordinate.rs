@@ -1,5 +1,5 @@
-//! Coordinate search: a line search along one knob after the other, each through the best point of the one
-//! before.
+//! Coordinate search: a line search along one knob after the other, each through the best point of the previous
+//! line.
 
 use super::evaluation_log::EvaluationLog;
 use super::{
@@ -9,8 +9,8 @@ use crate::Criteria;
 
 /// A way to search along one knob.
 pub(super) trait LineSearch {
-    /// Returns the next point of a line to evaluate, by the evaluations in the log. The points of the line
-    /// ascend in the knob.
+    /// Returns the next point of a line to evaluate, given the evaluations in the log; `None` if the line is done.
+    /// The points of the line are sorted by the value of the knob.
     fn next_point(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Option<usize>;
 }
 

@@ -26,7 +26,7 @@ impl EvaluationLog {
         }
     }
 
-    /// Records an evaluation; one of an unknown point is ignored.
+    /// Records an evaluation; an evaluation of an unknown point is ignored.
     pub(super) fn record(&mut self, point: usize, evaluation: Evaluation) {
         let Some(candidate) = self.candidates.get_mut(point) else {
             return;
@@ -58,18 +58,19 @@ impl EvaluationLog {
         self.candidates[point].failed.is_some()
     }
 
-    /// Whether every evaluation came with its noise.
+    /// Whether the noise of every evaluation is known.
     pub(super) fn is_noise_known(&self) -> bool {
         self.noise.iter().flatten().all(Option::is_some)
     }
 
-    /// The noise of the mean at a measured point, where evaluations without a noise have the default one.
+    /// The noise of the mean at a measured point; evaluations of unknown noise are assumed to have the default
+    /// noise.
     pub(super) fn noise_of_mean(&self, point: usize, default: Noise) -> Noise {
         let known = &self.noise[point];
-        let mean = |of: fn(Noise) -> f64| {
+        let mean = |component: fn(Noise) -> f64| {
             let squares = known
                 .iter()
-                .map(|noise| of(noise.unwrap_or(default)).powi(2));
+                .map(|noise| component(noise.unwrap_or(default)).powi(2));
             libm::sqrt(squares.sum::<f64>()) / known.len() as f64
         };
         Noise {
@@ -88,7 +89,7 @@ impl EvaluationLog {
         )
     }
 
-    /// Why no point may be evaluated any more, for any strategy.
+    /// Why the search must stop whatever the strategy; `None` if it may continue.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         if self.candidates[self.space.reference()].failed.is_some() {
             Some(StopReason::ReferenceFailed)

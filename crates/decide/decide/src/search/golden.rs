@@ -19,7 +19,7 @@ impl Golden {
 }
 
 impl LineSearch for Golden {
-    /// Repeats the whole section from the evaluations in the log, so that it keeps no state of its own.
+    /// Replays the whole search from the evaluations in the log; therefore the strategy stores no state of its own.
     fn next_point(&self, log: &EvaluationLog, line: &[usize], knob: usize) -> Option<usize> {
         let space = &log.space;
         let value = |point: usize| space.points()[point][knob];

@@ -4,9 +4,9 @@ use super::coordinate::LineSearch;
 use super::evaluation_log::EvaluationLog;
 use super::{KnobKind, SearchOptions};
 
-/// The default step of a power cap, in watts: that of Zeus' power limit optimiser (`power_limit_step`).
+/// The default step of a power cap, in watts, as in Zeus' power limit optimiser (`power_limit_step`).
 const POWER_CAP_STEP: f64 = 25.0;
-/// The number of steps over the range of a clock where no step is given: that of DEPO's linear search.
+/// The number of steps over the range of a clock if no step is given, as in DEPO's linear search.
 const CLOCK_STEPS: f64 = 10.0;
 /// The maximum number of steps along a line.
 const MAX_STEPS: f64 = 10_000.0;
@@ -36,9 +36,9 @@ impl Linear {
         let distances = line.windows(2).map(|pair| value(pair[1]) - value(pair[0]));
         let finest = distances.fold(range, f64::min).max(range / MAX_STEPS);
         let step = match (self.step, space.knobs()[knob]) {
-            // Levels have an order but no distance, so each is tried.
+            // Levels have an order but no distances, so every level is tried.
             (_, KnobKind::Level) => return line.iter().rev().copied().collect(),
-            // A step below the distance of neighbours would find no further points.
+            // A step below the smallest distance between points would find no further points.
             (Some(step), _) => step.max(finest),
             (None, KnobKind::PowerCap) => POWER_CAP_STEP,
             (None, KnobKind::CoreClock) => range / CLOCK_STEPS,

@@ -1,8 +1,8 @@
-//! Search strategies: they propose which configuration to evaluate next, and are told its result.
+//! Search strategies: each proposes the configuration to evaluate next, and the caller passes back its result.
 //!
-//! A strategy identifies a configuration by the index of its point in a [`SearchSpace`]. It evaluates the
-//! reference first and never replaces it: a reference that is measured again at the tuned setting would
-//! drift downwards with every search.
+//! A strategy identifies a configuration by the index of its point in a [`SearchSpace`]. It evaluates the reference
+//! first and never replaces it: if each search took the last recommendation as its reference, the settings would
+//! fall further with every search.
 //!
 //! ```
 //! use sweetspot_decide::{Objective, Outcome};
@@ -45,9 +45,9 @@ pub trait Strategy {
     /// Returns the next point to evaluate, or why the search is over. The proposal stays the same until
     /// [`Self::tell`] is called.
     fn ask(&mut self) -> Proposal;
-    /// Records the result of an evaluation, whether or not it was proposed.
+    /// Records the result of an evaluation, also of a point that was not proposed.
     fn tell(&mut self, point: usize, evaluation: Evaluation);
-    /// Returns the best point by what is known so far.
+    /// Returns the best point according to the evaluations so far; `None` if no point can be recommended yet.
     fn recommend(&mut self) -> Option<Recommendation>;
 }
 
@@ -63,13 +63,13 @@ pub enum Proposal {
 /// Why a search is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The strategy has evaluated every point that it wanted.
+    /// The strategy has evaluated every point that it needs.
     Complete,
     /// The expected gain of another evaluation is not worth its cost.
     Converged,
     /// The maximum number of evaluations is reached.
     BudgetSpent,
-    /// The reference failed, and no other point can be judged without it.
+    /// The reference failed, and other points are compared with it.
     ReferenceFailed,
 }
 
@@ -78,19 +78,19 @@ pub enum StopReason {
 pub enum Evaluation {
     /// The run succeeded.
     Measured {
-        /// The result of the run.
+        /// The time, the energy and the other values of the run.
         outcome: Box<Outcome>,
-        /// The noise of the run, where it is known.
+        /// The noise of the run, if it is known.
         noise: Option<Noise>,
     },
-    /// The run failed and would fail again, so the point is excluded.
+    /// The run failed and a repeat would fail too, so the point is excluded.
     Failed,
-    /// The point is excluded without a run, because of what is known of other points.
+    /// The point is excluded without a run, because the result of another point shows that it cannot work.
     Impossible,
 }
 
 impl Evaluation {
-    /// A successful run with the noise of [`SearchOptions::noise`].
+    /// A successful run whose noise is assumed to be [`SearchOptions::noise`].
     pub fn measured(outcome: Outcome) -> Self {
         Self::Measured {
             outcome: Box::new(outcome),
@@ -99,12 +99,12 @@ impl Evaluation {
     }
 }
 
-/// The standard deviation of one evaluation, as a fraction of its value.
+/// The standard deviations of the results of one evaluation, each as a fraction of the value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// The standard deviation of the time.
+    /// The standard deviation of the time, as a fraction.
     pub time: f64,
-    /// The standard deviation of the energy.
+    /// The standard deviation of the energy, as a fraction.
     pub energy: f64,
 }
 
@@ -126,28 +126,29 @@ impl Noise {
 pub struct Recommendation {
     /// The index of the point.
     pub point: usize,
-    /// By how much the point is expected to be worse than the true best, as a fraction of that; only a
-    /// strategy with a model knows it.
+    /// By how much the point is expected to be worse than the true best point, as a fraction of the value there;
+    /// only a strategy with a model can estimate it.
     pub expected_regret: Option<f64>,
 }
 
 /// Options of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// How often the strategies without a model evaluate each point.
+    /// The number of evaluations of each point, for strategies without a model.
     pub repeats: usize,
-    /// The step of the `linear` strategy, in the unit of the knob.
+    /// The step of the `linear` strategy, in the unit of the knob; absent for the default step.
     pub step: Option<f64>,
     /// The maximum number of evaluations, the reference included.
     pub max_evaluations: usize,
-    /// The noise of an evaluation that does not come with its own.
+    /// The noise that is assumed for an evaluation whose own noise is unknown.
     pub noise: Noise,
-    /// Whether evaluations are looked up in recorded results: a repeat then gives the same value, and the
-    /// noise in the record is a part of the curve that is searched.
+    /// Whether evaluations are looked up in recorded results. A repeat then gives the same value, and the search is
+    /// for the best recorded value, noise included.
     pub is_replay: bool,
     /// The seed of the random draws.
     pub seed: u64,
-    /// The expected regret below which another evaluation is not worth its cost.
+    /// The expected regret below which a search with a model stops, because another evaluation is not worth its
+    /// cost.
     pub acceptable_regret: f64,
     /// What earlier studies of the same GPU or network found.
     pub prior: Prior,
@@ -156,7 +157,7 @@ pub struct SearchOptions {
 /// Results of an earlier search of the same knobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlierResults {
-    /// The points that were evaluated, each with a coordinate for each knob.
+    /// The points that were evaluated: the value of each knob, in the order of the knobs.
     pub points: Vec<Vec<f64>>,
     /// The outcome at each point.
     pub outcomes: Vec<Outcome>,

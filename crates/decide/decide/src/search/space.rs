@@ -1,6 +1,6 @@
 //! The points that a search may evaluate.
 
-/// What a coordinate of a point sets.
+/// The kind of knob that a coordinate of a point sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobKind {
     /// A power cap, in watts.
@@ -25,10 +25,10 @@ pub enum SearchSpaceError {
     /// There are no points.
     #[error("there is no configuration to evaluate")]
     Empty,
-    /// A point lacks a coordinate, has too many, or has one that is not finite.
+    /// The point with this index has too few or too many coordinates, or one that is not finite.
     #[error("configuration {0} does not have a finite value for each knob")]
     Shape(usize),
-    /// Two points are equal.
+    /// The point with this index equals an earlier one.
     #[error("configuration {0} occurs twice")]
     Duplicate(usize),
     /// The index of the reference is out of range.
@@ -37,7 +37,8 @@ pub enum SearchSpaceError {
 }
 
 impl SearchSpace {
-    /// Creates a space from points with a coordinate for each knob and the index of the reference.
+    /// Creates a space. Each point has a value for each knob; `reference` is the index of the point that the others
+    /// are compared with.
     pub fn new(
         knobs: Vec<KnobKind>,
         points: Vec<Vec<f64>>,
@@ -52,7 +53,7 @@ impl SearchSpace {
             }
         }
         let mut order: Vec<usize> = (0..points.len()).collect();
-        order.sort_by(|a, b| compare(&points[*a], &points[*b]).then(a.cmp(b)));
+        order.sort_by(|a, b| compare_points(&points[*a], &points[*b]).then(a.cmp(b)));
         if let Some(pair) = order
             .windows(2)
             .find(|pair| points[pair[0]] == points[pair[1]])
@@ -76,7 +77,7 @@ impl SearchSpace {
         Self::new(vec![knob], points, highest.unwrap_or(0))
     }
 
-    /// What each coordinate sets.
+    /// The kind of knob that each coordinate sets.
     pub fn knobs(&self) -> &[KnobKind] {
         &self.knobs
     }
@@ -91,7 +92,7 @@ impl SearchSpace {
         self.reference
     }
 
-    /// Whether two points differ in every knob by at most a share of its range.
+    /// Whether two points differ in no knob by more than `share` of the knob's range.
     pub(crate) fn is_near(&self, a: usize, b: usize, share: f64) -> bool {
         let (a, b) = (&self.points[a], &self.points[b]);
         (0..self.knobs.len()).all(|knob| {
@@ -103,14 +104,15 @@ impl SearchSpace {
         })
     }
 
-    /// The point of a line that is nearest to a value of its knob.
+    /// The point of a line that is nearest to a value of the knob along the line.
     pub(crate) fn nearest(&self, line: &[usize], knob: usize, value: f64) -> Option<usize> {
         let distance = |point: &usize| (self.points[*point][knob] - value).abs();
         let order = |a: &&usize, b: &&usize| distance(a).total_cmp(&distance(b));
         line.iter().min_by(order).copied()
     }
 
-    /// The points that differ from one in at most this knob, in its ascending order.
+    /// The points that differ from `through` in at most this knob, `through` included, in ascending order of the
+    /// knob.
     pub(crate) fn line(&self, through: usize, knob: usize) -> Vec<usize> {
         let fixed = &self.points[through];
         let on_line = |point: &Vec<f64>| {
@@ -125,7 +127,7 @@ impl SearchSpace {
     }
 }
 
-fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
+fn compare_points(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     let mut pairs = a.iter().zip(b).map(|(a, b)| a.total_cmp(b));
     pairs
         .find(|order| order.is_ne())

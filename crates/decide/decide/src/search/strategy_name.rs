@@ -11,16 +11,16 @@ use super::linear::Linear;
 use super::{SearchOptions, SearchSpace, Strategy};
 use crate::Criteria;
 
-/// The name of a strategy.
+/// A search strategy, identified by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrategyName {
     /// Evaluates every point.
     Exhaustive,
-    /// Goes down from the highest value in equal steps, as Zeus does.
+    /// Steps down from the highest value of a knob in equal steps, as Zeus does.
     Linear,
-    /// Golden-section search, as DEPO does.
+    /// Golden-section search along each knob, as in DEPO.
     Golden,
-    /// Is guided by a model of the physics.
+    /// Chooses evaluations by a model of the GPU's time and power.
     Guided,
 }
 

@@ -11,12 +11,12 @@ pub enum AxesError {
     /// The values of a knob cannot be used.
     #[error("{axis}: {problem}")]
     Axis {
-        /// The knob.
+        /// The knob concerned.
         axis: Axis,
-        /// What is wrong with its values.
+        /// What is wrong with the values of the knob.
         problem: AxisError,
     },
-    /// A number of GPUs is not available.
+    /// The job cannot use one of these numbers of GPUs.
     #[error("gpus {text}: {problem}")]
     GpuCount {
         /// The numbers as the user wrote them.
@@ -40,7 +40,7 @@ pub enum AxesError {
         /// What is wrong with it.
         problem: String,
     },
-    /// There are caps for another number of GPUs than the job has.
+    /// The number of power caps in a list is not the number of GPUs of the job.
     #[error("power-cap {value}: {caps} caps, one for each GPU, but the job has {} GPUs", gpus.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))]
     CapList {
         /// The caps as the user wrote them.
@@ -53,7 +53,7 @@ pub enum AxesError {
     /// GPUs of several kinds have no values in common.
     #[error("{axis} needs GPUs of one kind, but these differ: {gpus}")]
     MixedGpus {
-        /// The knob.
+        /// The knob concerned.
         axis: Axis,
         /// The names of the GPUs.
         gpus: String,
@@ -63,13 +63,13 @@ pub enum AxesError {
     NotSettable {
         /// The name of the device.
         device: String,
-        /// The knob.
+        /// The knob concerned.
         knob: Knob,
     },
-    /// An axis needs a device setting where none may be changed.
+    /// An axis needs a change of device settings, which read-only mode forbids.
     #[error("read-only: this study would change device settings, which read-only mode forbids")]
     ReadOnly,
-    /// There is nothing to vary that needs no device setting.
+    /// In read-only mode, no axis is given that needs no change of device settings.
     #[error(
         "read-only: vary what needs no device setting: a parameter of the workload, or the number of GPUs"
     )]
@@ -79,7 +79,7 @@ pub enum AxesError {
     TooManyRuns {
         /// The number of runs.
         count: usize,
-        /// The largest number that is allowed.
+        /// The maximum number of runs.
         limit: usize,
     },
 }

@@ -1,11 +1,11 @@
-//! The values of one knob, as people write them: `150..300:5`, `150,180,210`, `all`.
+//! Parses the values of one knob as users write them: `150..300:5`, `150,180,210`, `all`.
 
 use std::fmt::Display;
 
 use sweetspot_device::Domain;
 use sweetspot_quantity::{ParseQuantityError, Quantity, parse_bare};
 
-/// The largest number of values on one axis; more are taken for a mistake in writing.
+/// The maximum number of values on one axis; more are rejected as a probable typing error.
 const MAX_AXIS_VALUES: usize = 10_000;
 
 /// Why the values of a knob cannot be used.
@@ -47,7 +47,7 @@ pub enum AxisError {
     Duplicate {
         /// The axis as the user wrote it.
         axis: String,
-        /// The value.
+        /// The value that occurs twice.
         value: String,
     },
     /// The axis has too many values.
@@ -63,17 +63,17 @@ pub enum AxisError {
     /// The device does not support a value.
     #[error("{value} is not supported by {device}: {supported}")]
     NotSupported {
-        /// The value.
+        /// The value that the device does not support.
         value: String,
         /// The name of the device.
         device: String,
-        /// The nearest values that it supports.
+        /// The nearest values that the device supports.
         supported: String,
     },
 }
 
-/// Reads the values of an axis within what `device` supports. `all` is every level, or the range in steps of
-/// `usual_step` with both its ends.
+/// Parses the values of an axis and checks that `device` supports them. `all` means every supported level, or the
+/// supported range in steps of `usual_step` with both ends.
 pub fn parse_axis<Q: Quantity + Display>(
     text: &str,
     domain: &Domain<Q>,
@@ -149,7 +149,7 @@ fn range<Q: Quantity + Display>(axis: &str, low: &str, rest: &str) -> Result<Vec
     steps(axis, low, high, step)
 }
 
-/// The values from `low` to `high`; a tolerance for rounding keeps the upper end.
+/// The values from `low` to `high`, both included; rounding errors do not lose the upper end.
 fn steps<Q: Quantity>(axis: &str, low: Q, high: Q, step: Q) -> Result<Vec<Q>, AxisError> {
     let count = ((high.base() - low.base()) / step.base() + 1e-9).floor();
     if count >= MAX_AXIS_VALUES as f64 {

@@ -17,7 +17,7 @@ use sweetspot_quantity::{Megahertz, Quantity, Watts};
 use crate::{Axis, Configuration, Definition};
 use values::AxisValues;
 
-/// The largest number of runs of a study; more are taken for a mistake in writing.
+/// The maximum number of runs of a study; more are rejected as a probable typing error.
 const MAX_RUNS: usize = 1_000_000;
 
 /// The axes of a study, every combination of their values, and the reference.
@@ -30,13 +30,13 @@ pub struct ResolvedAxes {
     pub reference: Configuration,
 }
 
-/// The devices of a study, and the usual parameters of its workload.
+/// The devices of a study, and the default parameters of its workload.
 pub struct SupportedKnobs<'a> {
     /// The devices that may be used, in order; at least one.
     pub devices: &'a [Descriptor],
     /// The devices' names as the user wrote them.
     pub names: &'a [String],
-    /// The usual value of each parameter of the workload, if it is known.
+    /// The default value of each parameter of the workload whose default is known, by name.
     pub usual_parameters: BTreeMap<String, String>,
 }
 
@@ -96,7 +96,7 @@ pub fn resolve_axes(
     }
     let reference = values.reference(definition, supported)?;
     let configurations = values.combinations();
-    // A knob that only the reference sets is an axis too: it is what distinguishes the reference.
+    // A knob that only the reference sets is an axis too, because it distinguishes the reference.
     let knobs = [
         Axis::Gpus,
         Axis::PowerCap,

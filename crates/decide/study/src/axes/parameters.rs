@@ -3,7 +3,7 @@
 use super::AxesError;
 use crate::{Axis, AxisText};
 
-/// The largest number of values of a parameter; more are taken for a mistake in writing.
+/// The maximum number of values of a parameter; more are rejected as a probable typing error.
 const MAX_VALUES: usize = 1_000;
 
 /// Reads the values of a parameter of the workload, such as `64,128`.
@@ -14,7 +14,7 @@ pub fn read_parameter(name: &str, AxisText(text): &AxisText) -> Result<Vec<Strin
     };
     if !crate::is_parameter_name(name) {
         return Err(error(
-            "a name is made of letters, digits and _, and begins with no digit".to_owned(),
+            "a name consists of letters, digits and _, and does not begin with a digit".to_owned(),
         ));
     }
     if let Axis::Gpus | Axis::PowerCap | Axis::CoreClock | Axis::MemoryClock = Axis::named(name) {

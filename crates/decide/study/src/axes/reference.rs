@@ -1,4 +1,4 @@
-//! The reference as the user names it.
+//! Parses the reference that the user gives.
 
 use sweetspot_quantity::Megahertz;
 
@@ -6,7 +6,8 @@ use super::values::{read_axis, read_caps};
 use super::{AxesError, SupportedKnobs};
 use crate::{Axis, Configuration};
 
-/// Changes what a text such as `power-cap=250,batch=64` names; the rest of the reference stays.
+/// Changes the knobs and parameters that a text such as `power-cap=250,batch=64` names; the rest of the reference
+/// stays the same.
 pub fn change_reference(
     reference: &mut Configuration,
     text: &str,
@@ -76,7 +77,7 @@ pub fn change_reference(
                 };
                 let place = reference.parameters.get_mut(&name);
                 let place = place.ok_or_else(|| {
-                    error(format!("there is no axis `{name}`: it may be power-cap, core-clock, memory-clock, gpus; {known}"))
+                    error(format!("there is no axis `{name}`: use power-cap, core-clock, memory-clock or gpus; {known}"))
                 })?;
                 *place = value.to_owned();
             }
@@ -85,7 +86,7 @@ pub fn change_reference(
     Ok(())
 }
 
-/// Refuses more than one value.
+/// Returns an error if there is more than one value.
 fn require_single<T>(values: &[T]) -> Result<(), String> {
     match values.len() {
         1 => Ok(()),

@@ -11,13 +11,13 @@ use super::reference::change_reference;
 use super::{AxesError, AxisError, SupportedKnobs, parse_axis};
 use crate::{Axis, AxisText, Configuration, Definition};
 
-/// The step between caps where the user gives none: that of the papers.
+/// The step between power caps if the user gives none, as in the papers.
 const USUAL_CAP_STEP: Watts = Watts::new(5.0);
 
 /// The values of every axis.
 pub struct AxisValues {
     pub axes: Vec<Axis>,
-    /// The caps of each value: none where the cap is not set, one for all GPUs, or one for each GPU.
+    /// The caps of each value on the axis: empty if the cap is not set, one cap for all GPUs, or one for each GPU.
     pub caps: Vec<Vec<Watts>>,
     pub core_clocks: Vec<Option<Megahertz>>,
     pub memory_clocks: Vec<Option<Megahertz>>,
@@ -57,7 +57,7 @@ impl AxisValues {
             Some(axis) => read_caps(&axis.0, supported, &gpu_counts)?,
             None if definition.read_only() || supported.is_mixed() => vec![Vec::new()],
             None if no_axis => read_caps("all", supported, &gpu_counts)?,
-            // A cap that is not explored is at its default, whatever is set now.
+            // If the cap is not explored, the default cap is used, whatever is set now.
             None => match supported.caps() {
                 Ok(range) => vec![vec![range.default]],
                 Err(_) => vec![Vec::new()],
@@ -166,7 +166,7 @@ impl AxisValues {
             true => vec![supported.caps()?.default],
             false => Vec::new(),
         };
-        // A clock that is on an axis is locked in the reference too, so that it is one of the points.
+        // If a clock is on an axis, the reference locks it too; the reference is then one of the points.
         let is_locked = |clocks: &[Option<Megahertz>]| clocks[0].is_some();
         let mut reference = Configuration {
             power_caps: default_cap,
@@ -207,7 +207,8 @@ pub fn read_axis<Q: Quantity + Display>(
         .map_err(|problem| AxesError::Axis { axis, problem })
 }
 
-/// Reads power caps: each value is one cap for all GPUs, or `250/200`, one for each GPU of the job.
+/// Parses power caps: each value is one cap for all GPUs, or a list such as `250/200` with one cap for each GPU of
+/// the job.
 pub fn read_caps(
     text: &str,
     supported: &SupportedKnobs<'_>,

@@ -1,7 +1,7 @@
 //! The store of a study: a folder with a database, and a file of samples for each run.
 //!
-//! A run is on disk before it counts as done. Only one process writes the database, and it holds the folder's lock;
-//! any process may read the database at any time.
+//! A run is on disk before it counts as done. Only the process that has locked the folder writes the database; any
+//! process may read the database at any time.
 
 mod error;
 mod merge;
@@ -34,7 +34,7 @@ const SAMPLES: &str = "samples";
 const TASKS: &str = "tasks";
 const PLAN: &str = "plan.json";
 const UNFINISHED: &str = ".unfinished-";
-/// The largest number of tries of a commit while another program holds the database; each waits 10 s.
+/// The maximum number of tries of a commit while another program has locked the database; each waits 10 s.
 const MAX_COMMIT_TRIES: u32 = 60;
 
 /// A study on disk.
@@ -145,7 +145,8 @@ impl Store {
         samples_file(&self.folder, run)
     }
 
-    /// Stores runs, all or none; they are on disk when this returns. Of two with the same number the first is kept.
+    /// Stores runs, all or none; they are on disk when this returns. A run whose identifier is already stored is
+    /// ignored.
     pub fn record(&mut self, runs: &[(u64, RunRecord)]) -> Result<(), StoreError> {
         // The names of the files of samples must be on disk before the runs.
         sync_folder(&self.folder.join(SAMPLES))
@@ -173,7 +174,7 @@ impl Store {
             .map_err(|problem| StoreError::database(&self.folder, problem))
     }
 
-    /// The number of results of single tasks that have not been gathered.
+    /// The number of result files of single tasks that are not in the database yet.
     pub fn waiting_results(&self) -> usize {
         let entries = std::fs::read_dir(self.folder.join(TASKS));
         let names = entries

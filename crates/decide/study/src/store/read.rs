@@ -88,7 +88,8 @@ impl Store {
         runs(&self.connection).map_err(|problem| self.problem(problem))
     }
 
-    /// The study with all its runs, with the energy that it was made for or another.
+    /// The study with all its runs; `of` selects another part of the machine whose energy is compared than the
+    /// study's own.
     pub fn study(&self, of: Option<EnergyOf>) -> std::result::Result<Study, StoreError> {
         let outline = self.outline()?;
         let points = self.points(&outline, of.unwrap_or(outline.subject.energy_of))?;

@@ -71,7 +71,7 @@ fn json<T: Serialize>(value: &T) -> Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-/// Whether another program holds the database.
+/// Whether a database error means that another program has locked the database.
 pub fn is_busy(problem: &rusqlite::Error) -> bool {
     let code = problem.sqlite_error_code();
     matches!(

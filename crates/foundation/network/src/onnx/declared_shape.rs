@@ -4,7 +4,7 @@ use super::execution_order::shorten;
 use super::proto::ValueInfo;
 use crate::Shape;
 
-/// Whether the file declares every size of this input.
+/// Whether the file declares the size of every axis of this input.
 pub fn is_fully_sized(info: &ValueInfo) -> bool {
     let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
     let sizes = tensor.and_then(|tensor| tensor.shape.as_ref());
@@ -16,7 +16,7 @@ pub fn is_fully_sized(info: &ValueInfo) -> bool {
     })
 }
 
-/// The declared shape. A first axis without a size is the batch, and counts as 1.
+/// The shape that the file declares. If the first axis has no size, it is the batch and gets the size 1.
 pub fn declared_shape(info: &ValueInfo) -> Result<Shape, String> {
     let missing = "has no shape in the file: give one with --input NAME=1x3x224x224";
     let tensor = info.kind.as_ref().and_then(|kind| kind.tensor.as_ref());

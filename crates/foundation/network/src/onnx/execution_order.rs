@@ -1,4 +1,4 @@
-//! Execution execution_order of nodes.
+//! Sorts the nodes of a graph into an order in which they can be executed.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use super::proto::{Graph, Node};
 
 /// Shortens a name for messages.
 pub fn shorten(name: &str) -> String {
-    const MOST: usize = 120;
-    match name.char_indices().nth(MOST) {
+    const MAX_NAME_LENGTH: usize = 120;
+    match name.char_indices().nth(MAX_NAME_LENGTH) {
         Some((end, _)) => format!("{}...", &name[..end]),
         None => name.to_owned(),
     }
@@ -24,8 +24,8 @@ pub fn describe_node(node: &Node) -> String {
     format!("`{}` ({})", shorten(name), shorten(&node.operator))
 }
 
-/// The indices of the nodes in an execution_order in which each node's inputs are there; most files are in it already. A
-/// cycle, or an input that no node produces, is an error.
+/// The indices of the nodes, sorted so that every node comes after those that produce its inputs. A cycle, or
+/// an input that no node produces, is an error.
 pub fn execution_order(
     graph: &Graph,
     known: impl Fn(&str) -> bool,
@@ -56,7 +56,7 @@ pub fn execution_order(
             }
         }
     }
-    // The lowest index first, so that a file in execution_order stays as it is.
+    // The lowest index comes first, so a file that is already sorted stays as it is.
     let mut ready: std::collections::BTreeSet<usize> = (0..waiting.len())
         .filter(|index| waiting[*index] == 0)
         .collect();

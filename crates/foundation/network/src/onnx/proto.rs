@@ -74,7 +74,7 @@ pub struct Tensor {
     pub dims: Vec<i64>,
     #[prost(int32, tag = "2")]
     pub data_type: i32,
-    /// Packed, as all writers of ONNX files do.
+    /// The floats in packed encoding, which all known writers of ONNX files use.
     #[prost(bytes = "bytes", repeated, tag = "4")]
     pub float_data: Vec<Bytes>,
     #[prost(bytes = "bytes", repeated, tag = "5")]

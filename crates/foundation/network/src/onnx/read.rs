@@ -12,20 +12,20 @@ use super::execution_order::{describe_node, execution_order, shorten};
 use super::operators::{Call, NodeResult, infer};
 use super::proto::{Graph, Model, Node, ValueInfo};
 use super::scan::scan;
-use super::value::{Value, is_whole, of_tensor};
+use super::value::{Value, is_whole, value_from_tensor};
 use super::weight_inputs::{main_input, weight_inputs};
 use crate::{Layer, Network, NetworkError, Shape, UnknownOperator};
 
-/// Information from the caller that the file lacks.
+/// Shapes that the caller supplies because the file lacks them.
 #[derive(Clone, Debug, Default)]
 pub struct OnnxOptions {
-    /// The shapes of inputs, by name.
+    /// The name and shape of each input whose shape the caller supplies.
     pub inputs: Vec<(String, Shape)>,
 }
 
 /// The size limit of protocol buffers, 2 GiB; larger models store their weights in separate files.
 const MAX_BYTES: u64 = 1 << 31;
-/// The limit on all constants together that are kept to compute shapes.
+/// The limit on the number of constant elements, over the whole file, that are stored to compute shapes.
 const MAX_NUMBERS: usize = 1 << 22;
 
 /// Reads a network from an ONNX file. The values of weights are not used and may be missing.
@@ -88,12 +88,13 @@ struct Reader<'a> {
     graph: &'a Graph,
     opset: i64,
     values: HashMap<&'a str, Value>,
-    /// The number of elements of each weight of the file and then of each input, by their index in `origins`.
+    /// The number of elements of each weight of the file, followed by those of each graph input.
+    /// [`Value::origins`] has indices into this list.
     elements: Vec<u64>,
-    /// The weights that are counted in some layer already.
+    /// The weights (as indices into `elements`) that belong to a layer already, so they are not counted twice.
     counted: HashSet<usize>,
     numbers_left: usize,
-    /// The index of each unknown operator in the network's list.
+    /// The index of each unknown operator in `network.unknown`.
     unknown: HashMap<String, usize>,
     network: Network,
 }
@@ -139,10 +140,11 @@ impl<'a> Reader<'a> {
 
     fn read_weights(&mut self) -> Result<(), NetworkError> {
         for (index, tensor) in self.graph.initializers.iter().enumerate() {
-            let value = of_tensor(tensor, Some(index)).map_err(|problem| NetworkError::File {
-                file: self.path.to_owned(),
-                problem: format!("weight `{}`: {problem}", shorten(&tensor.name)),
-            })?;
+            let value =
+                value_from_tensor(tensor, Some(index)).map_err(|problem| NetworkError::File {
+                    file: self.path.to_owned(),
+                    problem: format!("weight `{}`: {problem}", shorten(&tensor.name)),
+                })?;
             let elements = value.shape.as_ref().map_or(0, Shape::elements);
             self.elements.push(elements);
             self.values.insert(&tensor.name, value);
@@ -150,7 +152,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the inputs. Old files list their weights among them, next to their values.
+    /// Reads the graph inputs. Old files list weights among the inputs too; those already read as weights are
+    /// skipped.
     fn read_inputs(&mut self, options: &OnnxOptions) -> Result<(), NetworkError> {
         let fresh = |info: &&ValueInfo| !self.values.contains_key(info.name.as_str());
         let inputs: Vec<&ValueInfo> = self.graph.inputs.iter().filter(fresh).collect();
@@ -186,7 +189,7 @@ impl<'a> Reader<'a> {
                 Value {
                     whole: element.is_some_and(|tensor| is_whole(tensor.element)),
                     origins: Some([self.elements.len()].into()),
-                    ..Value::of(shape.clone())
+                    ..Value::with_shape(shape.clone())
                 },
             );
             self.elements.push(shape.elements());
@@ -194,8 +197,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Turns inputs that are weights into constants; only the others stay inputs of the network. An input with
-    /// a shape from the caller, or with an axis without a size, is data.
+    /// Turns graph inputs that are weights into constants; the others stay inputs of the network. An input
+    /// whose shape the caller supplied, or with an axis of unknown size, is never a weight.
     fn separate_weight_inputs(&mut self, execution_order: &[usize], options: &OnnxOptions) {
         let all_inputs = std::mem::take(&mut self.network.inputs);
         let names: Vec<&str> = all_inputs.iter().map(|(name, _)| name.as_str()).collect();
@@ -288,7 +291,7 @@ impl<'a> Reader<'a> {
                 Some(left) => self.numbers_left = left,
                 None => value.numbers = None,
             }
-            // The shape that the file declares helps where an operator is unknown.
+            // If an operator is unknown, the shape that the file declares for its output is used.
             if value.shape.is_none()
                 && let Some(info) = declared.get(name.as_str())
             {
@@ -316,7 +319,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a layer, with inputs that are weights separated from those that depend on the network's input.
+    /// Adds a layer. Inputs that are weights are counted separately from those that depend on the network's
+    /// input.
     fn add_layer(
         &mut self,
         node: &Node,
@@ -349,7 +353,7 @@ impl<'a> Reader<'a> {
                 layer.inputs.push(shape.clone());
                 continue;
             }
-            // Sizes, axes and single numbers are part of the operation.
+            // Sizes, axes and single numbers are parameters of the operation, not weights.
             let is_tensor = !value.whole && shape.rank() > 0;
             let Some(origins) = value.origins.as_ref().filter(|_| is_tensor) else {
                 continue;

@@ -1,11 +1,11 @@
 //! A first pass over the bytes of a file before decoding: it checks that the file is complete, is not nested
-//! too deep and has no more fields than fit in memory. Two bytes can require a node of two hundred.
+//! too deep and has no more fields than fit in memory: two bytes of a file can decode to a node of 200 bytes.
 
-/// The most fields of the decoded kinds; a network of a thousand layers has about twenty thousand.
+/// The maximum number of decoded fields in a file; a network of a thousand layers has about twenty thousand.
 pub const MAX_FIELDS: u64 = 2_000_000;
 const MAX_DEPTH: usize = 24;
 
-/// The messages that are decoded, by content.
+/// The kinds of protobuf messages that are decoded.
 #[derive(Clone, Copy)]
 enum Message {
     Model,
@@ -21,7 +21,7 @@ enum Message {
 }
 
 impl Message {
-    fn of_field(self, field: u64) -> Option<Self> {
+    fn child_kind(self, field: u64) -> Option<Self> {
         match (self, field) {
             (Self::Model, 7) => Some(Self::Graph),
             (Self::Model, 8) => Some(Self::Leaf),
@@ -37,13 +37,13 @@ impl Message {
         }
     }
 
-    /// Whether a field holds numbers that take more memory when they are unpacked.
+    /// Whether a field contains packed numbers, which take more memory after decoding.
     fn unpacks(self, field: u64) -> bool {
         matches!((self, field), (Self::Tensor, 1) | (Self::Attribute, 7 | 8))
     }
 }
 
-/// Checks that the bytes can be a model that fits into memory.
+/// Checks that the bytes are a complete file whose decoded form fits into memory.
 pub fn scan(bytes: &[u8]) -> Result<(), String> {
     let mut fields = 0;
     walk(bytes, Message::Model, 0, &mut fields)
@@ -65,12 +65,12 @@ fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Re
             5 => skip(&mut rest, 4)?,
             2 => {
                 let length = varint(&mut rest)?;
-                let length = usize::try_from(length).map_err(|_| cut())?;
-                let inside = rest.get(..length).ok_or_else(cut)?;
+                let length = usize::try_from(length).map_err(|_| truncated())?;
+                let inside = rest.get(..length).ok_or_else(truncated)?;
                 rest = &rest[length..];
                 if message.unpacks(field) {
                     *fields += length as u64;
-                } else if let Some(inner) = message.of_field(field) {
+                } else if let Some(inner) = message.child_kind(field) {
                     walk(inside, inner, depth + 1, fields)?;
                 }
             }
@@ -78,23 +78,24 @@ fn walk(mut rest: &[u8], message: Message, depth: usize, fields: &mut u64) -> Re
         }
         if *fields > MAX_FIELDS {
             return Err(format!(
-                "it has more than {MAX_FIELDS} nodes, sizes and names"
+                "it is too large: it has more than {MAX_FIELDS} nodes, sizes and names"
             ));
         }
     }
     Ok(())
 }
 
-fn cut() -> String {
-    "it is cut off or damaged: a field goes beyond the end of what holds it".to_owned()
+fn truncated() -> String {
+    "it is cut off or damaged: a field is longer than the part of the file that contains it"
+        .to_owned()
 }
 
 fn skip(rest: &mut &[u8], length: usize) -> Result<(), String> {
-    *rest = rest.get(length..).ok_or_else(cut)?;
+    *rest = rest.get(length..).ok_or_else(truncated)?;
     Ok(())
 }
 
-/// Reads a number in groups of seven bits, the lowest first.
+/// Reads a protobuf varint: groups of seven bits, the lowest first.
 pub fn varint(rest: &mut &[u8]) -> Result<u64, String> {
     let mut number = 0u64;
     for (index, byte) in rest.iter().enumerate().take(10) {
@@ -104,5 +105,5 @@ pub fn varint(rest: &mut &[u8]) -> Result<u64, String> {
             return Ok(number);
         }
     }
-    Err(cut())
+    Err(truncated())
 }

@@ -1,4 +1,4 @@
-//! Values between nodes.
+//! What is known about the tensors that nodes produce and consume.
 
 use std::rc::Rc;
 
@@ -6,25 +6,26 @@ use super::proto;
 use super::scan::varint;
 use crate::Shape;
 
-/// A tensor: its shape if known, its numbers if they are few and constant.
+/// What is known about a tensor: its shape, and the values of its elements if they are few and constant.
 #[derive(Clone, Debug, Default)]
 pub struct Value {
     pub shape: Option<Shape>,
-    /// The numbers of sizes, axes and the like; those of weights are never kept.
+    /// The elements of a constant that may describe sizes or axes; those of weights are never stored.
     pub numbers: Option<Rc<[f64]>>,
-    /// Whether its elements are whole numbers or booleans.
+    /// Whether the elements are whole numbers or booleans.
     pub whole: bool,
-    /// Whether it is the same for every input of the network.
+    /// Whether the tensor is the same whatever the network's input is.
     pub constant: bool,
-    /// The indices of the weights or network inputs that it is computed from.
+    /// The weights or graph inputs from which a constant is computed, as indices; `None` if there are none or
+    /// too many.
     pub origins: Option<Rc<[usize]>>,
 }
 
-/// The longest constant that is kept to compute shapes.
+/// The maximum number of elements of a constant that are stored to compute shapes.
 pub const MAX_NUMBERS: usize = 1 << 14;
 
 impl Value {
-    pub fn of(shape: Shape) -> Self {
+    pub fn with_shape(shape: Shape) -> Self {
         Self {
             shape: Some(shape),
             ..Self::default()
@@ -42,7 +43,7 @@ impl Value {
         })
     }
 
-    /// The numbers rounded towards zero to whole ones.
+    /// The elements, rounded towards zero; `None` if they are not known.
     pub fn whole_numbers(&self) -> Option<Vec<i64>> {
         let numbers = self.numbers.as_ref()?;
         // A cast saturates at the limits, which is what a slice "to the end" means.
@@ -65,11 +66,11 @@ pub fn is_whole(element: i32) -> bool {
     !matches!(element, 0 | FLOAT | FLOAT16 | DOUBLE | BFLOAT16) && element < FIRST_FLOAT8
 }
 
-/// A constant from the file; `origin` is its index if it is a weight.
-pub fn of_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value, String> {
+/// A constant tensor from the file; if it is a weight, `origin` is the index for [`Value::origins`].
+pub fn value_from_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value, String> {
     let sizes = tensor.dims.iter().map(|size| u64::try_from(*size).ok());
     let sizes: Option<Vec<u64>> = sizes.collect();
-    let shape = Shape::new(sizes.ok_or("a tensor of negative size")?)?;
+    let shape = Shape::new(sizes.ok_or("a tensor has a size below 0")?)?;
     let few = shape.elements() as usize <= MAX_NUMBERS;
     let numbers = few
         .then(|| numbers(tensor, shape.elements() as usize))
@@ -83,7 +84,7 @@ pub fn of_tensor(tensor: &proto::Tensor, origin: Option<usize>) -> Result<Value,
     })
 }
 
-/// The numbers of a small tensor, if they are in the file and of a type that sizes can have.
+/// The elements of a small tensor; `None` if they are not in the file or have a type that sizes never have.
 fn numbers(tensor: &proto::Tensor, count: usize) -> Option<Vec<f64>> {
     let raw = &tensor.raw_data;
     let numbers: Vec<f64> = match tensor.data_type {

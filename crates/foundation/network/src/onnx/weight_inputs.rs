@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 use super::proto::{Graph, Node};
 use crate::Shape;
 
-/// The inputs of an operator that are weights, except those of `Gather`, which depend on its indices.
+/// The indices of an operator's inputs that are weights. `Gather` is handled elsewhere, because its table is a
+/// weight only if its indices are data.
 fn weight_positions(operator: &str) -> &'static [usize] {
     match operator {
         "Conv" | "ConvTranspose" | "Gemm" => &[1, 2],
@@ -23,7 +24,8 @@ fn weight_positions(operator: &str) -> &'static [usize] {
     }
 }
 
-/// The index of the first input that no operator takes as its weight: files list data first.
+/// The index of the network's main input: the first that no operator uses as a weight, because files list data
+/// first.
 pub fn main_input(graph: &Graph, inputs: &[&str]) -> usize {
     let names: HashSet<&str> = inputs.iter().copied().collect();
     let mut weights: HashSet<&str> = HashSet::new();
@@ -90,19 +92,19 @@ pub fn weight_inputs<'a>(
     weights.map(|((name, _), _)| *name).collect()
 }
 
-/// What a value between nodes depends on.
+/// Which graph inputs a tensor depends on.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
-    /// On no input.
+    /// It depends on no graph input.
     Constant,
-    /// On this group of candidates only.
+    /// It depends only on inputs of this group, which may be weights.
     Candidate(usize),
-    /// On the network's input.
+    /// It depends on the network's data.
     Data,
 }
 
-/// Candidates that are combined before they are used otherwise, such as the two parts of a normalised weight.
-/// All of them are weights, or all are data.
+/// Graph inputs that are combined with each other before anything else, such as the two parts of a normalised
+/// weight. Either all of them are weights, or all are data.
 #[derive(Clone, Copy)]
 struct Group {
     /// The group that this one was merged into, or its own index.
@@ -179,7 +181,7 @@ impl<'a, F: Fn(&str) -> bool> Finder<'a, F> {
         }
     }
 
-    /// The role of a value that is computed from these.
+    /// The role of a tensor that is computed from tensors with these roles.
     fn combine(&mut self, roles: &[Role]) -> Role {
         if roles.contains(&Role::Data) {
             return Role::Data;

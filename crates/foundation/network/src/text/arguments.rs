@@ -1,6 +1,6 @@
 //! The words after an operation: positional values, `key=value` pairs and flags.
 
-/// The arguments of an operation, taken one by one; unused ones are an error.
+/// The arguments of an operation, taken one by one. Arguments that remain are an error.
 pub struct Arguments<'a> {
     operation: &'a str,
     plain: Vec<&'a str>,
@@ -23,7 +23,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Takes the next positional value.
+    /// Takes the next positional argument; `what` describes it in the error if it is missing.
     pub fn next(&mut self, what: &str) -> Result<&'a str, String> {
         if self.plain.is_empty() {
             return Err(format!("`{}` needs {what}", self.operation));
@@ -58,13 +58,13 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Parses a whole number of reasonable size.
+/// Parses a whole number within the supported range.
 pub fn number(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number <= 1 << 31);
     number.ok_or_else(|| format!("`{text}` is not a whole number"))
 }
 
-/// Parses `3x3`, or `3` for each of the axes.
+/// Parses one size per axis, such as `3x3`; a single number applies to every axis.
 pub fn sizes(text: &str, axes: usize) -> Result<Vec<u64>, String> {
     let numbers: Vec<u64> = text.split('x').map(number).collect::<Result<_, _>>()?;
     match numbers.as_slice() {

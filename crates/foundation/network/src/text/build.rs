@@ -7,7 +7,8 @@ use super::tree::Statement;
 use super::{LineError, layers};
 use crate::{Kind, Layer, Shape};
 
-/// The most layers, steps and nested calls, so that a small file stays a small network.
+/// The maximum numbers of layers, of repetitions and of nested calls. Without them a small file could produce
+/// an enormous network.
 const MAX_LAYERS: usize = 100_000;
 const MAX_STEPS: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
@@ -18,14 +19,14 @@ struct Builder<'a> {
     definitions: &'a HashMap<&'a str, &'a Statement>,
     layers: Vec<Layer>,
     current: Shape,
-    kept_shapes: HashMap<String, Shape>,
-    /// The number of uses of each name.
+    saved_shapes: HashMap<String, Shape>,
+    /// How often each layer name was used, to make names unique.
     name_counts: HashMap<String, u64>,
     depth: usize,
     steps: usize,
 }
 
-/// Builds all layers of the statements from an input.
+/// Builds the layers that the statements describe, for an input of this shape.
 pub fn build(
     body: &[&Statement],
     definitions: &HashMap<&str, &Statement>,
@@ -36,14 +37,14 @@ pub fn build(
         definitions,
         layers: Vec::new(),
         current: input.clone(),
-        kept_shapes: HashMap::new(),
+        saved_shapes: HashMap::new(),
         name_counts: HashMap::new(),
         depth: 0,
         steps: 0,
     };
     builder.block(body.iter().copied(), settings, "")?;
     match builder.layers.is_empty() {
-        true => Err((1, "there are no layers".to_owned())),
+        true => Err((1, "the description has no layers".to_owned())),
         false => Ok(builder.layers),
     }
 }
@@ -79,7 +80,7 @@ impl Builder<'_> {
             true => Ok(()),
             false => Err((
                 line,
-                "branches end in `concat`, `add` or `multiply`".to_owned(),
+                "branches must be followed by `concat`, `add` or `multiply`".to_owned(),
             )),
         }
     }
@@ -99,7 +100,7 @@ impl Builder<'_> {
         }
         let word = words.first().map_or("", String::as_str);
         if !inputs.is_empty() && !matches!(word, "concat" | "add" | "multiply") {
-            let problem = "branches end in `concat`, `add` or `multiply`";
+            let problem = "branches must be followed by `concat`, `add` or `multiply`";
             return Err(fault(problem.to_owned()));
         }
         match (word, words) {
@@ -112,23 +113,23 @@ impl Builder<'_> {
                         self.statement(statement, rest, Vec::new(), variables, scope)?;
                     }
                     if self.steps > MAX_STEPS {
-                        return Err(fault("this repeats too much".to_owned()));
+                        return Err(fault("too many repetitions".to_owned()));
                     }
                     self.steps += 1;
                 }
                 Ok(())
             }
             ("keep", [_, name]) => {
-                self.kept_shapes.insert(name.clone(), self.current.clone());
+                self.saved_shapes.insert(name.clone(), self.current.clone());
                 Ok(())
             }
             ("take", [_, name]) => {
-                self.current = self.kept_shape(name).map_err(fault)?;
+                self.current = self.saved_shape(name).map_err(fault)?;
                 Ok(())
             }
             ("let", [_, name, of]) => {
-                let shape = self.kept_shape(of).map_err(fault)?;
-                self.kept_shapes.insert(name.clone(), shape);
+                let shape = self.saved_shape(of).map_err(fault)?;
+                self.saved_shapes.insert(name.clone(), shape);
                 Ok(())
             }
             ("concat" | "add" | "multiply", _) => self.join(words, inputs, scope).map_err(fault),
@@ -139,9 +140,13 @@ impl Builder<'_> {
         }
     }
 
-    fn kept_shape(&self, name: &str) -> Result<Shape, String> {
-        let shape = self.kept_shapes.get(name).cloned();
-        shape.ok_or_else(|| format!("no shape was kept as `{name}`"))
+    fn saved_shape(&self, name: &str) -> Result<Shape, String> {
+        let shape = self.saved_shapes.get(name).cloned();
+        shape.ok_or_else(|| {
+            format!(
+                "there is no saved tensor `{name}`: save one with `keep {name}` on an earlier line"
+            )
+        })
     }
 
     fn join(&mut self, words: &[String], inputs: Vec<Shape>, scope: &str) -> Result<(), String> {
@@ -149,7 +154,7 @@ impl Builder<'_> {
             [_] => inputs,
             [_, names @ ..] => names
                 .iter()
-                .map(|name| self.kept_shape(name))
+                .map(|name| self.saved_shape(name))
                 .collect::<Result<_, _>>()?,
             [] => Vec::new(),
         };
@@ -208,7 +213,8 @@ impl Builder<'_> {
         format!("{name}{times}")
     }
 
-    /// Calls a definition with its variables substituted; its layers are named after it.
+    /// Builds the layers of a definition with the arguments of a call. The layers' names begin with that of the
+    /// definition.
     fn call(
         &mut self,
         definition: &Statement,
@@ -218,7 +224,10 @@ impl Builder<'_> {
     ) -> Result<(), LineError> {
         let variables = bind_parameters(definition, words).map_err(|problem| (line, problem))?;
         if self.depth >= MAX_DEPTH {
-            return Err((line, format!("`{}` calls itself", words[0])));
+            return Err((
+                line,
+                format!("`{}` calls itself or is nested too deep", words[0]),
+            ));
         }
         self.depth += 1;
         let scope = self.name(&words[0], scope) + ".";
@@ -228,7 +237,7 @@ impl Builder<'_> {
     }
 }
 
-/// Binds the parameters of a definition in a call: by position, by name, or by default.
+/// Assigns a value to each parameter of a definition: by position, by name, or its default.
 fn bind_parameters(definition: &Statement, words: &[String]) -> Result<Variables, String> {
     let parameters = definition.words.get(2..).unwrap_or_default();
     let split = |word: &'_ String| match word.split_once('=') {

@@ -10,7 +10,7 @@ pub struct ParsedLayer {
     pub parameters: u64,
 }
 
-/// The operations on one input.
+/// The names of the operations with one input.
 pub const OPERATIONS: [&str; 25] = [
     "conv",
     "depthwise",
@@ -39,7 +39,7 @@ pub const OPERATIONS: [&str; 25] = [
     "pick",
 ];
 
-/// Parses one operation.
+/// Parses one operation and infers its output for an input of this shape.
 pub fn layer(words: &[String], input: &Shape) -> Result<ParsedLayer, String> {
     let mut arguments = Arguments::new(words);
     let word = words.first().map_or("", String::as_str);
@@ -62,7 +62,7 @@ fn parse_operation(
     };
     match word {
         "conv" => {
-            let channels = arguments.number("a number of filters")?;
+            let channels = arguments.number("the number of filters")?;
             convolution(arguments, input, channels, None)
         }
         "depthwise" => convolution(arguments, input, input.channels(), Some(input.channels())),
@@ -71,10 +71,7 @@ fn parse_operation(
             fully_connected(arguments, inputs, &input.sizes()[..1.min(input.rank())])
         }
         "linear" => {
-            let (last, rest) = input
-                .sizes()
-                .split_last()
-                .ok_or("there is no axis to work on")?;
+            let (last, rest) = input.sizes().split_last().ok_or("its input has no axes")?;
             fully_connected(arguments, *last, rest)
         }
         "maxpool" => pool(arguments, input, PoolKind::Max),
@@ -87,7 +84,7 @@ fn parse_operation(
         "dropout" => same(Kind::Dropout, 0),
         "bn" => same(Kind::BatchNormalisation, 2 * input.channels()),
         "lrn" => {
-            let size = arguments.number("a number of channels")?;
+            let size = arguments.number("the number of channels")?;
             same(Kind::LocalResponseNormalisation { size }, 0)
         }
         "layernorm" => {
@@ -101,11 +98,11 @@ fn parse_operation(
         }
         "tokens" => match input.sizes() {
             [batch, channels, space @ ..] => view(vec![*batch, space.iter().product(), *channels]),
-            _ => Err("`tokens` needs channels and space".to_owned()),
+            _ => Err("`tokens` needs an input with channels and spatial dimensions".to_owned()),
         },
         "pick" => match input.sizes() {
             [batch, _, width] => view(vec![*batch, *width]),
-            _ => Err("`pick` needs a sequence of tokens".to_owned()),
+            _ => Err("`pick` needs a sequence of tokens as its input".to_owned()),
         },
         "attention" => attention(arguments, input),
         "embedding" => embedding(arguments, input),
@@ -116,7 +113,7 @@ fn parse_operation(
     }
 }
 
-/// Averages every channel over all of its space.
+/// Averages every channel over its spatial dimensions.
 fn global_pool(input: &Shape) -> Result<ParsedLayer, String> {
     let window = Window::plain(input.space().to_vec());
     let mut sizes = input.sizes().to_vec();
@@ -132,8 +129,8 @@ fn global_pool(input: &Shape) -> Result<ParsedLayer, String> {
 }
 
 fn embedding(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer, String> {
-    let rows = arguments.number("a number of words")?;
-    let width = arguments.number("a width")?;
+    let rows = arguments.number("the number of rows of its table")?;
+    let width = arguments.number("the length of a row")?;
     let mut sizes = input.sizes().to_vec();
     sizes.push(width);
     Ok(ParsedLayer {
@@ -187,7 +184,7 @@ fn convolution(
     let bias = arguments.flag("bias");
     if groups == 0 || !input.channels().is_multiple_of(groups) || !channels.is_multiple_of(groups) {
         return Err(format!(
-            "{} channels in and {channels} out cannot be in {groups} groups",
+            "{} input and {channels} output channels cannot be divided into {groups} groups",
             input.channels()
         ));
     }
@@ -215,7 +212,7 @@ fn fully_connected(
     inputs: u64,
     outer: &[u64],
 ) -> Result<ParsedLayer, String> {
-    let outputs = arguments.number("a number of outputs")?;
+    let outputs = arguments.number("the number of outputs")?;
     let bias = arguments.flag("bias");
     let weights = Shape::new(vec![inputs, outputs])?.elements();
     let mut sizes = outer.to_vec();
@@ -269,7 +266,7 @@ fn attention(arguments: &mut Arguments<'_>, input: &Shape) -> Result<ParsedLayer
     }
 }
 
-/// Joins several tensors.
+/// Combines several tensors into one: `concat`, `add` or `multiply`.
 pub fn join(word: &str, inputs: &[Shape]) -> Result<(Kind, Shape), String> {
     let first = inputs.first().ok_or("there are no inputs to join")?;
     match word {

@@ -23,7 +23,7 @@ pub fn parse(name: &str, text: &str) -> Result<Network, NetworkError> {
     })
 }
 
-/// The statements of a description, by purpose.
+/// The statements of a description, sorted by purpose.
 #[derive(Default)]
 struct Head<'a> {
     input: Option<Shape>,
@@ -43,7 +43,8 @@ fn read(name: &str, text: &str) -> Result<Network, LineError> {
     };
     let mut head = Head::default();
     for statement in &statements {
-        take(&mut network, &mut head, statement).map_err(|problem| (statement.line, problem))?;
+        read_statement(&mut network, &mut head, statement)
+            .map_err(|problem| (statement.line, problem))?;
     }
     let Some(input) = head.input.clone() else {
         return Err((1, "there is no `input`, as in `input 3x224x224`".to_owned()));
@@ -69,7 +70,7 @@ fn layers(
     build::build(&head.body, &head.definitions, input, settings)
 }
 
-fn take<'a>(
+fn read_statement<'a>(
     network: &mut Network,
     head: &mut Head<'a>,
     statement: &'a Statement,
@@ -102,13 +103,13 @@ fn take<'a>(
         "variant" => {
             let (settings, about) = line
                 .split_once(": ")
-                .ok_or("`variant` is written as `variant NAME=VALUE ...: what it means`")?;
+                .ok_or("`variant` must be written as `variant NAME=VALUE ...: DESCRIPTION`")?;
             let mut changed = HashMap::new();
             for pair in settings.split_whitespace() {
                 let (key, value) = pair
                     .split_once('=')
                     .filter(|(key, _)| head.settings.contains_key(*key))
-                    .ok_or_else(|| format!("`{pair}` changes a name that was not `set`"))?;
+                    .ok_or_else(|| format!("`{pair}` changes a name that no `set` line defines"))?;
                 changed.insert(key.to_owned(), value.to_owned());
             }
             head.variants.push((statement, changed, about.to_owned()));

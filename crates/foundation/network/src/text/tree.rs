@@ -22,7 +22,7 @@ impl Statement {
     }
 }
 
-/// The deepest nesting.
+/// The maximum depth of nested indentation.
 const MAX_DEPTH: usize = 16;
 
 /// Parses the text. Everything after `#` is a comment; blank lines are ignored.
@@ -37,21 +37,23 @@ pub fn tree(text: &str) -> Result<Vec<Statement>, LineError> {
         }
         let fault = |problem: &str| Err((index + 1, problem.to_owned()));
         if content[..indent].contains('\t') {
-            return fault("indent with spaces");
+            return fault("indent with spaces, not with tabs");
         }
         while open.len() > 1 && open[open.len() - 1].0.is_some_and(|own| indent < own)
-            || open.len() > 1 && open[open.len() - 1].0.is_none() && indent <= own(&open)
+            || open.len() > 1
+                && open[open.len() - 1].0.is_none()
+                && indent <= innermost_indentation(&open)
         {
             close(&mut open);
         }
         let last = open.len() - 1;
         match open[last].0 {
-            Some(own) if own != indent => return fault("the indentation fits no line above"),
+            Some(own) if own != indent => return fault("the indentation matches no line above"),
             None => open[last].0 = Some(indent),
             Some(_) => {}
         }
         if open.len() > MAX_DEPTH {
-            return fault("this is nested too deep");
+            return fault("the lines are nested too deep");
         }
         let words = content.split_whitespace().map(str::to_owned).collect();
         open.push((
@@ -72,8 +74,8 @@ pub fn tree(text: &str) -> Result<Vec<Statement>, LineError> {
         .unwrap_or_default())
 }
 
-/// The indentation of the innermost open statement itself.
-fn own(open: &[(Option<usize>, Statement)]) -> usize {
+/// The indentation of the innermost open statement.
+fn innermost_indentation(open: &[(Option<usize>, Statement)]) -> usize {
     let parent = open.len().checked_sub(2).and_then(|parent| open[parent].0);
     parent.unwrap_or(0)
 }

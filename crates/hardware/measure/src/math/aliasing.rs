@@ -1,4 +1,4 @@
-//! Aliasing: the error of a sensor that sees only a part of the time.
+//! Aliasing: the error of a sensor that averages over only a part of each update period.
 
 use sweetspot_quantity::Ratio;
 
@@ -13,8 +13,8 @@ pub(crate) struct PowerRange {
 }
 
 impl PowerRange {
-    /// The range from the lowest power that was seen to the highest, or to the cap where that is known.
-    pub fn of(trace: &Trace, steps: &CounterSteps) -> Self {
+    /// The range from the lowest power measured to the highest, or to the power cap if that is known.
+    pub fn from_readings(trace: &Trace, steps: &CounterSteps) -> Self {
         let polled = trace.instant.iter().chain(&trace.average);
         let means = steps.steps.windows(2).filter_map(|pair| {
             let span = (pair[1].at() - pair[0].at()).get();
@@ -47,24 +47,25 @@ impl PowerRange {
         0.5 * (self.low + self.high)
     }
 
-    /// The deviation of power that jumps between the two ends of the range and has this mean.
+    /// The standard deviation, in watts, of power that switches between the two ends of the range and has this
+    /// mean.
     pub fn two_level_deviation(&self, mean: f64) -> f64 {
         let spread = (self.high - mean).max(0.0) * (mean - self.low).max(0.0);
         spread.sqrt().max(0.005 * mean.abs()).max(1e-3)
     }
 }
 
-/// The error of a sensor that sees only a part of the time.
+/// The uncertainty of a sensor that averages over only a part of each update period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AliasingUncertainty {
-    /// The part of the time that the sensor sees, where that is not all.
+    /// The part of the time that the sensor measures; `None` if that is all of it.
     pub share: Option<Ratio>,
-    /// The standard deviation of the window's energy, in joules.
+    /// The standard deviation that aliasing adds to the energy of the measurement window, in joules.
     pub deviation: f64,
 }
 
-/// The load period, in seconds, below which the board smooths the load itself or the load does not stay in step
-/// with the sensor.
+/// The shortest period of a load, in seconds, that can cause aliasing. Faster loads are smoothed by the board
+/// or do not stay in step with the sensor.
 const SHORTEST_ALIASED_PERIOD: f64 = 0.05;
 
 /// Estimates the error of a sensor with gaps between its windows.
@@ -109,7 +110,7 @@ pub(crate) fn aliasing_error(
     }
 }
 
-/// The median time between two values, in seconds.
+/// The median time between two new values of a sensor, in seconds.
 fn spacing(values: &[PolledPower]) -> f64 {
     let mut gaps: Vec<f64> = values
         .windows(2)

@@ -9,7 +9,7 @@ use super::update_schedule::UpdateSchedule;
 /// The change between two readings of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CounterChange {
-    /// The value did not change.
+    /// The counter's value did not change.
     Same,
     /// The counter advanced by this energy.
     Grew(Joules),
@@ -42,11 +42,12 @@ impl CounterChange {
 /// The energy at a step of the counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterStep {
-    /// The span in which the counter stepped.
+    /// The time span within which the counter stepped.
     pub span: Span,
-    /// The energy counted since the first step of its run, with wrap-arounds undone.
+    /// The energy counted since the first step of the same run, corrected for wrap-arounds.
     pub energy: Joules,
-    /// The number of the run: steps of one run can be compared; a reset begins a new run.
+    /// The index of the run: a reset of the counter begins a new run, and only energies of the same run can be
+    /// compared.
     pub run: usize,
 }
 
@@ -57,27 +58,27 @@ impl CounterStep {
     }
 }
 
-/// More power than any board draws.
+/// An upper bound on the power of any device, in watts.
 const MAX_WATTS: f64 = 5_000.0;
-/// A counter that does not step for this many of its periods is stuck.
+/// The counter counts as stuck if it does not step for this many of its update periods.
 const STUCK_PERIODS: f64 = 2.0;
 
 /// The shortest span over which the counter is compared with power sensors: a difference over a shorter one is
 /// mostly noise.
 const MIN_COMPARED_SPAN: Seconds = Seconds::new(0.25);
 
-/// A counter's readings as steps, and its missing parts.
+/// The steps of a counter, found from its readings, and the spans for which there are none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CounterSteps {
     /// The steps in order of time; several readings of one value make one step.
     pub steps: Vec<CounterStep>,
     /// Resets, and spans in which the counter was stuck.
     pub gaps: Vec<Gap>,
-    /// The relative deviation of the time between steps, where they follow a regular schedule.
+    /// The relative standard deviation of the update period; `None` if no regular schedule was found.
     pub drift: Option<Ratio>,
 }
 
-/// Consecutive readings of one value.
+/// Consecutive readings of a counter that showed the same value.
 #[derive(Clone, Copy)]
 struct Level {
     first: Span,
@@ -86,7 +87,7 @@ struct Level {
 }
 
 impl CounterSteps {
-    /// Finds the steps of a counter that updates every `period`. Where enough steps were seen closely, a
+    /// Finds the steps of a counter that updates every `period`. If reads enclose enough steps closely, a
     /// regular schedule is fitted, which locates each step far better than the reads around it.
     pub fn from_readings(
         readings: &[CounterReading],
@@ -131,7 +132,8 @@ impl CounterSteps {
         modulus: Option<Joules>,
         drawn: impl Fn(&Span) -> Option<Joules>,
     ) {
-        /// A relative difference far beyond what sensors differ by.
+        /// The largest relative difference between counter and power sensors that is not an unnoticed
+        /// wrap-around or reset.
         const MAX_DIFFERENCE: f64 = 0.3;
         let (mut more, mut runs) = (Joules::ZERO, 0);
         for index in 1..self.steps.len() {
@@ -190,7 +192,7 @@ impl CounterSteps {
         }
     }
 
-    /// The last step at or before a moment and the first after it.
+    /// The last step at or before a moment, and the first step after it.
     pub fn around(&self, moment: Moment) -> (Option<&CounterStep>, Option<&CounterStep>) {
         let split = self.steps.partition_point(|step| step.at() <= moment);
         (
@@ -201,8 +203,8 @@ impl CounterSteps {
 }
 
 impl Level {
-    /// The span in which this level appeared: after the level before it was last seen and before this one first
-    /// was; and within a period of being followed by the next one.
+    /// The span in which the counter changed to this value: after the previous value was last read, before this
+    /// one was first read, and at most one period before the next one.
     fn appearance(&self, index: usize, levels: &[Self], period: Seconds) -> Span {
         let mut begin = self.last.begin + -period;
         let mut end = self.first.end;

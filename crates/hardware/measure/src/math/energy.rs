@@ -1,4 +1,4 @@
-//! The energy of a window with its method and its uncertainty.
+//! The energy drawn in a measurement window, with its method and its uncertainty.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
@@ -6,31 +6,31 @@ use sweetspot_quantity::{Joules, Ratio, Seconds, Watts};
 use super::readings::{Gap, Span};
 use crate::method::Method;
 
-/// The energy drawn in a window.
+/// The energy that a device drew in a measurement window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
-    /// The best estimate.
+    /// The best estimate of the energy.
     pub value: Joules,
     /// The 95 % confidence interval. It excludes the board's own gain error, which its sensors cannot see.
     pub interval95: (Joules, Joules),
     /// The method that produced the value.
     pub method: Method,
-    /// The part of the window that the value covers.
+    /// The part of the measurement window to which the value applies.
     pub covered: Span,
     /// The spans without readings. Gaps within `covered` were bridged, and `interval95` is wide enough for
     /// them.
     pub missing: Vec<Gap>,
-    /// Remarks about the value.
+    /// Remarks about the reliability of the value.
     pub notes: Vec<Note>,
 }
 
 impl Energy {
-    /// The standard deviation.
+    /// The standard deviation of the estimate.
     pub fn deviation(&self) -> Joules {
         (self.interval95.1 - self.value) / Z95
     }
 
-    /// Multiplies the interval's width.
+    /// Multiplies the width of the interval by a factor.
     pub(crate) fn inflate(&mut self, by: f64) {
         let half = self.deviation() * (by * Z95);
         self.interval95 = ((self.value - half).max(Joules::ZERO), self.value + half);
@@ -48,30 +48,31 @@ impl Energy {
             .filter(move |part| part.length() > shortest)
     }
 
-    /// The mean power of the covered part.
+    /// The mean power in the covered part of the measurement window.
     pub fn power(&self) -> Watts {
         self.value / self.covered.length()
     }
 }
 
-/// The usual time between two readings.
+/// The usual time between two samples of the driver's buffer.
 const USUAL_READING_GAP: Seconds = Seconds::new(0.02);
 
 /// The 97.5 % quantile of the normal distribution.
 pub(crate) const Z95: f64 = 1.96;
 
-/// A remark about a value.
+/// A remark about the reliability of an energy value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Note {
-    /// The window was shortened to where readings are.
+    /// There are no readings at an end of the measurement window, so the value covers a shorter span.
     Trimmed {
         /// The time left out at the beginning.
         begin: Seconds,
         /// The time left out at the end.
         end: Seconds,
     },
-    /// The sensor sees only this part of the time, so it may miss a load in step with it.
+    /// The sensor measures only this part of the time, so it may misjudge a load whose period matches the
+    /// sensor's.
     Partial(Ratio),
     /// The wall clock was set within the window: samples before and after it may be misplaced.
     ClockStepped,
@@ -95,14 +96,14 @@ impl std::fmt::Display for Note {
                     "without readings: {begin:.3} at the beginning, {end:.3} at the end"
                 )
             }
-            Self::Partial(share) => write!(f, "the sensor sees {share} of the time"),
+            Self::Partial(share) => write!(f, "the sensor measures only {share} of the time"),
             Self::ClockStepped => f.write_str("the wall clock was set within the window"),
             Self::FewReadings => f.write_str("few readings: the interval is a conservative guess"),
         }
     }
 }
 
-/// A value and the values of the other methods for comparison.
+/// An energy value, and those of the other methods for comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckedEnergy {
     /// The value of the chosen method.
@@ -112,18 +113,18 @@ pub struct CheckedEnergy {
 }
 
 impl CheckedEnergy {
-    /// The checks that differ by more than both values' uncertainty.
+    /// The checks that disagree with the chosen method's value.
     pub fn warnings(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.agrees)
     }
 }
 
-/// The value of another method for the same window.
+/// The value of another method for the same measurement window, compared with the chosen one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// The other method's value.
     pub energy: Energy,
-    /// The difference relative to the chosen value.
+    /// The difference from the chosen method's value, relative to that value.
     pub difference: Ratio,
     /// Whether the difference is within three standard deviations of both together.
     pub agrees: bool,
@@ -134,7 +135,7 @@ pub struct Check {
 const MAX_DEVIATIONS_APART: f64 = 3.0;
 
 impl Check {
-    pub(crate) fn of(other: Energy, chosen: &Energy) -> Option<Self> {
+    pub(crate) fn compare(other: Energy, chosen: &Energy) -> Option<Self> {
         // Values for spans of different length cannot be compared.
         let length = |energy: &Energy| energy.covered.length();
         if (length(&other) - length(chosen)).abs() > length(chosen) * 0.01 {
@@ -150,16 +151,16 @@ impl Check {
     }
 }
 
-/// The reason why a window has no energy value.
+/// The reason why the energy of a measurement window cannot be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EnergyError {
-    /// The window does not end after it begins.
+    /// The measurement window has this length, which is not positive.
     #[error("a window of {0:.3} has no energy: it must end after it begins")]
     Empty(Seconds),
-    /// The sensor has no readings in the window.
+    /// The method's sensor has no readings in the measurement window.
     #[error("no {what} within the window of {window:.3}: use another method, or a longer window")]
     NoReadings {
-        /// The kind of readings that is missing.
+        /// The kind of readings that are missing, for the message.
         what: &'static str,
         /// The length of the window.
         window: Seconds,

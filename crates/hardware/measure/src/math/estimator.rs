@@ -13,12 +13,13 @@ use super::power_process::PowerProcess;
 use super::readings::{Gap, GapReason, Response, Span, Trace};
 use crate::method::{Method, MethodChoice};
 
-/// The time before and after a window whose readings still give information about it.
+/// Readings up to this long before and after a measurement window are used for its energy.
 pub(super) const CONTEXT: Seconds = Seconds::new(1.5);
-/// The largest time between two samples that is no hole: the driver's own gaps are 46 ms at most (H200).
+/// If two samples are farther apart than this, readings are missing between them. The driver itself leaves at
+/// most 46 ms (H200).
 const MAX_SAMPLE_GAP: Seconds = Seconds::new(0.08);
 
-/// The relative deviation of a clock.
+/// The relative standard deviation assumed of any clock's rate.
 pub(super) const CLOCK_DEVIATION: f64 = 1e-4;
 
 /// Estimates the energy of windows from the readings of one device.
@@ -44,24 +45,24 @@ impl<'a> EnergyEstimator<'a> {
             (integral.covered >= span.length() * 0.9).then_some(integral.energy)
         });
         Self {
-            range: PowerRange::of(trace, &steps),
+            range: PowerRange::from_readings(trace, &steps),
             response: fit_response(trace, &steps.steps),
             steps,
             trace,
         }
     }
 
-    /// The readings.
+    /// The readings from which energies are estimated.
     pub fn trace(&self) -> &Trace {
         self.trace
     }
 
-    /// The steps of the counter.
+    /// The steps of the energy counter.
     pub fn steps(&self) -> &CounterSteps {
         &self.steps
     }
 
-    /// The window's energy by the chosen method.
+    /// Estimates the energy of a measurement window by the chosen method.
     pub fn energy(&self, window: &Span, choice: MethodChoice) -> Result<Energy, EnergyError> {
         if window.end <= window.begin {
             return Err(EnergyError::Empty(window.length()));
@@ -80,7 +81,7 @@ impl<'a> EnergyEstimator<'a> {
         Ok(self.widen_for_power_steps(energy?, choice))
     }
 
-    /// The window's energy by the chosen method, with the other methods as checks.
+    /// Estimates the energy of a measurement window by the chosen method, and by the other methods as checks.
     pub fn measure(
         &self,
         window: &Span,
@@ -93,12 +94,12 @@ impl<'a> EnergyEstimator<'a> {
             .flatten()
             .map(|other| self.widen_for_power_steps(other, choice))
             .filter(|other| other.method != energy.method)
-            .filter_map(|other| Check::of(other, &energy))
+            .filter_map(|other| Check::compare(other, &energy))
             .collect();
         Ok(CheckedEnergy { energy, checks })
     }
 
-    /// Fits a process to the observations and runs the filter under it.
+    /// Fits the random process of power to the observations and estimates the energy with the Kalman filter.
     pub(super) fn estimate(
         &self,
         mut observations: Observations,
@@ -161,7 +162,7 @@ impl<'a> EnergyEstimator<'a> {
         }
     }
 
-    /// The relative deviation of times on the counter's schedule; no clock is trusted beyond 1 in 10,000.
+    /// The relative standard deviation of times on the counter's schedule, at least [`CLOCK_DEVIATION`].
     pub(super) fn timing_deviation(&self) -> f64 {
         let drift = self.steps.drift.map_or(0.0, Ratio::get);
         drift.hypot(CLOCK_DEVIATION)
@@ -180,7 +181,7 @@ impl<'a> EnergyEstimator<'a> {
         }
     }
 
-    /// The window with the readings around it, up to the counter's steps before and after.
+    /// Extends a measurement window by [`CONTEXT`] and to the counter's steps before and after it.
     pub(super) fn with_context(&self, window: &Span) -> Span {
         let (mut begin, mut end) = (window.begin + -CONTEXT, window.end + CONTEXT);
         if let Some(step) = self.steps.around(window.begin).0 {
@@ -192,7 +193,7 @@ impl<'a> EnergyEstimator<'a> {
         Span::new(begin, end)
     }
 
-    /// The part of the window that readings cover, allowing for the usual time between two of them.
+    /// The part of the measurement window that has readings, allowing for the usual time between two of them.
     pub(super) fn trim_to_readings(
         &self,
         window: &Span,
@@ -213,7 +214,7 @@ impl<'a> EnergyEstimator<'a> {
         Ok((covered, note))
     }
 
-    /// The spans within `within` in which these sensors have no readings.
+    /// The gaps of these sensors' readings within a span.
     pub(super) fn gaps_within(&self, sensors: &[SensorKind], within: &Span) -> Vec<Gap> {
         let known = self.trace.gaps.iter().chain(&self.steps.gaps);
         let mut missing: Vec<Gap> = known
@@ -250,7 +251,7 @@ pub(super) fn within<'a, T>(sorted: &'a [T], span: &Span, at: impl Fn(&T) -> Mom
     &sorted[begin..end.max(begin)]
 }
 
-/// Adds a relative deviation to the interval.
+/// Widens the interval by a standard deviation that is this part of the value.
 pub(super) fn widen(energy: &mut Energy, part: f64) {
     let more = part * energy.value.get();
     let half = Joules::new(Z95 * energy.deviation().get().hypot(more));

@@ -7,19 +7,19 @@
 
 use super::power_process::{PowerProcess, Transition};
 
-const ENERGY: usize = 0;
-const POWER: usize = 1;
-const FILTERED: usize = 2;
-const OFFSET: usize = 3;
-const SAVED_ENERGIES: usize = 4;
+const ENERGY_INDEX: usize = 0;
+const POWER_INDEX: usize = 1;
+const FILTERED_INDEX: usize = 2;
+const OFFSET_INDEX: usize = 3;
+const FIRST_SAVED_INDEX: usize = 4;
 
-/// The state variable that holds the energy saved at one moment.
+/// The index of a state variable that contains the energy at one saved moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SavedEnergy(usize);
 
 impl SavedEnergy {
     pub const fn new(index: usize) -> Self {
-        Self(SAVED_ENERGIES + index)
+        Self(FIRST_SAVED_INDEX + index)
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Filter {
     gain: Vec<f64>,
 }
 
-/// The innovation: the difference between an observation and its expected value, and the variance of it.
+/// The difference between an observation and its expected value, and the variance of that difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Innovation {
     pub difference: f64,
@@ -40,21 +40,22 @@ pub(crate) struct Innovation {
 }
 
 impl Filter {
-    /// `offset` is the standard deviation of the buffer's constant error, in watts.
+    /// Creates the filter in the stationary state of the process. `offset` is the standard deviation of the
+    /// buffer's constant error, in watts.
     pub fn new(process: &PowerProcess, saved_energies: usize, offset: f64) -> Self {
-        let size = SAVED_ENERGIES + saved_energies;
+        let size = FIRST_SAVED_INDEX + saved_energies;
         let mut filter = Self {
             size,
             mean: vec![0.0; size],
             covariance: vec![0.0; size * size],
             gain: vec![0.0; size],
         };
-        filter.covariance[OFFSET * size + OFFSET] = offset * offset;
+        filter.covariance[OFFSET_INDEX * size + OFFSET_INDEX] = offset * offset;
         let (pp, pf, ff) = process.stationary();
-        filter.covariance[POWER * size + POWER] = pp;
-        filter.covariance[POWER * size + FILTERED] = pf;
-        filter.covariance[FILTERED * size + POWER] = pf;
-        filter.covariance[FILTERED * size + FILTERED] = ff;
+        filter.covariance[POWER_INDEX * size + POWER_INDEX] = pp;
+        filter.covariance[POWER_INDEX * size + FILTERED_INDEX] = pf;
+        filter.covariance[FILTERED_INDEX * size + POWER_INDEX] = pf;
+        filter.covariance[FILTERED_INDEX * size + FILTERED_INDEX] = ff;
         filter
     }
 
@@ -62,9 +63,9 @@ impl Filter {
     pub fn advance(&mut self, by: &Transition) {
         let n = self.size;
         let [e, p, f] = [self.mean[0], self.mean[1], self.mean[2]];
-        self.mean[ENERGY] = e + by.energy + by.energy_by_power * p;
-        self.mean[POWER] = by.power * p;
-        self.mean[FILTERED] = by.filtered_by_power * p + by.filtered * f;
+        self.mean[ENERGY_INDEX] = e + by.energy + by.energy_by_power * p;
+        self.mean[POWER_INDEX] = by.power * p;
+        self.mean[FILTERED_INDEX] = by.filtered_by_power * p + by.filtered * f;
         for column in 0..n {
             let e = self.covariance[column];
             let p = self.covariance[n + column];
@@ -95,10 +96,11 @@ impl Filter {
         }
     }
 
-    /// Saves the present energy; `blur` is the variance of its moment, in joules squared.
+    /// Saves the present energy in a state variable. `blur` is the variance, in joules squared, due to the
+    /// uncertain moment.
     pub fn save_energy(&mut self, place: SavedEnergy, blur: f64) {
         let n = self.size;
-        self.mean[place.0] = self.mean[ENERGY];
+        self.mean[place.0] = self.mean[ENERGY_INDEX];
         for column in 0..n {
             self.covariance[place.0 * n + column] = self.covariance[column];
         }
@@ -108,19 +110,23 @@ impl Filter {
         self.covariance[place.0 * n + place.0] = self.covariance[0] + blur;
     }
 
-    /// Takes a reading of the buffer, as power above the mean.
+    /// Updates the state with a sample of the buffer, in watts above the mean power.
     pub fn observe_buffer(&mut self, power: f64, variance: f64) -> Innovation {
-        self.observe(&[(FILTERED, 1.0), (OFFSET, 1.0)], power, variance)
+        self.observe(
+            &[(FILTERED_INDEX, 1.0), (OFFSET_INDEX, 1.0)],
+            power,
+            variance,
+        )
     }
 
-    /// Takes a measurement of the energy since it was saved.
+    /// Updates the state with a measured energy since a saved moment.
     pub fn observe_energy_since(
         &mut self,
         place: SavedEnergy,
         energy: f64,
         variance: f64,
     ) -> Innovation {
-        self.observe(&[(ENERGY, 1.0), (place.0, -1.0)], energy, variance)
+        self.observe(&[(ENERGY_INDEX, 1.0), (place.0, -1.0)], energy, variance)
     }
 
     fn observe(&mut self, what: &[(usize, f64)], value: f64, variance: f64) -> Innovation {

@@ -7,11 +7,12 @@ use super::observations::Observations;
 use super::power_process::PowerProcess;
 use super::readings::{Response, Trace};
 
-/// A fitted process, the noise of a power reading, and the scale of the process's deviation before each event.
+/// A fitted random process of power, the noise of power readings, and the local scale of the process before
+/// each event.
 #[derive(Clone, Debug)]
 pub(crate) struct FittedProcess {
     pub process: PowerProcess,
-    /// The standard deviation of a power reading, in watts.
+    /// The standard deviation of the noise of a power reading, in watts.
     pub noise: f64,
     pub scales: Option<Vec<f64>>,
 }
@@ -23,7 +24,7 @@ const CORRELATION_TIMES: [f64; 10] = [0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.2
 const RELATIVE_NOISES: [f64; 3] = [2e-4, 2e-3, 1e-2];
 /// The lowest relative noise assumed of any sensor.
 const MIN_RELATIVE_NOISE: f64 = 2e-4;
-/// The seconds of readings at each end that are used to fit.
+/// The length, in seconds, of the parts at the beginning and at the end whose readings are used for the fit.
 const FIT_SECONDS: f64 = 10.0;
 
 /// Finds the process under which the readings are the most likely by a search over a small grid; the deviation
@@ -80,7 +81,8 @@ pub(crate) fn fit_process(observations: &Observations, response: f64) -> Option<
     Some(fitted)
 }
 
-/// The deviation of the buffer's gain where a counter is there to correct it (H200: -1.4 to +0.3 %).
+/// The relative standard deviation of the buffer's gain if a counter corrects it (measured on an H200: -1.4 to
+/// +0.3 %).
 pub(crate) const CORRECTED_GAIN_DEVIATION: f64 = 0.01;
 /// The fewest and the most counter steps used to fit the buffer's response.
 const MIN_STEPS_FOR_RESPONSE: usize = 8;
@@ -88,11 +90,12 @@ const MAX_STEPS_FOR_RESPONSE: usize = 400;
 /// Candidate time constants and delays of the response, in seconds; real boards' values lie among them.
 const TIME_CONSTANTS: [f64; 5] = [0.009, 0.012, 0.015, 0.018, 0.021];
 const DELAYS: [f64; 5] = [0.0, 0.0015, 0.003, 0.0045, 0.006];
-/// The difference of twice the log likelihood by which another response must beat the model's.
+/// The increase in twice the log likelihood that is needed to prefer another response to that of the sensor
+/// model.
 const LOG_LIKELIHOOD_MARGIN: f64 = 12.0;
 
-/// Finds the response under which samples and counter agree best; the model's response unless another is
-/// clearly better.
+/// Finds the response of the buffer with which samples and counter agree best. The sensor model's is returned
+/// unless another is clearly better.
 pub(crate) fn fit_response(trace: &Trace, steps: &[CounterStep]) -> Response {
     let modelled = trace.model.response;
     if steps.len() < MIN_STEPS_FOR_RESPONSE || trace.buffer.len() < MIN_STEPS_FOR_RESPONSE {

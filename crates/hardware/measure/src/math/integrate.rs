@@ -8,7 +8,7 @@ use super::readings::{PowerSample, Response, Span};
 /// The integral of power samples over a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Integral {
-    /// The energy of the covered part.
+    /// The energy of the span without the holes.
     pub energy: Joules,
     /// The length of the span without the holes between samples.
     pub covered: Seconds,
@@ -46,7 +46,7 @@ impl Integral {
     }
 }
 
-/// The parts of a span in which samples are farther apart than `hole`.
+/// The parts of a span in which two neighbouring samples are farther apart than `hole`.
 pub fn find_holes(samples: &[PowerSample], span: &Span, hole: Seconds) -> Vec<Span> {
     let begin = samples.partition_point(|sample| sample.at < span.begin);
     let end = samples.partition_point(|sample| sample.at <= span.end);

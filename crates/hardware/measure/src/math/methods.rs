@@ -1,4 +1,4 @@
-//! One function for each method to determine a window's energy.
+//! The methods to estimate the energy of a measurement window, one function each.
 
 use sweetspot_device::SensorKind;
 use sweetspot_quantity::{Joules, Seconds};
@@ -12,21 +12,24 @@ use super::power_process::PowerProcess;
 use super::readings::{PolledPower, Span, WindowSensor};
 use crate::method::Method;
 
-/// The deviation of the buffer's gain against the counter's, where no counter corrects it (H200: -1.4 to +0.3
-/// %).
+/// The relative standard deviation of the buffer's gain if no counter corrects it (measured on an H200: -1.4 to
+/// +0.3 %).
 const UNCORRECTED_GAIN_DEVIATION: f64 = 0.003;
-/// The error at a window's end as a part of the largest possible one.
+/// The assumed error at an end of the measurement window, as a fraction of the largest possible error.
 const EDGE_ERROR_SHARE: f64 = 0.2;
-/// The part of a polled sensor's aliasing error that remains when it is combined with the buffer's samples.
+/// The fraction of a polled sensor's aliasing error that remains after it is combined with the buffer's
+/// samples.
 const REMAINING_ALIASING: f64 = 0.1;
-/// The longest period of a short-window sensor that improves on the buffer's samples.
-const FAST_SENSOR: Seconds = Seconds::new(0.05);
+/// The longest update period with which [`SensorKind::InstantPower`] is of use in addition to the buffer's
+/// samples.
+const MAX_FAST_PERIOD: Seconds = Seconds::new(0.05);
 
 /// The factor by which intervals are widened because power only approximately follows the modelled process.
 const MODEL_INFLATION: f64 = 1.25;
 
 impl EnergyEstimator<'_> {
-    /// The counter for whole steps and samples for the ends; either alone where the other is missing.
+    /// Estimates the energy from counter steps and, at the ends of the measurement window, buffer samples; from
+    /// one of the two if the other is missing.
     pub(super) fn counter_and_buffer(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = self.with_context(window);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
@@ -56,7 +59,8 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// The counter alone: between its steps power may have any value in the device's range.
+    /// Estimates the energy from the counter alone. Between its steps, power may have any value in the device's
+    /// range.
     pub(super) fn counter(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = self.with_context(window);
         let steps = within(&self.steps.steps, &around, |step| step.at());
@@ -105,7 +109,7 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// The buffer alone.
+    /// Estimates the energy from the buffer's samples alone.
     pub(super) fn buffer(&self, window: &Span) -> Result<Energy, EnergyError> {
         let around = Span::new(window.begin + -CONTEXT, window.end + CONTEXT);
         let samples = within(&self.trace.buffer, &around, |sample| sample.at);
@@ -124,10 +128,11 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// Without a counter: samples, and the values of a short-window sensor that sees at least half of the time.
+    /// Estimates the energy without a counter: from the buffer's samples, and from the instantaneous power
+    /// sensor if it measures at least half of the time.
     fn buffer_and_instant(&self, window: &Span) -> Result<Energy, EnergyError> {
         let sensor = &self.trace.model.instant;
-        let is_good = sensor.window >= sensor.period * 0.5 && sensor.period <= FAST_SENSOR;
+        let is_good = sensor.window >= sensor.period * 0.5 && sensor.period <= MAX_FAST_PERIOD;
         let values = self.polled(&self.trace.instant, sensor, window);
         let Some(values) = values.filter(|_| is_good) else {
             return self.buffer(window);
@@ -156,7 +161,7 @@ impl EnergyEstimator<'_> {
         Ok(energy)
     }
 
-    /// A polled power sensor: the one that sees the larger part of the time.
+    /// Estimates the energy from a polled power sensor: the one that measures the larger part of the time.
     pub(super) fn poll(&self, window: &Span) -> Result<Energy, EnergyError> {
         let model = &self.trace.model;
         let average = self.polled(&self.trace.average, &model.average, window);

@@ -7,31 +7,31 @@ use super::filter::{Filter, SavedEnergy};
 use super::power_process::PowerProcess;
 use super::readings::{PolledPower, PowerSample, Response, Span, WindowSensor};
 
-/// An event at a moment.
+/// What a sensor shows at one moment, or an end of the measurement window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// The buffer shows this power, in watts.
+    /// A sample of the buffer, in watts.
     Sample {
         watts: f64,
     },
-    /// The counter steps to this energy of its run; `blur` is the deviation of the moment, in seconds.
+    /// The counter steps to this energy; `blur` is the standard deviation of the moment, in seconds.
     CounterStep {
         joules: f64,
         run: usize,
         blur: f64,
     },
-    /// A power sensor's window begins.
+    /// The averaging time of a power sensor's value begins.
     WindowBegins {
         slot: usize,
     },
-    /// A power sensor's window ends with this mean.
+    /// The averaging time of a power sensor's value ends; the value is this mean.
     WindowEnds {
         slot: usize,
         watts: f64,
         length: f64,
         blur: f64,
     },
-    /// The window whose energy is to be estimated begins or ends.
+    /// The measurement window, whose energy is to be estimated, begins or ends.
     Begin,
     End,
 }
@@ -42,14 +42,14 @@ pub(crate) struct Observations {
     origin: Moment,
     events: Vec<(f64, Event)>,
     slots: usize,
-    /// The deviation of the buffer's constant error, relative to the mean power.
+    /// The standard deviation of the buffer's constant error, relative to the mean power.
     offset: f64,
 }
 
-/// The filter's result for the observations under a process.
+/// The result of the Kalman filter over all observations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// The energy of the window to estimate, in joules, and its variance.
+    /// The energy of the measurement window, in joules, and its variance.
     pub energy: f64,
     pub variance: f64,
     /// The sums of the log variances and of the squared normalised innovations, and their count: the terms of
@@ -80,7 +80,7 @@ impl Observations {
         (moment - self.origin).get()
     }
 
-    /// Sets the window whose energy is to be estimated.
+    /// Sets the measurement window, whose energy is to be estimated.
     pub fn set_window(&mut self, window: &Span) {
         self.events.push((self.at(window.begin), Event::Begin));
         self.events.push((self.at(window.end), Event::End));
@@ -164,7 +164,7 @@ impl Observations {
         spans.iter().map(inside).collect()
     }
 
-    /// The mean and deviation of the power readings, all weighted equally.
+    /// The mean and standard deviation of all power readings, in watts; `None` if there are none.
     pub fn spread(&self) -> Option<(f64, f64)> {
         let shown: Vec<f64> = self
             .events
@@ -271,7 +271,7 @@ impl Observations {
         self.events.len()
     }
 
-    /// The first and last event, in seconds since the origin.
+    /// The times of the first and the last event, in seconds since the origin.
     pub fn extent(&self) -> Option<(f64, f64)> {
         Some((self.events.first()?.0, self.events.last()?.0))
     }

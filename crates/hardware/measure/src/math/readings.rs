@@ -1,4 +1,4 @@
-//! Readings and their times: the input of the mathematics.
+//! Sensor readings with their times, from which energies are computed.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::{Descriptor, Moment, SensorKind};
@@ -45,12 +45,12 @@ pub struct CounterReading {
     pub value: Joules,
 }
 
-/// One sample of the driver's buffer, with its own time.
+/// One power sample of the driver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PowerSample {
-    /// The driver's time, converted to the monotonic clock.
+    /// The time that the driver gave the sample, converted to the monotonic clock.
     pub at: Moment,
-    /// The power.
+    /// The power that the sensor showed.
     pub power: Watts,
 }
 
@@ -59,7 +59,7 @@ pub struct PowerSample {
 pub struct PolledPower {
     /// The span from the last poll that showed another value to the first that showed this one.
     pub appeared: Span,
-    /// The power.
+    /// The power that the sensor showed.
     pub power: Watts,
 }
 
@@ -97,22 +97,22 @@ impl std::fmt::Display for GapReason {
 /// A span without readings of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The sensor.
+    /// The sensor without readings.
     pub sensor: SensorKind,
     /// The span from the last good reading to the next.
     pub span: Span,
-    /// The reason.
+    /// The reason why there are no readings.
     pub reason: GapReason,
 }
 
-/// A power sensor that shows the mean of a time window, updated at intervals.
+/// A power sensor whose value is a mean over some time and is updated regularly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowSensor {
-    /// The time between two values.
+    /// The time between two updates of the value.
     pub period: Seconds,
-    /// The length of the window that a value covers.
+    /// The time over which a value is averaged.
     pub window: Seconds,
-    /// The time from the end of the window until the value appears.
+    /// The time from the end of the averaging until the value can be read.
     pub lag: Seconds,
 }
 
@@ -132,19 +132,19 @@ pub struct SensorModel {
     pub counter_period: Seconds,
     /// The response of the driver's buffer.
     pub response: Response,
-    /// The power sensor with a short window.
+    /// The power sensor with a short averaging time ([`SensorKind::InstantPower`]).
     pub instant: WindowSensor,
-    /// The power sensor with a long window.
+    /// The power sensor with a long averaging time ([`SensorKind::AveragePower`]).
     pub average: WindowSensor,
-    /// The highest power that the device may draw continuously, where known.
+    /// The highest power that the device may draw continuously; `None` if unknown.
     pub cap: Option<Watts>,
-    /// The energy at which the counter wraps around to zero, where known.
+    /// The energy at which the counter wraps around to zero; `None` if unknown.
     pub counter_modulus: Option<Joules>,
 }
 
 impl Default for SensorModel {
-    /// The values measured on an H200; the short-window sensor is the poorest one known, which sees 25 of 100
-    /// ms.
+    /// The properties measured on an H200, but with the poorest known sensor of instantaneous power, which
+    /// measures only 25 of every 100 ms.
     fn default() -> Self {
         let second = Seconds::new;
         Self {
@@ -172,24 +172,24 @@ impl Default for SensorModel {
 /// All readings of one device, each kind in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
-    /// The properties of its sensors.
+    /// The properties of the device's sensors.
     pub model: SensorModel,
     /// The readings of the energy counter.
     pub counter: Vec<CounterReading>,
     /// The samples of the driver's buffer.
     pub buffer: Vec<PowerSample>,
-    /// The values of the power sensor with a short window.
+    /// The values of [`SensorKind::InstantPower`].
     pub instant: Vec<PolledPower>,
-    /// The values of the power sensor with a long window.
+    /// The values of [`SensorKind::AveragePower`].
     pub average: Vec<PolledPower>,
-    /// The spans without readings.
+    /// The spans without readings, with sensor and reason.
     pub gaps: Vec<Gap>,
     /// The moments at which the wall clock, which the driver uses for its samples, was set.
     pub clock_steps: Vec<Moment>,
 }
 
 impl SensorModel {
-    /// The properties that the device's backend reports; for the rest, those of the poorest sensor known.
+    /// The properties that the device's backend reports; unknown ones are those of the poorest sensor known.
     pub fn of(descriptor: &Descriptor, cap: Option<Watts>) -> Self {
         let mut model = Self {
             cap,

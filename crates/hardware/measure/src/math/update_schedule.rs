@@ -5,8 +5,8 @@ use sweetspot_quantity::{Ratio, Seconds};
 
 use super::readings::Span;
 
-/// The update period of a sensor from the spans in which its changes were seen; `None` where there are fewer
-/// than three or they fit no period. An update that leaves the value the same goes aliasing_error, so distances are
+/// Finds the update period of a sensor from the spans in which its value changed; `None` if there are fewer
+/// than three or no period fits. An update to the same value is not seen, so the distances between changes are
 /// multiples of the period.
 pub fn update_period(changes: &[Span]) -> Option<Seconds> {
     let middles: Vec<f64> = changes.iter().map(|span| seconds(span.middle())).collect();
@@ -40,10 +40,10 @@ pub fn update_period(changes: &[Span]) -> Option<Seconds> {
 /// The regular schedule of a sensor's updates, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateSchedule {
-    /// An update in the middle of those that were seen, in seconds.
+    /// The time of an update near the middle of the observed ones, in seconds on the monotonic clock.
     origin: f64,
     period: f64,
-    /// The variances of both, and their covariance.
+    /// The variances of `origin` and `period`, and their covariance.
     origin_variance: f64,
     period_variance: f64,
     covariance: f64,
@@ -54,10 +54,11 @@ pub struct UpdateSchedule {
 const PERIOD_TOLERANCE: f64 = 1e-3;
 /// The smallest uncertainty of an update's moment, in seconds: jitter of driver and clock.
 const MIN_JITTER: f64 = 0.000_2;
-/// The number of intervals of the best_periods grid at each stage.
+/// The number of intervals of the grid of periods at each stage of the search.
 const SEARCH_STEPS: i32 = 24;
 
-/// The phases, relative to a reference, that agree with the most spans at one period.
+/// For one candidate period: the phases of the schedule, relative to a reference, that agree with the most
+/// spans.
 #[derive(Clone, Copy)]
 struct Agreement {
     period: f64,
@@ -89,7 +90,7 @@ impl UpdateSchedule {
             nominal * (1.0 - PERIOD_TOLERANCE),
             nominal * (1.0 + PERIOD_TOLERANCE),
         );
-        // The best_periods starts at the three spans that are nearest to each other.
+        // The search starts at the three spans that are nearest to each other.
         let nearest = seen
             .windows(3)
             .min_by(|a, b| (a[2].1 - a[0].0).total_cmp(&(b[2].1 - b[0].0)))
@@ -107,7 +108,7 @@ impl UpdateSchedule {
             if reach >= farthest {
                 rounds -= 1;
                 if rounds == 0 || candidates.len() > 8 {
-                    return Self::of(&candidates, seen.len(), nearest, middle, step);
+                    return Self::from_candidates(&candidates, seen.len(), nearest, middle, step);
                 }
             }
             // The true period may lie up to one grid step outside.
@@ -117,7 +118,7 @@ impl UpdateSchedule {
     }
 
     /// The centroid and spread of all pairs of period and phase that agree.
-    fn of(
+    fn from_candidates(
         candidates: &[Agreement],
         count: usize,
         reference: f64,
@@ -156,7 +157,7 @@ impl UpdateSchedule {
         })
     }
 
-    /// The uncertainty of an update near a moment, as the half-width of a uniform distribution.
+    /// The uncertainty of the time of an update near a moment, as the half-width of a uniform distribution.
     pub fn uncertainty(&self, near: Moment) -> Seconds {
         let updates = (seconds(near) - self.origin) / self.period;
         let variance = self.origin_variance
@@ -165,7 +166,8 @@ impl UpdateSchedule {
         Seconds::new((3.0 * variance.max(MIN_JITTER * MIN_JITTER)).sqrt())
     }
 
-    /// The span of the only update within a span; `None` where there is none or more than one.
+    /// The time of the only scheduled update within a span, with its uncertainty; `None` if there is no update
+    /// or more than one.
     pub fn update_in(&self, span: &Span) -> Option<Span> {
         let uncertainty = self.uncertainty(span.begin).get();
         let (low, high) = (seconds(span.begin), seconds(span.end));
@@ -181,7 +183,7 @@ impl UpdateSchedule {
         ))
     }
 
-    /// The first update after a moment.
+    /// The time of the first scheduled update after a moment.
     pub fn next_after(&self, after: Moment) -> Moment {
         let updates = ((seconds(after) - self.origin) / self.period).floor() + 1.0;
         moment(self.origin + updates * self.period)

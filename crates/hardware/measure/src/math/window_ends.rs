@@ -1,4 +1,4 @@
-//! Steps of power at a window's ends.
+//! Sudden changes of power at the ends of a measurement window.
 
 use sweetspot_device::Moment;
 use sweetspot_quantity::{Joules, Seconds};
@@ -8,9 +8,9 @@ use super::estimator::{EnergyEstimator, within};
 use super::readings::Span;
 use crate::method::{Method, MethodChoice};
 
-/// The time before and after a window whose readings show the power outside it.
+/// Readings up to this long before and after a measurement window determine the power outside it.
 const OUTSIDE_SPAN: Seconds = Seconds::new(0.3);
-/// The time, in seconds, within which the buffer's samples cannot locate a step of power.
+/// The accuracy, in seconds, with which the buffer's samples locate a sudden change of power.
 const SAMPLE_RESOLUTION: f64 = 0.008;
 
 impl EnergyEstimator<'_> {

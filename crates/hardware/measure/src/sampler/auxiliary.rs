@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::{Amount, Device, Moment, SensorKind, Throttle};
 use sweetspot_quantity::{Celsius, Megahertz, Ratio};
 
-/// Utilisation, clocks, temperature and throttling at one moment; unknown values are absent.
+/// Utilisation, clocks, temperature and throttle reasons at one moment. A value is absent if its sensor is
+/// missing or failed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuxiliaryReadings {
     /// The time of the readings.
@@ -22,7 +23,7 @@ pub struct AuxiliaryReadings {
 }
 
 impl AuxiliaryReadings {
-    /// Reads all of these sensors that the device has.
+    /// Reads those of these sensors that the device has.
     pub fn read(device: &mut dyn Device, at: Moment) -> Self {
         let mut row = Self {
             at,

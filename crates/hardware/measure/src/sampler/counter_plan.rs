@@ -5,20 +5,20 @@ use sweetspot_quantity::{Joules, Seconds};
 
 use crate::math::{Span, UpdateSchedule};
 
-/// The interval between reads when no window begins or ends.
+/// The interval between reads while no measurement window begins or ends.
 const IDLE_INTERVAL: Seconds = Seconds::new(12.0);
 /// The interval between reads while the counter's schedule is learnt: short enough to locate a step.
 const LEARNING_INTERVAL: Seconds = Seconds::new(0.016);
 /// The usual duration of a read, and the time after a step from which a read shows it.
 const CALL_DURATION: Seconds = Seconds::new(0.003);
 const VISIBLE_AFTER: Seconds = Seconds::new(0.002);
-/// The number of steps kept to fit the schedule.
-const KEPT_STEPS: usize = 64;
+/// The number of recent steps to which the schedule is fitted.
+const FITTED_STEPS: usize = 64;
 /// The uncertainty below which the schedule is known well enough, and the one above which it must be searched
 /// for.
 const GOOD_UNCERTAINTY: Seconds = Seconds::new(0.0025);
 const POOR_UNCERTAINTY: Seconds = Seconds::new(0.012);
-/// The periods that the search for the schedule may take.
+/// The longest search for the schedule, in update periods of the counter.
 const SEARCH_PERIODS: f64 = 6.0;
 
 /// The schedule of reads of the energy counter.
@@ -66,7 +66,8 @@ impl CounterPlan {
             .fold(usual, Moment::min)
     }
 
-    /// The next read of a series from just before the next step until it was seen.
+    /// The time of the next read in a series that starts just before the next expected step and ends when the
+    /// step was seen.
     fn next_around_step(&self, schedule: &UpdateSchedule, last: Moment) -> Moment {
         let margin = schedule.uncertainty(last) + CALL_DURATION;
         let mut next = schedule.next_after(last + -margin);
@@ -77,7 +78,7 @@ impl CounterPlan {
         last.max(next + -margin)
     }
 
-    /// The schedule, if it is known roughly near a moment.
+    /// The schedule, if it is known at least roughly near a moment.
     fn rough_schedule(&self, moment: Moment) -> Option<&UpdateSchedule> {
         let schedule = self.schedule.as_ref();
         schedule.filter(|schedule| schedule.uncertainty(moment) < POOR_UNCERTAINTY)
@@ -113,7 +114,7 @@ impl CounterPlan {
             && value != shown
             && call.end - before.begin < self.period
         {
-            if self.steps.len() == KEPT_STEPS {
+            if self.steps.len() == FITTED_STEPS {
                 self.steps.remove(0);
             }
             self.steps.push(Span::new(before.begin, call.end));

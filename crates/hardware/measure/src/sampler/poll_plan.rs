@@ -9,16 +9,16 @@ use crate::math::{PolledPower, Span, UpdateSchedule, update_period};
 const LEARNING_INTERVAL: Seconds = Seconds::new(0.002);
 const LEARNING_TIME: Seconds = Seconds::new(0.6);
 /// The time between a poll and the expected update before or after it.
-const MARGIN: Seconds = Seconds::new(0.003);
-/// The periods after which an unchanged value counts as a new one. In poll_around_update, the poll after an update comes a
-/// period after the last one; otherwise an update may still come.
-const REPEAT_IN_STEP: f64 = 0.95;
-const REPEAT: f64 = 1.1;
-const KEPT_UPDATES: usize = 32;
-/// The most polls in a row that found no update where one was expected.
+const UPDATE_MARGIN: Seconds = Seconds::new(0.003);
+/// An unchanged value counts as a new one after this many update periods: `REPEAT_PERIODS_IN_STEP` when polls follow
+/// the updates, and `REPEAT_PERIODS` otherwise, because an update may then still come.
+const REPEAT_PERIODS_IN_STEP: f64 = 0.95;
+const REPEAT_PERIODS: f64 = 1.1;
+const FITTED_UPDATES: usize = 32;
+/// After this many polls in a row without the expected update, the schedule is learnt again.
 const MAX_MISSED: u32 = 12;
 
-/// The way in which the moments of polls are chosen.
+/// How the times of polls are chosen.
 #[derive(Debug)]
 enum PollMode {
     Fixed(Seconds),
@@ -35,7 +35,7 @@ pub(crate) struct PollPlan {
     due: Moment,
     updates: Vec<Span>,
     last: Option<(Moment, Watts)>,
-    kept: Option<Moment>,
+    last_new_value: Option<Moment>,
     missed: u32,
 }
 
@@ -45,7 +45,7 @@ impl PollPlan {
         Self::new(sensor, period, PollMode::Fixed(every), now)
     }
 
-    /// Polls in poll_around_update with the sensor's updates.
+    /// Polls just before and just after each update of the sensor.
     pub fn in_step(sensor: SensorKind, period: Seconds, now: Moment) -> Self {
         let until = now + LEARNING_TIME;
         Self::new(sensor, period, PollMode::Learning { until }, now)
@@ -59,7 +59,7 @@ impl PollPlan {
             due: now,
             updates: Vec::new(),
             last: None,
-            kept: None,
+            last_new_value: None,
             missed: 0,
         }
     }
@@ -76,29 +76,29 @@ impl PollPlan {
         self.due = again;
     }
 
-    /// Takes a poll's result, and returns it if it counts as a new value.
+    /// Records the result of a poll, and returns it if it counts as a new value.
     pub fn read(&mut self, at: Moment, power: Watts) -> Option<PolledPower> {
         let before = self.last.replace((at, power));
         let is_update = before.is_some_and(|(_, shown)| shown != power);
         let since = before.map_or(at, |(moment, _)| moment);
         if is_update {
-            if self.updates.len() == KEPT_UPDATES {
+            if self.updates.len() == FITTED_UPDATES {
                 self.updates.remove(0);
             }
             self.updates.push(Span::new(since, at));
         }
         self.schedule_next(at, is_update);
         let repeat = match self.mode {
-            PollMode::InStep(_) => REPEAT_IN_STEP,
-            _ => REPEAT,
+            PollMode::InStep(_) => REPEAT_PERIODS_IN_STEP,
+            _ => REPEAT_PERIODS,
         };
         let is_due = self
-            .kept
-            .is_none_or(|kept| at - kept >= self.period * repeat);
+            .last_new_value
+            .is_none_or(|last| at - last >= self.period * repeat);
         if !(is_update || is_due) {
             return None;
         }
-        self.kept = Some(at);
+        self.last_new_value = Some(at);
         let appeared = Span::new(since, at);
         Some(PolledPower { appeared, power })
     }
@@ -134,7 +134,7 @@ impl PollPlan {
 
     /// Schedules the next poll, before or after the next update, whichever comes first.
     fn poll_around_update(&mut self, schedule: UpdateSchedule, at: Moment) {
-        let margin = MARGIN.min(schedule.period() / 5.0);
+        let margin = UPDATE_MARGIN.min(schedule.period() / 5.0);
         let next = schedule.next_after(at + -margin);
         self.due = [next + -margin, next + margin]
             .into_iter()

@@ -24,11 +24,13 @@ pub enum Task {
     Auxiliary,
 }
 
-/// The buffer holds the last 2.3 s (H200); the rest is a margin for a late thread.
+/// The interval between drains of the driver's buffer. The buffer contains the last 2.3 s (H200); the rest is a
+/// margin for a late thread.
 const DRAIN_EVERY: Seconds = Seconds::new(1.5);
-const BUFFER_HOLDS: Seconds = Seconds::new(2.2);
-/// The longest period of a sensor that improves on the buffer's samples where there is no counter.
-const FAST_SENSOR: Seconds = Seconds::new(0.05);
+const BUFFER_LENGTH: Seconds = Seconds::new(2.2);
+/// The longest update period with which a power sensor is of use in addition to the buffer's samples, if there
+/// is no counter.
+const MAX_FAST_PERIOD: Seconds = Seconds::new(0.05);
 const AUXILIARY_EVERY: Seconds = Seconds::new(4.0);
 /// The interval between polls of a power sensor that only serves as a check.
 const CHECK_EVERY: Seconds = Seconds::new(2.0);
@@ -76,7 +78,7 @@ impl Recorder {
             polls.push(match choice {
                 MethodChoice::Poll(every) => PollPlan::fixed(usual, every, period, now),
                 // Next to a better source a check is enough.
-                _ if wants_buffer && (wants_counter || period > FAST_SENSOR) => {
+                _ if wants_buffer && (wants_counter || period > MAX_FAST_PERIOD) => {
                     PollPlan::fixed(usual, CHECK_EVERY, period, now)
                 }
                 _ => PollPlan::in_step(usual, period, now),
@@ -126,14 +128,15 @@ impl Recorder {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Schedules reads of the counter on either side of a window's beginning or end.
+    /// Schedules reads of the counter just before and after this moment, at which a measurement window begins
+    /// or ends.
     pub fn mark(&mut self, at: Moment) {
         if let Some(plan) = &mut self.counter {
             plan.mark(at);
         }
     }
 
-    /// Whether all reads that marks asked for are done.
+    /// Whether all reads that [`Recorder::mark`] scheduled are done.
     pub fn is_settled(&self) -> bool {
         self.ended || self.counter.as_ref().is_none_or(CounterPlan::is_settled)
     }
@@ -168,12 +171,15 @@ impl Recorder {
             tracing::warn!(device = %self.device, "the wall clock was set");
             self.trace.clock_steps.push(at);
         }
-        if let Some(before) = self.drained_at.filter(|before| at - *before > BUFFER_HOLDS) {
+        if let Some(before) = self
+            .drained_at
+            .filter(|before| at - *before > BUFFER_LENGTH)
+        {
             let (device, late) = (&self.device, at - before);
             tracing::warn!(%device, %late, "power samples lost: the driver's buffer was read too late");
             self.trace.gaps.push(Gap {
                 sensor: SensorKind::BufferedPower,
-                span: Span::new(before, at + -BUFFER_HOLDS),
+                span: Span::new(before, at + -BUFFER_LENGTH),
                 reason: GapReason::Overrun,
             });
         }

@@ -70,7 +70,7 @@ fn record(recorder: &mut Recorder, outcome: Outcome) {
 /// The readings of one device.
 #[derive(Clone, Debug)]
 pub struct DeviceRecording {
-    /// The device.
+    /// The device that was to be read.
     pub device: DeviceId,
     /// The readings of power and energy.
     pub trace: Trace,
@@ -81,15 +81,15 @@ pub struct DeviceRecording {
 /// An error of the sampler.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplerError {
-    /// The system gave no thread.
+    /// The system could not start a thread.
     #[error("cannot start a thread to read {device}: {reason}; end other programs and try again")]
     Thread {
-        /// The device.
+        /// The device that was to be read.
         device: DeviceId,
         /// The system's error.
         reason: std::io::Error,
     },
-    /// A thread panicked.
+    /// The thread that reads this device panicked.
     #[error("the thread that reads {0} panicked and its readings are lost; report this as a bug")]
     Died(DeviceId),
 }
@@ -122,13 +122,13 @@ struct Reader {
 struct SharedRecorder(Arc<Mutex<Option<Recorder>>>);
 
 impl SharedRecorder {
-    fn with<T>(&self, work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+    fn with_recorder<T>(&self, work: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
         let mut recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         recorder.as_mut().map(work)
     }
 
     fn snapshot(&self, now: Moment) -> Readings {
-        self.with(|recorder| recorder.snapshot(now))
+        self.with_recorder(|recorder| recorder.snapshot(now))
             .unwrap_or_default()
     }
 }
@@ -137,7 +137,7 @@ impl SharedRecorder {
 const READ_LIMIT: Duration = Duration::from_secs(3);
 
 impl Sampler {
-    /// Starts to read; the first window may begin as soon as this returns.
+    /// Starts a thread for each device. The first measurement window may begin as soon as this returns.
     pub fn start(
         devices: Vec<Box<dyn Device + Send>>,
         choice: MethodChoice,
@@ -175,8 +175,8 @@ impl Sampler {
         Ok(Self { clock, readers })
     }
 
-    /// Marks the beginning or end of a window now: the sampler's threads read the counters on either side of
-    /// this moment.
+    /// Marks that a measurement window begins or ends now, and returns the moment. The threads read the
+    /// counters just before and after it.
     pub fn mark(&self) -> Moment {
         let now = self.clock.now();
         for reader in &self.readers {
@@ -186,7 +186,7 @@ impl Sampler {
         now
     }
 
-    /// The newest power of each device, for display.
+    /// The newest power reading of each device, for display; `None` if there is none.
     pub fn latest(&self) -> Vec<(DeviceId, Option<Watts>)> {
         let newest = |reader: &Reader| {
             let guard = reader.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -262,7 +262,7 @@ const SAMPLE_DELAY: Seconds = Seconds::new(0.12);
 /// The longest wait of [`Sampler::collect`] for a counter whose schedule is unknown: the interval is then
 /// wider.
 const MAX_COLLECT_WAIT: Seconds = Seconds::new(0.15);
-/// The time before a [`Sampler::collect`] whose readings stay for the next window, which may begin at once.
+/// Readings up to this long before a [`Sampler::collect`] stay available for the next measurement window.
 const KEPT_BY_COLLECT: Seconds = Seconds::new(5.0);
 
 fn read_until_stopped(
@@ -276,11 +276,11 @@ fn read_until_stopped(
     let cap = device.power_limits().ok().map(|limits| limits.enforced);
     let recorder = Recorder::new(device.descriptor(), cap, choice, clock.now());
     *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorder);
-    let is_settled = || shared.with(|recorder| recorder.is_settled()) == Some(true);
+    let is_settled = || shared.with_recorder(|recorder| recorder.is_settled()) == Some(true);
     let drain = |device: &mut dyn Device| {
-        if shared.with(|recorder| recorder.reads_buffer()) == Some(true) {
+        if shared.with_recorder(|recorder| recorder.reads_buffer()) == Some(true) {
             let outcome = read(Task::Drain, device, clock);
-            shared.with(|recorder| record(recorder, outcome));
+            shared.with_recorder(|recorder| record(recorder, outcome));
         }
     };
     let mut stop_at = None;
@@ -295,11 +295,11 @@ fn read_until_stopped(
             drain(device);
             // If the caller no longer waits, the readings are kept for the next call.
             if reply.send(shared.snapshot(clock.now())).is_ok() {
-                shared.with(|recorder| recorder.forget_before(now + -KEPT_BY_COLLECT));
+                shared.with_recorder(|recorder| recorder.forget_before(now + -KEPT_BY_COLLECT));
             }
             continue;
         }
-        let due = shared.with(|recorder| recorder.next()).flatten();
+        let due = shared.with_recorder(|recorder| recorder.next()).flatten();
         let collect_at = collect.as_ref().map(|(at, _)| match *at > now {
             true => *at,
             false => *at + MAX_COLLECT_WAIT,
@@ -308,7 +308,7 @@ fn read_until_stopped(
         let until = until.into_iter().flatten().min();
         if let Some((_, task)) = due.filter(|(at, _)| *at <= now) {
             let outcome = read(task, device, clock);
-            let newest = shared.with(|recorder| {
+            let newest = shared.with_recorder(|recorder| {
                 record(recorder, outcome);
                 newest(recorder.trace())
             });
@@ -324,7 +324,7 @@ fn read_until_stopped(
         };
         match order {
             Ok(Request::Mark(at)) => {
-                shared.with(|recorder| recorder.mark(at));
+                shared.with_recorder(|recorder| recorder.mark(at));
             }
             Ok(Request::Collect(reply)) => collect = Some((now + SAMPLE_DELAY, reply)),
             Ok(Request::Stop) => stop_at = stop_at.or(Some(now + SAMPLE_DELAY)),

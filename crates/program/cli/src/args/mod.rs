@@ -1,8 +1,10 @@
 //! Flags and their help texts: one file for each command, and `shared` for flags that several commands have.
 
+mod compare;
+mod devices;
+mod doctor;
 mod fit;
 mod hold;
-mod inspect;
 mod measure;
 mod network;
 mod replay;
@@ -20,13 +22,15 @@ use tracing::level_filters::LevelFilter;
 
 use crate::log::parse_level;
 
+pub use compare::CompareArgs;
+pub use devices::DevicesArgs;
+pub use doctor::DoctorArgs;
 pub use fit::FitArgs;
 pub use hold::{HoldArgs, HoldCommand, KnobName, ModeName, ObjectiveName, SensorName};
-pub use inspect::{DevicesArgs, DoctorArgs};
 pub use measure::MeasureArgs;
 pub use network::{NetworkArgs, RowGrouping};
 pub use replay::ReplayArgs;
-pub use report::{CompareArgs, FigureArgs, ReportArgs};
+pub use report::{FigureArgs, ReportArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{GuardArgs, RunArgs};
 pub use simulate::{SimWorkloadArgs, SimulateArgs};

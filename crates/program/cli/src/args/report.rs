@@ -1,4 +1,4 @@
-//! The flags of `report` and `compare`.
+//! The flags of `report`.
 
 use std::path::PathBuf;
 
@@ -61,30 +61,6 @@ pub struct ReportArgs {
     pub figures: FigureArgs,
 }
 
-/// Compare studies: common settings, differences with their significance, and the best setting of each.
-///
-/// Compares studies of one workload on several devices, or of several workloads on one device, with the first one.
-#[derive(Debug, Args)]
-#[command(after_help = COMPARE_EXAMPLES)]
-pub struct CompareArgs {
-    /// The studies: their folders, or their names below studies/.
-    #[arg(required = true, num_args = 2.., value_name = "STUDY")]
-    pub studies: Vec<PathBuf>,
-
-    /// Which energy to use: job-gpus, all-gpus, node [default: as in each study].
-    #[arg(long, value_name = "WHOSE", help_heading = "Recommendation")]
-    pub energy_of: Option<EnergyOf>,
-
-    #[command(flatten)]
-    pub criteria: CriteriaArgs,
-
-    #[command(flatten)]
-    pub export: ExportArgs,
-
-    #[command(flatten)]
-    pub figures: FigureArgs,
-}
-
 /// Flags that write figures to files.
 #[derive(Debug, Args)]
 pub struct FigureArgs {
@@ -103,8 +79,3 @@ Examples:
   sweetspot report resnet50-v100 --objective energy --limit 'time<=+5%'
   sweetspot report resnet50-v100 --export-html report.html --export-figures figures --png
   sweetspot report vgg16-tesla_p100 --objective energy-per-item --by core-clock --over memory-clock,batch";
-
-const COMPARE_EXAMPLES: &str = "\
-Examples:
-  sweetspot compare resnet50-v100 resnet50-quadro_rtx_6000
-  sweetspot compare pascal maxwell --objective energy-per-item --export-html compare.html";

@@ -22,8 +22,8 @@ use super::shared::{VariantArgs, mode, parse_count, parse_positive_seconds};
         .args(["gpu", "node", "list", "errors", "fit"]))
 )]
 pub struct SimulateArgs {
-    /// The GPUs of the host: NAME, or NAME:N for several; separate different ones by commas. A profile file can be given
-    /// in place of a name.
+    /// The GPUs of the host: NAME, or NAME:N for several; separate different ones by commas. A profile file can be
+    /// given in place of a name.
     #[arg(long, value_name = "GPU[:N],...", conflicts_with_all = ["list", "errors"])]
     pub gpu: Option<String>,
 

@@ -15,9 +15,9 @@ use super::shared::{CriteriaArgs, ExportArgs, WorkArgs, parse_positive_seconds};
 
 /// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
 ///
-/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes. Each run is
-/// stored in a study as soon as it ends, so that an interrupted sweep can be resumed. The previous settings of the GPUs
-/// are restored, whatever happens.
+/// Runs your command, or a simulated workload with --simulate, under every configuration of the chosen axes. Each run
+/// is stored in a study as soon as it ends, so that an interrupted sweep can be resumed. The previous settings of the
+/// GPUs are restored, whatever happens.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SweepArgs {
@@ -61,7 +61,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Runs")]
     pub repeat: Option<u32>,
 
-    /// Repeat a configuration until the 95 % confidence intervals of time and energy are within this share of the mean: 1%.
+    /// Repeat a configuration until the 95 % confidence intervals of time and energy are within this share of the mean:
+    /// 1%.
     #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Runs")]
     pub until: Option<Ratio>,
 

@@ -14,7 +14,7 @@ pub enum Format {
     Svg,
     /// Power samples as Parquet.
     Samples,
-    /// A profile or a study file.
+    /// A profile or a study file as TOML.
     Toml,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// A rendered document, or the reason why there is nothing to write, which is not an error.
+/// A rendered document, or the reason why there is nothing to write. The latter is not an error.
 pub enum Rendered {
     Bytes(Vec<u8>),
     Nothing(&'static str),
@@ -52,7 +52,7 @@ pub struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Sets the text for the terminal, which goes to standard output unless a document does.
+    /// Sets the text for the terminal. It goes to standard output unless a document goes there.
     pub fn text(mut self, text: impl FnOnce() -> String + 'a) -> Self {
         self.text = Some(Box::new(text));
         self
@@ -65,25 +65,25 @@ impl<'a> Content<'a> {
     }
 
     pub fn json<T: Serialize>(self, json: impl FnOnce() -> T + 'a) -> Self {
-        self.with(Format::Json, || {
+        self.with_renderer(Format::Json, || {
             Ok(serde_json::to_string_pretty(&json())? + "\n")
         })
     }
 
     pub fn csv<E: Into<anyhow::Error>>(self, csv: impl FnOnce() -> Result<String, E> + 'a) -> Self {
-        self.with(Format::Csv, || csv().map_err(Into::into))
+        self.with_renderer(Format::Csv, || csv().map_err(Into::into))
     }
 
     pub fn markdown(self, markdown: impl FnOnce() -> String + 'a) -> Self {
-        self.with(Format::Markdown, || Ok(markdown()))
+        self.with_renderer(Format::Markdown, || Ok(markdown()))
     }
 
     pub fn html(self, html: impl FnOnce() -> Result<String> + 'a) -> Self {
-        self.with(Format::Html, html)
+        self.with_renderer(Format::Html, html)
     }
 
     pub fn toml(self, toml: impl FnOnce() -> Result<String> + 'a) -> Self {
-        self.with(Format::Toml, toml)
+        self.with_renderer(Format::Toml, toml)
     }
 
     /// Sets the renderer of a figure; it may return the reason why there is nothing to draw.
@@ -110,7 +110,7 @@ impl<'a> Content<'a> {
         self
     }
 
-    fn with(mut self, format: Format, text: impl FnOnce() -> Result<String> + 'a) -> Self {
+    fn with_renderer(mut self, format: Format, text: impl FnOnce() -> Result<String> + 'a) -> Self {
         let render = || text().map(|text| Rendered::Bytes(text.into_bytes()));
         self.renderers.push((format, Box::new(render)));
         self

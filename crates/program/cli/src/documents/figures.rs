@@ -1,4 +1,4 @@
-//! A folder to which figures are written, one file for each.
+//! A folder to which figures are written, one file for each figure.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::Document;
 
 const NO_PNG: &str = "this program was built without PNG figures: build it with `cargo build --release --features png`, or remove --png and use the SVG files";
 
-/// A folder for figures. It is created with the first figure, so that bad input leaves no empty folder behind.
+/// A folder for figures. It is created only with the first figure, so bad input leaves no empty folder behind.
 #[derive(Debug)]
 pub struct FigureFolder {
     folder: PathBuf,

@@ -1,6 +1,6 @@
 //! Writes the documents of all commands.
 //!
-//! [`Documents`] are opened before the work starts, so that a bad path is reported at once. After the work a command
+//! [`Documents`] are opened before the work starts, so a bad path is reported at once. After the work a command
 //! describes its result as [`Content`], and [`Documents::write`] prints the text for the terminal and writes every
 //! document. If one cannot be written, for example to a full disk, the others are still written.
 
@@ -40,7 +40,7 @@ pub enum Written {
 }
 
 impl Documents {
-    /// Checks that every requested document can be written. Each format comes with its path, if the user gave one.
+    /// Checks that every requested document can be written. Each format comes with the path that the user gave, if any.
     pub fn open<'a>(
         requested: impl IntoIterator<Item = (Format, Option<&'a Path>)>,
     ) -> Result<Self> {
@@ -75,7 +75,7 @@ impl Documents {
         self.figures.is_some()
     }
 
-    /// Whether a document goes to standard output, so that nothing else may be printed there.
+    /// Whether a document goes to standard output; then nothing else may be printed there.
     pub fn on_stdout(&self) -> bool {
         self.all.iter().any(|(_, document)| document.is_stdout())
     }
@@ -107,7 +107,7 @@ impl Documents {
 
 fn write_one(content: &mut Content<'_>, format: Format, document: &Document) -> Result<()> {
     let render = content.renderer(format);
-    let render = render.with_context(|| format!("this command has no {format}"))?;
+    let render = render.with_context(|| format!("this command cannot write {format}"))?;
     match render().with_context(|| format!("cannot create the {format} for {document}"))? {
         Rendered::Bytes(bytes) => {
             let written = document.write(&bytes);

@@ -13,7 +13,7 @@ use crate::print_error_line;
 
 use super::Content;
 
-/// The documents of a study; the HTML page of a stored study also shows readings over time.
+/// The documents of a study. The HTML page of a stored study also shows sensor readings over time.
 pub fn study_content<'a>(
     store: Option<&'a Store>,
     study: &'a Study,
@@ -37,10 +37,11 @@ pub fn study_content<'a>(
         })
 }
 
-/// Files of readings larger than this are not drawn, because it would take too long.
+/// The largest file of sensor readings that is drawn; drawing more would take too long.
 const MAX_SAMPLES_BYTES: u64 = 64 << 20;
 
-/// Reads the readings of the runs that a page shows. Runs whose readings cannot be read are reported and left out.
+/// Reads the sensor readings of the runs that a page shows. Runs whose readings cannot be read are reported and left
+/// out.
 pub fn timelines(store: &Store, view: &StudyView<'_>, requested: &[u64]) -> Vec<Timeline> {
     let mut found = Vec::new();
     for (label, run) in runs_to_show(view, requested) {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::NamedTempFile;
 
-/// A document that is to be written. The path is checked before the work starts, so that a bad one is reported at once. A
-/// file is replaced only when the new one is complete, so that a failed write never destroys the old one.
+/// A document that is to be written. The path is checked before the work starts, so that a bad one is reported at once.
+/// A file is replaced only when the new one is complete, so that a failed write never destroys the old one.
 #[derive(Debug)]
 pub struct Document {
     path: PathBuf,

@@ -83,8 +83,8 @@ pub fn read_definition(args: &SweepArgs) -> Result<Definition> {
     Ok(definition)
 }
 
-/// The objective that is stored with the study. Prices are not stored, so an objective that needs them has to be given
-/// again with them.
+/// The objective that is stored with the study. Without a search, an objective that needs prices is not stored, because
+/// prices are not stored: the user has to give both again.
 fn stored_objective(args: &SweepArgs) -> Option<Objective> {
     let is_priced =
         |objective: &Objective| matches!(objective, Objective::Cost | Objective::Carbon);
@@ -126,7 +126,7 @@ fn prior_studies(args: &SweepArgs) -> Result<Option<Vec<String>>> {
     texts.collect::<Result<Vec<String>>>().map(Some)
 }
 
-/// The folder in which the command runs, also after a resume from elsewhere.
+/// The current folder, in which the command also runs if the sweep is resumed from another folder.
 fn current_folder() -> Result<String> {
     let folder = std::env::current_dir().context("cannot find the current folder")?;
     let text = folder.to_str().map(str::to_owned);

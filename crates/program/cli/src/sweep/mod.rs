@@ -167,7 +167,7 @@ fn run_sweep(
     })
 }
 
-/// Reports a sweep that failed or was interrupted: which runs are kept, and how to resume.
+/// Reports a sweep that failed or was interrupted: how many runs are stored, and how to resume.
 fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outcome> {
     let kept = store.and_then(|store| Some((store.folder(), store.stored_runs().ok()?.runs)));
     let has_reference_failed = is_reference_failed(&error);
@@ -200,7 +200,7 @@ fn report_unfinished(error: SessionError, store: Option<&Store>) -> Result<Outco
         (_, false) => "not every setting could be restored (`sweetspot restore` tries again), ",
     };
     eprintln!(
-        "sweetspot: interrupted by signal {signal}: {devices}{done} of {planned} runs are kept{next_step}"
+        "sweetspot: interrupted by signal {signal}: {devices}{done} of {planned} runs are stored{next_step}"
     );
     Ok(Outcome {
         is_restored: restored,
@@ -224,7 +224,7 @@ fn report_prior_studies(args: &SweepArgs, sweep: &Sweep) {
     }
 }
 
-/// The user has to confirm a study with more runs than this.
+/// The largest number of runs of a study that starts without the user's confirmation.
 const MAX_UNCONFIRMED_RUNS: usize = 10_000;
 
 fn confirm_many_runs(args: &SweepArgs, runs: usize) -> Result<()> {
@@ -240,7 +240,7 @@ fn confirm_many_runs(args: &SweepArgs, runs: usize) -> Result<()> {
     }
 }
 
-/// Creates a new study in the folder that the user named, else in an unused folder below studies/.
+/// Creates a new study in the folder that the user named, or in an unused folder below studies/.
 fn create_store(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     if let Some(folder) = &args.study {
         return Ok(Store::create(folder, &sweep.outline)?);
@@ -267,7 +267,7 @@ fn create_store(args: &SweepArgs, sweep: &Sweep) -> Result<Store> {
     bail!("no unused folder name for the study: choose one with --study")
 }
 
-/// Whether the reference failed, so that resuming would fail again.
+/// Whether the reference failed; then resuming would fail again.
 fn is_reference_failed(error: &SessionError) -> bool {
     matches!(
         error,

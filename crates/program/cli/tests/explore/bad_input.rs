@@ -90,7 +90,10 @@ fn bad_axes_and_commands_are_rejected_before_any_write() {
             &["--power-cap", "200", "--", "/no/such/program"],
             "cannot run /no/such/program",
         ),
-        (&["--energy-of", "node", "--", "true"], "needs a meter"),
+        (
+            &["--energy-of", "node", "--", "true"],
+            "has no wall power meter",
+        ),
     ];
     for (args, words) in cases {
         expect_rejection(&sweep(&host, folder.path(), args), folder.path(), words);

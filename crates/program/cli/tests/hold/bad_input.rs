@@ -30,7 +30,7 @@ fn bad_input_is_rejected_in_one_line() {
         ),
         (&["--below", "0W"], "invalid power cap `0W`"),
         (&["--below", "fast"], "invalid power cap `fast`"),
-        (&[], "no power cap to hold: give --below"),
+        (&[], "no power cap was given: give --below"),
         (
             &["--below", "300W", "--latency-p99", "0ms"],
             "must be more than zero",
@@ -58,7 +58,7 @@ fn bad_input_is_rejected_in_one_line() {
         ),
         (
             &["--below", "300W", "--fixed-batch", "4"],
-            "the knob batch chooses among the batch sizes",
+            "the knob batch chooses the batch size itself",
         ),
         (&["--below", "300W", "--alpha", "2"], "at most 1"),
         (
@@ -67,11 +67,11 @@ fn bad_input_is_rejected_in_one_line() {
         ),
         (
             &["--below", "300W", "--knob", "joint", "--mode", "paper"],
-            "does not set the knob joint",
+            "cannot set the knob joint",
         ),
         (
             &["--below", "device", "--knob", "power-cap"],
-            "which the knob power-cap would set",
+            "because the knob power-cap changes that limit",
         ),
         (&["--cap-file", "/nonexistent"], "or give a cap as well"),
         (

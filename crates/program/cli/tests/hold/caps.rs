@@ -57,7 +57,7 @@ fn the_owner_can_set_the_cap_of_a_running_hold() {
     let none = set(&host, &["140W"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(
-        stderr_text(&none).contains("no hold of yours is running"),
+        stderr_text(&none).contains("you have no running hold"),
         "{}",
         stderr_text(&none)
     );
@@ -103,7 +103,7 @@ fn the_owner_can_set_the_cap_of_a_running_hold() {
     assert!(set(&host, &["300W", "--pid", &pid]).status.success());
     let missing = set(&host, &["300W", "--pid", "1"]);
     assert!(
-        stderr_text(&missing).contains("no hold of yours has pid 1"),
+        stderr_text(&missing).contains("none of your running holds has the pid 1"),
         "{}",
         stderr_text(&missing)
     );
@@ -125,7 +125,7 @@ fn the_limit_of_the_device_is_followed() {
     after(2.0);
     let refused = set(&host, &["140W"]);
     assert!(
-        stderr_text(&refused).contains("follows the device's own limit"),
+        stderr_text(&refused).contains("follows the device's own power limit"),
         "{}",
         stderr_text(&refused)
     );
@@ -158,7 +158,7 @@ fn a_stopped_hold_takes_its_cap_later() {
     let text = stderr_text(&stopped);
     assert_eq!(stopped.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("not answered yet: it takes the new cap"),
+        text.contains("has not replied: it is stopped or busy"),
         "{text}"
     );
     let document = document(&running.wait_with_output().unwrap());

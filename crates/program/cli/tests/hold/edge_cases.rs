@@ -69,7 +69,7 @@ fn an_unknown_result_is_neither_met_nor_missed() {
     let output = hold(&host, &args, &serving("0.5", &[]));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{told}");
-    assert!(told.contains("unknown: the run ended before"), "{told}");
+    assert!(told.contains("unknown: the run ended too early"), "{told}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn nothing_is_counted_after_the_device_is_restored() {
     let document = document(&output);
     assert_eq!(output.status.code(), Some(130), "{}", stderr_text(&output));
     let notes = document["notes"].to_string();
-    let times = notes.matches("nothing is recorded from now on").count();
+    let times = notes.matches("measurements end here").count();
     assert_eq!(times, 1, "{notes}");
     assert!(number(&document["time_s"]) < 4.0, "{document}");
 }

@@ -19,10 +19,7 @@ fn a_program_that_never_asks_gets_the_line_to_add() {
     );
     assert_eq!(message.matches("batch_size").count(), 1, "{message}");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("no batch of a size that was asked for"),
-        "{text}"
-    );
+    assert!(text.contains("no batch of a requested size"), "{text}");
     assert_eq!(output.status.code(), Some(1));
 }
 

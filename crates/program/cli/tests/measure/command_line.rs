@@ -34,7 +34,7 @@ fn the_exit_code_of_the_command_is_returned() {
     let begun = Instant::now();
     // A leftover process may keep the pipe of the tool open, but not that of this test.
     let leaves = shell("sleep 9 >&- 2>&- & echo gone");
-    assert_ends(&leaves, 0, "left processes behind");
+    assert_ends(&leaves, 0, "left processes running");
     let pattern = [
         "--progress",
         "gone",
@@ -43,7 +43,7 @@ fn the_exit_code_of_the_command_is_returned() {
         "-c",
         "sleep 9 & echo gone",
     ];
-    assert_ends(&pattern, 0, "left processes behind");
+    assert_ends(&pattern, 0, "left processes running");
     assert!(
         begun.elapsed() < Duration::from_secs(7),
         "{:?}",
@@ -82,7 +82,7 @@ fn bad_input_is_rejected_before_the_command_runs() {
     expect_rejection(&["--progress", "("], "invalid pattern `(`");
     expect_rejection(
         &["--progress", r"(\d+) of (\d+)"],
-        "name the one that counts",
+        "name the group that contains the number",
     );
     expect_rejection(&["--runs", "0"], "0 is not in 1..=10000");
     expect_rejection(

@@ -68,7 +68,7 @@ fn a_missing_window_is_reported() {
             "{document}"
         );
         assert!(
-            warnings(&document)[0].ends_with("the whole run is shown"),
+            warnings(&document)[0].ends_with("the whole run is measured instead"),
             "{document}"
         );
         assert!(number(&document["energy_j"]) > 0.0);

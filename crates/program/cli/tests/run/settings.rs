@@ -101,7 +101,7 @@ fn bad_input_is_rejected_before_any_write() {
         125,
         "there is no GPU `3`; the GPUs here are 0 (GPU-",
     );
-    expect_rejection(&["--", "true"], 125, "nothing to set");
+    expect_rejection(&["--", "true"], 125, "no setting to change was given");
     expect_rejection(
         &["--read-only", "--power-cap", "200", "--", "true"],
         125,
@@ -205,7 +205,7 @@ fn a_second_writer_is_rejected_and_names_the_first() {
     assert_eq!(second.status.code(), Some(125));
     let message = text(&second.stderr);
     assert!(
-        message.contains(&format!("is held by process {}", first.id())),
+        message.contains(&format!("is in use by process {}", first.id())),
         "{message}"
     );
     assert!(

@@ -75,7 +75,7 @@ fn a_batch_that_does_not_fit_is_rejected() {
     let message = expect_rejection(&["--batch", "256"], 2);
     assert_eq!(
         message,
-        "sweetspot: resnet50@power_capping_2022: a batch of 256 needs 27.5 GB of device memory and Tesla V100-SXM2-16GB has 16.9 GB; the largest that fits is 151\n"
+        "sweetspot: resnet50@power_capping_2022: a batch of 256 needs 27.5 GB of device memory, but Tesla V100-SXM2-16GB has 16.9 GB; the largest that fits is 151\n"
     );
 }
 
@@ -184,7 +184,7 @@ fn impossible_profiles_are_rejected_quickly() {
 fn unknown_workload_variants_are_rejected() {
     let message = expect_rejection(&["--conv-algorithm", "fft"], 2);
     assert!(
-        message.contains("has no convolution algorithm to choose"),
+        message.contains("has no choice of convolution algorithm"),
         "{message}"
     );
     let folder = folder();
@@ -192,7 +192,7 @@ fn unknown_workload_variants_are_rejected() {
     let with = |more: &[&str]| expect_rejection_in(folder.path(), &[&sweep[..], more].concat(), 2);
     let message = with(&["--conv-algorithm", "ftt"]);
     assert!(
-        message.contains("has no convolution algorithm `ftt`; it has gemm, fft, winograd"),
+        message.contains("has no convolution algorithm `ftt`: use gemm, fft, winograd"),
         "{message}"
     );
     let message = with(&["--batch", "256"]);
@@ -206,7 +206,7 @@ fn unknown_workload_variants_are_rejected() {
     assert!(message.contains("gpus 2: there are 1"), "{message}");
     let message = with(&["--energy-of", "node"]);
     assert!(
-        message.contains("needs a host model: give --node"),
+        message.contains("is unknown without a node profile: give --node"),
         "{message}"
     );
 }

@@ -1,4 +1,4 @@
-//! The answer to a question about a study: what to do, how sure that is, and what was left out.
+//! The recommendation from a study: which setting to use, how certain that is, and what was left out.
 
 use sweetspot_decide::{Exclusion, Margin, Objective, Standing};
 use sweetspot_quantity::Ratio;
@@ -11,23 +11,23 @@ use crate::wording::{format_amount, format_percent, join_words};
 pub struct Answer {
     /// The recommendation, such as `Set the power cap to 175 W`.
     pub headline: String,
-    /// Why it is recommended, such as `best edp within time<=+5%`, or why nothing is.
+    /// Why this is recommended, such as `best edp within time<=+5%`, or why nothing is recommended.
     pub reason: String,
-    /// The relative change of energy against the reference.
+    /// The relative change of energy at the recommended setting, compared with the reference.
     pub energy: Option<Ratio>,
-    /// The relative change of time against the reference.
+    /// The relative change of time at the recommended setting, compared with the reference.
     pub time: Option<Ratio>,
-    /// The relative change of average power against the reference.
+    /// The relative change of average power at the recommended setting, compared with the reference.
     pub power: Option<Ratio>,
-    /// Further facts, each a name and a sentence.
+    /// Further facts about the recommendation, each a name and a sentence.
     pub facts: Vec<(String, String)>,
-    /// Warnings about the answer.
+    /// Warnings about the recommendation.
     pub notes: Vec<String>,
 }
 
 impl Answer {
-    /// Answers the question of a view.
-    pub fn of(view: &StudyView<'_>) -> Self {
+    /// Makes the recommendation for the objective and limits of a view.
+    pub fn from_view(view: &StudyView<'_>) -> Self {
         let question = view.question;
         let limits: Vec<String> = question
             .limits
@@ -95,7 +95,7 @@ impl Answer {
     }
 }
 
-/// Returns the change of time where energy is unknown.
+/// Returns the change of time if no energy is known; otherwise nothing.
 fn time_alone(view: &StudyView<'_>, keep: bool) -> Option<Ratio> {
     let chosen = view.chosen().filter(|_| !keep)?;
     let ratio = view.mean(chosen)?.time / view.comparison.reference()?.time;
@@ -113,7 +113,7 @@ fn headline(view: &StudyView<'_>, chosen: usize, keep: bool) -> String {
     })
 }
 
-/// Describes the objective's value at the best point, and names the point where the reference is kept.
+/// Describes the objective's value at the best point, and names that point if the recommendation is the reference.
 fn value(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
     let Ok(choice) = &view.choice else {
         return String::new();
@@ -214,7 +214,7 @@ fn behind(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String
     }
 }
 
-/// Counts the points that cannot be chosen, by reason.
+/// Describes how many points cannot be chosen, by reason.
 pub fn left_out(view: &StudyView<'_>) -> Option<String> {
     let choice = view.choice.as_ref().ok()?;
     let total = view.study.points.len();

@@ -1,4 +1,4 @@
-//! The best setting by each objective, as in tables 2 and 3 of power_capping_2022, and the recommendation.
+//! The best setting for each objective, as in tables 2 and 3 of power_capping_2022, and the recommendation.
 
 use sweetspot_decide::{Choice, Criteria, Objective, Outcome};
 use sweetspot_quantity::Ratio;
@@ -6,13 +6,13 @@ use sweetspot_study::{Axis, Point, Study};
 
 use crate::settings::{axis_name, setting, value_text};
 
-/// The setting that is best by an objective.
+/// The best setting for an objective, as a row of a table.
 pub struct ChoiceRow<'a> {
     /// The objective, such as `min E`, or `default` for the reference.
     pub label: String,
     /// The chosen point.
     pub point: &'a Point,
-    /// The mean outcome of the point, for the same work as all others.
+    /// The mean time and energy of the point, for the same work as at all other points.
     pub outcome: Outcome,
     /// The relative change of energy against the reference.
     pub energy: Option<Ratio>,
@@ -28,7 +28,7 @@ pub const TABLE_OBJECTIVES: [Objective; 4] = [
     Objective::Eds(1.5),
 ];
 
-/// Returns the reference, then the best point by each objective of the table and by the user's own.
+/// Returns the reference, then the best point for each objective of the table and for the user's objective.
 pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<ChoiceRow<'a>> {
     let comparison = study.comparison(&question.tariff);
     // All points are compared for the same work.
@@ -55,7 +55,7 @@ pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<ChoiceRow<'a>> 
         rows.extend(choice.and_then(|choice| {
             let chosen = choice.candidate;
             row(
-                label(objective),
+                objective_label(objective),
                 &study.points[chosen],
                 comparison.mean(chosen),
             )
@@ -64,13 +64,13 @@ pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<ChoiceRow<'a>> 
     rows
 }
 
-/// Returns the ratio less one, where it is finite.
+/// Returns the ratio minus 1, or nothing if that is not finite.
 fn relative_change(ratio: Ratio) -> Option<Ratio> {
     ratio.is_finite().then(|| ratio - Ratio::new(1.0))
 }
 
-/// Names an objective as the paper does.
-pub fn label(objective: Objective) -> String {
+/// Names an objective as power_capping_2022 does, such as `min E`.
+pub fn objective_label(objective: Objective) -> String {
     let extreme = if objective.is_maximised() {
         "max"
     } else {
@@ -141,9 +141,8 @@ pub fn recommendation(study: &Study, question: &Criteria) -> String {
 pub fn caveats(choice: &Choice) -> Vec<&'static str> {
     let mut caveats = Vec::new();
     if choice.per_item {
-        caveats.push(
-            "All runs took equally long, so that they are compared for the same number of items.",
-        );
+        caveats
+            .push("All runs took equally long, so they are compared for the same number of items.");
     }
     if !choice.undecided.is_empty() || choice.value.runs < 2 {
         caveats.push(
@@ -176,7 +175,7 @@ pub fn keep_instruction(varied: &[Axis], reference: &Point) -> String {
     }
 }
 
-/// Describes the change between two outcomes: `26.8 % less energy and 18.8 % more time`.
+/// Describes the change from `there` to `here`: `26.8 % less energy and 18.8 % more time`.
 fn gain(here: Option<&Outcome>, there: Option<&Outcome>) -> Option<String> {
     let (here, there) = (here?, there?);
     let time = change(here.time / there.time, "time");

@@ -1,4 +1,4 @@
-//! Means of an objective along one axis over the others, as in dvfs_2019.
+//! Means of an objective for each value of one axis, taken over the other axes, as in dvfs_2019.
 
 use sweetspot_decide::{Cell, Groups, Mean, group};
 use sweetspot_study::Axis;
@@ -9,42 +9,42 @@ use crate::settings::{axis_name, value_text};
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, join_words};
 
-/// The grouping that the user asked for.
+/// The means that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grouping {
-    /// The axis along which means are taken.
+    /// The axis for each of whose values a mean is computed.
     pub by: Axis,
-    /// The axes over which means are taken; all others where it is empty.
+    /// The axes over which the means are taken; if empty, all other axes.
     pub over: Vec<Axis>,
-    /// The kind of mean.
+    /// The kind of mean, such as geometric.
     pub mean: Mean,
 }
 
 /// The means of an objective along one axis.
 pub struct GroupedMeans {
-    /// The axis along which means are taken.
+    /// The axis for each of whose values a mean is computed.
     pub by: Axis,
-    /// The axes over which means are taken.
+    /// The axes over which the means are taken.
     pub over: Vec<Axis>,
-    /// The axes that stay at the reference's value.
+    /// The axes that are fixed at the reference's value.
     pub fixed: Vec<Axis>,
-    /// The kind of mean.
+    /// The kind of mean, such as geometric.
     pub mean: Mean,
-    /// The values of the axis.
+    /// The values of the axis `by`, as text.
     pub values: Vec<String>,
-    /// The index of the reference's value.
+    /// The index into `values` of the reference's value.
     pub default: usize,
-    /// The mean at each value.
+    /// The mean at each of the `values`.
     pub groups: Groups<usize>,
 }
 
-/// A grouping that a study does not allow.
+/// Why a study has no such means.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupingError {
     /// The study does not vary the axis.
     #[error("the study does not vary `{name}`; it varies {known}")]
     NotVaried {
-        /// The axis that was asked for.
+        /// The axis that the user requested.
         name: String,
         /// The axes that the study varies.
         known: String,
@@ -118,7 +118,7 @@ pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans,
 }
 
 impl GroupedMeans {
-    /// Describes the best value and what it saves.
+    /// Describes the best value of the axis and how much it saves.
     pub fn sentence(&self, view: &StudyView<'_>) -> String {
         let best = &self.groups.groups[self.groups.best];
         let point = |text: &str| {
@@ -151,8 +151,10 @@ impl GroupedMeans {
         );
         if self.groups.left_out > 0 {
             text += &match self.groups.left_out {
-                1 => " 1 combination lacks a value somewhere and is left out.".to_owned(),
-                many => format!(" {many} combinations lack a value somewhere and are left out."),
+                1 => " 1 combination has no result for some value and is left out.".to_owned(),
+                many => {
+                    format!(" {many} combinations have no result for some value and are left out.")
+                }
             };
         }
         if !self.fixed.is_empty() {
@@ -162,7 +164,8 @@ impl GroupedMeans {
         text
     }
 
-    /// Makes a row for each value; of more than `most` values it shows some, among them the best and the default.
+    /// Makes a table with a row for each value. If there are more than `most` values, only some have a row, including
+    /// the best and the default.
     pub fn rows(&self, view: &StudyView<'_>, most: usize) -> Table {
         let objective = view.question.objective;
         let unit = objective.unit(&view.question.tariff);

@@ -1,4 +1,4 @@
-//! What a study answers to a question: the choice, the ranges that beat the reference, means along an axis.
+//! Evaluates a study for an objective and limits: the choice, the ranges that beat the reference, means along an axis.
 
 pub mod answer;
 pub mod choices;

@@ -3,18 +3,18 @@
 use sweetspot_decide::{Evidence, Objective, Range};
 use sweetspot_study::Axis;
 
-use crate::analysis::choices::{TABLE_OBJECTIVES, label};
+use crate::analysis::choices::{TABLE_OBJECTIVES, objective_label};
 use crate::analysis::view::StudyView;
 
 /// The ranges along an axis in which an objective is better than at the reference.
 pub struct BetterRanges {
-    /// The axis.
+    /// The axis of the study along which the ranges are.
     pub axis: Axis,
-    /// The objective.
+    /// The objective that is better within the ranges.
     pub objective: Objective,
-    /// The ranges in which the mean is better, as in the paper; or why they are unknown.
+    /// The ranges of the axis in which the mean is better, as in the paper; or why they are unknown.
     pub ranges: Result<Vec<Range<f64>>, String>,
-    /// The ranges in which the difference is significant.
+    /// The ranges of the axis in which the objective is significantly better.
     pub significant: Vec<Range<f64>>,
 }
 
@@ -51,14 +51,14 @@ pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
 }
 
 impl BetterRanges {
-    /// Whether the ranges are known and empty.
+    /// Whether no value of the axis is better than the reference.
     pub fn is_nowhere(&self) -> bool {
         matches!(&self.ranges, Ok(ranges) if ranges.is_empty())
     }
 
     /// Names the objective as the table does: `EDP`.
     pub fn name(&self) -> String {
-        let label = label(self.objective);
+        let label = objective_label(self.objective);
         label
             .trim_start_matches("min ")
             .trim_start_matches("max ")

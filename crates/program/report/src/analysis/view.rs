@@ -1,4 +1,4 @@
-//! A study and a question about it, with the values that texts and figures share.
+//! A study with an objective and limits, and the values that texts and figures share.
 
 use sweetspot_decide::{Choice, Comparison, Criteria, Estimate, NoChoice, Objective, Outcome};
 use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, Study};
@@ -6,17 +6,17 @@ use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, Study};
 use crate::figure::{AxisKind, ChartAxis};
 use crate::settings::{axis_label, setting};
 
-/// A study together with a question about it.
+/// A study together with the objective and limits by which it is evaluated.
 pub struct StudyView<'a> {
-    /// The study.
+    /// The study that is shown.
     pub study: &'a Study,
-    /// The question.
+    /// The objective and the limits that the user requested.
     pub question: &'a Criteria,
     /// The comparison of the study's points with its reference.
     pub comparison: Comparison,
-    /// The axes with several values.
+    /// The axes that have several values in the study.
     pub varied: Vec<Axis>,
-    /// The choice, or why there is none.
+    /// The best point within the limits, or why there is none.
     pub choice: Result<Choice, NoChoice>,
     reference_index: Option<usize>,
 }
@@ -40,7 +40,7 @@ impl<'a> StudyView<'a> {
         }
     }
 
-    /// Returns the other axes with several values.
+    /// Returns the axes with several values, except this one.
     pub fn others(&self, axis: &Axis) -> Vec<Axis> {
         let others = self.varied.iter().filter(|other| *other != axis);
         others.cloned().collect()
@@ -56,7 +56,7 @@ impl<'a> StudyView<'a> {
         setting(&self.varied, &self.study.reference)
     }
 
-    /// Returns the index of the reference among the points, where it is one of them.
+    /// Returns the index of the reference among the points; nothing if it is not one of them.
     pub const fn reference_index(&self) -> Option<usize> {
         self.reference_index
     }
@@ -74,7 +74,7 @@ impl<'a> StudyView<'a> {
         })
     }
 
-    /// Names the best point: `choice`, or `best tried` where the recommendation is to keep the reference.
+    /// Names the best point: `choice`, or `best tried` if the recommendation is to keep the reference.
     pub fn chosen_name(&self) -> &'static str {
         match self.keeps_reference() && self.chosen() != self.reference_index() {
             true => "best tried",
@@ -82,12 +82,12 @@ impl<'a> StudyView<'a> {
         }
     }
 
-    /// Returns the mean outcome of a point for the same work.
+    /// Returns the mean time and energy of a point, for the same work as at the other points.
     pub fn mean(&self, index: usize) -> Option<&Outcome> {
         self.comparison.mean(index)
     }
 
-    /// Returns time and energy over those of the reference; nothing where one of them is unknown or zero.
+    /// Returns time and energy divided by those of the reference; nothing if one of them is unknown or zero.
     pub fn relative(&self, index: usize) -> Option<(f64, f64)> {
         let (here, there) = (self.mean(index)?, self.comparison.reference()?);
         let time = (here.time / there.time).get();
@@ -96,7 +96,7 @@ impl<'a> StudyView<'a> {
             .then_some((time, energy))
     }
 
-    /// Returns the value of an objective at a point, where it has one.
+    /// Returns the value of an objective at a point; nothing if it cannot be computed.
     pub fn estimate(&self, index: usize, objective: Objective) -> Option<Estimate> {
         self.comparison.estimate(index, objective).ok()
     }
@@ -117,7 +117,7 @@ impl<'a> StudyView<'a> {
         means.peek().is_some() && means.all(|mean| mean.items.is_some_and(|items| items > 0.0))
     }
 
-    /// Returns the points that differ from a configuration in this axis only, ordered by its value.
+    /// Returns the points that differ from `others_as` only in this axis, ordered by the axis' value.
     pub fn slice(&self, axis: &Axis, others_as: &Configuration) -> Vec<usize> {
         let others: Vec<&Axis> = self.varied.iter().filter(|other| *other != axis).collect();
         let wanted: Vec<_> = others.iter().map(|other| other.text(others_as)).collect();
@@ -138,7 +138,7 @@ impl<'a> StudyView<'a> {
         found
     }
 
-    /// Returns the different values of an axis: by size where they are numbers, otherwise in the order of the study.
+    /// Returns the different values of an axis: sorted if they are numbers, otherwise in the order of the study.
     pub fn values(&self, axis: &Axis) -> Vec<String> {
         let mut values: Vec<String> = Vec::new();
         for point in &self.study.points {

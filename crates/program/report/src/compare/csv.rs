@@ -1,4 +1,4 @@
-//! Studies side by side as CSV: a line for each setting, study and quantity.
+//! The comparison of studies as CSV: a line for each setting, study and quantity.
 
 use sweetspot_study::Axis;
 
@@ -17,7 +17,7 @@ pub fn column(quantity: &ComparedQuantity) -> String {
     }
 }
 
-/// Writes every difference to the first study.
+/// Writes every difference of the other studies from the first study.
 pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let names = compared.axes.iter().map(Axis::column);
@@ -69,7 +69,7 @@ pub fn compare_csv(compared: &StudyComparison<'_>) -> Result<String, csv::Error>
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns all quantities that are compared, those of phases included.
+/// Returns all quantities that are compared, including those of phases.
 pub fn all_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     let phases = compared.phases.iter().flat_map(|name| {
         [

@@ -1,4 +1,4 @@
-//! Studies side by side as a page.
+//! The comparison of studies as an HTML page.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use super::{StudyComparison, best, by_phase, differences};
 use crate::figure::overlays;
 use crate::html::{contents, figures, page, table};
 
-/// Makes the page.
+/// Makes the HTML page of a comparison.
 pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     let drawn = overlays(compared);
     let names: Vec<&str> = compared
@@ -45,7 +45,7 @@ pub fn compare_html(compared: &StudyComparison<'_>) -> String {
     page(&names.join(" and "), &subtitle, &body, &foot)
 }
 
-/// Describes how each study differs from the first at the references, a sentence each.
+/// Describes in one sentence for each study how its reference differs from the first study's reference.
 pub fn summary(compared: &StudyComparison<'_>) -> Vec<String> {
     let Some(reference) = compared.common_settings.first() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The document of studies side by side, `sweetspot.compare/1`.
+//! The JSON document of a comparison of studies, `sweetspot.compare/1`.
 
 use sweetspot_decide::Objective;
 use sweetspot_document::common::{RelativeChange, SchemaName};
@@ -9,7 +9,7 @@ use super::csv::{all_quantities, column};
 use super::{CommonSetting, RelativeDifference, StudyComparison};
 use crate::study::{energy_of, settings, status, summary};
 
-/// Makes the document of studies side by side.
+/// Makes the JSON document of a comparison of studies.
 pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
     let question = compared.studies.first().map(|side| side.view.question);
     let studies = compared.studies.iter().map(|side| {

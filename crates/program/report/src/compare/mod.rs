@@ -20,15 +20,15 @@ use sweetspot_study::{Axis, BATCH_PARAMETER, Configuration, Point, RunResult, St
 use crate::analysis::choices::TABLE_OBJECTIVES;
 use crate::analysis::view::StudyView;
 
-/// A study that is compared.
+/// A study in a comparison.
 pub struct ComparedStudy<'a> {
     /// The name of the study in the comparison.
     pub name: String,
-    /// The study with the question.
+    /// The study, with the objective and limits by which it is evaluated.
     pub view: StudyView<'a>,
 }
 
-/// A quantity that is compared.
+/// A quantity in which studies are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComparedQuantity {
     /// The time of a run.
@@ -41,15 +41,15 @@ pub enum ComparedQuantity {
     TimePerItem,
     /// The energy of an item.
     EnergyPerItem,
-    /// The time in a phase, of an item where items are known.
+    /// The time in the phase with this name: per item if items are known, otherwise per run.
     PhaseTime(String),
-    /// The energy in a phase, of an item where items are known.
+    /// The energy in the phase with this name: per item if items are known, otherwise per run.
     PhaseEnergy(String),
 }
 
 impl ComparedQuantity {
     /// Returns the value of one run in SI units.
-    fn of(&self, run: &RunResult, side: &StudyView<'_>) -> Option<f64> {
+    fn value_of_run(&self, run: &RunResult, side: &StudyView<'_>) -> Option<f64> {
         let energy = || Some(run.energy_of(side.study.energy_of())?.value.get());
         let time = run.time.get();
         let items = run.items.filter(|items| *items > 0.0);
@@ -66,24 +66,27 @@ impl ComparedQuantity {
         value.is_finite().then_some(value)
     }
 
-    /// Returns the value of every run of a point; nothing where a run failed or lacks the value.
+    /// Returns the value of every run of a point; nothing if a run failed or has no such value.
     pub fn values(&self, point: &Point, side: &StudyView<'_>) -> Option<Vec<f64>> {
         if point.failure().is_some() {
             return None;
         }
-        let values: Option<Vec<f64>> = point.results().map(|run| self.of(run, side)).collect();
+        let values: Option<Vec<f64>> = point
+            .results()
+            .map(|run| self.value_of_run(run, side))
+            .collect();
         values.filter(|values| !values.is_empty())
     }
 }
 
-/// The difference of a value to that of the first study.
+/// The difference between a study's value and the first study's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RelativeDifference {
-    /// The mean of the first study.
+    /// The mean of the first study's runs.
     pub first: f64,
-    /// The mean of this study.
+    /// The mean of this study's runs.
     pub here: f64,
-    /// The difference as a fraction of the first study's mean; unknown where that is zero.
+    /// The difference as a fraction of the first study's mean; unknown if that mean is zero.
     pub relative: Option<f64>,
     /// The 95 % interval of that fraction (Welch); unknown for single runs.
     pub interval95: Option<(f64, f64)>,
@@ -93,7 +96,7 @@ pub struct RelativeDifference {
 
 impl RelativeDifference {
     /// Compares the values of the first study's runs with those of this one's.
-    pub fn of(first: &[f64], here: &[f64]) -> Option<Self> {
+    pub fn between(first: &[f64], here: &[f64]) -> Option<Self> {
         let (of_first, of_here) = (Summary::of(first)?.mean, Summary::of(here)?.mean);
         let difference = Difference::of(here, first)?;
         let share = |value: f64| Some(value / of_first.abs()).filter(|share| share.is_finite());
@@ -109,17 +112,17 @@ impl RelativeDifference {
     }
 }
 
-/// A setting that the first study and at least one other have.
+/// A setting that the first study and at least one other study measured.
 pub struct CommonSetting {
-    /// The setting in words; empty where the studies vary no axis.
+    /// The setting in words; empty if the studies vary no axis.
     pub setting: String,
-    /// Whether it is the reference of each study, whatever its setting.
+    /// Whether this is the reference of each study, even if the references' settings differ.
     pub is_reference: bool,
-    /// The point of each study.
+    /// The point of each study at this setting; nothing for a study without it.
     pub points: Vec<Option<Point>>,
 }
 
-/// Several studies side by side.
+/// A comparison of several studies.
 pub struct StudyComparison<'a> {
     /// The studies; all are compared with the first.
     pub studies: Vec<ComparedStudy<'a>>,
@@ -129,7 +132,7 @@ pub struct StudyComparison<'a> {
     pub quantities: Vec<ComparedQuantity>,
     /// The phases that all studies have.
     pub phases: Vec<String>,
-    /// The references, then the settings in common.
+    /// The references, then the settings that the first study and another one share.
     pub common_settings: Vec<CommonSetting>,
     /// Differences between the studies that matter for the comparison.
     pub notes: Vec<String>,
@@ -149,7 +152,7 @@ impl<'a> StudyComparison<'a> {
         let mut notes = notes(studies);
         for side in &sides {
             if let Err(reason) = &side.view.choice {
-                notes.push(format!("Nothing to choose in {}: {reason}.", side.name));
+                notes.push(format!("No best setting in {}: {reason}.", side.name));
             }
         }
         let per_item = sides.iter().all(|side| side.view.has_items());
@@ -169,7 +172,7 @@ impl<'a> StudyComparison<'a> {
         };
         let common_settings = common_settings(&sides, &axes);
         if common_settings.len() < 2 {
-            notes.push("No setting of the first study is in another one: only the references and the best of each are compared.".to_owned());
+            notes.push("No other study has a setting of the first study: only the references and the best of each are compared.".to_owned());
         }
         Self {
             phases: phases(studies),
@@ -190,18 +193,18 @@ impl<'a> StudyComparison<'a> {
     ) -> Option<RelativeDifference> {
         let first = common.points.first()?.as_ref()?;
         let here = common.points.get(side)?.as_ref()?;
-        RelativeDifference::of(
+        RelativeDifference::between(
             &quantity.values(first, &self.studies[0].view)?,
             &quantity.values(here, &self.studies[side].view)?,
         )
     }
 
-    /// Whether all studies know their items, so that they are compared item for item.
+    /// Whether the number of items is known in all studies; then they are compared per item.
     pub fn is_per_item(&self) -> bool {
         self.quantities.contains(&ComparedQuantity::TimePerItem)
     }
 
-    /// Returns the outcome of one item where all studies know their items, otherwise the outcome itself.
+    /// Returns time and energy per item if the items are known in all studies, otherwise the outcome as it is.
     pub fn same_work(&self, outcome: &Outcome) -> Option<Outcome> {
         let items = match self.is_per_item() {
             true => outcome.items.filter(|items| *items > 0.0)?,
@@ -215,7 +218,7 @@ impl<'a> StudyComparison<'a> {
         })
     }
 
-    /// Returns the objectives by which the best points are shown.
+    /// Returns the objectives for which the best points are shown.
     pub fn objectives(&self) -> Vec<Objective> {
         let own = self
             .studies

@@ -1,9 +1,9 @@
-//! Studies side by side, for a terminal and as Markdown.
+//! The comparison of studies, for a terminal and as Markdown.
 
 use sweetspot_decide::{Objective, Outcome};
 
 use super::{CommonSetting, ComparedQuantity, RelativeDifference, StudyComparison};
-use crate::analysis::choices::label;
+use crate::analysis::choices::objective_label;
 use crate::analysis::view::StudyView;
 use crate::table::Table;
 use crate::wording::{format_amount, format_percent, wrap};
@@ -88,7 +88,8 @@ fn heading(compared: &StudyComparison<'_>, side: usize) -> String {
     )
 }
 
-/// Makes the table of the best of each study by each objective, against its own reference and the first study's best.
+/// Makes the table of each study's best setting for each objective, compared with the study's reference and with the
+/// first study's best setting.
 pub fn best(compared: &StudyComparison<'_>) -> Table {
     let (time, energy) = match compared.is_per_item() {
         true => ("Time\n[ms/item]", "Energy\n[J/item]"),
@@ -109,7 +110,7 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
         let mut first = None;
         for (index, side) in compared.studies.iter().enumerate() {
             let view = &side.view;
-            let target = label(objective);
+            let target = objective_label(objective);
             let per_item = compared.is_per_item();
             let choice = match view.comparison.choose(objective, &view.question.limits) {
                 Ok(choice) => choice,
@@ -171,12 +172,12 @@ fn name_unit_scale(quantity: &ComparedQuantity) -> (&'static str, &'static str, 
     }
 }
 
-/// Returns the quantities that tables show: of an item where items are known.
+/// Returns the quantities that tables show: per item if items are known, otherwise per run.
 pub fn table_quantities(compared: &StudyComparison<'_>) -> Vec<ComparedQuantity> {
     compared.quantities.iter().take(3).cloned().collect()
 }
 
-/// Makes the table of at most `most` settings in common; the number of further settings comes with it.
+/// Makes the table of at most `most` common settings. Also returns the number of settings that are left out.
 pub fn differences(compared: &StudyComparison<'_>, side: usize, most: usize) -> (Table, usize) {
     let quantities = table_quantities(compared);
     let mut head = vec!["Setting".to_owned()];
@@ -235,7 +236,7 @@ pub fn with_significance(difference: &RelativeDifference) -> String {
     }
 }
 
-/// Makes the table of time and energy of each phase, where all studies have phases (multi_gpu_2018, table 10).
+/// Makes the table of time and energy of each phase, if all studies have phases (multi_gpu_2018, table 10).
 pub fn by_phase(compared: &StudyComparison<'_>, side: usize, most: usize) -> Option<Table> {
     if compared.phases.is_empty() {
         return None;

@@ -2,11 +2,11 @@
 
 /// Charts that belong together.
 pub struct Figure {
-    /// The name in files and links.
+    /// The figure's name in file names and links.
     pub id: String,
     /// The title.
     pub title: String,
-    /// The caption: what the figure shows, and what was held fixed.
+    /// The caption: what the figure shows, and which settings are fixed.
     pub caption: String,
     /// The charts, drawn side by side.
     pub charts: Vec<Chart>,
@@ -27,7 +27,7 @@ pub struct Chart {
     pub bars: Vec<Bar>,
     /// Vertical and horizontal lines that mark settings and levels.
     pub reference_lines: Vec<ReferenceLine>,
-    /// Whether it takes the whole width of the page.
+    /// Whether the chart takes the whole width of the page.
     pub is_wide: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct ChartAxis {
     pub kind: AxisKind,
     /// Whether the axis includes zero.
     pub includes_zero: bool,
-    /// The first and last value, where they are not those of the data.
+    /// The first and last value of the axis; if absent, those of the data.
     pub ends: Option<(f64, f64)>,
 }
 
@@ -61,9 +61,9 @@ pub enum AxisKind {
     /// Positions are proportional to values.
     #[default]
     Linear,
-    /// Equal distances are equal ratios; these values are labelled.
+    /// Positions are proportional to the logarithms of values; the given values are labelled.
     Logarithmic(Vec<f64>),
-    /// The values 0, 1, 2... have names.
+    /// The values 0, 1, 2... are categories with these names.
     Categories(Vec<String>),
 }
 
@@ -74,10 +74,10 @@ pub struct Colour(pub u8);
 impl Colour {
     /// The colour of secondary lines.
     pub const GREY: Self = Self(8);
-    /// The colour of the choice.
+    /// The colour of the chosen setting.
     pub const CHOICE: Self = Self(9);
 
-    /// Returns the colour of one of several lines.
+    /// Returns the colour of the line with this index; colours repeat after eight.
     pub const fn of(index: usize) -> Self {
         Self((index % 8) as u8)
     }
@@ -85,13 +85,13 @@ impl Colour {
 
 /// A series of values.
 pub struct Line {
-    /// The label at its end; empty for none.
+    /// The label at the end of the line; empty for none.
     pub label: String,
-    /// The colour.
+    /// The colour of the line.
     pub colour: Colour,
     /// The data points from left to right.
     pub dots: Vec<Dot>,
-    /// The style.
+    /// How the line and its points are drawn.
     pub style: LineStyle,
 }
 
@@ -119,7 +119,7 @@ pub struct Dot {
     pub x: f64,
     /// The vertical value.
     pub y: f64,
-    /// The ends of its interval or band.
+    /// The ends of the error bar or band at this point, if there is one.
     pub span: Option<(f64, f64)>,
     /// The text that is shown on hover.
     pub text: String,
@@ -135,17 +135,17 @@ pub struct Bar {
 
 /// A line across the chart.
 pub struct ReferenceLine {
-    /// Whether it is vertical, at a value of x, or horizontal, at a value of y.
+    /// Whether the line is vertical, at a value of x; if not, it is horizontal, at a value of y.
     pub is_vertical: bool,
-    /// The value.
+    /// The value of x or y at which the line is.
     pub at: f64,
-    /// The label beside it.
+    /// The label beside the line.
     pub label: String,
-    /// The colour.
+    /// The colour of the line.
     pub colour: Colour,
 }
 
-/// Whether a number can be drawn; arithmetic on larger ones overflows to infinity.
+/// Whether a number is small enough to be drawn; arithmetic on larger numbers could overflow to infinity.
 pub fn is_drawable(value: f64) -> bool {
     value.abs() < 1e100
 }
@@ -158,7 +158,7 @@ impl Dot {
 }
 
 impl Chart {
-    /// Returns the smallest and largest x and y.
+    /// Returns the smallest and largest x, and the smallest and largest y, of the data.
     pub fn extent(&self) -> Option<((f64, f64), (f64, f64))> {
         let mut x: Option<(f64, f64)> = None;
         let mut y: Option<(f64, f64)> = None;
@@ -196,7 +196,7 @@ impl Chart {
         Some((x?, y?))
     }
 
-    /// Describes the chart in one sentence, as the text alternative.
+    /// Describes the chart in one sentence, as alternative text for screen readers.
     pub fn alternative(&self) -> String {
         let names = |labels: Vec<&str>| match labels.len() {
             0 => String::new(),

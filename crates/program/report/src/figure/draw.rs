@@ -17,12 +17,12 @@ pub struct Drawing<'a> {
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
-    /// Whether lines are labelled at their begin, because they are further apart there.
+    /// Whether lines are labelled at their left end, because they are further apart there.
     pub(super) labels_left: bool,
 }
 
 impl<'a> Drawing<'a> {
-    /// Computes the layout.
+    /// Computes the layout of a chart of this size.
     pub fn new(chart: &'a Chart, size: Size) -> Self {
         let (width, height) = (f64::from(size.0), f64::from(size.1));
         let labels = chart
@@ -89,7 +89,7 @@ impl<'a> Drawing<'a> {
         let most = ((bottom - top) / 42.0).max(3.0) as usize;
         let mut grid = String::new();
         for (value, label) in self.y.ticks(&chart.y.kind, most) {
-            let y = self.y.at(value);
+            let y = self.y.position_of(value);
             let _ = write!(grid, "M{left:.1} {y:.1}H{right:.1}");
             text(out, "tk", "end", left - 7.0, y + 4.0, &label);
         }
@@ -98,7 +98,7 @@ impl<'a> Drawing<'a> {
             .ticks(&chart.x.kind, ((right - left) / 62.0).max(2.0) as usize);
         let room = (right - left) / ticks.len().max(1) as f64;
         for (value, label) in &ticks {
-            let x = self.x.at(*value);
+            let x = self.x.position_of(*value);
             let _ = write!(grid, "M{x:.1} {bottom:.1}v4");
             let most = (room / LETTER_WIDTH).max(3.0) as usize;
             text(
@@ -127,7 +127,7 @@ impl<'a> Drawing<'a> {
         for rule in &self.chart.reference_lines {
             let colour = rule.colour.0;
             if rule.is_vertical {
-                let x = self.x.at(rule.at);
+                let x = self.x.position_of(rule.at);
                 let _ = write!(
                     out,
                     "<path class=\"r c{colour}\" d=\"M{x:.1} {:.1}V{:.1}\"/>",
@@ -139,7 +139,7 @@ impl<'a> Drawing<'a> {
                 let class = format!("lb c{colour}");
                 text(out, &class, anchor, x + shift, self.top + 4.0, &rule.label);
             } else {
-                let y = self.y.at(rule.at);
+                let y = self.y.position_of(rule.at);
                 let _ = write!(
                     out,
                     "<path class=\"r c{colour}\" d=\"M{:.1} {y:.1}H{:.1}\"/>",
@@ -172,8 +172,8 @@ impl<'a> Drawing<'a> {
             let _ = write!(
                 path,
                 "{verb}{:.1} {:.1}",
-                self.x.at(dot.x),
-                self.y.at(dot.y)
+                self.x.position_of(dot.x),
+                self.y.position_of(dot.y)
             );
         }
         path
@@ -206,8 +206,8 @@ impl<'a> Drawing<'a> {
             let _ = write!(
                 out,
                 "<circle class=\"{class} c{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"><title>{}</title></circle>",
-                self.x.at(dot.x),
-                self.y.at(dot.y),
+                self.x.position_of(dot.x),
+                self.y.position_of(dot.y),
                 escape(&dot.text)
             );
         }
@@ -226,8 +226,8 @@ impl<'a> Drawing<'a> {
                 out,
                 "<circle class=\"p q c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2\"><title>{}</title></circle>",
                 line.colour.0,
-                self.x.at(dot.x),
-                self.y.at(dot.y),
+                self.x.position_of(dot.x),
+                self.y.position_of(dot.y),
                 escape(&dot.text)
             );
         }
@@ -243,7 +243,11 @@ impl<'a> Drawing<'a> {
             else {
                 continue;
             };
-            let (x, low, high) = (self.x.at(dot.x), self.y.at(low), self.y.at(high));
+            let (x, low, high) = (
+                self.x.position_of(dot.x),
+                self.y.position_of(low),
+                self.y.position_of(high),
+            );
             if low - high >= 1.5 {
                 let _ = write!(
                     path,
@@ -269,10 +273,20 @@ impl<'a> Drawing<'a> {
         let spans = || drawn().filter_map(|dot| Some((dot.x, dot.span?)));
         for (x, (_, high)) in spans() {
             let verb = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(path, "{verb}{:.1} {:.1}", self.x.at(x), self.y.at(high));
+            let _ = write!(
+                path,
+                "{verb}{:.1} {:.1}",
+                self.x.position_of(x),
+                self.y.position_of(high)
+            );
         }
         for (x, (low, _)) in spans().collect::<Vec<_>>().into_iter().rev() {
-            let _ = write!(path, "L{:.1} {:.1}", self.x.at(x), self.y.at(low));
+            let _ = write!(
+                path,
+                "L{:.1} {:.1}",
+                self.x.position_of(x),
+                self.y.position_of(low)
+            );
         }
         if !path.is_empty() {
             let _ = write!(out, "<path class=\"b c{}\" d=\"{path}Z\"/>", line.colour.0);
@@ -288,7 +302,7 @@ impl<'a> Drawing<'a> {
         );
         let mut grid = String::new();
         for (value, label) in ticks {
-            let x = self.x.at(value);
+            let x = self.x.position_of(value);
             let _ = write!(grid, "M{x:.1} {:.1}V{:.1}", self.top - 6.0, self.bottom);
             text(out, "tk", "middle", x, self.bottom + 17.0, &label);
         }
@@ -321,7 +335,7 @@ impl<'a> Drawing<'a> {
                         names.push(name);
                         names.len() - 1
                     });
-                let (x, end) = (self.x.at(from), self.x.at(from + amount));
+                let (x, end) = (self.x.position_of(from), self.x.position_of(from + amount));
                 let colour = Colour::of(place).0;
                 let _ = write!(
                     out,

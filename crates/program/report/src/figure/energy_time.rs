@@ -6,7 +6,7 @@ use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
 use crate::wording::format_percent;
 
-/// Draws every configuration by its time and energy against the reference, with lines on which each metric equals
+/// Draws every configuration by its time and energy relative to the reference, with lines on which each metric equals
 /// that of the reference.
 pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
     let points = 0..view.study.points.len();
@@ -63,7 +63,7 @@ pub fn energy_time_plane(view: &StudyView<'_>) -> Option<Figure> {
     })
 }
 
-/// Makes the data point of a configuration; nothing where its time or energy is unknown.
+/// Makes the data point of a configuration; nothing if its time or energy is unknown.
 fn dot(view: &StudyView<'_>, index: usize) -> Option<Dot> {
     let (time, energy) = view.relative(index)?;
     Some(Dot {
@@ -79,7 +79,7 @@ fn dot(view: &StudyView<'_>, index: usize) -> Option<Dot> {
     })
 }
 
-/// Marks the reference, and the choice where it is another configuration.
+/// Marks the reference, and the choice if it is another configuration.
 fn markers(view: &StudyView<'_>) -> Vec<Line> {
     let marker = |label: &str, colour: Colour, dot: Dot| Line {
         label: super::shortened(label, 40),

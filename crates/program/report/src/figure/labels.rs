@@ -1,11 +1,11 @@
-//! The labels of lines, at their end or begin.
+//! The labels of lines, at their right or left end.
 
 use super::chart::{Chart, Line, LineStyle};
 use super::draw::Drawing;
 use super::svg::{LETTER_WIDTH, shortened, text, text_width};
 
 impl Drawing<'_> {
-    /// Writes labels at the ends of lines, moved apart where they would overlap.
+    /// Writes labels at the ends of lines; labels that would overlap are shifted apart.
     pub(super) fn labels(&self, out: &mut String) {
         const APART: f64 = 14.0;
         let mut ends: Vec<(f64, &Line)> = Vec::new();
@@ -17,7 +17,7 @@ impl Drawing<'_> {
                     let Some(last) = seen.next_back() else {
                         continue;
                     };
-                    let (x, y) = (self.x.at(last.x), self.y.at(last.y));
+                    let (x, y) = (self.x.position_of(last.x), self.y.position_of(last.y));
                     match x < self.right - 30.0 {
                         true => {
                             let class = format!("lb c{}", line.colour.0);
@@ -35,7 +35,7 @@ impl Drawing<'_> {
                         true => line.dots.first(),
                         false => line.dots.last(),
                     };
-                    ends.extend(end.map(|dot| (self.y.at(dot.y), line)));
+                    ends.extend(end.map(|dot| (self.y.position_of(dot.y), line)));
                 }
             }
         }
@@ -49,7 +49,7 @@ impl Drawing<'_> {
             *place = place.min(limit);
             limit = *place - APART;
         }
-        let from = self.x.at(self.x.ends().0);
+        let from = self.x.position_of(self.x.ends().0);
         let room = match self.labels_left {
             true => from - self.left - 4.0,
             false => f64::from(self.size.0) - self.right - 8.0,
@@ -65,12 +65,12 @@ impl Drawing<'_> {
         }
     }
 
-    /// Writes the label of a marker where the chart has room.
+    /// Writes the label of a marker on the side on which the chart has room.
     fn label_marker(&self, out: &mut String, line: &Line) {
         let Some(dot) = line.dots.last().filter(|dot| dot.is_drawable()) else {
             return;
         };
-        let (x, y) = (self.x.at(dot.x), self.y.at(dot.y));
+        let (x, y) = (self.x.position_of(dot.x), self.y.position_of(dot.y));
         let class = format!("lb c{}", line.colour.0);
         let width = f64::from(self.size.0);
         let label = shortened(&line.label, ((width - self.left) / LETTER_WIDTH) as usize);
@@ -79,7 +79,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Whether the lines are further apart at their begin than at their end.
+/// Whether the lines are further apart at their left end than at their right end.
 pub fn starts_further_apart(chart: &Chart) -> bool {
     let lines = || {
         let drawn = |line: &&Line| {

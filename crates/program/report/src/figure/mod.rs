@@ -28,7 +28,7 @@ pub use timeline::{Timeline, runs_to_show};
 
 use crate::analysis::view::StudyView;
 
-/// Makes every figure that the study has values for, the most important first.
+/// Makes every figure for which the study has the values, the most important first.
 pub fn figures(view: &StudyView<'_>, timelines: &[Timeline]) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(energy_time::energy_time_plane(view));

@@ -126,7 +126,7 @@ fn lines(view: &StudyView<'_>, axis: &Axis, slice: &[(f64, usize)]) -> Vec<Line>
     lines
 }
 
-/// Names the values of the other axes.
+/// Makes the title of a chart: the values of the other axes.
 fn title(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> String {
     let others = view.others(axis);
     match others.is_empty() {
@@ -147,7 +147,7 @@ fn title(view: &StudyView<'_>, axis: &Axis, fixed: &Configuration) -> String {
     }
 }
 
-/// Marks the reference's level, and the choice where it is in the slice.
+/// Marks the reference's value, and the choice if it is among the drawn points.
 fn reference_lines(
     view: &StudyView<'_>,
     axis: &Axis,
@@ -197,7 +197,7 @@ fn ratio_axis(lines: &[Line]) -> AxisKind {
     }
 }
 
-/// Returns the factor that makes the reference's value 1; nothing where it has none.
+/// Returns the factor that scales the reference's value to 1; nothing if the reference has no value.
 fn reference_scale(view: &StudyView<'_>, objective: Objective) -> Option<f64> {
     if objective.needs_reference() {
         return Some(1.0);

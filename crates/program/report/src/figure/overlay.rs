@@ -10,7 +10,7 @@ use crate::compare::{ComparedStudy, StudyComparison};
 use crate::settings::axis_name;
 use crate::wording::format_amount;
 
-/// The number of lines that a chart shows.
+/// The largest number of lines in a chart.
 const MAX_LINES: usize = 8;
 
 /// Makes a figure for each numeric axis that a study varies.
@@ -128,7 +128,7 @@ fn dot(view: &StudyView<'_>, axis: &Axis, point: usize, objective: Objective) ->
     Some(dot)
 }
 
-/// Returns another axis with two to four values, such as the number of GPUs.
+/// Returns another axis with two to four values, such as the number of GPUs; each of its values gets a line.
 fn second_axis(compared: &StudyComparison<'_>, axis: &Axis) -> Option<Axis> {
     let others = compared.axes.iter().filter(|other| *other != axis);
     let mut few = others.filter(|other| {

@@ -1,6 +1,6 @@
 //! Colours that can be told apart with any kind of colour vision (Okabe and Ito, "Color universal design").
 
-/// The colours on white: eight for lines, grey, and that of the choice.
+/// The colours on a white background: eight for lines, grey, and the colour of the chosen setting.
 pub const LIGHT: [&str; 10] = [
     "#0072b2", "#d55e00", "#00855f", "#b8578d", "#b87700", "#2f9bd8", "#6d5bb8", "#5c6670",
     "#7a8590", "#111827",

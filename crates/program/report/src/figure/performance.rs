@@ -9,10 +9,10 @@ use crate::analysis::view::StudyView;
 use crate::settings::axis_name;
 use crate::wording::format_amount;
 
-/// The number of lines that can be told apart.
+/// The largest number of lines in a chart, so that they can be distinguished.
 const MAX_LINES: usize = 6;
 
-/// Makes a figure for each numeric clock, and for power caps where the study varies another axis.
+/// Makes a figure for each numeric clock axis, and for power caps if the study varies another axis too.
 pub fn performance_figures(view: &StudyView<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for axis in view.varied.iter().filter(|axis| view.is_numeric(axis)) {
@@ -54,7 +54,7 @@ fn line_axes(view: &StudyView<'_>, axis: &Axis) -> Vec<Axis> {
     others
 }
 
-/// Returns the objective of every configuration along `axis`, with other axes as in `held`.
+/// Returns the objective of every configuration along `axis`, with the other axes as in `held`.
 fn line(
     view: &StudyView<'_>,
     axis: &Axis,
@@ -80,11 +80,11 @@ fn line(
         .collect()
 }
 
-/// The unit of a value, and its factor to the unit of the chart.
+/// The unit of a value in a chart, and the factor from the SI unit to that unit.
 #[derive(Clone, Copy)]
 struct Unit(&'static str, f64);
 
-/// Returns the quantities to draw: of items where they are known.
+/// Returns the quantities to draw: per item if items are known, otherwise per run.
 fn quantities(view: &StudyView<'_>) -> [(&'static str, Objective, Unit); 3] {
     let power = ("Power [W]", Objective::Power, Unit("W", 1.0));
     match view.has_items() {
@@ -166,7 +166,10 @@ fn figure(view: &StudyView<'_>, axis: &Axis, by: Option<&Axis>) -> Option<Figure
         .collect();
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!(" Held as chosen: {}.", others.join(", ")),
+        false => format!(
+            " Other settings as in the recommendation: {}.",
+            others.join(", ")
+        ),
     };
     let name = by.map_or_else(String::new, |by| format!("-by-{}", by.name()));
     Some(Figure {

@@ -7,7 +7,7 @@ use crate::analysis::choices::choices;
 use crate::analysis::view::StudyView;
 use crate::wording::format_amount;
 
-/// Draws the phases of the table's rows.
+/// Draws the phases of the configurations in the results table.
 pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
     for row in choices(view.study, view.question) {
@@ -61,7 +61,7 @@ pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
                 "Mean time and energy of each phase, for the rows of the table.".to_owned()
             }
             other => format!(
-                "Mean time and energy of each phase, for the rows of the table. Energy is that of the job's GPUs: of {other} it is known for whole runs alone."
+                "Mean time and energy of each phase, for the rows of the table. Energy is that of the job's GPUs: the energy of {other} is known only for whole runs."
             ),
         },
         charts: vec![

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb::Database};
 
-/// A figure that cannot become a PNG file.
+/// Why a figure cannot be converted to PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// The SVG cannot be parsed.

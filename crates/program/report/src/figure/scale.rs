@@ -2,10 +2,10 @@
 
 use super::chart::{AxisKind, ChartAxis};
 
-/// The smallest value on a logarithmic axis.
+/// An axis is logarithmic only if all values are above this; smaller values would need too large a range.
 const SMALLEST_LOGARITHMIC: f64 = 1e-100;
 
-/// The mapping from values to positions.
+/// The mapping from values of an axis to positions in pixels.
 pub struct Scale {
     low: f64,
     high: f64,
@@ -55,7 +55,7 @@ impl Scale {
     }
 
     /// Returns the position of a value.
-    pub fn at(&self, value: f64) -> f64 {
+    pub fn position_of(&self, value: f64) -> f64 {
         let share = match self.logarithmic {
             true => (value.max(self.low / 1e3) / self.low).ln() / (self.high / self.low).ln(),
             false => (value - self.low) / (self.high - self.low),
@@ -63,12 +63,12 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Returns the values at both ends.
+    /// Returns the values at both ends of the axis.
     pub const fn ends(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// Returns the values to label, about `most` of them.
+    /// Returns about `most` values to label, with their labels.
     pub fn ticks(&self, kind: &AxisKind, most: usize) -> Vec<(f64, String)> {
         match kind {
             AxisKind::Categories(names) => {
@@ -85,7 +85,7 @@ impl Scale {
     }
 }
 
-/// Returns round values between two ends, with their text.
+/// Returns round values between two ends, with their labels.
 fn round_values(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let rough = (high - low) / most.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
@@ -189,7 +189,7 @@ mod tests {
             let ticks = scale.ticks(&AxisKind::Linear, 6);
             assert!((2..=8).contains(&ticks.len()), "{low} {high}: {ticks:?}");
             for (value, _) in ticks {
-                assert!((-1e-6..=100.000001).contains(&scale.at(value)));
+                assert!((-1e-6..=100.000001).contains(&scale.position_of(value)));
             }
         }
     }
@@ -208,7 +208,7 @@ mod tests {
                 };
                 let scale = Scale::new(&chart_axis, ends, 0.0, 100.0);
                 assert!(
-                    scale.at(ends.0).is_finite() || ends.0 == f64::MAX,
+                    scale.position_of(ends.0).is_finite() || ends.0 == f64::MAX,
                     "{ends:?}"
                 );
                 scale.ticks(&kind, 5);

@@ -121,7 +121,7 @@ fn dots(
         .collect()
 }
 
-/// Returns the time if every added GPU did a full share, starting from the fewest GPUs.
+/// Returns the line of ideal scaling: the time if every added GPU did a full share, starting from the fewest GPUs.
 fn ideal(dots: &[Dot]) -> Option<Line> {
     let first = dots.first()?;
     let ideal = dots.iter().map(|dot| Dot {

@@ -10,11 +10,11 @@ use super::draw::Drawing;
 pub struct Size(pub u32, pub u32);
 
 impl Size {
-    /// One of several charts side by side, or one on a phone.
+    /// The size of one of several charts side by side, or of a chart on a phone.
     pub const SMALL: Self = Self(360, 270);
-    /// A single chart on a large screen.
+    /// The size of a single chart on a large screen.
     pub const WIDE: Self = Self(860, 430);
-    /// An important single chart on a phone.
+    /// The size of an important single chart on a phone.
     pub const TALL: Self = Self(360, 340);
 }
 

@@ -6,18 +6,18 @@ use super::chart::{Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 use crate::analysis::view::StudyView;
 use crate::settings::setting;
 
-/// The readings of a run.
+/// The sensor readings of a run over time.
 pub struct Timeline {
-    /// The run, such as `reference, 300 W`.
+    /// The name of the run, such as `reference, 300 W`.
     pub label: String,
-    /// Its readings.
+    /// The readings, one series for each sensor and GPU.
     pub series: Vec<Series>,
 }
 
 /// The number of points that a run's readings are reduced to.
 const BUCKETS: usize = 240;
 
-/// Selects the runs to draw: those asked for, otherwise one of the reference and one of the choice.
+/// Selects the runs to draw: the requested ones, otherwise one run of the reference and one of the choice.
 pub fn runs_to_show(view: &StudyView<'_>, asked: &[u64]) -> Vec<(String, u64)> {
     let plan = &view.study.plan;
     let points = || view.study.points.iter().chain([&view.study.reference]);
@@ -112,14 +112,14 @@ pub fn timeline(timelines: &[Timeline]) -> Option<Figure> {
         id: "over-time".to_owned(),
         title: "Over time".to_owned(),
         caption: format!(
-            "One run each: {}. The line is the mean of the readings, the band from their least to their greatest; of several GPUs, the one read most often.",
+            "One run each: {}. The line is the mean of the readings, the band is from the lowest to the highest reading; if there are several GPUs, the one with the most readings.",
             labels.join("; ")
         ),
         charts,
     })
 }
 
-/// Reduces readings to the mean, the least and the greatest of each interval.
+/// Reduces readings to the mean, minimum and maximum of each interval.
 pub fn downsample(values: &[(f64, f64)], scale: f64, title: &str) -> Vec<Dot> {
     let (from, to) = values
         .iter()

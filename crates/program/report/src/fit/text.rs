@@ -8,8 +8,8 @@ use crate::settings::configuration_text;
 use crate::table::Table;
 use crate::wording::{format_percent, wrap};
 
-/// Makes the text for a terminal: each configuration measured and fitted, the errors, the best settings and notes.
-/// `axes` are those that the study varied.
+/// Makes the text for a terminal: measured and fitted values of each configuration, the errors, the best settings and
+/// notes. `axes` are the axes that the study varied.
 pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     let gpu = &fitted.gpu;
     let cap = &gpu.cap;
@@ -46,7 +46,7 @@ pub fn fit_text(axes: &[Axis], fitted: &FittedStudy) -> String {
     parts.join("\n\n") + "\n"
 }
 
-fn label(axes: &[Axis], configuration: &Configuration) -> String {
+fn configuration_label(axes: &[Axis], configuration: &Configuration) -> String {
     match configuration_text(axes, configuration) {
         text if text.is_empty() => "default".to_owned(),
         text => text,
@@ -71,7 +71,7 @@ fn table(axes: &[Axis], fitted: &FittedStudy) -> Table {
     let off = |ratio: Ratio| format_percent(ratio.get()).replace(" %", "");
     for point in &fitted.points {
         rows.push(vec![
-            label(axes, &point.configuration),
+            configuration_label(axes, &point.configuration),
             digits(point.measured.0.get()),
             digits(point.fitted.0.get()),
             off(point.time_deviation()),
@@ -116,7 +116,7 @@ fn best(axes: &[Axis], fitted: &FittedStudy) -> Table {
     let mut rows = Table::new(&["Best", "measured", "fitted", "what following it costs [%]"])
         .with_text_columns(3);
     for choice in &fitted.choices {
-        let at = |index: usize| label(axes, &fitted.points[index].configuration);
+        let at = |index: usize| configuration_label(axes, &fitted.points[index].configuration);
         rows.push(vec![
             choice.objective.to_string(),
             at(choice.measured),

@@ -1,11 +1,11 @@
-//! The figure of a hold.
+//! The figure of a run that `sweetspot hold` kept below a power cap.
 
 use sweetspot_quantity::Seconds;
 use sweetspot_session::hold::{HoldResult, TimeSlice};
 
 use crate::figure::{AxisKind, Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle};
 
-/// The length of a part of the time where there is none, in seconds.
+/// The assumed length of an interval in seconds, if the run has no intervals.
 const DEFAULT_WIDTH: f64 = 0.25;
 
 /// Draws power, batch size and throughput over time (batch_sizer_2021, figures 7 and 8).
@@ -16,7 +16,7 @@ pub fn hold_figure(result: &HoldResult) -> Figure {
         id: "hold".to_owned(),
         title: format!("{}, held below its cap", result.device.name),
         caption: format!(
-            "Means of {width} s; the band is up to the highest reading. Knob {}, mode {}.",
+            "Means of {width} s; the band is up to the highest reading. Knob {}, algorithm {}.",
             result.knob, result.mode
         ),
         charts: vec![
@@ -68,7 +68,7 @@ fn batch_size(result: &HoldResult, width: f64) -> Chart {
 }
 
 fn throughput(slices: &[TimeSlice], width: f64) -> Chart {
-    // The last part of the time is shorter than the others.
+    // The last interval is shorter than the others.
     let whole = slices[..slices.len().saturating_sub(1)].iter();
     let dots = whole.map(|slice| Dot {
         x: middle(slice.at, width),
@@ -94,12 +94,12 @@ fn line(label: &str, colour: Colour, style: LineStyle, dots: Vec<Dot>) -> Line {
     }
 }
 
-/// Returns the middle of the part of the time that ends at `at`.
+/// Returns the middle of the interval that ends at `at`, in seconds.
 fn middle(at: Seconds, width: f64) -> f64 {
     at.get() - 0.5 * width
 }
 
-/// Draws a value that stays the same within each part of the time.
+/// Draws a value that is constant within each interval.
 fn steps(
     slices: &[TimeSlice],
     width: f64,

@@ -1,4 +1,4 @@
-//! The document of a hold, `sweetspot.hold/1`.
+//! The JSON document of a run with `sweetspot hold`, `sweetspot.hold/1`.
 
 use sweetspot_control::hold::{HoldGoal, HoldSetting};
 use sweetspot_document::common::SchemaName;
@@ -9,7 +9,7 @@ use sweetspot_session::hold::HoldResult;
 use super::text::energy_per_item;
 use crate::measure::machine_json;
 
-/// Makes the document of a hold.
+/// Makes the JSON document of a run with `sweetspot hold`.
 pub fn hold_json(result: &HoldResult) -> document::Hold {
     let summary = &result.summary;
     let (exit_code, signal) = match result.ended {

@@ -1,4 +1,4 @@
-//! A hold, for a terminal.
+//! The result of `sweetspot hold`, for a terminal.
 
 use sweetspot_control::hold::HoldSetting;
 use sweetspot_guard::CommandExit;

@@ -45,7 +45,7 @@ pub fn page(title: &str, subtitle: &Markup, body: &Markup, foot: &Markup) -> Str
     page.into_string()
 }
 
-/// Makes links to the parts of a page.
+/// Makes links to the parts of a page, from their ids and titles.
 pub fn contents(parts: &[(String, String)]) -> Markup {
     html! {
         nav aria-label="Contents" {
@@ -56,7 +56,7 @@ pub fn contents(parts: &[(String, String)]) -> Markup {
     }
 }
 
-/// Makes figures, each with a table of its values where they are few enough to read.
+/// Makes figures, each with a table of its values if there are not too many values.
 pub fn figures(figures: &[Figure]) -> Markup {
     html! {
         @for figure in figures {
@@ -87,7 +87,7 @@ fn across(figure: &Figure) -> &'static str {
     }
 }
 
-/// The number of values up to which a figure has a table.
+/// The largest number of values of a figure with a table.
 const MAX_TABLE_VALUES: usize = 600;
 
 fn values(figure: &Figure) -> Markup {
@@ -115,9 +115,9 @@ fn values(figure: &Figure) -> Markup {
                                 @for line in &lines { th scope="col" { (line.label) } }
                             } }
                             tbody {
-                                @for x in places(&lines) {
+                                @for x in x_values(&lines) {
                                     tr {
-                                        td { (place(chart, x)) }
+                                        td { (x_value_text(chart, x)) }
                                         @for line in &lines {
                                             td {
                                                 @match line.dots.iter().find(|dot| dot.x == x) {
@@ -137,7 +137,7 @@ fn values(figure: &Figure) -> Markup {
     }
 }
 
-fn places(lines: &[&Line]) -> Vec<f64> {
+fn x_values(lines: &[&Line]) -> Vec<f64> {
     let mut all: Vec<f64> = lines
         .iter()
         .flat_map(|line| line.dots.iter().map(|dot| dot.x))
@@ -147,7 +147,7 @@ fn places(lines: &[&Line]) -> Vec<f64> {
     all
 }
 
-fn place(chart: &crate::figure::Chart, x: f64) -> String {
+fn x_value_text(chart: &crate::figure::Chart, x: f64) -> String {
     match &chart.x.kind {
         crate::figure::AxisKind::Categories(names) => {
             names.get(x as usize).cloned().unwrap_or_default()
@@ -156,7 +156,7 @@ fn place(chart: &crate::figure::Chart, x: f64) -> String {
     }
 }
 
-/// Makes a cell of a change against the reference, coloured by whether it is better or worse.
+/// Makes a table cell with the change from the reference, coloured by whether it is better or worse.
 pub fn change_cell(change: Option<f64>) -> Markup {
     let class = match change {
         Some(change) if change <= -0.0005 => "good",

@@ -23,7 +23,7 @@ pub fn measurement_json(measurement: &Measurement) -> document::Measurement {
     }
 }
 
-/// The machine that something was measured on.
+/// Makes the part of a document that describes the machine.
 pub(crate) fn machine_json(machine: &sweetspot_session::measure::Machine) -> Machine {
     Machine {
         kernel: machine.kernel.clone(),

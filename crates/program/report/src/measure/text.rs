@@ -62,10 +62,10 @@ fn headline(measurement: &Measurement, run: &RunMeasurement) -> String {
     )
 }
 
-/// The length at which a command is cut.
+/// The length in letters to which a command is shortened.
 const MAX_COMMAND_LETTERS: usize = 120;
 
-/// Returns a command on one line, its words quoted where a shell needs it.
+/// Returns a command on one line, with words quoted if a shell needs it.
 pub fn one_line(command: &[String]) -> String {
     let plain = |word: char| word.is_alphanumeric() || "_-+=:,./@%^".contains(word);
     let words = command.iter().map(|word| {
@@ -213,7 +213,7 @@ fn phase_rows(phases: &[PhaseSummary]) -> Table {
     rows
 }
 
-/// Returns the interval of a phase's power, in proportion to that of its energy.
+/// Returns the confidence interval of a phase's power, in proportion to the interval of its energy.
 fn power_interval(phase: &PhaseSummary, low: Joules, high: Joules) -> String {
     if phase.energy.value <= Joules::ZERO {
         return format!("{} - {}", watts(low / phase.time), watts(high / phase.time));
@@ -259,7 +259,7 @@ fn summary(runs: &[RunMeasurement]) -> Table {
     let mut rows = Table::new(&[
         match runs.iter().all(RunMeasurement::went_well) {
             true => "Over all runs",
-            false => "Over runs that went well",
+            false => "Over successful runs",
         },
         "Mean",
         "Deviation",

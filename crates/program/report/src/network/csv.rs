@@ -87,7 +87,7 @@ fn counts(counts: &Counts) -> [String; 11] {
     ]
 }
 
-/// Formats a number as the JSON document does.
+/// Formats a number as in the JSON document.
 fn number(value: f64) -> String {
     serde_json::Value::from(value).to_string()
 }

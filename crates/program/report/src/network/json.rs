@@ -93,7 +93,7 @@ fn counts(cost: &Cost<'_>, counts: &Counts) -> document::Counts {
     }
 }
 
-/// The counts of the layers of each kind.
+/// Sums the operations and bytes of the layers of each kind.
 pub(super) fn kinds(cost: &Cost<'_>) -> Vec<document::LayerKind> {
     let kinds = cost.by_kind().into_iter().map(|kind| document::LayerKind {
         kind: kind.kind.to_owned(),
@@ -104,7 +104,7 @@ pub(super) fn kinds(cost: &Cost<'_>) -> Vec<document::LayerKind> {
     kinds.collect()
 }
 
-/// Each layer, with its bound where a GPU was asked for.
+/// Describes each layer, with its lower bounds if the user named a GPU.
 pub(super) fn layers(view: &NetworkView<'_>) -> Vec<document::Layer> {
     let layers = view.cost.layers.iter().enumerate();
     let layers = layers.map(|(index, layer)| {

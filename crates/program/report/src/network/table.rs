@@ -7,7 +7,7 @@ use super::text::{NetworkRows, NetworkView};
 use super::units::{Unit, Units};
 use crate::table::Table;
 
-/// The optional columns.
+/// Which optional columns the table has.
 struct Columns {
     output: bool,
     parameters: bool,
@@ -16,7 +16,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// A terminal has least room where each layer has a row with time and energy.
+    /// Chooses the columns. A terminal has the least room if each layer has a row with time and energy.
     fn new(narrow: bool, by_layer: bool, with_gpu: bool) -> Self {
         let [output, parameters, others, ctc] = match (narrow, by_layer, with_gpu) {
             (false, ..) => [by_layer, true, true, true],
@@ -33,7 +33,7 @@ impl Columns {
     }
 }
 
-/// What the rows of a table have in common.
+/// What all rows of a table need: the columns, the units and the network.
 struct Layout<'a> {
     view: &'a NetworkView<'a>,
     columns: Columns,
@@ -46,7 +46,7 @@ pub(super) fn network_table(view: &NetworkView<'_>, narrow: bool) -> Table {
     let layout = Layout {
         view,
         columns: Columns::new(narrow, by_layer, view.gpu.is_some()),
-        units: Units::of(view.cost, view.gpu),
+        units: Units::for_network(view.cost, view.gpu),
     };
     let headings = layout.headings(by_layer);
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();

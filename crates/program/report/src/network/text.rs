@@ -18,18 +18,18 @@ pub enum NetworkRows {
     Kinds,
 }
 
-/// A network and what was asked about it.
+/// A network, and what to show about it.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkView<'a> {
     /// The network.
     pub network: &'a Network,
-    /// Its operations and bytes.
+    /// The network's operations and bytes.
     pub cost: &'a Cost<'a>,
-    /// Its least time and energy on a GPU.
+    /// Lower bounds of the network's time and energy on a GPU, if the user named one.
     pub gpu: Option<&'a GpuBounds>,
-    /// Its efficiency in a study.
+    /// The network's efficiency as measured in a study, if the user named one.
     pub study: Option<&'a StudyEfficiency>,
-    /// The rows of the table.
+    /// Which rows the table has.
     pub rows: NetworkRows,
 }
 
@@ -47,14 +47,14 @@ pub fn network_markdown(view: &NetworkView<'_>) -> String {
     document(view, false, Table::to_markdown)
 }
 
-/// `narrow` omits columns that a terminal has no room for.
+/// Makes the text in either format; `narrow` omits columns that a terminal has no room for.
 fn document(view: &NetworkView<'_>, narrow: bool, draw: impl Fn(&Table) -> String) -> String {
     let mut parts = vec![title(view), draw(&network_table(view, narrow))];
     if view.cost.convention == Convention::Table1 {
         parts.push(draw(&readings(view)));
     }
     if let Some(gpu) = view.gpu {
-        parts.extend(at_best(view.cost, gpu));
+        parts.extend(lower_bound_sentence(view.cost, gpu));
     }
     if let Some(study) = view.study {
         parts.push(draw(&efficiency_in_study(study)));
@@ -103,7 +103,7 @@ fn megabytes(cost: &Cost<'_>, bytes: u128) -> String {
     format!("{:.3}", bytes as f64 / unit)
 }
 
-/// Makes table 1's columns for the published description and for other readings of it.
+/// Makes the columns of table 1 of multi_gpu_2018 for the published description and for other interpretations of it.
 fn readings(view: &NetworkView<'_>) -> Table {
     let mut rows = Table::new(&[
         "Reading",
@@ -141,7 +141,7 @@ fn readings(view: &NetworkView<'_>) -> Table {
     rows
 }
 
-fn at_best(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
+fn lower_bound_sentence(cost: &Cost<'_>, gpu: &GpuBounds) -> Option<String> {
     (gpu.total.time.get() > 0.0).then_some(())?;
     let in_memory = || {
         gpu.layers

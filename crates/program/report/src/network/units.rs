@@ -1,9 +1,9 @@
-//! The units of a network's table: those in which its total has at most four digits before the point.
+//! The units of a network's table: chosen so that the total has at most four digits before the decimal point.
 
 use sweetspot_network::Cost;
 use sweetspot_session::GpuBounds;
 
-/// A unit: its size in base units and its name.
+/// A unit: its size in base units, and its name.
 #[derive(Clone, Copy)]
 pub struct Unit {
     size: f64,
@@ -11,7 +11,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    fn of(total: f64, units: &[(f64, &'static str)]) -> Self {
+    fn for_total(total: f64, units: &[(f64, &'static str)]) -> Self {
         let fits = units.iter().find(|(size, _)| total / size < 1e4);
         let (size, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
         Self { size, name }
@@ -33,7 +33,7 @@ pub struct Units {
 
 impl Units {
     /// Chooses the units; the paper's conventions use the paper's units: millions, and MB of 2^20 bytes.
-    pub fn of(cost: &Cost<'_>, gpu: Option<&GpuBounds>) -> Self {
+    pub fn for_network(cost: &Cost<'_>, gpu: Option<&GpuBounds>) -> Self {
         let total = cost.total();
         let bytes = cost.read_bytes(&total).max(cost.written_bytes(&total)) as f64;
         let (time, energy) = gpu.map_or((0.0, 0.0), |gpu| {
@@ -45,11 +45,11 @@ impl Units {
             false => (&counts, &[(1e6, "MB"), (1e9, "GB"), (1e12, "TB")]),
         };
         Self {
-            macs: Unit::of(total.operations.macs as f64, counts),
-            others: Unit::of(total.operations.others() as f64, counts),
-            bytes: Unit::of(bytes, sizes),
-            time: Unit::of(time, &[(1e-6, "us"), (1e-3, "ms"), (1.0, "s")]),
-            energy: Unit::of(energy, &[(1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")]),
+            macs: Unit::for_total(total.operations.macs as f64, counts),
+            others: Unit::for_total(total.operations.others() as f64, counts),
+            bytes: Unit::for_total(bytes, sizes),
+            time: Unit::for_total(time, &[(1e-6, "us"), (1e-3, "ms"), (1.0, "s")]),
+            energy: Unit::for_total(energy, &[(1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")]),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Search strategies as CSV.
+//! The results of search strategies as CSV.
 
 use sweetspot_fit::Replay;
 

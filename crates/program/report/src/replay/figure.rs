@@ -1,4 +1,4 @@
-//! The figure of search strategies.
+//! The figure that compares search strategies.
 
 use sweetspot_fit::Replay;
 
@@ -33,7 +33,7 @@ pub fn replay_figures(replays: &[Replay], objective: &str) -> Vec<Figure> {
         id: "regret-by-evaluations".to_owned(),
         title: "Regret after each evaluation".to_owned(),
         caption: format!(
-            "Mean over {curves} curves of how much worse {objective} is at the choice than at the best recorded place; a strategy that has ended keeps its choice, the guided one does not stop early here."
+            "Mean over {curves} curves of how much worse {objective} is at the choice than at the best recorded point. After a strategy has ended, its last choice counts; the guided strategy does not stop early here."
         ),
         charts: vec![Chart {
             title: "Mean regret".to_owned(),

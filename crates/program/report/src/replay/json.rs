@@ -8,7 +8,7 @@ use sweetspot_fit::{Replay, ReplayedCurve};
 use super::text::{notes, within};
 use crate::study::search_end;
 
-/// Makes the document of a replay: the guided strategy, or the only one, and all of them where there are several.
+/// Makes the document of a replay: the guided strategy, or the only one; and all strategies if there are several.
 pub fn replay_json(replays: &[Replay], objective: &str) -> document::Replay {
     let is_guided = |replay: &&Replay| replay.strategy == StrategyName::Guided;
     let main = replays.iter().find(is_guided).or(replays.first());

@@ -4,7 +4,7 @@ use sweetspot_fit::{Replay, ReplayedCurve};
 
 use crate::table::Table;
 
-/// The number of curves up to which each has a row.
+/// The largest number of curves for which each curve gets a row.
 const MAX_CURVES: usize = 40;
 
 /// Makes the text for a terminal: the strategies, the regret after each evaluation, the curves of a single strategy.
@@ -57,12 +57,12 @@ fn strategies(replays: &[Replay]) -> Table {
     rows
 }
 
-/// Returns the share of curves within a regret; unknown where no curve can be judged.
+/// Returns the share of curves with at most this regret; unknown if no curve has an optimum.
 pub(super) fn within(replay: &Replay, regret: f64) -> Option<f64> {
     (replay.curves_with_optimum() > 0).then(|| replay.share_within(regret))
 }
 
-/// Describes curves that cannot be searched or judged; they are the same for every strategy.
+/// Describes curves that cannot be searched or have no optimum; they are the same for every strategy.
 pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
     let Some(replay) = replays.first() else {
         return Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
             .curves
             .iter()
             .filter(|curve| is(curve))
-            .map(name)
+            .map(curve_name)
             .collect();
         let which = match found.as_slice() {
             [] => return None,
@@ -88,15 +88,15 @@ pub(super) fn notes(replays: &[Replay]) -> Vec<String> {
     let notes = [
         of(
             &|curve| curve.optimum.is_none(),
-            "no recorded point keeps to every limit; left out of the shares",
+            "no recorded point meets every limit; left out of the shares",
         ),
         of(
             &|curve| curve.points == 1,
-            "one point, so that there is nothing to search",
+            "one point, so there is nothing to search",
         ),
         of(
             &|curve| curve.all_equal,
-            "all points are equal, so that every choice is right",
+            "all points are equal, so every choice is right",
         ),
     ];
     notes.into_iter().flatten().collect()
@@ -140,7 +140,7 @@ fn curves(replay: &Replay) -> Table {
             })
         };
         rows.push(vec![
-            name(curve),
+            curve_name(curve),
             setting(&curve.choice),
             setting(&curve.optimum),
             curve.evaluations.to_string(),
@@ -152,7 +152,7 @@ fn curves(replay: &Replay) -> Table {
     rows
 }
 
-fn name(curve: &ReplayedCurve) -> String {
+fn curve_name(curve: &ReplayedCurve) -> String {
     let values: Vec<&str> = curve
         .group
         .iter()

@@ -1,4 +1,4 @@
-//! The document of `sweetspot report`: the study with the answer, the ranges and the means.
+//! The JSON document of `sweetspot report`: the study with the recommendation, the ranges and the means.
 
 use sweetspot_decide::{Criteria, Margin, Range, Standing};
 use sweetspot_document::common::{Number, NumberOrText};
@@ -27,7 +27,7 @@ pub fn report_json(
 }
 
 fn answer(view: &StudyView<'_>) -> document::Answer {
-    let answer = Answer::of(view);
+    let answer = Answer::from_view(view);
     document::Answer {
         text: answer.headline,
         reason: answer.reason,

@@ -1,4 +1,4 @@
-//! `sweetspot report`: the answer to a question about a study.
+//! `sweetspot report`: the recommendation from a study, for an objective and limits.
 
 mod json;
 mod text;

@@ -1,4 +1,4 @@
-//! `sweetspot report` for a terminal and as Markdown: the answer, the table, the ranges and the problems.
+//! `sweetspot report` for a terminal and as Markdown: the recommendation, the table, the ranges and the problems.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub fn report_markdown(
     grouped: Option<&GroupedMeans>,
 ) -> String {
     let view = StudyView::new(study, question);
-    let found = Answer::of(&view);
+    let found = Answer::from_view(&view);
     let mut parts = vec![format!("# {}", study.name()), title(study)];
     parts.push(format!("**{}**: {}", found.headline, found.reason));
     let facts: Vec<String> = found
@@ -75,7 +75,7 @@ pub fn report_markdown(
 }
 
 fn answer(view: &StudyView<'_>) -> String {
-    let found = Answer::of(view);
+    let found = Answer::from_view(view);
     let separator = if view.choice.is_ok() { ", " } else { ": " };
     let end = if found.reason.ends_with('.') { "" } else { "." };
     let mut lines = vec![wrap(
@@ -99,7 +99,7 @@ fn answer(view: &StudyView<'_>) -> String {
     lines.join("\n")
 }
 
-/// Draws the table of `sweep`, with all settings in one column where it would be too wide.
+/// Draws the table of `sweep`; if it is too wide, with all settings in one column.
 fn table(view: &StudyView<'_>) -> String {
     let usual = rows(view.study, view.question).to_terminal_unwrapped();
     if usual
@@ -160,7 +160,7 @@ fn ranges(view: &StudyView<'_>) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// Lists failures by their reason, and power caps that were enforced only in part.
+/// Lists failures by their reason, and power caps of which the device enforced a lower one.
 fn problems(view: &StudyView<'_>) -> Option<String> {
     let study = view.study;
     let mut failed: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -197,7 +197,7 @@ fn problems(view: &StudyView<'_>) -> Option<String> {
         lines.extend(all.iter().take(MAX_PROBLEMS).map(|line| wrap(line, 2)));
         if all.len() > MAX_PROBLEMS {
             lines.push(format!(
-                "{} more caps were enforced only in part",
+                "for {} more caps the device enforced a lower one",
                 all.len() - MAX_PROBLEMS
             ));
         }

@@ -2,7 +2,7 @@
 
 use sweetspot_papers::Reproduction;
 
-use super::text::label;
+use super::text::row_label;
 
 /// Writes a line for each row; the labels of a row are in one column.
 pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
@@ -23,7 +23,7 @@ pub fn reproduction_csv(study: &Reproduction) -> Result<String, csv::Error> {
         let within = row.is_within_tolerance().map(|within| within.to_string());
         writer.write_record([
             row.table.clone(),
-            label(row, &[]),
+            row_label(row, &[]),
             row.kind.key.to_owned(),
             text(row.published),
             text(row.reproduced),

@@ -69,7 +69,7 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> Str
     let mut before = String::new();
     let common = common(rows);
     for row in rows {
-        let label = label(row, &common);
+        let label = row_label(row, &common);
         let shown = if label == before { "" } else { &label };
         let note = match row.note.as_deref() {
             None => String::new(),
@@ -111,7 +111,7 @@ fn table(name: &str, rows: &[&ReproducedRow], draw: fn(&Table) -> String) -> Str
     parts.join("\n\n")
 }
 
-/// Names a table; the names of sections, figures and the text begin with a small letter.
+/// Names a table. Names that begin with a small letter are sections, figures or the text and stay as they are.
 fn table_name(name: &str) -> String {
     match name.starts_with(|first: char| first.is_ascii_lowercase()) {
         true => name.to_owned(),
@@ -119,7 +119,7 @@ fn table_name(name: &str) -> String {
     }
 }
 
-/// Returns the labels of a row in words.
+/// Returns the labels that identify a row, such as the network and the batch size, each as name and text.
 fn labels(row: &ReproducedRow) -> Vec<(&'static str, String)> {
     let text = |name: &str, label: &Label| match (name, label) {
         ("power_cap_w", Label::Number(watts)) => format!("{watts} W"),
@@ -137,7 +137,7 @@ fn labels(row: &ReproducedRow) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Returns the labels that all rows of a table share.
+/// Returns the labels that all rows of a table have in common; they go into the table's title.
 fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
     let Some(first) = rows.first() else {
         return Vec::new();
@@ -155,8 +155,8 @@ fn common(rows: &[&ReproducedRow]) -> Vec<(&'static str, String)> {
     common
 }
 
-/// Returns the labels of a row that the title does not have.
-pub(super) fn label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
+/// Returns the text of a row's labels that are not in the table's title.
+pub(super) fn row_label(row: &ReproducedRow, common: &[(&'static str, String)]) -> String {
     let own = labels(row);
     let own = own.into_iter().filter(|piece| !common.contains(piece));
     own.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
@@ -194,7 +194,7 @@ fn summary(study: &Reproduction) -> String {
             lines.push(format!(
                 "  not within: {}, {}, {}: published {}, here {}",
                 table_name(&row.table),
-                label(row, &[]),
+                row_label(row, &[]),
                 row.kind.words,
                 number(row, row.published),
                 number(row, row.reproduced)

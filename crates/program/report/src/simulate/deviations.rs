@@ -22,7 +22,7 @@ pub fn deviations_text(studies: &[SimulatorDeviations], markdown: bool) -> Strin
     parts.join("\n")
 }
 
-/// Makes a summary of each study, a line each.
+/// Makes one line for each study: its number of parameters and of values within their tolerance.
 pub fn deviations_summary(studies: &[SimulatorDeviations]) -> String {
     studies.iter().map(summary).collect()
 }
@@ -30,7 +30,7 @@ pub fn deviations_summary(studies: &[SimulatorDeviations]) -> String {
 fn summary(study: &SimulatorDeviations) -> String {
     let (met, judged) = study.count_met();
     format!(
-        "{}: {} free parameters, {} different values; {met} of {judged} are near enough\n",
+        "{}: {} free parameters, {} different values; {met} of {judged} are within their tolerance\n",
         study.study, study.free_parameters, study.values,
     )
 }
@@ -59,7 +59,7 @@ fn rows(table: &sweetspot_papers::Table) -> Table {
     rows
 }
 
-/// Formats a deviation: with `!` above its tolerance, in brackets where the published value is unreliable.
+/// Formats a deviation: with `!` if it is above its tolerance, in brackets if the published value is unreliable.
 fn off(value: &sweetspot_papers::Value, column: &Column) -> String {
     let digits = column.digits;
     let off = match column.deviation_kind {

@@ -67,7 +67,7 @@ pub fn profiles_text(
     tables.join("\n\n") + "\n"
 }
 
-/// Returns the names of a workload's convolution algorithms or data sets.
+/// Returns the names of the workload's variants: convolution algorithms or data sets.
 fn forms(workload: &Workload) -> Vec<String> {
     let profile = &workload.profile;
     let algorithms = profile.conv_algorithms.iter().map(|form| &form.name);

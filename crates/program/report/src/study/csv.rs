@@ -37,7 +37,7 @@ pub fn study_csv(study: &Study) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the axes that have a column: the knobs of devices, the batch, the GPUs, and all that the study varies.
+/// Returns the axes that have a column: the knobs of devices, the batch, the GPUs, and all axes that the study varies.
 fn columns(study: &Study) -> Vec<Axis> {
     let mut axes = vec![
         Axis::PowerCap,

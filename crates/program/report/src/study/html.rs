@@ -1,4 +1,4 @@
-//! A study as a page.
+//! A study as an HTML page.
 
 use maud::{Markup, html};
 use sweetspot_decide::Criteria;
@@ -17,21 +17,21 @@ use crate::settings::heading;
 use crate::study::{failures, shortfalls, title};
 use crate::wording::format_percent;
 
-/// Information beside a study's results, where the study is stored.
+/// What a page shows in addition to a study's results.
 #[derive(Default)]
 pub struct ReportExtras<'a> {
-    /// How the study was defined and run.
+    /// How the study was defined and run; absent if the study is not stored.
     pub outline: Option<&'a Outline>,
-    /// The runs to draw over time.
+    /// The runs whose sensor readings are drawn over time.
     pub timelines: &'a [Timeline],
-    /// The means along an axis, where they were asked for.
+    /// The means along an axis, if the user requested them.
     pub grouped: Option<&'a GroupedMeans>,
 }
 
 /// Makes the page.
 pub fn study_html(study: &Study, question: &Criteria, extras: &ReportExtras<'_>) -> String {
     let view = StudyView::new(study, question);
-    let answer = Answer::of(&view);
+    let answer = Answer::from_view(&view);
     let drawn = crate::figure::figures(&view, extras.timelines);
     let mut parts = vec![("results".to_owned(), "Results".to_owned())];
     parts.extend(
@@ -117,7 +117,7 @@ fn known(value: Option<f64>, scale: f64, digits: usize) -> String {
     )
 }
 
-/// Makes the table of tables 2 and 3 of power_capping_2022.
+/// Makes the table of the best settings, with the columns of tables 2 and 3 of power_capping_2022.
 fn results(view: &StudyView<'_>) -> Markup {
     let flat = |axis: &Axis| heading(axis).replace('\n', " ");
     let rows = choices(view.study, view.question);
@@ -163,7 +163,7 @@ fn ranges(view: &StudyView<'_>) -> Markup {
             div.scroll { table {
                 tbody {
                     @if all.iter().filter(|one| one.axis == *axis).all(BetterRanges::is_nowhere) {
-                        tr { td { "Nowhere, by any of the metrics" } }
+                        tr { td { "No value, for any of the metrics" } }
                     } @else {
                         @for one in all.iter().filter(|one| one.axis == *axis) {
                             tr { td { (one.name()) } td.w { (one.text()) } }
@@ -199,7 +199,7 @@ fn problems(study: &Study) -> Markup {
     }
 }
 
-/// Formats a mean with half of its 95 % interval.
+/// Formats a mean and the half width of its 95 % confidence interval.
 fn with_interval(summary: Option<Summary>, scale: f64) -> String {
     let Some(summary) = summary.filter(|summary| summary.mean.is_finite()) else {
         return "-".to_owned();
@@ -258,7 +258,7 @@ fn all(view: &StudyView<'_>) -> Markup {
     html! {
         section.card.all {
             div.tools {
-                input type="search" placeholder="Filter, for example 180 ok" aria-label="Filter the table";
+                input type="search" placeholder="Show only rows that contain all of these words" aria-label="Filter the table";
                 span.sub { (study.points.len()) " configurations; press a heading to sort" }
             }
             div.scroll tabindex="0" role="region" aria-label="All configurations" {

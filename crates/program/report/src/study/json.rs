@@ -11,7 +11,7 @@ use sweetspot_document::study as document;
 use sweetspot_quantity::Ratio;
 use sweetspot_study::{Axis, Configuration, Point, Study};
 
-/// The objectives whose values every point has.
+/// The objectives whose values the document lists for every point.
 const OBJECTIVES: [Objective; 9] = [
     Objective::Energy,
     Objective::Time,
@@ -24,7 +24,7 @@ const OBJECTIVES: [Objective; 9] = [
     Objective::EnergyPerItem,
 ];
 
-/// Makes the document of a study; `question` is what the user asked.
+/// Makes the document of a study; `question` is the objective and the limits that the user requested.
 pub fn study_json(study: &Study, question: &Criteria) -> document::Study {
     let objectives = objectives(question.objective);
     let comparison = study.comparison(&question.tariff);
@@ -66,7 +66,7 @@ pub fn study_json(study: &Study, question: &Criteria) -> document::Study {
     }
 }
 
-/// The axes by the names that documents use.
+/// Returns the axes by their keys in documents.
 pub(crate) fn columns(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(|axis| axis.column().to_owned()).collect()
 }
@@ -101,7 +101,7 @@ pub(crate) const fn search_end(done: StopReason) -> SearchEnd {
     }
 }
 
-/// Whose energy counts.
+/// The devices whose energy the results contain.
 pub(crate) const fn energy_of(energy_of: sweetspot_study::EnergyOf) -> EnergyOf {
     match energy_of {
         sweetspot_study::EnergyOf::JobGpus => EnergyOf::JobGpus,
@@ -168,7 +168,7 @@ fn device(study: &Study) -> document::Device {
     }
 }
 
-/// `same_work` is the outcome for the work that all points are compared for.
+/// Describes a point. `same_work` is the point's time and energy for the work for which all points are compared.
 fn point_json(
     point: &Point,
     same_work: Option<&Outcome>,

@@ -135,7 +135,8 @@ fn date(unix_s: f64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-/// Returns the date of a day counted from 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns year, month and day of a day counted from 1970 (Howard Hinnant, "chrono-compatible low-level date
+/// algorithms").
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -68,7 +68,7 @@ pub(crate) fn title(study: &Study) -> String {
     )
 }
 
-/// Names the device by its product name; several as the user wrote them.
+/// Names a single device by its product name, and several devices as the user wrote them.
 fn devices(study: &Study) -> &str {
     if study.subject.devices.len() > 1 {
         &study.subject.device_name
@@ -141,13 +141,13 @@ pub(crate) fn failures(study: &Study) -> Option<String> {
 fn no_reference(study: &Study) -> Option<String> {
     let failure = study.reference.failure()?;
     Some(format!(
-        "The reference ({}) failed, so that nothing is compared with it: {}",
+        "The reference ({}) failed, so nothing is compared with it: {}",
         setting(&study.varied_axes(), &study.reference),
         failure.reason
     ))
 }
 
-/// Lists power caps that a device enforced only in part.
+/// Lists power caps of which a device enforced a lower one.
 pub(crate) fn shortfalls(study: &Study) -> Option<String> {
     let all = study.points.iter().flat_map(|point| point.reduced_caps());
     let problems = all.map(|one| {

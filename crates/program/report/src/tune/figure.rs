@@ -1,4 +1,4 @@
-//! The power of a tuned run over time, with the measured windows.
+//! The power of a tuned run over time, with the measurement windows.
 
 use sweetspot_control::tune::TunedJob;
 use sweetspot_control::tune::{TuneWindow, WindowPurpose};
@@ -7,9 +7,9 @@ use crate::figure::{
     Chart, ChartAxis, Colour, Dot, Figure, Line, LineStyle, ReferenceLine, downsample,
 };
 
-const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: held";
+const TITLE: &str = "Power [W], blue: the reference, orange: tried, dark: the choice";
 
-/// Draws the power of a tuned run over time, with its windows.
+/// Draws the power of a tuned run over time, with its measurement windows.
 pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     let power = job.power.iter().map(|(at, power)| (at.get(), power.get()));
     let power: Vec<(f64, f64)> = power.collect();
@@ -35,7 +35,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
         id: "tuning".to_owned(),
         title: "Power while the job was tuned".to_owned(),
         caption: format!(
-            "{}, all GPUs together. Blue: the reference; orange: settings that were tried; dark: the choice. Grey: all of it, second by second. A window is a line from its begin to its end.",
+            "{}, all GPUs together. Blue: the reference; orange: settings that were tried; dark: the choice. Grey: the mean of each second. Each coloured line is one measurement window, from its begin to its end.",
             job.workload
         ),
         charts: vec![Chart {
@@ -50,7 +50,7 @@ pub fn tuning_figure(job: &TunedJob) -> Option<Figure> {
     })
 }
 
-/// Returns the mean of each second: within an iteration power varies by more than settings differ.
+/// Returns the mean power of each second. Single readings vary more within an iteration than the settings differ.
 fn means_of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let seconds = power.chunk_by(|a, b| a.0.floor() == b.0.floor());
     seconds
@@ -62,7 +62,7 @@ fn means_of_seconds(power: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Makes a line for each window; consecutive windows that hold a setting share one.
+/// Makes a line for each measurement window; consecutive windows at the chosen setting share one line.
 fn windows(job: &TunedJob) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut held: Option<usize> = None;

@@ -57,7 +57,7 @@ fn title(job: &TunedJob) -> String {
     )
 }
 
-/// Makes a row for each window, and only one for consecutive windows that hold the same setting.
+/// Makes a row for each measurement window; consecutive windows at the same chosen setting share one row.
 fn rows(job: &TunedJob) -> Table {
     let mut rows = Table::new(&[
         "Window",
@@ -139,12 +139,12 @@ fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
     let after = load.steady_since.map_or(String::new(), |since| {
         format!(", {:.0} after the load was steady", found - since)
     });
-    let until = held_until(job, load);
+    let until = applied_until(job, load);
     lines.push(match choice == job.reference {
-        true if load.outside_limits => format!(
-            "Choice: {label}, the reference: no setting that was tried keeps within the limits{after}."
-        ),
-        true => format!("Choice: {label}, the reference: no setting that was tried is better{after}."),
+        true if load.outside_limits => {
+            format!("Choice: {label}, the reference: no tried setting meets the limits{after}.")
+        }
+        true => format!("Choice: {label}, the reference: no other tried setting is better{after}."),
         false => format!(
             "Choice: {label}{after}, after {} windows{until}.",
             load.evaluations
@@ -169,25 +169,28 @@ fn load_lines(job: &TunedJob, load: &LoadOutcome) -> Vec<String> {
             .exploring_cost_against_choice
             .filter(|_| choice != job.reference)
             .map_or(String::new(), |other| {
-                format!("; {} beyond the same items at {label}", amount(other))
+                format!(
+                    "; {} compared with the same items at {label}",
+                    amount(other)
+                )
             });
         lines.push(format!(
-            "Exploring cost {} beyond the same items at the reference{other}.",
+            "Extra cost of exploring: {} compared with the same items at the reference{other}.",
             amount(cost)
         ));
     }
     lines
 }
 
-/// Says when something other than the tuner ended the choice.
-fn held_until(job: &TunedJob, load: &LoadOutcome) -> String {
+/// Says until when the choice was applied, if something other than the tuner changed the setting.
+fn applied_until(job: &TunedJob, load: &LoadOutcome) -> String {
     let is_last = job
         .tuned
         .last_choice()
         .is_some_and(|last| last.found_at == load.found_at);
     match (&job.tuned.gave_up, job.tuned.gave_up_at) {
         (Some(GiveUpReason::ChangedExternally(_)), Some(at)) if is_last => {
-            format!(", held until {at:.0}")
+            format!(", applied until {at:.0}")
         }
         _ => String::new(),
     }
@@ -210,12 +213,12 @@ fn amount(cost: ExploringCost) -> String {
 
 fn whole(job: &TunedJob) -> Option<String> {
     let (claim, saved) = (job.tuned.total_savings?, job.tuned.energy_saved?);
-    let moved = job
+    let is_changed = job
         .tuned
         .loads
         .iter()
         .any(|load| load.choice.is_some_and(|choice| choice != job.reference));
-    moved.then(|| {
+    is_changed.then(|| {
         let verb = match saved.get() < 0.0 {
             true => "more than",
             false => "less than",

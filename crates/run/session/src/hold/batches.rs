@@ -1,4 +1,4 @@
-//! Turns a serving program's reports about its batches into events for the holder.
+//! Turns a serving program's reports about its batches into events for the [`Holder`](sweetspot_control::hold::Holder).
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,21 +11,21 @@ use sweetspot_workload::{Reporter, WorkloadEvent};
 /// The latest reports of one thread of the workload.
 #[derive(Default)]
 struct WorkloadThread {
-    /// The batch size that it was last given.
+    /// The batch size that this thread last received.
     requested: Option<u64>,
     time: Option<Seconds>,
     latency: Option<Seconds>,
-    /// When it last reported items.
+    /// When this thread last reported items.
     last_items: Option<Moment>,
     queue: Option<u64>,
     arrivals: Option<f64>,
-    /// Whether a report about the present batch was out of range.
+    /// Whether a reported value of the current batch was out of range.
     has_invalid_report: bool,
 }
 
-/// A longer batch time or latency, in seconds, is out of range.
+/// The longest batch time or latency, in seconds, that is not out of range.
 const MAX_SECONDS: f64 = 1e6;
-/// A larger number of items is out of range.
+/// The largest number of items in a report that is not out of range.
 const MAX_ITEMS: u64 = 1 << 40;
 /// After this many batches in a row with fewer items than requested, and without a reported queue, the program
 /// is taken to ignore the batch size.
@@ -35,13 +35,13 @@ const MAX_SHORT_BATCHES: u32 = 50;
 #[derive(Default)]
 pub struct BatchReader {
     threads: HashMap<u32, WorkloadThread>,
-    /// The batch size that any thread was last given: another thread may do the work.
+    /// The batch size that any thread last received: one thread may ask for the size and another do the work.
     requested: Option<u64>,
-    /// The number of reports that did not fit into the link.
+    /// The number of reports that were lost because the shared-memory link to the workload was full.
     pub lost: u64,
-    /// Problems with the link or with reports, for the user.
+    /// Messages for the user about the shared-memory link or invalid reports.
     pub problems: Vec<String>,
-    /// The problems that the user has been told of.
+    /// The problems that the user has been warned about.
     reported: HashSet<Box<str>>,
     short_batches: ShortBatches,
     reports_queue: bool,
@@ -51,12 +51,12 @@ pub struct BatchReader {
 #[derive(Default)]
 struct ShortBatches {
     count: u32,
-    /// The most items of one of them.
+    /// The items of the largest of these batches.
     most_items: u64,
 }
 
 impl BatchReader {
-    /// The events that the program's reports amount to, in order of time.
+    /// Converts the program's reports into events for the holder, in order of time.
     pub fn take(&mut self, reports: Vec<WorkloadEvent>) -> Vec<(Moment, HoldEvent)> {
         let mut events = Vec::new();
         for report in reports {
@@ -102,7 +102,7 @@ impl BatchReader {
         }
         let items = items as u64;
         let since = thread.last_items.replace(at).map(|before| at - before);
-        // A program that reports no batch times is taken to work from one report to the next.
+        // If a program reports no batch time, the time since its last report is used.
         let latency = thread.latency.take();
         let duration = thread.time.take().or(since);
         if std::mem::take(&mut thread.has_invalid_report) || items == 0 {
@@ -162,7 +162,7 @@ impl BatchReader {
         }
     }
 
-    /// Tells the user, once for each name, that a report is ignored.
+    /// Warns the user, once for each reported value's name, that a report is ignored.
     fn ignore(&mut self, name: &str, real: f64) {
         if self.reported.insert(name.into()) {
             self.problems.push(format!(
@@ -187,7 +187,7 @@ impl BatchReader {
         }
     }
 
-    /// The queue of all threads together.
+    /// The queue length and arrival rate, summed over all threads.
     fn queue(&self) -> HoldEvent {
         let arrivals = self.threads.values().filter_map(|one| one.arrivals);
         let known = self.threads.values().any(|one| one.arrivals.is_some());
@@ -198,7 +198,7 @@ impl BatchReader {
     }
 }
 
-/// Whether a reported value is in its range; values that a hold does not use always are.
+/// Whether a reported value is within its valid range; always true for values that a hold does not use.
 fn is_in_range(name: &str, real: f64) -> bool {
     let most = match name {
         value::BATCH_TIME | value::LATENCY => MAX_SECONDS,

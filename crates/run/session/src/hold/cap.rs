@@ -1,4 +1,4 @@
-//! The power cap: given at the start, and changed by a file, over a socket, or with the device's own limit.
+//! The power cap: given at the start, and later changed by a file, by `hold set`, or with the device's own limit.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub enum CapSource {
     Device,
 }
 
-/// A text is not a power cap.
+/// The text is not a valid power cap.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("invalid power cap `{0}`: give watts above 0, such as 150W")]
 pub struct InvalidCap(String);
@@ -37,14 +37,14 @@ pub fn parse_cap(text: &str) -> Result<Watts, InvalidCap> {
         .ok_or_else(|| InvalidCap(text.trim().chars().take(40).collect()))
 }
 
-/// A larger file is rejected unread.
+/// The size of the largest cap file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 4096;
 
 /// A file that another program writes the cap to.
 #[derive(Debug)]
 pub struct CapFile {
     path: PathBuf,
-    /// The text at the last read, or why it could not be read.
+    /// The file's text at the last read, or why it could not be read; `None` before the first read.
     last: Option<Result<String, String>>,
 }
 
@@ -56,7 +56,7 @@ impl CapFile {
         }
     }
 
-    /// Reads the file; the cap or the problem, if it differs from the last time.
+    /// Reads the file. Returns the cap or the problem, but `None` if the file has not changed since the last read.
     pub fn read_change(&mut self) -> Option<Result<Watts, String>> {
         let read = read(&self.path);
         if self.last.as_ref() == Some(&read) {
@@ -75,7 +75,9 @@ impl CapFile {
 fn read(path: &Path) -> Result<String, String> {
     let metadata = std::fs::metadata(path).map_err(|problem| problem.to_string())?;
     if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err("it is not a small file with one power such as 150W".to_owned());
+        return Err(
+            "it must be a file of at most 4096 bytes with one power, such as 150W".to_owned(),
+        );
     }
     let text = std::fs::read(path).map_err(|problem| problem.to_string())?;
     Ok(String::from_utf8_lossy(&text).trim().to_owned())

@@ -1,5 +1,5 @@
-//! The energy of a hold, measured in parts: a sampler stores the readings of one part only, so that a server
-//! may run for weeks.
+//! The energy of a hold, measured in parts of ten minutes. The sampler stores the readings of one part only, so memory
+//! stays bounded even if a server runs for weeks.
 
 use sweetspot_device::Moment;
 use sweetspot_measure::math::{EnergyEstimator, Span};
@@ -9,23 +9,23 @@ use sweetspot_quantity::{Joules, Seconds};
 use super::result::HoldEnergy;
 use crate::SessionError;
 
-/// The length of a part. Collecting a part blocks the holder for a quarter of a second.
+/// The length of a part. At its end, collecting the readings blocks the holder for a quarter of a second.
 const PART_LENGTH: Seconds = Seconds::new(600.0);
 
-/// The sum of the parts so far.
+/// The energy of all parts so far.
 #[derive(Default)]
 pub struct EnergyParts {
-    /// The start of the present part.
+    /// The start of the current part; `None` before the first batch.
     begin: Option<Moment>,
     sum: Joules,
     interval95: (Joules, Joules),
     method: Option<Method>,
-    /// Whether a part could not be measured, so that the sum is incomplete.
+    /// Whether the energy of a part could not be measured; the sum is then incomplete.
     is_missing: bool,
 }
 
 impl EnergyParts {
-    /// Collects the present part if it is long enough; the first batch began at `first`.
+    /// Collects the energy of the current part if the part is long enough; the first batch began at `first`.
     pub fn collect_due_part(
         &mut self,
         sampler: &Sampler,
@@ -58,7 +58,7 @@ impl EnergyParts {
         }
     }
 
-    /// Adds the last part, up to the end of the last batch, and returns the whole.
+    /// Adds the last part, up to the end of the last batch, and returns the energy of all parts.
     pub fn finish(mut self, recorded: &[DeviceRecording], last: Moment) -> Option<HoldEnergy> {
         let begin = self.begin?;
         if last > begin {

@@ -1,67 +1,73 @@
-//! Why a power cap cannot be held.
+//! Why `hold` cannot keep the power below a cap.
 
 use sweetspot_control::hold::{HoldConfigError, HoldMode};
 
 use super::HoldKnob;
 
-/// Why a power cap cannot be held.
+/// Why `hold` cannot keep the power below a cap.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HoldError {
-    /// The constraints contradict each other.
+    /// The cap, the latency bound and the other constraints contradict each other.
     #[error(transparent)]
     HoldConfig(#[from] HoldConfigError),
-    /// There is no cap.
-    #[error("no power cap to hold")]
+    /// No power cap was given.
+    #[error("no power cap was given")]
     NoCap,
-    /// The cap is to follow the device's limit, but the device reports none.
-    #[error("the cap is to follow the device's limit, but the device reports none: give watts")]
+    /// The cap was to follow the device's own power limit, but the device reports none.
+    #[error(
+        "the cap was to follow the device's own power limit, but the device reports none: give a cap in watts"
+    )]
     NoDeviceLimit,
-    /// The cap file holds no cap.
+    /// The cap file contains no valid cap; the text says what is wrong with it.
     #[error("{0}; write a power such as 150W to it, or give a cap as well")]
     CapFile(String),
-    /// The cap follows the device's limit, which the knob would set.
+    /// The cap was to follow the device's own power limit, but the knob `power-cap` changes that limit.
     #[error(
-        "the cap follows the device's limit, which the knob power-cap would set: use another knob"
+        "the cap cannot follow the device's own power limit, because the knob power-cap changes that limit: use another knob"
     )]
     KnobSetsCap,
-    /// The cap follows both the device's limit and a file.
-    #[error("the cap follows the device's limit and a cap file: remove one of the two")]
+    /// The cap was to follow both the device's own power limit and a file.
+    #[error(
+        "the cap cannot follow both the device's own power limit and a cap file: remove one of the two"
+    )]
     TwoCaps,
-    /// The mode does not set the knob.
-    #[error("mode {mode} does not set the knob {knob}: remove one of the two")]
+    /// The control algorithm does not set the knob.
+    #[error("the mode {mode} cannot set the knob {knob}: remove one of the two options")]
     ModeForKnob {
-        /// The mode.
+        /// The control algorithm that was requested.
         mode: HoldMode,
-        /// The knob.
+        /// The knob that was requested.
         knob: HoldKnob,
     },
-    /// The mode of the paper lacks a feature.
-    #[error("mode {mode} has no {feature}, as in the paper: remove one of the two")]
+    /// The control algorithm, which follows a paper, does not support a requested feature.
+    #[error(
+        "the mode {mode} follows its paper and supports no {feature}: remove one of the two options"
+    )]
     ModeWithout {
-        /// The mode.
+        /// The control algorithm that was requested.
         mode: HoldMode,
-        /// The feature.
+        /// What the algorithm does not support, such as `latency bound`.
         feature: &'static str,
     },
     /// A fixed batch size was given to a knob that chooses the batch size.
     #[error(
-        "a fixed batch size is for the knobs core-clock and power-cap; the knob {0} chooses among the batch sizes"
+        "a fixed batch size works only with the knobs core-clock and power-cap; the knob {0} chooses the batch size itself"
     )]
     FixedBatch(HoldKnob),
-    /// The knob sets the device, which read-only mode forbids.
-    #[error("read-only mode is on: the knob {0} sets the device; use the knob batch")]
+    /// The knob changes device settings, which read-only mode forbids.
+    #[error("read-only mode is on, but the knob {0} changes device settings: use the knob batch")]
     ReadOnly(HoldKnob),
-    /// The knob sets the device, for which the user has no permission.
+    /// The knob changes device settings, for which the user has no permission.
     #[error(
-        "the knob {knob} sets the device: {problem}; run as root, or use the knob batch, which needs no privilege"
+        "the knob {knob} changes device settings: {problem}; run as root, or use the knob batch, which needs no privilege"
     )]
     NotPermitted {
-        /// The knob.
+        /// The knob that was requested.
         knob: HoldKnob,
-        /// What was refused.
+        /// Which change was refused, and why.
         problem: String,
     },
-    /// There are several GPUs.
-    #[error("hold works on one GPU, and there are {0}: name one, and hold each by itself")]
+    /// Several GPUs were selected.
+    #[error("hold works on one GPU, but {0} are selected: name one, and start a hold for each")]
     SeveralGpus(usize),
 }

@@ -8,14 +8,14 @@ use sweetspot_stats::weighted_p99;
 
 use super::result::{HoldStatus, TimeSlice};
 
-/// The width of a bucket at the start, in seconds. It doubles whenever there are [`MAX_BUCKETS`].
+/// The time that a bucket covers at the start, in seconds. It doubles whenever there are [`MAX_BUCKETS`] buckets.
 const FIRST_BUCKET_WIDTH: f64 = 0.25;
 const MAX_BUCKETS: usize = 2400;
-/// The windows of the status line, in seconds.
+/// The times that the rate, the p99 latency and the power in the status line are computed over, in seconds.
 const RATE_WINDOW: f64 = 2.0;
 const P99_WINDOW: f64 = 5.0;
 const POWER_WINDOW: f64 = 1.0;
-/// When this many latencies are stored, every second one is dropped.
+/// The maximum number of stored latencies: when it is reached, every second one is dropped.
 const MAX_LATENCIES: usize = 1 << 20;
 
 #[derive(Clone, Copy, Default)]
@@ -28,9 +28,9 @@ struct Bucket {
     setting: Option<HoldSetting>,
 }
 
-/// The history of a hold.
+/// Records what happens during a hold. Times count from the start of the command.
 pub struct HoldHistory {
-    /// The width of a bucket, in seconds.
+    /// The time that each bucket covers, in seconds.
     width: f64,
     buckets: Vec<Bucket>,
     pub settings: Vec<(Seconds, HoldSetting)>,
@@ -38,9 +38,9 @@ pub struct HoldHistory {
     pub notices: Vec<(Seconds, String)>,
     recent_items: VecDeque<(f64, u64)>,
     recent_power: VecDeque<PowerReading>,
-    /// End of the batch, latency and items of recent batches.
+    /// For each recent batch: its end in seconds, its latency in seconds and its items.
     recent_latencies: VecDeque<(f64, f64, u64)>,
-    /// Start of the batch, latency and items of all batches.
+    /// For each batch: its start in seconds, its latency in seconds and its items.
     all_latencies: Vec<(f32, f32, u32)>,
 }
 
@@ -142,7 +142,7 @@ impl HoldHistory {
         self.bucket_at(at.get()).cap = cap.get();
     }
 
-    /// The present state, for the status line.
+    /// The current state, for the status line.
     pub fn status(&mut self, now: Seconds) -> HoldStatus {
         let at = now.get();
         while (self.recent_items.front()).is_some_and(|(then, _)| at - then > RATE_WINDOW) {
@@ -179,7 +179,7 @@ impl HoldHistory {
         weighted_p99(weighted.collect()).map(Seconds::new)
     }
 
-    /// Items per second between two times, over whole buckets.
+    /// Items per second between two times, rounded to whole buckets.
     pub fn rate_between(&self, from: Seconds, to: Seconds) -> Option<f64> {
         let first = (from.get() / self.width).ceil() as usize;
         let last = ((to.get() / self.width).floor() as usize).min(self.buckets.len());

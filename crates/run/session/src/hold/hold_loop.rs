@@ -1,4 +1,4 @@
-//! The loop of a hold: passes everything that happens to the holder, in order, and applies its actions.
+//! The loop of a hold: passes every event, in order, to the holder, and applies the actions that the holder returns.
 
 mod caps;
 mod messages;
@@ -28,9 +28,9 @@ use crate::{DevicesError, SessionError};
 
 /// The interval between updates of the status line.
 const STATUS_INTERVAL: Seconds = Seconds::new(0.1);
-/// A sensor without timestamps that repeats its value for longer while batches run is stuck.
+/// A sensor without timestamps counts as stuck if it repeats its value for longer than this while batches run.
 const STUCK_AFTER: Seconds = Seconds::new(1.0);
-/// The windows without a change after which the program is told that the setting has settled.
+/// After this many control windows without a change, the setting has settled, which the program is informed of.
 const SETTLED_WINDOWS: u64 = 3;
 
 /// A hold in progress.
@@ -47,36 +47,36 @@ pub struct HoldLoop<'a> {
     cap_source: Option<CapSource>,
     observer: &'a mut dyn Observer,
     begin: Moment,
-    /// The time of the latest event.
+    /// The time of the latest event, from `begin`.
     now: Seconds,
     history: HoldHistory,
-    /// The start of the first batch and the end of the last.
+    /// The start of the first batch and the end of the last; `None` before the first batch.
     pub served: Option<(Moment, Moment)>,
-    /// When the power sensor last updated.
+    /// When the power sensor last gave a new value.
     last_update: Seconds,
     constant_power: ConstantPower,
     next_cap_read: Seconds,
     next_status: Seconds,
-    /// The holder's window count at its last change of setting.
+    /// The number of the control window in which the holder last changed the setting.
     changed_in: u64,
-    /// The infeasible cap that the user has been told of.
+    /// The cap that the user was last warned about because it cannot be met.
     infeasible_cap: Option<Watts>,
     /// When the program first asked for a batch size.
     first_request: Option<Seconds>,
     warned_no_batches: bool,
     patience: Seconds,
-    /// The device has its earlier settings again: nothing is recorded any more.
+    /// Whether the device has its earlier settings again; nothing is recorded from then on.
     is_restored: bool,
 }
 
-/// A power that has not changed while batches ran, which suggests that they run on another device.
+/// Detects a power that does not change while batches run, which suggests that the batches run on another device.
 struct ConstantPower {
     power: Watts,
     since: Seconds,
     is_reported: bool,
 }
 
-/// The parts of a [`HoldLoop`].
+/// The inputs of [`HoldLoop::new`].
 pub struct HoldLoopParts<'a> {
     pub request: &'a HoldRequest,
     pub config: &'a HoldConfig,
@@ -86,7 +86,7 @@ pub struct HoldLoopParts<'a> {
     pub device: Descriptor,
     pub cap_file: Option<CapFile>,
     pub socket: Option<ControlSocket>,
-    /// The moment that times count from.
+    /// The moment from which times are counted.
     pub begin: Moment,
 }
 
@@ -143,14 +143,12 @@ impl<'a> HoldLoop<'a> {
         Ok(())
     }
 
-    /// Stops recording: on a signal the guard restores the device at once, so that what the program does until
-    /// it ends says nothing about the hold.
+    /// Stops recording after a signal: the guard restores the device at once, so the program's last batches no longer
+    /// run under the hold.
     fn stop_recording(&mut self, run: &mut RunInProgress<'_, '_>) {
         if run.lease().is_some() && !self.is_restored {
             self.is_restored = true;
-            self.notify(
-                "the device's settings are restored; nothing is recorded from now on".to_owned(),
-            );
+            self.notify("the device's settings are restored; measurements end here".to_owned());
         }
     }
 
@@ -206,7 +204,7 @@ impl<'a> HoldLoop<'a> {
                 if self.cap_source == Some(CapSource::Device) && enforced != self.history.cap() {
                     self.change_cap(run, now, enforced, "the device");
                 }
-                // A limit that the hold itself has set is not the owner's limit.
+                // A limit that this hold has set is not a limit that the machine's owner has chosen.
                 if self.holder.setting().power_cap.is_none() {
                     let limit = HoldEvent::DeviceLimit {
                         enforced,
@@ -223,7 +221,8 @@ impl<'a> HoldLoop<'a> {
     }
 
     fn step(&mut self, run: &mut RunInProgress<'_, '_>, at: Seconds, event: HoldEvent) {
-        // Link events may be a little older than device readings; the holder's time must not go backwards.
+        // Events of the shared-memory link may be a little older than device readings; the holder's time must not go
+        // backwards.
         self.now = self.now.max(at);
         let actions = self.holder.step(self.now, event);
         self.take_actions(run, actions);
@@ -280,13 +279,13 @@ impl<'a> HoldLoop<'a> {
         self.observer.clear();
         if self.batches.lost > 0 {
             self.notify(format!(
-                "{} reports were lost because the link was full: the number of items is too low",
+                "{} reports were lost because the shared-memory link to the program was full: the number of items is too low",
                 self.batches.lost
             ));
         }
     }
 
-    /// Tells the user something that is not stored with the result.
+    /// Shows the user a message that is not stored with the result.
     pub fn note(&mut self, text: &str) {
         self.observer.note(text);
     }

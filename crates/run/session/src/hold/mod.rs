@@ -1,4 +1,4 @@
-//! `hold`: the most inference throughput below a power cap.
+//! `hold`: gets the highest inference throughput below a power cap.
 
 mod batches;
 mod cap;

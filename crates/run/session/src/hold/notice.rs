@@ -12,7 +12,7 @@ fn ms(time: Seconds) -> String {
 pub fn notice_message(notice: &HoldNotice) -> String {
     match notice {
         HoldNotice::CapInfeasible { power, cap } => format!(
-            "the cap of {cap:.0} cannot be held: even the lowest setting draws {power:.0}; it stays in use until the cap is raised or the load falls"
+            "the cap of {cap:.0} cannot be held: even the lowest setting draws {power:.0}; this setting is used until the cap is raised or the load falls"
         ),
         HoldNotice::CapBelowIdle { idle, cap } => format!(
             "the cap of {cap:.0} cannot be held: the device draws {idle:.0} while the program is idle; give a higher cap"
@@ -46,7 +46,7 @@ pub fn notice_message(notice: &HoldNotice) -> String {
             "even a batch of {size}, the smallest, does not fit into the device's memory: allow smaller batch sizes or free memory"
         ),
         HoldNotice::KnobRejected(knob) => format!(
-            "the device rejected the {}, which is not set any more",
+            "the device rejected a new {}; it is no longer changed",
             match knob {
                 Knob::PowerCap => "power cap",
                 Knob::CoreClock => "core clock",

@@ -1,4 +1,4 @@
-//! Reads a device's power for the holder, in a thread of its own because a read may block.
+//! Reads a device's power for the holder, in a separate thread because a read may block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,41 +16,41 @@ use crate::host::Gpu;
 
 /// The interval between drains of the driver's buffer; a drain takes a third of a millisecond on an H200.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
-/// The interval between reads of a sensor without a buffer: two or three reads in its update period.
+/// The interval between reads of a sensor without a buffer: two or three reads per update of the sensor.
 const READ_INTERVAL: Duration = Duration::from_millis(10);
 /// The interval between reads of the device's own power limit and throttle reasons.
 const LIMIT_INTERVAL: Seconds = Seconds::new(0.2);
-/// The time that a buffered sample covers where the sample before it is missing.
+/// The time that a buffered sample is assumed to cover if the sample before it is missing.
 const DEFAULT_SAMPLE_SPAN: Seconds = Seconds::new(0.02);
 /// The longest time that a buffered sample can cover.
 const MAX_SAMPLE_SPAN: Seconds = Seconds::new(0.06);
 /// The pause before a sensor that failed is read again.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-/// How long to wait for the last read to finish.
+/// How long to wait for the last read to finish when reading stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What was read from the device.
+/// What the thread has read from the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DeviceReading {
-    /// Mean power over a span of time.
+    /// A power reading.
     Power {
-        /// The power and its span.
+        /// The mean power, and the span of time that it covers.
         reading: PowerReading,
-        /// Whether the sensor updated: a stuck sensor without timestamps repeats its value for ever.
+        /// Whether the sensor gave a new value; false if a sensor without timestamps repeats its last value.
         is_new: bool,
     },
     /// The power limit that the device enforces.
     Limit {
         /// The limits that the driver reports.
         limits: PowerLimits,
-        /// Whether the device slows down now because of its power.
+        /// Whether the device now lowers its clocks because of its power limit.
         throttled: bool,
     },
     /// The device no longer responds.
     Lost,
 }
 
-/// The device's power sensor with the finest resolution.
+/// The device's power sensor with the finest time resolution; `None` if the device has none.
 pub fn best_sensor(device: &Descriptor) -> Option<SensorKind> {
     let preferred = [
         SensorKind::BufferedPower,
@@ -61,7 +61,7 @@ pub fn best_sensor(device: &Descriptor) -> Option<SensorKind> {
     preferred.find(|kind| device.sensor(*kind).is_some())
 }
 
-/// Reads a device's power until it is dropped.
+/// Reads a device's power in a thread until this value is dropped.
 pub struct PowerReader {
     readings: Receiver<DeviceReading>,
     stop: Arc<AtomicBool>,
@@ -101,7 +101,7 @@ impl PowerReader {
 impl Drop for PowerReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // A read that blocks must not keep the hold from ending: its thread is then left running.
+        // A read that blocks must not delay the end of the hold: its thread is then left running.
         let until = Instant::now() + STOP_TIMEOUT;
         while !self.thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
@@ -115,7 +115,7 @@ struct ReaderThread {
     begin: Moment,
     sender: Sender<DeviceReading>,
     stop: Arc<AtomicBool>,
-    /// The last power and its time.
+    /// The last power that was sent, with its time.
     last: Option<(Moment, Watts)>,
     next_limit_at: Moment,
 }
@@ -189,7 +189,7 @@ impl ReaderThread {
     }
 
     fn send_power(&mut self, at: Moment, span: Seconds, power: Watts) {
-        // Buffered samples carry timestamps, so that an equal power is still a new reading.
+        // Buffered samples carry timestamps, so a sample with an equal power is still new.
         let is_new = self.sensor == SensorKind::BufferedPower
             || self.last.is_none_or(|(_, last)| last != power);
         self.last = Some((at, power));

@@ -1,4 +1,4 @@
-//! Runs a serving program and holds its device below a power cap.
+//! `hold` on real GPUs: runs a serving program and keeps its GPU's power below a cap.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::{DevicesError, SessionError};
 /// The interval between two steps of the holder.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs the command and holds its device below the cap.
+/// Runs the command and keeps its GPU's power below the cap.
 pub fn hold(
     request: &HoldRequest,
     guard: GuardProgram<'_>,
@@ -159,7 +159,7 @@ fn command_spec(request: &HoldRequest, gpu: &Gpu) -> CommandSpec {
     }
 }
 
-/// Turns a missing permission into an error that names the batch size as the knob that needs none.
+/// Turns a missing permission into an error that recommends the knob `batch`, which needs no permission.
 fn explain_permission(problem: SessionError, knob: HoldKnob) -> SessionError {
     if !matches!(&problem, SessionError::Workload(error) if error.is_permission_denied()) {
         return problem;
@@ -216,7 +216,7 @@ fn select_sensor(request: &HoldRequest, device: &Descriptor) -> Result<SensorKin
     }
 }
 
-/// The device's power now, if no program uses it.
+/// The device's present power; `None` if a program uses the device.
 fn read_idle_power(gpu: &mut dyn HostDevice) -> Option<Watts> {
     let used = gpu.read(SensorKind::Utilisation).ok()?.amount;
     let sensors = [SensorKind::AveragePower, SensorKind::InstantPower];
@@ -241,7 +241,7 @@ fn hold_config(
     config.goal = request.goal;
     config.latency_p99 = request.latency_p99;
     config.idle_power = idle;
-    // If only the device is set, the batch size is the allowed size nearest to the default.
+    // If only a device setting is controlled, the batch size is the allowed size nearest to the default.
     let default = config.fixed_batch;
     let sizes = request.batches.iter().copied();
     let nearest = sizes.min_by_key(|size| size.abs_diff(default));
@@ -258,7 +258,7 @@ fn hold_config(
     Ok(config)
 }
 
-/// The device's part of a setting.
+/// The power cap and the clocks of a setting, without the batch size.
 pub(super) fn device_settings(setting: &sweetspot_control::hold::HoldSetting) -> Settings {
     Settings {
         core_clock: setting.core_clock,

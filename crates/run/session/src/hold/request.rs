@@ -1,4 +1,4 @@
-//! The request for a hold, and the knob levels that a device supports.
+//! A request for a hold, and the levels of its knob that a device supports.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use super::HoldError;
 use super::cap::CapSource;
 use crate::host::DevicesError;
 
-/// The knob that holds the cap.
+/// What a hold adjusts to stay below the cap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HoldKnob {
-    /// The batch size, over the link; the device's settings stay unchanged.
+    /// The batch size, which the program receives over the shared-memory link; no device setting is changed.
     #[default]
     Batch,
-    /// The core clock, at one batch size.
+    /// The core clock, at a fixed batch size.
     CoreClock,
-    /// The device's own power cap, at one batch size.
+    /// The device's own power cap, at a fixed batch size.
     PowerCap,
-    /// Batch size and core clock together; the power cap in place of the clock if that cannot be set.
+    /// Batch size and core clock together; if the clock cannot be set, batch size and the device's own power cap.
     Joint,
 }
 
 impl HoldKnob {
-    /// The name on the command line.
+    /// The knob's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Batch => "batch",
@@ -43,26 +43,26 @@ impl std::fmt::Display for HoldKnob {
     }
 }
 
-/// A request to run a command below a power cap.
+/// A request to run a command while its GPU's power is kept below a cap.
 #[derive(Clone, Debug)]
 pub struct HoldRequest {
     /// The GPU, by index or UUID; `None` if there is only one.
     pub device: Option<String>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// The cap at the start; the cap file's if `None`.
+    /// The cap at the start; if `None`, the cap file's cap.
     pub cap: Option<CapSource>,
     /// A file that another program writes the cap to.
     pub cap_file: Option<PathBuf>,
-    /// The knob that holds the cap.
+    /// What a hold adjusts to stay below the cap.
     pub knob: HoldKnob,
     /// The algorithm that chooses the settings; the knob's default if `None`.
     pub mode: Option<HoldMode>,
-    /// What is optimised below the cap.
+    /// What is optimised among the settings below the cap.
     pub goal: HoldGoal,
     /// The batch sizes to choose from.
     pub batches: Vec<u64>,
-    /// The batch size if only the device is set.
+    /// The batch size if the knob does not choose it.
     pub fixed_batch: Option<u64>,
     /// The bound on the p99 latency.
     pub latency_p99: Option<Seconds>,
@@ -82,12 +82,12 @@ pub struct HoldRequest {
     pub sensor: Option<SensorKind>,
     /// Whether writes to the device are forbidden.
     pub read_only: bool,
-    /// Whether a document takes standard output, so that the command's output goes to standard error.
+    /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
 }
 
 impl HoldRequest {
-    /// The requested mode if it sets the knob, or the knob's default mode.
+    /// The requested control algorithm, if it can set the knob, or the knob's default algorithm.
     pub(super) fn mode(&self) -> Result<HoldMode, HoldError> {
         let default = match self.knob {
             HoldKnob::Batch | HoldKnob::CoreClock | HoldKnob::PowerCap => HoldMode::Robust,
@@ -112,7 +112,7 @@ impl HoldRequest {
         }
     }
 
-    /// The device's knob and its levels.
+    /// The device setting that the knob controls, with its levels.
     pub(super) fn device_knob(&self, device: &Descriptor) -> Result<DeviceKnob, DevicesError> {
         let clock = || match device.knob(Knob::CoreClock) {
             Some(KnobDescriptor::CoreClock(range)) => match &range.domain {
@@ -142,7 +142,7 @@ impl HoldRequest {
             .ok_or_else(|| DevicesError::NotSupported {
                 device: device.name.clone(),
                 problem: format!(
-                    "it does not support the knob {}: use the knob batch",
+                    "it cannot be controlled with the knob {}: use the knob batch",
                     self.knob
                 ),
             })
@@ -184,7 +184,7 @@ fn ascending<Q: Copy + PartialOrd>(levels: &[Q]) -> Vec<Q> {
     levels
 }
 
-/// Thins out the levels for a search over two knobs: levels that differ by a few percent are enough.
+/// Reduces the levels to at most 24 for a search over two knobs: levels that differ by a few percent are enough.
 fn thin_out(knob: DeviceKnob) -> DeviceKnob {
     const MAX_LEVELS: usize = 24;
     fn pick<Q: Copy>(levels: Vec<Q>) -> Vec<Q> {
@@ -218,7 +218,7 @@ pub fn default_batches() -> Vec<u64> {
     (0..=8).map(|power| 1 << power).collect()
 }
 
-/// The cap at the start.
+/// The power cap at the start of the hold.
 pub(super) fn first_cap(
     source: Option<CapSource>,
     from_file: Option<Result<Watts, String>>,

@@ -15,15 +15,15 @@ use crate::measure::Machine;
 pub struct HoldResult {
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// The machine that it ran on.
+    /// The computer that the command ran on.
     pub machine: Machine,
-    /// The GPU that was held below the cap.
+    /// The GPU whose power was kept below the cap.
     pub device: Descriptor,
-    /// The knob that held the cap.
+    /// What the hold adjusted to stay below the cap.
     pub knob: HoldKnob,
     /// The algorithm that chose the settings.
     pub mode: HoldMode,
-    /// What was optimised below the cap.
+    /// What was optimised among the settings below the cap.
     pub goal: HoldGoal,
     /// The batch sizes to choose from.
     pub batches: Vec<u64>,
@@ -31,21 +31,21 @@ pub struct HoldResult {
     pub latency_bound: Option<Seconds>,
     /// The wall time of the command.
     pub run_time: Seconds,
-    /// The holder's statistics from the first batch on.
+    /// Statistics about power, batches and settings from the first batch on.
     pub summary: HoldSummary,
-    /// The device's energy from the first batch to the last.
+    /// The device's energy from the first batch to the last; `None` if a part could not be measured.
     pub energy: Option<HoldEnergy>,
-    /// Items per second after settling.
+    /// Items per second after the setting has settled; `None` if it never settled.
     pub settled_items_per_s: Option<f64>,
-    /// The p99 latency of items in batches that began after settling; of all batches where it never settled.
+    /// The p99 latency of items in batches that began after the setting settled, or of all items if it never settled.
     pub latency_p99: Option<Seconds>,
-    /// Every setting with the time it was made, including the first.
+    /// Every setting, including the first, with the time at which it was applied.
     pub settings: Vec<(Seconds, HoldSetting)>,
-    /// Every cap with the time it was given, including the first.
+    /// Every cap, including the first, with the time at which it was given.
     pub caps: Vec<(Seconds, Watts)>,
-    /// Means over equal slices of the run.
+    /// Power, settings and throughput over equal slices of the run.
     pub over_time: Vec<TimeSlice>,
-    /// The messages for the user and their times.
+    /// The messages that were shown to the user, with their times.
     pub notices: Vec<(Seconds, String)>,
     /// Whether the cap and the latency bound were met.
     pub verdict: Verdict,
@@ -58,7 +58,7 @@ pub struct HoldResult {
 /// An energy and the method that measured it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldEnergy {
-    /// The estimate.
+    /// The estimated energy.
     pub value: Joules,
     /// The 95 % confidence interval.
     pub interval95: (Joules, Joules),
@@ -66,36 +66,36 @@ pub struct HoldEnergy {
     pub method: Method,
 }
 
-/// Means over a slice of the run.
+/// Power, settings and throughput in one slice of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeSlice {
     /// The slice's end, from the start of the command.
     pub at: Seconds,
-    /// Mean power, if there were readings.
+    /// Mean power of the slice; `None` if there were no readings.
     pub power: Option<Watts>,
-    /// The highest power reading.
+    /// The highest power reading of the slice; `None` if there were no readings.
     pub highest: Option<Watts>,
     /// The cap at the slice's end.
     pub cap: Watts,
     /// The setting at the slice's end.
     pub setting: HoldSetting,
-    /// Items per second.
+    /// Items per second in this slice.
     pub items_per_s: f64,
 }
 
-/// The present state of a hold, for a status line.
+/// The current state of a hold, for a status line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldStatus {
-    /// The time since the start.
+    /// The time since the start of the command.
     pub elapsed: Seconds,
-    /// Mean power of the last second.
+    /// Mean power over the last second; `None` without readings.
     pub power: Option<Watts>,
-    /// The power cap.
+    /// The current power cap.
     pub cap: Watts,
-    /// The present setting.
+    /// The current setting.
     pub setting: HoldSetting,
-    /// Items per second over the last two seconds.
+    /// Items per second over the last two seconds; `None` without batches.
     pub items_per_s: Option<f64>,
-    /// The p99 latency of the last five seconds.
+    /// The p99 latency over the last five seconds; `None` without batches.
     pub p99: Option<Seconds>,
 }

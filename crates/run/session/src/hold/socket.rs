@@ -22,25 +22,25 @@ use crate::host::simulated_host;
 /// Why the cap of a running hold could not be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetCapError {
-    /// No hold of the caller is running.
+    /// The user has no running hold.
     #[error(
-        "no hold of yours is running here: start one with `sweetspot hold --below WATTS -- CMD`"
+        "you have no running hold on this computer: start one with `sweetspot hold --below WATTS -- CMD`"
     )]
     NoHold,
-    /// The hold with this process id is not running.
-    #[error("no hold of yours has pid {pid}; running: {running}")]
+    /// None of the user's running holds has this process id.
+    #[error("none of your running holds has the pid {pid}: use one of {running}")]
     UnknownPid {
-        /// The process id.
+        /// The process id that the user gave.
         pid: u32,
-        /// The process ids of the holds that are running.
+        /// The process ids of the user's running holds, separated by commas.
         running: String,
     },
-    /// Several holds are running, and none was named.
+    /// Several holds are running, and the user named none; the text lists their process ids.
     #[error("several holds are running (pid {0}): name one with --pid")]
     Several(String),
-    /// The hold is stopped or very busy.
+    /// The hold did not reply in time, because it is stopped or very busy.
     #[error(
-        "the hold with pid {pid} has not answered yet: it takes the new cap when it runs again"
+        "the hold with pid {pid} has not replied: it is stopped or busy, and applies the new cap when it continues"
     )]
     NoAnswer {
         /// The hold's process id.
@@ -51,19 +51,19 @@ pub enum SetCapError {
     Rejected {
         /// The hold's process id.
         pid: u32,
-        /// The hold's reason.
+        /// Why the hold rejected the cap.
         reason: String,
     },
 }
 
 const PREFIX: &str = "hold-";
 const SUFFIX: &str = ".socket";
-/// How long each side waits for the other's line.
+/// How long the hold and its caller wait for a line from each other.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_BYTES: u64 = 256;
 
-/// The folders that may hold the sockets of a user's holds, with the folder for a new socket first. There are
-/// several because another shell may have another environment.
+/// The folders that may contain the sockets of this user's holds; a new socket goes into the first. There are several
+/// because the environment variables of another shell may differ.
 fn socket_folders() -> Vec<PathBuf> {
     let user = geteuid().as_raw();
     if let Some(host) = simulated_host() {
@@ -86,7 +86,7 @@ fn folders_of_user(user: u32, run: Option<PathBuf>) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders that may hold the sockets of all users, for root.
+/// The folders that may contain the sockets of any user's holds, which root searches.
 fn folders_of_all_users() -> Vec<PathBuf> {
     let entries_of = |folder: &Path, is_match: fn(&str) -> bool| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -122,15 +122,15 @@ fn create_private_folder() -> std::io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A request for another cap.
+/// A request of `hold set` for another cap.
 pub struct CapRequest {
-    /// The new cap.
+    /// The requested cap.
     pub cap: Watts,
     answer: Sender<Result<String, String>>,
 }
 
 impl CapRequest {
-    /// Answers the request with a confirmation or the reason for a rejection.
+    /// Replies to the request with a confirmation or the reason for a rejection.
     pub fn answer(self, answer: Result<String, String>) {
         let _ = self.answer.send(answer);
     }
@@ -167,7 +167,7 @@ impl ControlSocket {
         })
     }
 
-    /// The next request, if there is one.
+    /// The next request for another cap, if there is one.
     pub fn next_request(&self) -> Option<CapRequest> {
         self.requests.try_recv().ok()
     }
@@ -197,7 +197,7 @@ fn listen(listener: &UnixListener, requests: &Sender<CapRequest>, stop: &AtomicB
     }
 }
 
-/// Reads one line from a caller and answers with one line.
+/// Reads one line from a caller and replies with one line.
 fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
@@ -223,7 +223,7 @@ fn serve_request(mut stream: UnixStream, requests: &Sender<CapRequest>) -> std::
     }
 }
 
-/// Connects to the running holds of a folder, and removes sockets that the caller's killed holds have left.
+/// Connects to the running holds with sockets in a folder, and removes sockets that the user's killed holds have left.
 fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -248,7 +248,7 @@ fn running_holds_in(folder: &Path) -> Vec<(u32, UnixStream)> {
     running
 }
 
-/// Connects to the caller's running holds, and to those of other users for root with a process id.
+/// Connects to the user's running holds. If root names a process id, also to the holds of other users.
 fn running_holds(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
     let mut folders = socket_folders();
     if pid.is_some() && geteuid().is_root() {
@@ -262,7 +262,7 @@ fn running_holds(pid: Option<u32>) -> Vec<(u32, UnixStream)> {
     holds
 }
 
-/// Changes the cap of a running hold and returns its answer.
+/// Changes the cap of a running hold and returns the hold's confirmation.
 pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
     let mut running = running_holds(pid);
     let names = running
@@ -293,7 +293,7 @@ pub fn set_cap(cap: Watts, pid: Option<u32>) -> Result<String, SetCapError> {
     match answer.split_once(": ") {
         Some(("ok", text)) => Ok(text.to_owned()),
         Some(("refused", text)) => Err(rejected(text.to_owned())),
-        _ => Err(rejected("it gave no answer".to_owned())),
+        _ => Err(rejected("it sent no valid reply".to_owned())),
     }
 }
 
@@ -314,7 +314,7 @@ mod tests {
     fn holds_of_shells_with_another_environment_are_found() {
         let run = PathBuf::from("/run/user/7");
         let (with, without) = (folders_of_user(7, Some(run)), folders_of_user(7, None));
-        // The folder for a new socket of each is among the folders of the other.
+        // Each shell also searches the folder in which the other creates its sockets.
         assert!(without.contains(&with[0]) && with.contains(&without[0]));
         assert_ne!(with[0], without[0]);
     }

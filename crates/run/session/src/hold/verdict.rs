@@ -4,22 +4,22 @@ use sweetspot_quantity::{Ratio, Seconds};
 
 use super::result::HoldResult;
 
-/// A cap counts as met where it is violated for less than this share of the time.
+/// A cap counts as met if the power exceeds it for at most this share of the time.
 const MAX_VIOLATION_SHARE: Ratio = Ratio::new(0.01);
 
 /// Whether the power cap and the latency bound were met, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both were met.
+    /// The cap and the latency bound were met.
     Met(String),
-    /// At least one of them was violated.
+    /// The cap or the latency bound was violated.
     NotMet(String),
-    /// Neither is known to be violated, but at least one could not be judged.
+    /// No violation is known, but whether the cap or the latency bound was met could not be determined.
     Unknown(String),
 }
 
 impl Verdict {
-    /// Whether everything was met; `None` where that is unknown.
+    /// Whether the cap and the latency bound were met; `None` if that is unknown.
     pub fn is_met(&self) -> Option<bool> {
         match self {
             Self::Met(_) => Some(true),
@@ -51,7 +51,7 @@ fn ms(time: Seconds) -> String {
     format!("{:.1} ms", 1e3 * time.get())
 }
 
-/// Judges a finished hold.
+/// Determines whether a finished hold met its cap and its latency bound.
 pub fn judge(result: &HoldResult) -> Verdict {
     if result.summary.items == 0 {
         return Verdict::NotMet(
@@ -68,7 +68,7 @@ pub fn judge(result: &HoldResult) -> Verdict {
             }
         }
         None => Verdict::Unknown(
-            "the run ended before power could be judged, which takes a second or two at one setting"
+            "the run ended too early: power can be compared with the cap only after a second or two at one setting"
                 .to_owned(),
         ),
     };

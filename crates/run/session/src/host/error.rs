@@ -1,33 +1,33 @@
-//! Why the devices of this machine cannot be used as requested.
+//! Why the GPUs of this computer cannot be used as requested.
 
 use sweetspot_device::{HostError, OpenError, SelectError};
 
-/// Why the devices of this machine cannot be used as requested.
+/// Why the GPUs of this computer cannot be used as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
     /// The driver cannot be reached.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A GPU that was found cannot be opened again.
+    /// A GPU that was listed cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The machine has no GPU.
+    /// This computer has no GPU.
     #[error("there is no NVIDIA GPU on this machine")]
     NoGpu,
-    /// A selector names no device.
+    /// A device selector, such as `0,1` or a UUID, names no device.
     #[error("{selector}: {problem}")]
     Select {
         /// The selector as the user wrote it.
         selector: String,
-        /// What is wrong with it.
+        /// What is wrong with the selector.
         problem: SelectError,
     },
-    /// The request needs more GPUs than there are.
-    #[error("{wanted} GPUs are needed, but there are {available}")]
+    /// The request needs more GPUs than are available.
+    #[error("{wanted} GPUs are needed, but only {available} can be used")]
     TooFew {
         /// The number of GPUs that are needed.
         wanted: usize,
-        /// The number of GPUs that there are.
+        /// The number of GPUs that can be used.
         available: usize,
     },
     /// A device does not support a setting or a sensor.
@@ -35,10 +35,10 @@ pub enum DevicesError {
     NotSupported {
         /// The name of the device.
         device: String,
-        /// What it does not support.
+        /// What the device does not support.
         problem: String,
     },
-    /// A device no longer answers.
+    /// A device no longer responds.
     #[error(
         "{0}: the device is lost: it no longer answers; a reboot or `nvidia-smi --gpu-reset` may bring it back"
     )]
@@ -46,7 +46,7 @@ pub enum DevicesError {
     /// The request would change a device setting, which is not allowed.
     #[error("read-only mode is on: no device setting may be changed")]
     ReadOnly,
-    /// The request sets nothing.
-    #[error("nothing to set")]
+    /// The request names no setting to change.
+    #[error("no setting to change was given")]
     NothingToSet,
 }

@@ -1,4 +1,5 @@
-//! The GPUs of this machine: lists and selects them, and runs the guard that sets them.
+//! The GPUs of this computer: lists and selects them, and runs the guard process that changes and restores their
+//! settings.
 
 mod error;
 
@@ -17,10 +18,10 @@ use sweetspot_sim_host::ENVIRONMENT;
 
 use crate::SessionError;
 
-/// A GPU of this machine.
+/// A GPU of this computer, real or simulated.
 pub(crate) type Gpu = Box<dyn HostDevice>;
 
-/// Lists every GPU and MIG slice; without any it is an error.
+/// Lists every GPU and MIG slice. It is an error if there are none.
 pub(crate) fn all_gpus(host: &dyn Host) -> Result<Vec<Gpu>, SessionError> {
     let gpus = host.list()?;
     if gpus.is_empty() {
@@ -29,7 +30,7 @@ pub(crate) fn all_gpus(host: &dyn Host) -> Result<Vec<Gpu>, SessionError> {
     Ok(gpus)
 }
 
-/// The GPUs that a selector names; without one, those of `CUDA_VISIBLE_DEVICES`, or all.
+/// The GPUs that a selector names; without a selector, those of `CUDA_VISIBLE_DEVICES`, or else all GPUs.
 pub(crate) fn select(
     gpus: Vec<Gpu>,
     selector: Option<&str>,
@@ -100,8 +101,8 @@ pub(crate) fn descriptors(gpus: &[Gpu]) -> Vec<Descriptor> {
 /// The folder with the journals of guards that run as root.
 const SYSTEM_FOLDER: &str = "/run/sweetspot";
 
-/// The folder with the guards' journals: that of the simulated host if there is one, or else the system's for root
-/// and the user's own for others.
+/// The folder for the guards' journals of changed settings: on a simulated host its own folder, or else
+/// `/run/sweetspot` for root and a folder of the user for others.
 pub fn guard_folder() -> PathBuf {
     if let Some(host) = simulated_host() {
         return host.join("guard");
@@ -126,7 +127,7 @@ pub(crate) fn simulated_host() -> Option<PathBuf> {
     }
 }
 
-/// The devices that guards have left changed when they died: the user's guards, and those that ran as root.
+/// The devices whose settings were left changed by guards that died: guards of this user and guards that ran as root.
 pub fn unrestored_devices() -> Vec<Result<UnrestoredDevice, JournalError>> {
     let mut folders = vec![guard_folder()];
     if simulated_host().is_none() && folders[0] != Path::new(SYSTEM_FOLDER) {
@@ -156,7 +157,7 @@ fn device_opener(
     }
 }
 
-/// Runs as the guard's process: serves the client behind the socket.
+/// Runs this process as a guard, which serves the client at the other end of the socket.
 pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
     let stream = UnixStream::connect(socket).map_err(|problem| SessionError::System {
         what: "the guard cannot reach its client",
@@ -170,7 +171,7 @@ pub fn serve_as_guard(socket: &Path) -> Result<(), SessionError> {
     })
 }
 
-/// Restores every device that a dead guard has left changed. Returns a message for each, or why it failed.
+/// Restores every device whose settings a dead guard has left changed. Returns for each a message, or why it failed.
 pub fn restore_all() -> Result<Vec<Result<String, String>>, SessionError> {
     let folder = guard_folder();
     let unrestored = unrestored_in(&folder);

@@ -8,7 +8,7 @@ pub enum MeasureError {
     /// The threads that read the devices cannot be started or have failed.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
-    /// The command that prepares each run failed.
+    /// The shell command that prepares each run failed; the text is its exit status.
     #[error("the command that prepares each run failed ({0})")]
     Prepare(String),
 }

@@ -47,7 +47,7 @@ pub fn evaluate(
     }
 }
 
-/// Evaluates one run of a job, and the energy of other devices in the same window.
+/// Evaluates one run of a job, and the energy of other devices in the same measurement window.
 pub fn evaluate_with_others(
     request: &MeasureRequest,
     job: &[Descriptor],
@@ -102,7 +102,7 @@ fn idle_energy(
     })
 }
 
-/// Evaluates one run; returns its measurement and its window.
+/// Evaluates one run; returns its measurement and its measurement window.
 fn evaluate_run(
     request: &MeasureRequest,
     devices: &[Descriptor],
@@ -110,7 +110,7 @@ fn evaluate_run(
     run: &MeasuredRun,
     idle: Option<&IdleEnergy>,
 ) -> (RunMeasurement, Span) {
-    let reports = Reports::of(run);
+    let reports = Reports::from_run(run);
     let mut warnings = reports.warnings.clone();
     let moments: Vec<&[Moment]> = reports.moments.values().map(Vec::as_slice).collect();
     let found = request
@@ -120,7 +120,7 @@ fn evaluate_run(
         Ok(window) => (window, None),
         Err(problem) => {
             warnings.push(format!(
-                "window {}: {problem}; the whole run is shown",
+                "measurement window {}: {problem}; the whole run is measured instead",
                 request.window
             ));
             (run.span, Some(problem))
@@ -148,7 +148,7 @@ fn evaluate_run(
     }
     if run.outcome.left_processes {
         warnings.push(
-            "the command exited and left processes behind: their energy is not measured any more"
+            "the command exited but left processes running: their energy after the exit is not measured"
                 .to_owned(),
         );
     }
@@ -178,7 +178,7 @@ fn evaluate_run(
     (measured, window)
 }
 
-/// A part of the window without readings, with the failure that was noticed in it, if any.
+/// A part of the measurement window without readings, with the failure that caused it, if one is known.
 fn explain_gap(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
     let gaps = || estimator.trace().gaps.iter();
     // The loss of a device may be noticed some time later.
@@ -191,7 +191,7 @@ fn explain_gap(part: Span, estimator: &EnergyEstimator<'_>) -> Gap {
     }
 }
 
-/// The energy of all devices. It is unknown if the energy of one device does not cover the whole window: the sum
+/// The energy of all devices; `None` if a device's energy does not cover the whole measurement window, because the sum
 /// would be too small.
 fn total_energy(devices: &[DeviceRun], window: &Span) -> Option<TotalEnergy> {
     let whole = |measured: &&CheckedEnergy| measured.energy.uncovered(window).next().is_none();
@@ -231,7 +231,7 @@ fn energy_warnings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<S
     });
     let parts = energy.uncovered(window).map(|_| {
         format!(
-            "{name}: the energy covers only {:.2} of the window's {:.2}",
+            "{name}: the energy covers only {:.2} of the {:.2} that were to be measured",
             energy.covered.length(),
             window.length()
         )
@@ -251,7 +251,7 @@ fn energy_warnings(name: &str, measured: &CheckedEnergy, window: &Span) -> Vec<S
     all.collect()
 }
 
-/// The phases of all devices together; unknown if those of one device are unknown.
+/// The phases of all devices together; an error if the phases of one device are unknown.
 fn summarise_phases(devices: &[DeviceRun]) -> Option<Result<Vec<PhaseSummary>, String>> {
     let mut attributions: Vec<&Attribution> = Vec::new();
     for device in devices {

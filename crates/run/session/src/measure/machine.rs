@@ -1,13 +1,13 @@
-//! The machine that a measurement was made on.
+//! The computer that a measurement was made on.
 
-/// A machine and its software versions.
+/// A computer: its processor, kernel, driver and program version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The kernel's name and release.
+    /// The name and release of the operating system's kernel.
     pub kernel: String,
     /// The processor's model, if it is known.
     pub processor: Option<String>,
-    /// The number of logical processors.
+    /// The number of logical CPU cores.
     pub processors: usize,
     /// The version of the GPUs' driver, if it is known.
     pub driver: Option<String>,
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine.
+    /// Describes this computer; `driver` is the version of the GPUs' driver, if it is known.
     pub fn detect(driver: Option<String>) -> Self {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();

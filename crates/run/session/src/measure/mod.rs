@@ -1,4 +1,4 @@
-//! `measure`: the time and energy of a command for each device and phase, with method and uncertainty.
+//! `measure`: measures the time and energy of a command for each device and phase, with method and uncertainty.
 
 mod error;
 mod evaluate;
@@ -45,23 +45,23 @@ pub struct MeasureRequest {
     pub command: Vec<OsString>,
     /// The number of measured runs.
     pub runs: u32,
-    /// The number of runs before them that are not measured.
+    /// The number of warm-up runs, which come first and are not measured.
     pub warmup: u32,
-    /// A shell command to run before each run.
+    /// A shell command that is executed before each run.
     pub prepare: Option<String>,
     /// The part of a run that is measured.
     pub window: RunWindow,
-    /// Whether to measure the idle devices first, and subtract their power.
+    /// Whether to measure the idle devices first, and to report the energy above their idle power too.
     pub idle: bool,
     /// The pattern that finds progress in the command's output.
     pub progress: Option<ProgressPattern>,
     /// The measurement method.
     pub method: MethodChoice,
-    /// Whether a document takes standard output, so that the command's output goes to standard error.
+    /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
-    /// Whether the command's output is hidden; the command then gets no input.
+    /// Whether the command's output is hidden; its standard input is then empty.
     pub quiet: bool,
-    /// Whether the end of the command's output is stored; the command then gets no input.
+    /// Whether the end of the command's output is stored; its standard input is then empty.
     pub keep_output: bool,
     /// The command's working directory; the current one if `None`.
     pub folder: Option<PathBuf>,
@@ -93,7 +93,7 @@ impl MeasureRequest {
         }
     }
 
-    /// The specification that the command is started with.
+    /// How the command is started.
     pub(crate) fn command_spec(&self) -> CommandSpec {
         let environment = self.environment.iter();
         CommandSpec {
@@ -119,9 +119,9 @@ const IDLE_TIME: Duration = Duration::from_secs(5);
 
 /// The raw readings of a measurement.
 pub struct Recording {
-    /// The devices.
+    /// The measured devices.
     pub devices: Vec<Descriptor>,
-    /// The readings of each device.
+    /// The readings of each device, in the order of `devices`.
     pub recorded: Vec<DeviceRecording>,
     /// The start of each run.
     pub begins: Vec<sweetspot_device::Moment>,
@@ -143,7 +143,7 @@ pub fn measure(
     measure_on(gpus, request, None, &signals, limits, observer)
 }
 
-/// Runs and measures the command on these GPUs, which may be leased.
+/// Runs and measures the command on these GPUs; with a lease, the guard starts the command.
 pub(crate) fn measure_on(
     gpus: Vec<Gpu>,
     request: &MeasureRequest,
@@ -162,7 +162,8 @@ pub(crate) fn measure_on(
     {
         return Err(DevicesError::NotSupported {
             device: without.name.clone(),
-            problem: "it has no energy counter: use the method auto or buffer".to_owned(),
+            problem: "it has no energy counter: use the measurement method auto or buffer"
+                .to_owned(),
         }
         .into());
     }
@@ -179,7 +180,7 @@ pub(crate) fn measure_on(
     let runs = idle.map(|idle| (idle, all_runs(&mut context, lease)));
     let recorded = sampler.stop()?;
     let (idle, (runs, stopped)) = runs?;
-    // Runs that were measured before a failure are still shown.
+    // Runs that were measured before a failure are still part of the result.
     let stopped = match stopped {
         Some(problem) if runs.is_empty() => return Err(problem),
         Some(problem) => Some(match problem.interrupted() {
@@ -198,14 +199,14 @@ pub(crate) fn measure_on(
     Ok((measurement, recording))
 }
 
-/// Waits while the sampler reads the idle devices, and returns that span.
+/// Waits while the sampler reads the idle devices, and returns the time span of the wait.
 fn measure_idle(context: &RunContext<'_>) -> Result<Span, SessionError> {
     let begin = context.sampler.mark();
     context.wait(IDLE_TIME)?;
     Ok(Span::new(begin, context.sampler.mark()))
 }
 
-/// Makes all runs until one fails or a signal arrives; the error is a problem between two runs.
+/// Makes all runs, until one fails or a signal arrives. An error means that something failed between two runs.
 fn all_runs(
     context: &mut RunContext<'_>,
     mut lease: Option<&mut Lease<'_>>,
@@ -225,7 +226,7 @@ fn all_runs(
         if has_ended && number < context.request.warmup {
             context
                 .observer
-                .note("the command failed in a warm-up run: that run is shown");
+                .note("the command failed in a warm-up run: the result is that run");
         }
         if has_ended || number >= context.request.warmup {
             runs.push(run);

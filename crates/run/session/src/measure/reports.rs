@@ -13,11 +13,11 @@ use super::run::MeasuredRun;
 
 /// The reports of a command in one run.
 pub struct Reports {
-    /// Phases by rank.
+    /// Each phase, with the rank that reported it.
     phases: Vec<(Option<u32>, PhaseSpan)>,
     /// The items done, in order of time.
     progress: Vec<Progress>,
-    /// The moments of the reports, for each thread of each rank; the output is one such thread.
+    /// When progress was reported, by reporting thread; the command's output counts as one thread.
     pub moments: BTreeMap<u32, Vec<Moment>>,
     pub values: BTreeMap<String, f64>,
     pub warnings: Vec<String>,
@@ -25,11 +25,11 @@ pub struct Reports {
     pub is_output_matched: bool,
 }
 
-/// The number of warnings about phases that are shown one by one; the others are only counted.
+/// The maximum number of warnings about phases that are shown in full; further ones are only counted.
 const MAX_PHASE_WARNINGS: usize = 3;
 
 impl Reports {
-    pub fn of(run: &MeasuredRun) -> Self {
+    pub fn from_run(run: &MeasuredRun) -> Self {
         let (spans, irregular) = pair_phases(&run.events);
         let mut reports = Self {
             phases: spans
@@ -69,7 +69,7 @@ impl Reports {
         }
         if names_refused > 0 {
             reports.warnings.push(format!(
-                "the link's table of names is full: {names_refused} reports with further names share one name"
+                "the program reported too many different names: {names_refused} reports with further names are counted under one name"
             ));
         }
         not_finite.retain(|name, _| !reports.values.contains_key(name));
@@ -99,8 +99,8 @@ impl Reports {
         self.phases.iter().map(|(_, phase)| phase.clone()).collect()
     }
 
-    /// The phases of a device: those of its rank if there are as many ranks as devices, or else all of them. A phase
-    /// that is the window itself is left out.
+    /// The phases of one device: if there are as many ranks as devices, the phases of the rank with the same index, or
+    /// else all phases. The phase that is the measurement window itself is left out.
     pub fn phases_of(&self, index: usize, devices: usize, window: &RunWindow) -> Vec<PhaseSpan> {
         let ranks = self.ranks();
         let own = (devices > 1 && ranks.len() == devices).then(|| ranks[index]);
@@ -111,7 +111,7 @@ impl Reports {
         phases.map(|(_, phase)| phase.clone()).collect()
     }
 
-    /// Why phases cannot be assigned to devices, if they cannot.
+    /// Why phases cannot be assigned to devices; `None` if they can.
     pub fn rank_problem(&self, devices: usize) -> Option<String> {
         let ranks = self.ranks().len();
         (ranks > 1 && ranks != devices).then(|| {
@@ -130,9 +130,9 @@ impl Reports {
         ranks
     }
 
-    /// Items done in the window.
+    /// Items done in the measurement window; `None` if no progress was reported.
     pub fn items(&self, window: &Span) -> Option<f64> {
-        // A report at the window's start is about the time before it.
+        // A report at the start of the measurement window is about the time before it.
         let is_within = |at: Moment| window.begin < at && at <= window.end;
         let share = |progress: &Progress| match progress.since {
             Some(since) if since < progress.at => {
@@ -159,7 +159,7 @@ fn phase_warnings(all: &[Irregularity]) -> Vec<String> {
     let mut warnings = Vec::new();
     if lost > 0 {
         warnings.push(format!(
-            "{lost} reports were lost because the link was full: phases and items are incomplete"
+            "{lost} reports were lost because the shared-memory link to the program was full: phases and items are incomplete"
         ));
     }
     let others: Vec<String> = all.iter().filter_map(describe).collect();

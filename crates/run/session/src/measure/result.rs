@@ -11,14 +11,14 @@ use super::{Machine, RunWindow};
 /// The energy of several devices or phases together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TotalEnergy {
-    /// The sum.
+    /// The sum of the energies.
     pub value: Joules,
     /// The 95 % confidence interval.
     pub interval95: (Joules, Joules),
 }
 
 impl TotalEnergy {
-    /// Sums values with independent errors.
+    /// Sums energies, each with its 95 % confidence interval, whose errors are independent.
     pub fn sum(parts: &[(Joules, (Joules, Joules))]) -> Self {
         let value: Joules = parts.iter().map(|part| part.0).sum();
         let below = parts
@@ -39,18 +39,18 @@ impl TotalEnergy {
     }
 }
 
-/// One device in one run.
+/// The measurement of one device in one run.
 #[derive(Clone, Debug)]
 pub struct DeviceRun {
     /// The device.
     pub device: Descriptor,
-    /// Its energy in the window, or why it is unknown.
+    /// The device's energy in the measurement window, or why it is unknown.
     pub energy: Result<CheckedEnergy, String>,
-    /// Its phases, or why they are unknown; `None` if the command marked none.
+    /// The energy of each phase on this device, or why it is unknown; `None` if the command marked no phases.
     pub phases: Option<Result<Attribution, AttributionError>>,
 }
 
-/// A phase on all devices together.
+/// The time and energy of a phase, all devices together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseSummary {
     /// The phase's name; `other` is the time outside all phases.
@@ -66,7 +66,7 @@ pub struct PhaseSummary {
 }
 
 impl DeviceRun {
-    /// The time that its energy covers, if that is less than the window.
+    /// The time that the device's energy covers, if that is less than the measurement window of length `window`.
     pub fn partial_time(&self, window: Seconds) -> Option<Seconds> {
         let energy = &self.energy.as_ref().ok()?.energy;
         let part = energy.covered.length();
@@ -77,34 +77,35 @@ impl DeviceRun {
 /// The measurement of one run.
 #[derive(Clone, Debug)]
 pub struct RunMeasurement {
-    /// The time of the window.
+    /// The length of the measurement window.
     pub time: Seconds,
-    /// The time of the whole run.
+    /// The length of the whole run.
     pub run_time: Seconds,
-    /// Why the whole run is measured in place of the requested window.
+    /// Why the whole run was measured instead of the requested measurement window; `None` if the window was found.
     pub window_problem: Option<String>,
     /// The measurement of each device.
     pub devices: Vec<DeviceRun>,
-    /// The energy of all devices; `None` if that of one is unknown or does not cover the whole window.
+    /// The energy of all devices; `None` if a device's energy is unknown or does not cover the whole measurement
+    /// window.
     pub energy: Option<TotalEnergy>,
-    /// The energy without that of the idle devices.
+    /// The energy above that of the idle devices; `None` if idle power was not measured.
     pub above_idle: Option<TotalEnergy>,
     /// The phases, or why they are unknown; `None` if the command marked none.
     pub phases: Option<Result<Vec<PhaseSummary>, String>>,
-    /// The items done in the window, if progress is known.
+    /// The items done in the measurement window; `None` if the command reported no progress.
     pub items: Option<f64>,
-    /// The last report of each value.
+    /// The last reported value under each name.
     pub values: BTreeMap<String, f64>,
     /// The command's exit code.
     pub exit_code: i32,
-    /// The signal that ended the command.
+    /// The number of the signal that ended the command, if one did.
     pub signal: Option<i32>,
-    /// Problems that affect these figures.
+    /// Warnings about problems that affect these values.
     pub warnings: Vec<String>,
 }
 
 impl RunMeasurement {
-    /// The mean power.
+    /// The mean power of all devices; `None` if their energy is unknown.
     pub fn power(&self) -> Option<Watts> {
         self.energy.map(|energy| energy.value / self.time)
     }
@@ -114,7 +115,7 @@ impl RunMeasurement {
         self.exit_code == 0
     }
 
-    /// Whether the requested window was measured completely on every device.
+    /// Whether the energy of every device was measured over the whole requested measurement window.
     pub fn is_met(&self) -> bool {
         self.window_problem.is_none() && self.energy.is_some()
     }
@@ -123,7 +124,7 @@ impl RunMeasurement {
 /// The energy of the idle devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdleEnergy {
-    /// How long they were measured.
+    /// How long the idle devices were measured.
     pub time: Seconds,
     /// The energy of all devices.
     pub energy: TotalEnergy,
@@ -134,7 +135,7 @@ pub struct IdleEnergy {
 pub struct Measurement {
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// The machine that it ran on.
+    /// The computer that the command ran on.
     pub machine: Machine,
     /// The part of each run that is measured.
     pub window: RunWindow,
@@ -144,15 +145,15 @@ pub struct Measurement {
     pub idle: Option<IdleEnergy>,
     /// The measurement of each run.
     pub runs: Vec<RunMeasurement>,
-    /// Why there are fewer runs than requested, unless the last run failed.
+    /// Why there are fewer runs than requested; `None` if all runs were made or the last run failed.
     pub stopped: Option<StopReason>,
 }
 
 /// Why there are fewer runs than requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// This program received a signal.
+    /// This program received the signal with this number.
     Signal(i32),
-    /// Something failed between two runs.
+    /// Something failed between two runs; the text says what.
     Problem(String),
 }

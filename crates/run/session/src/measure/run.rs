@@ -30,25 +30,25 @@ pub struct RunContext<'a> {
 
 /// A run and the command's reports during it.
 pub struct MeasuredRun {
-    /// The time from just before the start to the exit.
+    /// The time span from just before the start of the command to its exit.
     pub span: Span,
     /// How the run ended.
     pub outcome: RunOutcome,
-    /// Phases, values and faults of the link.
+    /// Phases and values that the command reported over the shared-memory link, and faults of the link.
     pub events: Vec<Event>,
-    /// The items done, from the link if it reports any, or else from the output.
+    /// The reports of items done: from the shared-memory link if the command uses it, or else from the output.
     pub progress: Vec<Progress>,
-    /// Whether a line of the output matched the pattern.
+    /// Whether a line of the output matched the progress pattern.
     pub is_output_matched: bool,
 }
 
 impl RunContext<'_> {
-    /// Waits; a signal ends the wait with an error.
+    /// Waits for `time`; a signal ends the wait with an error.
     pub fn wait(&self, time: Duration) -> Result<(), WorkloadError> {
         self.signals.wait_until(Instant::now() + time)
     }
 
-    /// Runs the command that prepares a run. It gets no input, which is for the measured command.
+    /// Runs the shell command that prepares a run, with empty standard input: the input is for the measured command.
     pub fn prepare(&self) -> Result<(), SessionError> {
         let Some(prepare) = &self.request.prepare else {
             return Ok(());
@@ -106,7 +106,7 @@ impl RunContext<'_> {
         } = recorder;
         let counter = reader.counter();
         if counter.is_by_link() {
-            // Progress in the output before the link's first report does not count.
+            // If the command reports progress over the shared-memory link, progress in its output does not count.
             progress.retain(|one| matches!(one.reporter, Reporter::Link(_)));
         }
         Ok(MeasuredRun {
@@ -119,7 +119,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Records a command's reports, and has the energy counters read at the edges of the window.
+/// Records a command's reports, and reads the energy counters at the start and end of the measurement window.
 struct RunRecorder<'a> {
     window: &'a RunWindow,
     sampler: &'a Sampler,
@@ -174,7 +174,7 @@ impl RunHandler for RunRecorder<'_> {
     }
 }
 
-/// Whether the window is a phase that begins or ends with this event.
+/// Whether the measurement window is a phase that begins or ends with this event.
 fn is_phase_edge(window: &RunWindow, event: &Event) -> bool {
     let (RunWindow::Phase(wanted), Event::Record(record)) = (window, event) else {
         return false;

@@ -1,62 +1,64 @@
-//! Why a sweep cannot begin or go on.
+//! Why a sweep cannot start or continue.
 
 use sweetspot_quantity::Celsius;
 use sweetspot_study::{StudyError, TemplateError};
 
-/// Why a sweep cannot begin or go on.
+/// Why a sweep cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// There is neither a command nor a simulated GPU.
+    /// Neither a command nor a simulated GPU was given.
     #[error("nothing to run")]
     NothingToRun,
-    /// A command was given together with simulated GPUs in virtual time.
+    /// A command was given, but simulated GPUs in virtual time cannot run one.
     #[error("simulated GPUs in virtual time cannot run a command")]
     CommandInVirtualTime,
-    /// The progress pattern cannot be used.
+    /// The progress pattern is invalid; the text says why.
     #[error("progress: {0}")]
     Progress(String),
     /// The placeholders of the command cannot be filled.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The energy of the node was asked for, but there is no meter.
-    #[error("the energy of the node needs a meter at the wall, and there is none here")]
+    /// The energy of the whole node was asked for, but this computer has no wall power meter.
+    #[error(
+        "the energy of the whole node cannot be measured: this computer has no wall power meter"
+    )]
     NoMeter,
     /// The study cannot be planned, run or stored.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// The study cannot be resumed as it was begun.
+    /// The study cannot be resumed because something has changed since its start; the text says what.
     #[error("the study cannot be resumed: {0}; begin a new one")]
     Changed(&'static str),
-    /// The study was merged from others.
+    /// The study was merged from other studies.
     #[error("a merged study cannot be resumed: resume or repeat its parts, and merge again")]
     Merged,
-    /// A GPU does not cool down.
+    /// A GPU did not cool down in time.
     #[error(
-        "{device} is still at {temperature} after {minutes} min, and runs begin at {wanted} or below: improve its cooling or allow a higher temperature"
+        "{device} is still at {temperature} after {minutes} min, but runs start only at {wanted} or below: improve its cooling or allow a higher temperature"
     )]
     TooHot {
         /// The name of the GPU.
         device: String,
-        /// Its temperature.
+        /// The GPU's temperature after the wait.
         temperature: Celsius,
-        /// The temperature at which runs begin.
+        /// The highest temperature at which a run may start.
         wanted: Celsius,
         /// How long the sweep waited, in minutes.
         minutes: u64,
     },
     /// A signal interrupted the sweep.
-    #[error("interrupted by signal {signal}: {done} of {planned} runs are kept")]
+    #[error("interrupted by signal {signal}: {done} of {planned} runs are stored")]
     Interrupted {
         /// The number of the signal.
         signal: i32,
-        /// The number of runs that are kept.
+        /// The number of runs that are stored.
         done: usize,
-        /// The number of runs in all.
+        /// The number of all planned runs.
         planned: usize,
         /// Whether every device has its earlier settings again.
         restored: bool,
     },
     /// A device did not get its earlier settings back.
-    #[error("not every setting could be restored: try `sweetspot restore`; the study is kept")]
+    #[error("not every setting could be restored: try `sweetspot restore`; the study is stored")]
     NotRestored,
 }

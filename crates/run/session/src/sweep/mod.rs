@@ -1,6 +1,6 @@
-//! `sweep`: runs every configuration of the chosen axes several times and stores the results.
+//! `sweep`: runs a workload several times at every configuration of the chosen axes, and stores the results.
 //!
-//! Simulated GPUs in virtual time and a real command in real time share the same plan and the same store.
+//! Simulated GPUs in virtual time and a command in real time use the same plan and the same store.
 
 mod error;
 mod real;
@@ -25,25 +25,25 @@ use real::RealSweep;
 
 /// A sweep that is ready to start.
 pub struct Sweep {
-    /// The study.
+    /// The study's plan, devices and workload.
     pub outline: Outline,
-    /// The earlier studies that its search may learn from.
+    /// The earlier studies that the sweep's search cannot learn from, with the reasons.
     pub prior: PriorStudies,
     backend: Backend,
 }
 
-/// The part of a sweep that makes the runs.
+/// What makes the runs: the simulator, or real GPUs.
 enum Backend {
     Simulated(SimulatedSweep),
     Real(Box<RealSweep>),
 }
 
-/// Options of a sweep that do not change its results.
+/// Options that do not change the results of a sweep.
 #[derive(Clone, Copy)]
 pub struct SweepOptions<'a> {
     /// The number of threads that compute simulated runs.
     pub threads: NonZeroUsize,
-    /// Creates the command that starts the guard.
+    /// Creates the command that starts the guard process.
     pub guard: GuardProgram<'a>,
     /// Whether the output of the command is shown.
     pub show_output: bool,
@@ -66,9 +66,9 @@ impl Default for SweepOptions<'_> {
 /// An estimate of how long a sweep takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SweepTime {
-    /// The virtual time on simulated GPUs; computing it takes far less.
+    /// The virtual time that simulated GPUs need; computing it takes far less.
     Simulated(Seconds),
-    /// The time on real GPUs in addition to the command's runs.
+    /// The time on real GPUs in addition to the command's own run time, which is not known in advance.
     Overhead(Seconds),
 }
 
@@ -96,7 +96,7 @@ impl Sweep {
         }
     }
 
-    /// Prepares a sweep that was started before, with the same plan.
+    /// Prepares to continue a sweep that was started before, with the same plan.
     pub fn resume(outline: &Outline) -> Result<Self, SessionError> {
         if outline.merged {
             return Err(SweepError::Merged.into());
@@ -116,7 +116,7 @@ impl Sweep {
         if now.outline.fingerprint != outline.fingerprint {
             return changed("the profiles of GPU, node or workload have changed");
         }
-        // The stored plan keeps what its search has learnt from earlier studies, whatever became of them.
+        // The stored plan contains what its search has learnt from earlier studies, even if they no longer exist.
         let without_earlier = |plan: &Plan| {
             let mut plan = plan.clone();
             if let Some(search) = &mut plan.search {
@@ -125,7 +125,7 @@ impl Sweep {
             plan
         };
         if without_earlier(&now.outline.plan) != without_earlier(&outline.plan) {
-            return changed("this version of the program makes another plan");
+            return changed("this version of the program plans other runs");
         }
         Ok(Self {
             outline: outline.clone(),
@@ -134,7 +134,7 @@ impl Sweep {
         })
     }
 
-    /// Whether this machine's GPUs are not the study's own, but others of the same kind.
+    /// Whether this computer's GPUs are other GPUs than the study's, but of the same kind.
     pub fn uses_other_gpus(&self) -> bool {
         let Backend::Real(real) = &self.backend else {
             return false;
@@ -209,7 +209,7 @@ impl Sweep {
         options: &SweepOptions<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        // Without a store there is nothing to save, so that a signal may end the process at once.
+        // Without a store there is nothing to save, so a signal may end the process at once.
         let signals = store.as_ref().map(|_| SignalSource::listen()).transpose()?;
         let received = || signals.as_ref().and_then(SignalSource::received);
         let counts = sweep.run(
@@ -232,7 +232,7 @@ impl Sweep {
         }
     }
 
-    /// Makes one run, with its samples in the study's folder; the caller stores the record.
+    /// Makes one run and writes its samples into the study's folder; the caller stores the returned record.
     pub fn run_task(
         &self,
         task: Task,
@@ -250,7 +250,7 @@ impl Sweep {
     }
 }
 
-/// The script that an interpreter runs, or else the program.
+/// The name of the script that an interpreter runs, or else of the program.
 fn command_name(command: &[String]) -> String {
     let script = command.iter().skip(1).find(|word| {
         let extension = std::path::Path::new(word).extension();

@@ -1,4 +1,4 @@
-//! A sweep in real time: runs a command under each configuration, one after the other, on leased GPUs.
+//! `sweep` on real GPUs: runs a command at each configuration, one after the other, on leased GPUs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use crate::observer::Observer;
 pub struct RealSweep {
     /// The GPUs that the command may use, in order.
     pub gpus: Vec<Gpu>,
-    /// The other GPUs of this machine, which are only measured.
+    /// The other GPUs of this computer, which are measured but not set.
     pub others: Vec<Gpu>,
     command: Vec<String>,
     request: MeasureRequest,
@@ -41,7 +41,7 @@ pub struct RealSweep {
 }
 
 impl RealSweep {
-    /// Checks the GPUs and the command; nothing is set yet.
+    /// Checks the GPUs and the command; no setting is changed yet.
     pub fn prepare(definition: &Definition) -> Result<Sweep, SessionError> {
         let command = definition.command.clone().unwrap_or_default();
         if definition.energy_of == Some(EnergyOf::Node) {
@@ -109,13 +109,13 @@ impl RealSweep {
         })
     }
 
-    /// The time in addition to the command's runs.
+    /// The time that the sweep needs in addition to the command's own run time.
     pub fn estimate(&self, outline: &Outline) -> SweepTime {
         let settling = self.settle.as_secs_f64() * outline.plan.len() as f64;
         SweepTime::Overhead(Seconds::new(settling))
     }
 
-    /// Makes all missing runs.
+    /// Makes all runs that are not stored yet.
     pub fn run(
         &self,
         outline: &Outline,
@@ -206,7 +206,7 @@ impl RealSweep {
         &self.gpus[..configuration.gpus as usize]
     }
 
-    /// All GPUs that are measured, those that the command may use first.
+    /// All measured GPUs; those that the command may use come first.
     pub fn measured_gpus(&self) -> impl Iterator<Item = &Gpu> {
         self.gpus.iter().chain(&self.others)
     }

@@ -22,12 +22,12 @@ use crate::measure::{
 pub struct UnfinishedRun {
     pub request: MeasureRequest,
     pub sampler: Arc<Sampler>,
-    /// The power cap that each device enforced.
+    /// The power cap that each device of the job enforced, if it has one.
     pub caps: Vec<Option<Watts>>,
     pub run: MeasuredRun,
-    /// The record without the energy.
+    /// The record of the run, still without its energy.
     pub record: RunRecord,
-    /// All measured devices, those of the job first.
+    /// All measured devices; those of the job come first.
     pub devices: Vec<Descriptor>,
     /// The number of GPUs that the job used.
     pub job_gpus: usize,
@@ -137,7 +137,7 @@ fn shorten(line: &str) -> String {
     }
 }
 
-/// The failure of a run, if it failed.
+/// Why a run failed; `None` if it succeeded.
 pub fn find_failure(run: &MeasuredRun, request: &MeasureRequest) -> Option<Failure> {
     let (status, reason) = match run.outcome.ended {
         _ if run.outcome.timed_out => {

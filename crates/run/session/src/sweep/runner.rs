@@ -1,4 +1,5 @@
-//! Makes the runs of a sweep one after the other; the last readings of one run arrive while the next one settles.
+//! Makes the runs of a sweep one after the other; the last readings of a run arrive while the devices settle for the
+//! next.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::host::{DevicesError, Gpu};
 use crate::measure::{MeasureRequest, MeasuredRun, RunContext};
 use crate::observer::Observer;
 
-/// How long a GPU may take to cool down.
+/// How long a GPU may take to cool down before the sweep fails.
 const COOLING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// The interval between two checks of the temperature.
 const TEMPERATURE_INTERVAL: Duration = Duration::from_millis(500);
@@ -34,7 +35,7 @@ pub struct SweepRunner<'a, 'b> {
     pub outline: &'a Outline,
     pub points: &'a mut [Point],
     pub store: &'a mut Option<&'b mut Store>,
-    /// The study's folder.
+    /// The study's folder; `None` if the study is not stored.
     pub folder: Option<PathBuf>,
     pub observer: &'a mut dyn Observer,
     pub options: &'a SweepOptions<'a>,
@@ -56,7 +57,7 @@ impl SweepRunner<'_, '_> {
         self.end(done)
     }
 
-    /// Makes all missing runs.
+    /// Makes all runs that are not stored yet.
     pub fn run_all(&mut self) -> Result<(), SessionError> {
         loop {
             // An adaptive plan needs the result of the previous run to decide about the next.
@@ -90,10 +91,10 @@ impl SweepRunner<'_, '_> {
         report(self.observer, &progress);
     }
 
-    /// Makes one run, and leaves its last readings to a thread.
+    /// Makes one run; a thread waits for its last readings.
     fn run_and_finish_later(&mut self, task: Task) -> Result<(), SessionError> {
         let unfinished = self.run_task(task)?;
-        // Until its energy is known, the plan works with a provisional record.
+        // Until the run's energy is known, the plan uses a provisional record.
         self.points[task.configuration].add(unfinished.record.clone());
         let thread = std::thread::Builder::new()
             .spawn(move || unfinished.finish())
@@ -167,7 +168,7 @@ impl SweepRunner<'_, '_> {
         if let Some(store) = self.store
             && let Err(problem) = store.record(&[(id, record.clone())])
         {
-            // A later resume reads the record from this file, if the disk has room for it at least.
+            // If the record could not be stored, it is written to a file of its own, which a later resume reads.
             let _ = write_task(store.folder(), id, &record);
             return Err(problem.into());
         }
@@ -176,7 +177,7 @@ impl SweepRunner<'_, '_> {
         Ok(())
     }
 
-    /// Sets the job's GPUs to the configuration, and restores the others.
+    /// Applies the configuration to the job's GPUs, and restores the other GPUs.
     fn set_devices(
         &mut self,
         configuration: &Configuration,
@@ -228,7 +229,7 @@ impl SweepRunner<'_, '_> {
         Ok(changed)
     }
 
-    /// The power cap that each device enforces now.
+    /// The power cap that each device now enforces, if it has one.
     fn enforced_caps(&self) -> Result<Vec<Option<Watts>>, SessionError> {
         self.real
             .measured_gpus()
@@ -321,9 +322,8 @@ fn read_temperature(gpu: &mut Gpu) -> Result<Celsius, DevicesError> {
         Ok(Amount::Temperature(temperature)) => Ok(temperature),
         _ => Err(DevicesError::NotSupported {
             device: gpu.descriptor().name.clone(),
-            problem:
-                "its temperature cannot be read, so that the sweep cannot wait until it is cool"
-                    .to_owned(),
+            problem: "its temperature cannot be read, so the sweep cannot wait until it is cool"
+                .to_owned(),
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! The choices of earlier runs: a small file for each job, in the user's state folder.
+//! The settings that earlier runs of `tune` chose: a small file for each job, in the user's state folder.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sweetspot_device::Settings;
 use sweetspot_stats::Seed;
 
-/// The properties that are equal in two runs of the same job.
+/// The properties that identify a job: two runs with equal properties are runs of the same job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     pub gpu: String,
@@ -19,20 +19,20 @@ pub struct Fingerprint {
     pub limits: Vec<String>,
 }
 
-/// The settings that were chosen for a job, and their effect.
+/// The settings that `tune` chose for a job, and their effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     pub settings: Settings,
-    /// The improvement of the objective over the reference, as a fraction.
+    /// The relative improvement of the objective over the reference settings: 0.1 is 10 %.
     pub gain: f64,
-    /// The expected loss against the true best, as a fraction.
+    /// The expected relative loss compared with the truly best settings: 0.01 is 1 %; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_regret: Option<f64>,
-    /// The time of the whole job, in seconds.
+    /// The run time of the whole job, in seconds.
     pub time_s: f64,
 }
 
-/// The content of a choice's file.
+/// The content of the file that stores a choice.
 #[derive(Serialize, Deserialize)]
 struct StoredChoice {
     schema: String,
@@ -42,26 +42,26 @@ struct StoredChoice {
 
 const SCHEMA: &str = "sweetspot.choice/1";
 
-/// Why the store cannot be used. Tuning continues without it.
+/// Why a choice cannot be read or stored. Tuning continues without it.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
     /// A file cannot be read, or its content is invalid.
     #[error(
-        "the choice of an earlier run cannot be read from {}: {problem}; it is ignored, and this run replaces the file",
+        "the settings that an earlier run chose cannot be read from {}: {problem}; the file is ignored and will be replaced",
         file.display()
     )]
     Damaged {
-        /// The file.
+        /// The file that stores the choice.
         file: PathBuf,
-        /// Why it cannot be read.
+        /// Why the file cannot be read.
         problem: String,
     },
     /// A file cannot be written.
-    #[error("the choice cannot be stored in {}: {problem}", file.display())]
+    #[error("the chosen settings cannot be stored in {}: {problem}", file.display())]
     NotStored {
-        /// The file.
+        /// The file that stores the choice.
         file: PathBuf,
-        /// The system's error.
+        /// The operating system's error.
         problem: std::io::Error,
     },
 }
@@ -73,7 +73,7 @@ pub struct ChoiceStore {
 }
 
 impl ChoiceStore {
-    /// A store in this folder, which is created with the first choice.
+    /// A store in this folder; the folder is created when the first choice is stored.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -97,7 +97,8 @@ impl ChoiceStore {
         &self.folder
     }
 
-    /// The file of a job. Its name is a hash of the debug text, so that a renamed field loses stored choices.
+    /// The file for a job's choice. Its name is a hash of the fingerprint's debug text. Therefore do not rename fields
+    /// of [`Fingerprint`]: stored choices would no longer be found.
     fn file(&self, fingerprint: &Fingerprint) -> PathBuf {
         let seed = Seed::new(0).label(&format!("{fingerprint:?}"));
         self.folder.join(format!("{:016x}.json", seed.get()))
@@ -127,7 +128,7 @@ impl ChoiceStore {
         Ok(Some(stored.choice).filter(|_| stored.job == *fingerprint && is_usable))
     }
 
-    /// Stores a choice; after a crash the file holds either the old or the new one.
+    /// Stores a choice; after a crash the file contains either the old or the new choice.
     pub(crate) fn remember(
         &self,
         fingerprint: &Fingerprint,

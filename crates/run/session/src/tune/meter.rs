@@ -1,4 +1,4 @@
-//! Measures the energy of all GPUs while a command runs, in a thread of its own.
+//! Measures the energy of all GPUs in a separate thread while a command runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use sweetspot_quantity::{Joules, Seconds};
 
 use crate::SessionError;
 
-/// The interval between two readings: an energy counter updates ten times a second, and a reading takes milliseconds.
+/// The interval between two readings. An energy counter updates ten times a second, and reading it takes milliseconds.
 const READ_INTERVAL: Duration = Duration::from_millis(400);
 
-/// A thread that reports the energy since its start.
+/// A thread that measures the total energy of all GPUs since its start.
 pub struct EnergyMeter {
     began: Moment,
     readings: Receiver<(Moment, Joules)>,
@@ -48,12 +48,12 @@ impl EnergyMeter {
         self.began
     }
 
-    /// The readings since the last call: the total energy at a moment.
+    /// The readings since the last call: moments, each with the total energy up to it.
     pub fn take_readings(&self) -> Vec<(Moment, Joules)> {
         self.readings.try_iter().collect()
     }
 
-    /// Stops the meter. Returns the last readings, and how long before the end the energy is unknown.
+    /// Stops the meter. Returns the last readings, and the length of the time before the end whose energy is unknown.
     pub fn stop(self) -> (Vec<(Moment, Joules)>, Seconds) {
         self.stop.store(true, Ordering::Release);
         let rest = self.readings.iter().collect();
@@ -70,7 +70,8 @@ struct EnergySum {
 }
 
 impl EnergySum {
-    /// Adds the recordings up to a moment. Returns how long before it the energy of any device is unknown.
+    /// Adds the recordings up to the moment `to`. Returns the length of the time before `to` in which a device's energy
+    /// is unknown.
     fn add(&mut self, recorded: &[DeviceRecording], to: Moment) -> Seconds {
         let mut unknown = Seconds::ZERO;
         for (one, known_to) in recorded.iter().zip(&mut self.known_to) {

@@ -32,11 +32,11 @@ pub struct TunedCommand {
     pub command: Vec<OsString>,
     /// The pattern that finds progress in the command's output.
     pub progress: Option<ProgressPattern>,
-    /// Whether a document takes standard output, so that the command's output goes to standard error.
+    /// Whether standard output is reserved for the result document; the command's output then goes to standard error.
     pub keep_stdout: bool,
     /// Whether writes to the devices are forbidden.
     pub read_only: bool,
-    /// Whether the choice of an earlier run is ignored.
+    /// Whether to ignore the settings that an earlier run of the same job chose.
     pub fresh: bool,
 }
 
@@ -49,8 +49,8 @@ pub struct TunedCommandResult {
     pub ended: CommandExit,
 }
 
-/// Tunes a command on real GPUs. `guard` makes the program that serves as guard; `store` holds the choices of
-/// earlier runs.
+/// Tunes a command on real GPUs. `guard` creates the command that starts the guard process; `store` contains the
+/// settings that earlier runs chose.
 pub fn tune(
     request: &TuneRequest,
     command: &TunedCommand,
@@ -62,7 +62,7 @@ pub fn tune(
     real::tune(request, command, store, guard, observer)
 }
 
-/// Rejects criteria that cannot be evaluated while a job runs.
+/// Rejects an objective or a limit that cannot be evaluated while a job runs.
 fn check_criteria(criteria: &Criteria) -> Result<(), SessionError> {
     match find_unsupported_flag(criteria) {
         Some((subject, problem)) => Err(TuneError::Criteria { subject, problem }.into()),
@@ -70,7 +70,7 @@ fn check_criteria(criteria: &Criteria) -> Result<(), SessionError> {
     }
 }
 
-/// The properties by which an earlier run of the same job is found.
+/// The properties that identify the job, to find the choice of an earlier run.
 fn fingerprint(
     request: &TuneRequest,
     devices: &[Descriptor],
@@ -93,7 +93,8 @@ fn fingerprint(
     }
 }
 
-/// The choice of an earlier run. A problem with the store is reported, and the job runs without a choice.
+/// The settings that an earlier run chose, if any. If they cannot be read, the user is warned and the job runs without
+/// them.
 fn recall(
     store: Option<&ChoiceStore>,
     fingerprint: &Fingerprint,
@@ -108,7 +109,8 @@ fn recall(
     }
 }
 
-/// Stores the choice of a job's last load if the tuner settled on it, even where another program changed a cap later.
+/// Stores the settings that were chosen for the last of a job's loads (stretches of similar work), unless the tuner
+/// gave up; a cap that another program changed is no reason not to store them.
 fn remember(
     store: Option<&ChoiceStore>,
     fingerprint: &Fingerprint,

@@ -1,4 +1,4 @@
-//! Finds the phase that a command is in.
+//! Finds the program phase that a command is in.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct PhaseTracker {
 }
 
 impl PhaseTracker {
-    /// Takes an event of the link.
+    /// Takes an event that the command sent over the shared-memory link.
     pub fn take(&mut self, event: &Event) {
         match event {
             Event::Record(record) => {
@@ -39,7 +39,7 @@ impl PhaseTracker {
         }
     }
 
-    /// The present phase, if it has changed since the last call.
+    /// The current phase (`None` outside all phases), if it has changed since the last call.
     pub fn take_change(&mut self) -> Option<Option<String>> {
         let phase = self.open.values().find_map(|open| open.first().cloned());
         if phase == self.phase {

@@ -1,4 +1,4 @@
-//! Runs a command on leased GPUs and tunes their settings while it runs.
+//! `tune` on real GPUs: runs a command on leased GPUs and tunes their settings while it runs.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub fn tune(
     })
 }
 
-/// The tuner's configuration, with the length and the choice of an earlier run of the same job.
+/// The tuner's configuration, with the run time and the chosen settings of an earlier run of the same job.
 fn tuner_config(
     request: &TuneRequest,
     devices: &[Descriptor],

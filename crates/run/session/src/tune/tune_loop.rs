@@ -1,4 +1,4 @@
-//! The loop of a tuned command: passes everything that happens to the tuner, and applies its actions.
+//! The loop of a tuned command: passes every event to the tuner, and applies the actions that the tuner returns.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::observer::Observer;
 /// The interval between checks for caps that another program has changed.
 const CAP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The mean power since the last energy reading, with the time of this one.
+/// The mean power between the last energy reading and this one, with the time of this one.
 fn mean_power(
     energy: &mut Option<(Moment, Joules)>,
     began: Moment,
@@ -38,7 +38,7 @@ pub struct TuneLoop<'a> {
     meter: EnergyMeter,
     observer: &'a mut dyn Observer,
     began: Moment,
-    /// Items so far. They never fall, whichever of link and output counts.
+    /// Items done so far. The number never falls, even if counting changes from the output to the shared-memory link.
     items: f64,
     phases: PhaseTracker,
     /// The last energy reading and its time.
@@ -48,7 +48,7 @@ pub struct TuneLoop<'a> {
     is_changed_externally: bool,
     has_exited: bool,
     failure: Option<GuardError>,
-    /// A new state that the workload has not been told yet.
+    /// A new state that has not been sent to the workload yet.
     new_state: Option<TuningState>,
     next_cap_check: Instant,
 }
@@ -203,7 +203,7 @@ impl TuneLoop<'_> {
         }
     }
 
-    /// Sets a point, unless the command is ending or another program sets the devices.
+    /// Applies a point of the search space, unless the command is ending or another program changes device settings.
     fn set(&mut self, run: &mut RunInProgress<'_, '_>, point: usize) -> Option<TuneEvent> {
         if run.interrupted().is_some() || self.is_changed_externally || self.has_exited {
             return None;
@@ -224,7 +224,7 @@ impl TuneLoop<'_> {
         }
     }
 
-    /// Stops setting the devices once another program has changed a cap.
+    /// Stops changing device settings as soon as another program has changed a cap.
     fn check_external_changes(
         &mut self,
         run: &mut RunInProgress<'_, '_>,
@@ -247,11 +247,11 @@ impl TuneLoop<'_> {
     }
 }
 
-/// Sets one point of the search space on every GPU.
+/// Applies one point of the search space, which is one combination of settings, to every GPU.
 pub struct PointSetter<'a> {
     space: &'a TuneSpace,
     gpus: &'a [Gpu],
-    /// The point that is set now.
+    /// The index of the point that is applied now, if any.
     point: Option<usize>,
 }
 
@@ -264,7 +264,7 @@ impl<'a> PointSetter<'a> {
         }
     }
 
-    /// Sets the same point on every GPU, or on none.
+    /// Applies the same point to every GPU, or to none if one fails.
     pub fn set(&mut self, lease: &mut Lease<'_>, point: usize) -> Result<(), GuardError> {
         for index in 0..self.gpus.len() {
             let Err(error) = self.set_one(lease, index, point) else {
@@ -287,7 +287,7 @@ impl<'a> PointSetter<'a> {
     }
 }
 
-/// The state as the link reports it to the workload.
+/// Converts the tuning state for the shared-memory link, over which the workload reads it.
 fn link_state(state: TuningState) -> LinkTuning {
     match state {
         TuningState::Off => LinkTuning::Off,

@@ -1,49 +1,49 @@
-//! The conditions of a simulated hold.
+//! The conditions of a simulated hold: how long it lasts, how requests arrive, and what disturbs it.
 
 use sweetspot_quantity::{Ratio, Seconds, Watts};
 use sweetspot_sim::Arrivals;
 
-/// The sensor that the holder reads power from.
+/// The kind of simulated power sensor that the holder reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sensor {
-    /// The mean of the last second, ten times a second, a tenth of a second late.
+    /// A sensor that shows, ten times a second, the mean power of a whole second, 0.1 s late.
     Averaged,
-    /// The driver's buffer of 20 ms samples, emptied every half second.
+    /// A driver's buffer of 20 ms samples, which is read every half second.
     Buffered,
 }
 
-/// Something that happens during a run.
+/// A disturbance of the simulated run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Disturbance {
-    /// The cap changes.
+    /// The power cap changes to this value.
     Cap(Watts),
-    /// From now on an item is this many times the work for the device; its work for the host stays.
+    /// From now on each item takes the device this many times as much work; the work for the host stays the same.
     Heavier(Ratio),
-    /// One reading has this value.
+    /// One sensor reading has this wrong value.
     FalseSpike(Watts),
-    /// The sensor stops (true) or resumes (false) giving readings.
+    /// The sensor stops giving readings (`true`) or resumes (`false`).
     Silence(bool),
 }
 
-/// The conditions of a simulated hold.
+/// The conditions of a simulated hold: how long it lasts, how requests arrive, and what disturbs it.
 #[derive(Clone, Debug)]
 pub struct Conditions {
-    /// The length of the run.
+    /// The simulated length of the run.
     pub time: Seconds,
-    /// The seed of what differs from run to run and from batch to batch.
+    /// The seed of the random differences between runs and between batches.
     pub seed: u64,
     /// The power sensor.
     pub sensor: Sensor,
-    /// How requests arrive; if absent, in a closed loop.
+    /// How requests arrive; `None` means a closed loop, in which a request is always waiting.
     pub arrivals: Option<Arrivals>,
-    /// What happens during the run, with its time.
+    /// The disturbances, each with the time at which it happens.
     pub script: Vec<(Seconds, Disturbance)>,
-    /// Whether power and settings over time are kept.
+    /// Whether the outcome contains power and settings over time.
     pub keep_samples: bool,
 }
 
 impl Conditions {
-    /// Conditions without disturbances; samples are not kept.
+    /// Conditions without disturbances, in a closed loop and without samples.
     pub fn steady(time: Seconds, seed: u64) -> Self {
         Self {
             time,

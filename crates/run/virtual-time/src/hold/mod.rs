@@ -1,4 +1,5 @@
-//! `hold` in virtual time: the program, the GPU and its sensor are simulated, the holder is the real one.
+//! `hold` in virtual time: the program, the GPU and its sensor are simulated; the control algorithm is the same as on
+//! real GPUs.
 
 mod conditions;
 mod outcome;
@@ -26,7 +27,7 @@ pub use outcome::{HoldOutcome, HoldSample};
 const READING_PERIOD: f64 = 0.02;
 /// The number of power readings in a sample of the outcome.
 const READINGS_PER_SAMPLE: u64 = 10;
-/// The work of batches differs by this share, as their inputs do.
+/// The relative variation of the work from batch to batch, as inputs differ.
 const BATCH_VARIATION: f64 = 0.01;
 
 /// A program that serves requests, batch after batch, on a simulated GPU.
@@ -39,7 +40,7 @@ pub struct SimulatedServer {
 }
 
 impl SimulatedServer {
-    /// Finds GPU and network by name or path.
+    /// Finds the GPU and the network by name or path.
     pub fn new(gpu: &str, network: &str, variant: &Variant) -> Result<Self, SimulationError> {
         let (name, gpu) = find_gpu(gpu)?;
         let workload = find_workload(network, gpu.study.as_deref(), variant)?;
@@ -52,7 +53,7 @@ impl SimulatedServer {
         })
     }
 
-    /// Serves under a holder.
+    /// Simulates the server while a holder controls it.
     pub fn hold(
         &self,
         config: HoldConfig,
@@ -61,7 +62,7 @@ impl SimulatedServer {
         HoldSimulation::new(self, config, conditions)?.run()
     }
 
-    /// The phases of an iteration with this batch size, or nothing if it does not fit into memory.
+    /// The phases of an iteration with this batch size; `None` if the batch does not fit into memory.
     fn iteration(
         &self,
         batch: u64,
@@ -100,7 +101,8 @@ struct HoldSimulation<'a> {
     iterations: HashMap<u64, Option<Vec<Phase>>>,
     heavier: f64,
     reading: CurrentReading,
-    /// The readings of the last second for an averaging sensor, or those not yet delivered by a buffer.
+    /// The recent readings in seconds and watts: those that an averaging sensor needs, or those that a buffer has not
+    /// delivered yet.
     readings: VecDeque<(f64, f64)>,
     spike: Option<f64>,
     silent: bool,
@@ -109,12 +111,12 @@ struct HoldSimulation<'a> {
     outcome: HoldOutcome,
 }
 
-/// The power reading that is being accumulated.
+/// The power reading that is in progress.
 #[derive(Clone, Copy, Default)]
 struct CurrentReading {
     number: u64,
     energy: f64,
-    /// The sum of the readings since the last sample.
+    /// The sum of the power readings since the last sample, in watts.
     sum: f64,
 }
 
@@ -229,7 +231,7 @@ impl<'a> HoldSimulation<'a> {
         }
     }
 
-    /// Advances until a load is done.
+    /// Advances the simulation until a load is done.
     fn run_load(&mut self, load: &Load) {
         let mut left = Ratio::new(1.0);
         while left > Ratio::ZERO {
@@ -336,7 +338,7 @@ fn power_reading(from: f64, to: f64, power: f64) -> PowerReading {
     }
 }
 
-/// A load with `factor` times the work, and on the device `heavier` times that.
+/// A load with `factor` times the work, of which the device's part is multiplied by `heavier` too.
 fn scale_load(load: &Load, factor: f64, heavier: f64) -> Load {
     let device = factor * heavier;
     match *load {

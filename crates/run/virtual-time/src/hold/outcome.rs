@@ -5,40 +5,40 @@ use sweetspot_quantity::{Megahertz, Seconds, Watts};
 
 use sweetspot_stats::weighted_p99;
 
-/// A fifth of a second of a simulated hold.
+/// A sample of a simulated hold, which covers a fifth of a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HoldSample {
     /// The end of the sample.
     pub at: Seconds,
-    /// The mean power.
+    /// The mean power during the sample.
     pub power: Watts,
-    /// The batch size at its end.
+    /// The batch size at the end of the sample.
     pub batch: u64,
-    /// The core clock set at its end.
+    /// The core clock that is set at the end of the sample; `None` if none is set.
     pub core_clock: Option<Megahertz>,
 }
 
 /// The outcome of a simulated hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HoldOutcome {
-    /// The summary, by the power that was drawn and not by what the sensor read.
+    /// Statistics of the hold, computed from the true power instead of the sensor's readings.
     pub summary: HoldSummary,
-    /// The notices of the holder.
+    /// The holder's notices, each with its time.
     pub notices: Vec<(Seconds, HoldNotice)>,
-    /// The settings of the holder, each with its time and the number of its window.
+    /// The holder's changes of setting: the time, the number of the control window, and the new setting.
     pub changes: Vec<(Seconds, u64, HoldSetting)>,
-    /// The number of the holder's windows.
+    /// The number of control windows that the holder has evaluated.
     pub windows: u64,
-    /// The setting at the end.
+    /// The setting at the end of the run.
     pub last: HoldSetting,
-    /// Power and settings over time, if they are kept.
+    /// Power and settings over time; empty unless [`Conditions::keep_samples`](super::Conditions) is set.
     pub samples: Vec<HoldSample>,
-    /// The end, the longest latency and the items of each batch.
+    /// For each batch: its end, its longest latency and its number of items.
     pub latencies: Vec<(Seconds, Seconds, u64)>,
 }
 
 impl HoldOutcome {
-    /// The 99th percentile of the latency, waiting included, of items that were done from a time on.
+    /// The 99th percentile of the latency, including waiting, of all items that were finished at `from` or later.
     pub fn latency_p99(&self, from: Seconds) -> Option<Seconds> {
         let later = self.latencies.iter().filter(|(at, ..)| *at >= from);
         let weighted = later.map(|(_, latency, items)| (latency.get(), *items as f64));

@@ -7,7 +7,7 @@ use sweetspot_sim::Load;
 use super::HoldSimulation;
 
 impl HoldSimulation<'_> {
-    /// Waits for the next request, and returns whether one arrives before the end.
+    /// Advances the simulation to the next request, and returns whether one arrives before `end`.
     pub(super) fn await_request(&mut self, end: f64) -> bool {
         loop {
             let now = Seconds::new(self.now);
@@ -25,7 +25,7 @@ impl HoldSimulation<'_> {
         }
     }
 
-    /// Reports the queue to the holder, when it is time.
+    /// Reports the queue to the holder, if the next report is due.
     pub(super) fn send_queue(&mut self, now: Seconds) {
         let Some(requests) = &mut self.requests else {
             return;

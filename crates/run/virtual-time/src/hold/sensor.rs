@@ -5,28 +5,31 @@ use sweetspot_control::hold::HoldEvent;
 use super::{HoldSimulation, READING_PERIOD, power_reading};
 
 impl HoldSimulation<'_> {
-    /// An averaging sensor: the mean of the last second, a tenth of a second late.
+    /// Reads an averaging sensor, which shows the mean power of a whole second, 0.1 s late.
     pub(super) fn read_average(&mut self, number: u64) {
-        const AVERAGED: usize = 50;
-        const DELAY: usize = 5;
-        while self.readings.len() > AVERAGED + DELAY {
+        const AVERAGED_READINGS: usize = 50;
+        const DELAY_READINGS: usize = 5;
+        while self.readings.len() > AVERAGED_READINGS + DELAY_READINGS {
             self.readings.pop_front();
         }
-        if !number.is_multiple_of(5) || self.silent || self.readings.len() < AVERAGED + DELAY {
+        if !number.is_multiple_of(5)
+            || self.silent
+            || self.readings.len() < AVERAGED_READINGS + DELAY_READINGS
+        {
             return;
         }
-        let readings = self.readings.iter().take(AVERAGED);
+        let readings = self.readings.iter().take(AVERAGED_READINGS);
         let sum: f64 = readings.map(|(_, power)| power).sum();
-        let to = self.readings[AVERAGED - 1].0;
-        let power = self.spike.take().unwrap_or(sum / AVERAGED as f64);
+        let to = self.readings[AVERAGED_READINGS - 1].0;
+        let power = self.spike.take().unwrap_or(sum / AVERAGED_READINGS as f64);
         self.send(HoldEvent::PowerRead(power_reading(
-            to - AVERAGED as f64 * READING_PERIOD,
+            to - AVERAGED_READINGS as f64 * READING_PERIOD,
             to,
             power,
         )));
     }
 
-    /// A buffering sensor: every reading of the last half second at once.
+    /// Reads a buffering sensor, which delivers all readings of the last half second at once.
     pub(super) fn read_buffer(&mut self, number: u64) {
         if !number.is_multiple_of(25) {
             return;

@@ -1,4 +1,4 @@
-//! `sweep` in virtual time.
+//! `sweep` in virtual time, on simulated GPUs.
 
 mod run;
 
@@ -19,16 +19,16 @@ use crate::{JobSpec, SimulatedJob, SimulationError};
 
 /// A sweep on simulated GPUs.
 pub struct SimulatedSweep {
-    /// The job of each variant of the workload, by the parameters that select it.
+    /// The job of each variant of the workload, with the parameters that select the variant.
     variants: Vec<(BTreeMap<String, String>, SimulatedJob)>,
     samples: bool,
 }
 
 /// A sweep on simulated GPUs that is ready to run.
 pub struct PreparedSweep {
-    /// The study.
+    /// The study's plan, devices and workload.
     pub outline: Outline,
-    /// The earlier studies that its search cannot use.
+    /// The earlier studies that the sweep's search cannot learn from, with the reasons.
     pub prior: PriorStudies,
     /// The simulation that makes the runs.
     pub sweep: SimulatedSweep,
@@ -48,7 +48,7 @@ impl SimulatedSweep {
             return Err(AxesError::Parameter {
                 name: name.clone(),
                 problem: format!(
-                    "a simulated workload has the parameters {BATCH_PARAMETER}, {}",
+                    "a simulated workload has only the parameters {BATCH_PARAMETER}, {}",
                     VARIANT_PARAMETERS.join(", ")
                 ),
             }
@@ -145,7 +145,7 @@ impl SimulatedSweep {
         &known.unwrap_or(&self.variants[0]).1
     }
 
-    /// Makes one run; its samples go into the folder, if they are stored.
+    /// Makes one run; its samples are written to `folder`, if they are stored.
     pub fn run_task(
         &self,
         outline: &Outline,

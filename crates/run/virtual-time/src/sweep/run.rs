@@ -9,27 +9,27 @@ use sweetspot_study::{Outline, Point, RunRecord, Store, SweepProgress};
 use super::SimulatedSweep;
 use crate::SimulationError;
 
-/// The runs of a sweep when it stopped.
+/// How far a sweep was when it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunCounts {
-    /// The number of runs that are done.
+    /// The number of finished runs.
     pub done: usize,
-    /// The number of runs in all, as far as it is known.
+    /// The number of all planned runs, as far as it is known.
     pub planned: usize,
     /// Whether the sweep was interrupted before its end.
     pub interrupted: bool,
 }
 
-/// The largest number of runs that wait to be stored: a full queue holds back the computation, so that memory
-/// stays bounded.
+/// The maximum number of finished runs that wait to be stored. If the queue is full, the computing threads wait, so
+/// memory stays bounded.
 const QUEUE_LENGTH: usize = 64;
 
-/// Receives each run when it is stored.
+/// A function that is called with each run when it is stored.
 type OnRun<'a> = &'a mut dyn FnMut(&SweepProgress<'_>, &RunRecord);
 
 impl SimulatedSweep {
-    /// Makes the runs that are missing, and stores them if there is a store. It stops early when `is_interrupted`
-    /// returns true; finished runs are kept.
+    /// Makes the runs that are not stored yet, and stores them if there is a store. The sweep stops early when
+    /// `is_interrupted` returns true; finished runs stay stored.
     pub fn run(
         &self,
         outline: &Outline,
@@ -42,8 +42,8 @@ impl SimulatedSweep {
         let energy_of = outline.subject.energy_of;
         let folder = store.as_ref().map(|store| store.folder().to_owned());
         loop {
-            // Runs are made in rounds, so that a configuration that failed is not tried again, whatever the
-            // number of threads.
+            // Runs are made in rounds: with any number of threads, a configuration that failed in one round is not
+            // tried in the next.
             let (pending, planned) = outline.plan.next_round(points, energy_of);
             let mut counts = RunCounts {
                 done: points.iter().map(|point| point.runs.len()).sum(),
@@ -82,7 +82,7 @@ impl SimulatedSweep {
                     return Err(SimulationError::NoThread);
                 }
                 drop(sender);
-                // The queue ends with this scope, so that threads that wait for room in it stop too.
+                // The queue is closed at the end of this scope; threads that wait for room in it then stop too.
                 let runs = runs;
                 let stored = store_runs(&runs, outline, points, store, on_run, &mut counts);
                 stop.store(true, Ordering::Relaxed);
@@ -96,8 +96,8 @@ impl SimulatedSweep {
     }
 }
 
-/// Stores runs as they arrive. Those that have arrived in the meantime share a commit, because a commit costs far
-/// more than a run.
+/// Stores runs as they arrive. Runs that arrive during a commit share the next commit, because a commit costs far more
+/// than a run.
 fn store_runs(
     runs: &Receiver<Result<RunRecord, SimulationError>>,
     outline: &Outline,

@@ -8,7 +8,7 @@ use sweetspot_sim::{Stretch, StretchSink};
 /// The update period of the counters, in seconds.
 const COUNTER_PERIOD: f64 = 0.1;
 
-/// The energy counters of all GPUs together, which show a value every 0.1 s.
+/// The energy counters of all GPUs, which show a new value every 0.1 s.
 pub struct EnergyCounter {
     ranks: Vec<GpuCounter>,
     delivered: u64,
@@ -30,12 +30,12 @@ impl EnergyCounter {
         }
     }
 
-    /// The energy so far, which the counters may not show yet.
+    /// The true energy so far; the counters may still show less.
     pub fn total(&self) -> Joules {
         Joules::new(self.ranks.iter().map(|rank| rank.energy).sum())
     }
 
-    /// The new values that every counter shows.
+    /// The updates since the last call that all counters have made: the time and the sum of the counters at each.
     pub fn new_values(&mut self) -> Vec<(Seconds, Joules)> {
         let mut values = Vec::new();
         while self.ranks.iter().all(|rank| !rank.shown.is_empty()) {

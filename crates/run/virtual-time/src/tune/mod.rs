@@ -1,4 +1,4 @@
-//! `tune` in virtual time: a job on simulated GPUs, iteration by iteration, as a tuner sees it.
+//! `tune` in virtual time: a tuner controls a job on simulated GPUs.
 
 mod energy_counter;
 mod simulation;
@@ -18,15 +18,15 @@ use sweetspot_study::{Configuration, ReferenceFailed};
 use crate::{JobSpec, SimulatedJob, SimulationError};
 use simulation::TuneSimulation;
 
-/// Workloads on the same simulated GPUs, one after the other.
+/// Workloads that run on the same simulated GPUs, one after the other.
 pub struct JobSequence {
     jobs: Vec<SimulatedJob>,
     batch: Option<u64>,
-    /// The standard deviation of a second of work and of its switching power.
+    /// The relative standard deviation of the work and of the switching power from one second to the next.
     pub noise: Ratio,
 }
 
-/// The usual noise: iterations differ by some percent, so that seconds differ by one.
+/// The usual noise between seconds. Single iterations differ by some percent; averaged over a second, 1 % remains.
 const USUAL_NOISE: Ratio = Ratio::new(0.01);
 
 impl JobSequence {
@@ -96,7 +96,7 @@ impl JobSequence {
         self.jobs.iter().map(|job| job.items as f64).sum()
     }
 
-    /// A part of a workload on each GPU: a number of iterations, or the whole workload with its startup.
+    /// A part of a workload, as one job for each GPU: some iterations, or the whole workload with its startup.
     pub(super) fn part(
         &self,
         job: &SimulatedJob,
@@ -154,8 +154,8 @@ fn outcome(
     Ok((together.time, energy, items))
 }
 
-/// Tunes a sequence of jobs. `earlier` is the choice of an earlier run of the same jobs; `on_notice` receives what
-/// the tuner reports.
+/// Tunes a sequence of jobs. `earlier` is what an earlier run of the same jobs chose; `on_notice` receives the tuner's
+/// notices and their times.
 pub fn tune(
     request: &TuneRequest,
     sequence: &JobSequence,

@@ -1,4 +1,4 @@
-//! The events of a simulated job, as a tuner receives them.
+//! Simulates a job, and passes its events to a tuner.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::JobSequence;
 use super::energy_counter::EnergyCounter;
 use crate::{SimulatedJob, SimulationError};
 
-/// The time between two moments at which a setting can take effect, in seconds.
+/// The length of the simulated parts of a job, in seconds; a setting takes effect between two parts.
 const PART_TIME: f64 = 0.1;
 
 /// A tuner and the simulated GPUs that it acts on.
@@ -26,9 +26,9 @@ pub struct TuneSimulation<'a> {
     on_notice: &'a mut dyn FnMut(Seconds, &TuneNotice),
     pub now: Seconds,
     pub items: f64,
-    /// The power of all GPUs together over time.
+    /// The total power of all GPUs over time.
     pub power: Vec<(Seconds, Watts)>,
-    /// The last update of the counter.
+    /// The time and the value of the last update of the energy counters.
     last_energy: (Seconds, Joules),
 }
 
@@ -92,7 +92,7 @@ impl<'a> TuneSimulation<'a> {
         Ok(())
     }
 
-    /// Sends the tuner what happened in a part of the job, in order.
+    /// Sends the tuner the events of a part of the job, in order.
     fn send_readings(&mut self, time: Seconds) {
         let end = self.now + time;
         for (at, total) in self.counter.new_values() {
@@ -109,7 +109,7 @@ impl<'a> TuneSimulation<'a> {
         self.send(TuneEvent::Progress { at: end, total });
     }
 
-    /// Sends an event to the tuner, and does what the tuner asks for.
+    /// Sends an event to the tuner, and applies the settings that the tuner requests.
     pub fn send(&mut self, event: TuneEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {

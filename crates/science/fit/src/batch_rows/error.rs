@@ -8,7 +8,7 @@ pub enum RowsError {
     Format {
         /// The name of the file.
         file: String,
-        /// What is wrong with it.
+        /// Why the CSV parser rejects the file.
         reason: String,
     },
     /// A required column is missing.
@@ -16,13 +16,13 @@ pub enum RowsError {
     Column {
         /// The name of the file.
         file: String,
-        /// The names of the columns that would do.
+        /// The names of the columns of which one is needed, in words.
         wanted: &'static str,
-        /// The columns of the file.
+        /// The names of the columns that the file has.
         found: Vec<String>,
     },
     /// A value is out of range.
-    #[error("{file}:{line}: `{column}`: `{value}` is not possible; allowed is {allowed}")]
+    #[error("{file}:{line}: `{column}`: `{value}` must be {allowed}")]
     Value {
         /// The name of the file.
         file: String,
@@ -32,27 +32,27 @@ pub enum RowsError {
         column: String,
         /// The value in the file.
         value: String,
-        /// The values that are allowed.
+        /// What the value must be, in words.
         allowed: &'static str,
     },
-    /// No row is of the wanted network or mode.
+    /// No row belongs to the requested network, or to training or inference as requested.
     #[error("{file}: there are no rows of {what}; there are {}", found.join(", "))]
     NoRows {
         /// The name of the file.
         file: String,
-        /// The wanted rows.
+        /// The requested network or kind.
         what: String,
-        /// The values in the file.
+        /// The networks or kinds in the file.
         found: Vec<String>,
     },
-    /// The file has rows of several workloads, and none was chosen.
+    /// The file has rows of several workloads, and the user chose none of them.
     #[error("{file} has rows of several {what}: choose one of {}", found.join(", "))]
     Several {
         /// The name of the file.
         file: String,
         /// What there are several of: `networks` or `kinds`.
         what: &'static str,
-        /// The values in the file.
+        /// The networks or kinds in the file.
         found: Vec<String>,
     },
 }
@@ -74,7 +74,7 @@ pub enum FitError {
     Row {
         /// The batch size of the row.
         batch: u64,
-        /// Why the simulator cannot run it.
+        /// Why the simulated GPU cannot run this configuration.
         reason: String,
     },
     /// The fit did not converge.

@@ -1,8 +1,8 @@
 //! Fits a workload profile to a user's measured rows.
 //!
-//! The work of an item, the launches of an iteration and the switching power are fitted until the simulator gives
-//! the measured speed and power; the GPU stays as its profile has it. What the rows cannot determine is assumed, and
-//! the profile says so.
+//! The work of an item, the launch time of an iteration and the switching power are fitted until the simulator
+//! predicts the measured speed and power; the GPU's profile is not changed. Values that the rows cannot determine are
+//! assumed, and a comment in the profile names them.
 
 mod error;
 mod model;
@@ -26,9 +26,9 @@ use model::{Model, Parameter, ParameterValues};
 /// The GPU, the network and the measured rows of a fit.
 #[derive(Clone, Debug)]
 pub struct FitRequest {
-    /// The GPU's name or path, as the profile will name it.
+    /// The GPU's name or path, which the fitted profile will contain.
     pub gpu_name: String,
-    /// The GPU.
+    /// The profile of the GPU on which the rows were measured.
     pub gpu: GpuProfile,
     /// The network's name.
     pub network: String,
@@ -50,34 +50,34 @@ pub struct FittedRow {
 }
 
 impl FittedRow {
-    /// The relative deviation of the predicted throughput.
+    /// The relative deviation of the predicted from the measured throughput; positive if the prediction is higher.
     pub fn throughput_deviation(&self) -> Ratio {
         self.measured.iteration / self.iteration - Ratio::new(1.0)
     }
 
-    /// The relative deviation of the predicted mean power.
+    /// The relative deviation of the predicted from the measured mean power.
     pub fn power_deviation(&self) -> Ratio {
         self.power / self.measured.power - Ratio::new(1.0)
     }
 }
 
-/// A fitted workload profile and its predictions.
+/// A fitted workload profile and its predictions for the measured rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedWorkload {
-    /// The profile, with the rounded numbers of its file.
+    /// The profile, with its numbers rounded as in its file.
     pub profile: WorkloadProfile,
     /// The number of fitted parameters.
     pub parameters: usize,
-    /// The number of measured values that they were fitted to: two for each row.
+    /// The number of measured values that the parameters were fitted to: speed and power of each row.
     pub values: usize,
     /// Every row, in the order of the request.
     pub rows: Vec<FittedRow>,
 }
 
-/// The largest number of steps of a least-squares fit.
+/// The maximum number of iterations of the least-squares optimiser.
 const MAX_STEPS: usize = 60;
 
-/// An optional parameter must reduce the sum of squares to this share, or it is left out.
+/// An optional parameter is used only if it reduces the sum of squares to less than this share.
 const REQUIRED_IMPROVEMENT: f64 = 0.7;
 
 /// Fits a workload profile to measured rows.
@@ -107,7 +107,7 @@ pub fn fit_workload(request: &FitRequest) -> Result<FittedWorkload, FitError> {
     })
 }
 
-/// The best fit from several starts, and its sum of squares.
+/// Fits from several starting values, and returns the best values and their sum of squares.
 fn fit_from_starts(
     model: &Model,
     parameters: &[Parameter],
@@ -119,12 +119,13 @@ fn fit_from_starts(
             .map(|parameter| start.get(*parameter))
             .collect();
         let bounds = model.bounds(parameters);
-        let residuals = |at: &[f64]| model.residuals(&start.with(parameters, at), parameters);
+        let residuals =
+            |at: &[f64]| model.residuals(&start.with_values(parameters, at), parameters);
         let found = fit(residuals, &from, &bounds, MAX_STEPS);
         let cost: f64 = found.residuals.iter().map(|r| r * r).sum();
         let is_better = best.as_ref().is_none_or(|(_, least)| cost < *least);
         if cost.is_finite() && is_better {
-            best = Some((start.with(parameters, &found.parameters), cost));
+            best = Some((start.with_values(parameters, &found.parameters), cost));
         }
     }
     best.ok_or(FitError::NoResult)

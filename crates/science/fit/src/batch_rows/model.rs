@@ -11,22 +11,23 @@ use super::rows::MAX_ITEMS;
 use super::{FitError, FitRequest, MeasuredRow, count_batches, count_settings};
 use sweetspot_virtual_time::SimulatedJob;
 
-/// A parameter of the fit. All but the memory share are logarithms, because they are positive and vary by factors.
+/// A parameter of the fit. All except the memory share are fitted as logarithms, because they are positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
-    /// The device time of an item in the largest batch: core and memory work.
+    /// The GPU time per item in the largest batch, in seconds: core and memory work.
     Item,
-    /// The switching power.
+    /// The switching power of the workload, relative to the GPU's.
     Switching,
-    /// The launches of an iteration, in seconds.
+    /// The time in which the host launches the kernels of an iteration, in seconds.
     Launch,
-    /// The batch size at which half of the units are busy, `half_speed_batch`.
+    /// The batch size at which half of the arithmetic units are busy, the key `half_speed_batch`.
     HalfSpeed,
-    /// The memory work of an iteration, relative to the device time of the largest batch.
+    /// The memory time of an iteration that does not depend on the batch size, relative to the GPU time of the largest
+    /// batch.
     PerBatch,
-    /// The part of the device time that follows the memory clock.
+    /// The share of the GPU time that scales with the memory clock.
     MemoryShare,
-    /// The host work of an item, relative to its device time.
+    /// The host time per item, relative to the GPU time per item.
     Host,
 }
 
@@ -44,56 +45,59 @@ impl ParameterValues {
         self
     }
 
-    pub fn with(self, parameters: &[Parameter], values: &[f64]) -> Self {
+    /// These values with some parameters replaced.
+    pub fn with_values(self, parameters: &[Parameter], values: &[f64]) -> Self {
         let pairs = parameters.iter().zip(values);
         pairs.fold(self, |all, (parameter, value)| all.set(*parameter, *value))
     }
 }
 
-/// The assumed share of the device time that follows the memory clock, as for convolutional networks in the built-in
+/// The assumed share of the GPU time that scales with the memory clock, as for convolutional networks in the built-in
 /// profiles; rows at one setting cannot determine it.
-const MEMORY_SHARE: f64 = 0.3;
+const ASSUMED_MEMORY_SHARE: f64 = 0.3;
 
-/// The number of arithmetic units of which one item keeps half busy, on the H200 and the P40.
+/// The number of arithmetic units of a GPU on which a batch of one item occupies half of the units; from the H200 and
+/// P40.
 const UNITS_PER_ITEM: f64 = 600.0;
 
 /// The uncertainty of the assumed half-speed batch, as the standard deviation of its logarithm.
 const HALF_SPEED_SPREAD: f64 = 1.0;
 
-/// From this batch size on, times vary smoothly; below it, the host may limit the speed, and its time varies.
-const SMOOTH_BATCH: u64 = 64;
-/// The tolerated deviation of smooth rows, by which the simulator is judged.
-const SMOOTH_SPREAD: f64 = 0.10;
-/// The tolerated deviation of rows that the host limits.
-const HOST_BOUND_SPREAD: f64 = 0.35;
+/// The smallest batch size at which times are reproducible; for smaller batches the host, whose time varies, may limit
+/// the speed.
+const MIN_REPRODUCIBLE_BATCH: u64 = 64;
+/// The tolerated relative deviation of rows whose speed the GPU limits.
+const GPU_BOUND_TOLERANCE: f64 = 0.10;
+/// The tolerated relative deviation of rows whose speed the host limits.
+const HOST_BOUND_TOLERANCE: f64 = 0.35;
 
-/// Interruptions only make a host slower, so that the fit aims at a slightly longer time than measured.
+/// The factor on measured times of host-limited rows that the fit aims at: interruptions can only make a host slower.
 const HOST_SLOWDOWN: f64 = 1.04;
 
-/// Deviations above this are more likely outliers than a wrong model, and count less than their square.
+/// Relative deviations above this are probably outliers; their cost grows linearly, not quadratically.
 const LARGE_DEVIATION: f64 = 0.05;
 
-/// Deviations above this share of the tolerated one count more again, so that no row is beyond it.
+/// Deviations above this share of the tolerated deviation cost more again, to bring every row within its tolerance.
 const TOLERATED_SHARE: f64 = 0.8;
-/// The weight of deviations above that share.
+/// The weight of the part of a deviation above [`TOLERATED_SHARE`].
 const EXCESS_WEIGHT: f64 = 1.1;
 
-/// Relative values below this count as zero, because no row can determine them.
-const NEGLIGIBLE: f64 = 1e-4;
+/// Relative parameter values below this are set to zero, because no row can determine them.
+const NEGLIGIBLE_VALUE: f64 = 1e-4;
 
 /// The assumed ratio of the largest batch that fits into memory to the largest measured one.
 const MEMORY_HEADROOM: f64 = 8.0;
 
-/// A fit of a workload to measured rows.
+/// The least-squares problem of fitting a workload to measured rows.
 pub struct Model<'a> {
     request: &'a FitRequest,
-    /// The largest batch size.
+    /// The largest batch size of the rows.
     largest: u64,
     /// The shortest time of an item in the largest batch, in seconds.
     item: f64,
-    /// The shortest iteration, in seconds.
+    /// The shortest measured iteration, in seconds.
     shortest: f64,
-    /// The tolerated deviation of each row.
+    /// The tolerated relative deviation of each row.
     spread: Vec<f64>,
 }
 
@@ -108,8 +112,8 @@ impl<'a> Model<'a> {
             .map(|row| row.iteration.get() / largest as f64)
             .fold(f64::INFINITY, f64::min);
         let spread = rows.iter().map(|row| match is_host_bound(row, rows) {
-            true => HOST_BOUND_SPREAD,
-            false => SMOOTH_SPREAD,
+            true => HOST_BOUND_TOLERANCE,
+            false => GPU_BOUND_TOLERANCE,
         });
         let model = Self {
             request,
@@ -126,8 +130,8 @@ impl<'a> Model<'a> {
         Ok(model)
     }
 
-    /// The parameters that the rows can determine, fewer than the measured values: those that are always fitted, and
-    /// those that must improve the fit.
+    /// The parameters that the rows can determine: those that are always fitted, and optional ones that are used only
+    /// if they improve the fit. They are fewer than the measured values.
     pub fn parameters(&self) -> Result<(Vec<Parameter>, Vec<Parameter>), FitError> {
         let rows = &self.request.rows;
         let (batches, settings) = (count_batches(rows), count_settings(rows));
@@ -161,7 +165,7 @@ impl<'a> Model<'a> {
         Ok((parameters, optional))
     }
 
-    /// The assumed values before the fit.
+    /// The assumed values of all parameters, before the fit.
     fn usual(&self) -> ParameterValues {
         let gpu = &self.request.gpu;
         ParameterValues([0.0; 7])
@@ -170,7 +174,7 @@ impl<'a> Model<'a> {
             .set(Parameter::Launch, f64::NEG_INFINITY)
             .set(Parameter::HalfSpeed, typical_half_speed(gpu).ln())
             .set(Parameter::PerBatch, f64::NEG_INFINITY)
-            .set(Parameter::MemoryShare, MEMORY_SHARE)
+            .set(Parameter::MemoryShare, ASSUMED_MEMORY_SHARE)
             .set(Parameter::Host, f64::NEG_INFINITY)
     }
 
@@ -191,14 +195,14 @@ impl<'a> Model<'a> {
                         other => usual.get(*other),
                     })
                     .collect();
-                starts.push(usual.with(parameters, &values));
+                starts.push(usual.with_values(parameters, &values));
             }
         }
         starts.dedup();
         starts
     }
 
-    /// The bounds of the parameters.
+    /// The lower and upper bound of each parameter.
     pub fn bounds(&self, parameters: &[Parameter]) -> Vec<Bounds> {
         let around = |middle: f64, factor: f64| (middle - factor.ln(), middle + factor.ln());
         let typical = self.usual().get(Parameter::HalfSpeed);
@@ -208,20 +212,20 @@ impl<'a> Model<'a> {
                 Parameter::Item => around(self.item.ln(), 30.0),
                 Parameter::Switching => (0.01f64.ln(), 3f64.ln()),
                 Parameter::Launch => (
-                    (NEGLIGIBLE * self.shortest).ln(),
+                    (NEGLIGIBLE_VALUE * self.shortest).ln(),
                     (10.0 * self.shortest).ln(),
                 ),
                 Parameter::HalfSpeed => around(typical, 50.0),
-                Parameter::PerBatch => (NEGLIGIBLE.ln(), 0.0),
+                Parameter::PerBatch => (NEGLIGIBLE_VALUE.ln(), 0.0),
                 Parameter::MemoryShare => (0.02, 0.95),
-                Parameter::Host => (NEGLIGIBLE.ln(), 10f64.ln()),
+                Parameter::Host => (NEGLIGIBLE_VALUE.ln(), 10f64.ln()),
             })
             .map(|(low, high)| Bounds { low, high })
             .collect()
     }
 
-    /// The logarithms of simulated over measured time and power, relative to the tolerated deviation; large ones count
-    /// less than their square. The assumed half-speed batch counts as one more value.
+    /// The logarithms of simulated over measured time and power, relative to the tolerated deviation; large ones are
+    /// softened. The assumed half-speed batch adds one more residual.
     pub fn residuals(&self, at: &ParameterValues, parameters: &[Parameter]) -> Vec<f64> {
         let rows = &self.request.rows;
         let count = 2 * rows.len() + 1;
@@ -249,7 +253,7 @@ impl<'a> Model<'a> {
         all
     }
 
-    /// The workload profile of these parameters.
+    /// The workload profile with these parameter values.
     pub fn profile(
         &self,
         at: &ParameterValues,
@@ -261,7 +265,7 @@ impl<'a> Model<'a> {
         // A value that is too small to be determined is zero.
         let part = |parameter: Parameter, of: f64| {
             let value = at.get(parameter).exp();
-            Seconds::new(if value <= 1.01 * NEGLIGIBLE * of {
+            Seconds::new(if value <= 1.01 * NEGLIGIBLE_VALUE * of {
                 0.0
             } else {
                 value
@@ -315,7 +319,7 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// The number of items of the longest row with the largest batch.
+    /// The largest number of items of a row with the largest batch size.
     fn usual_items(&self) -> u64 {
         let of_largest = self
             .request
@@ -327,7 +331,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The usual half-speed batch of a GPU.
+/// The usual half-speed batch size of a GPU, from its number of arithmetic units.
 fn typical_half_speed(gpu: &GpuProfile) -> f64 {
     gpu.core.units as f64 / UNITS_PER_ITEM
 }
@@ -338,11 +342,12 @@ fn is_host_bound(row: &MeasuredRow, rows: &[MeasuredRow]) -> bool {
     let each = |row: &MeasuredRow| row.iteration.get() / row.batch as f64;
     let alike = rows.iter().filter(|other| other.settings == row.settings);
     let largest = alike.max_by_key(|other| other.batch);
-    row.batch < SMOOTH_BATCH && largest.is_some_and(|largest| each(row) > 2.0 * each(largest))
+    row.batch < MIN_REPRODUCIBLE_BATCH
+        && largest.is_some_and(|largest| each(row) > 2.0 * each(largest))
 }
 
-/// The deviation relative to its spread. Its square grows quadratically with small deviations and linearly with large
-/// ones, until they exceed the tolerated share.
+/// The residual of a deviation with this tolerance. Its square grows quadratically for small deviations and linearly
+/// for large ones, until they exceed [`TOLERATED_SHARE`].
 fn soften(deviation: f64, spread: f64) -> f64 {
     let against = deviation / LARGE_DEVIATION;
     let square = 2.0 * ((1.0 + against * against).sqrt() - 1.0);
@@ -350,7 +355,7 @@ fn soften(deviation: f64, spread: f64) -> f64 {
     (square.sqrt() * LARGE_DEVIATION + EXCESS_WEIGHT * too_much).copysign(deviation) / spread
 }
 
-/// The assumed phases of an iteration.
+/// The assumed phases of an iteration and their shares of the work.
 pub(crate) fn default_phases(mode: Mode) -> Vec<PhaseShare> {
     let phase = |name: &str, share: f64| PhaseShare {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Reads measured rows from CSV text: batch studies, and exports of sweeps.
+//! Reads measured rows from CSV text: measurements of several batch sizes, or the CSV export of a sweep.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use crate::csv_columns::{CsvLine, CsvText};
 pub struct MeasuredRow {
     /// The batch size.
     pub batch: u64,
-    /// The settings; absent ones are at their default.
+    /// The settings of the GPU; absent ones are at their default.
     pub settings: Settings,
     /// The number of iterations in the run.
     pub iterations: u64,
-    /// The time of one iteration.
+    /// The mean time of one iteration.
     pub iteration: Seconds,
-    /// The mean power.
+    /// The mean power during the run.
     pub power: Watts,
 }
 
-/// The rows of a file to use.
+/// Which rows of a file to use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowChoice {
-    /// The network, if the file has the column `network`.
+    /// The network whose rows are used; needed if the column `network` has several values.
     pub network: Option<String>,
-    /// Training or inference, if the file has the column `kind`.
+    /// Whether rows of training or inference are used; needed if the column `kind` has several values.
     pub mode: Option<Mode>,
 }
 
-/// The assumed length of a run if the file does not have it: long enough for the GPU to be warm.
+/// The assumed time of a run if the file does not contain it: long enough for the GPU to be warm.
 const ASSUMED_RUN_TIME: Seconds = Seconds::new(10.0);
 
-/// Reads the chosen rows of a file, and returns the network and mode that they have, as far as the file says. `file` is
-/// its name in messages.
+/// Reads the chosen rows of a file. Also returns their network, and whether they are training or inference, if the file
+/// has these columns. `file` is the file's name in messages.
 pub fn measured_rows(
     file: &str,
     text: &str,
@@ -82,7 +82,7 @@ pub fn measured_rows(
     Ok((rows, RowChoice { network, mode }))
 }
 
-/// The cells of a file by line and column, without the empty ones.
+/// The non-empty cells of a file, by line and column.
 struct Table<'a> {
     file: &'a str,
     columns: Vec<String>,
@@ -142,7 +142,7 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The value of a column whose rows are used, if the file has that column.
+    /// The value of a column by which rows are selected; nothing if the file does not have that column.
     fn choose_value(
         &self,
         column: &str,

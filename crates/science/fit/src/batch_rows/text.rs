@@ -1,4 +1,4 @@
-//! The file of a fitted workload profile.
+//! Writes the TOML file of a fitted workload profile.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub(crate) fn round_to_five_digits(value: f64) -> f64 {
     text.parse().unwrap_or(value)
 }
 
-/// The profile with the digits of its file.
+/// The profile with its numbers rounded to the digits that its file contains.
 pub(crate) fn rounded(mut profile: WorkloadProfile) -> WorkloadProfile {
     profile.half_speed_batch = round_to_five_digits(profile.half_speed_batch);
     profile.memory.per_item = Bytes::new(round_to_five_digits(profile.memory.per_item.get()));
@@ -48,7 +48,7 @@ pub fn workload_text(fitted: &FittedWorkload) -> String {
     text
 }
 
-/// Writes the keys of a workload, with its tables below `section`: nothing, or `workload.`.
+/// Writes the keys and tables of a workload. `section` is the prefix of the tables' names: empty, or `workload.`.
 pub(crate) fn write_workload(text: &mut String, profile: &WorkloadProfile, section: &str) {
     let head = [
         ("network", quoted(&profile.network)),

@@ -10,18 +10,18 @@ use sweetspot_study::{Point, Study};
 use super::ReplayError;
 use crate::csv_columns::CsvText;
 
-/// A knob whose values were recorded.
+/// A knob whose values are in a file of recorded measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedKnob {
-    /// The name of its column.
+    /// The name of the column with the knob's values.
     pub name: String,
-    /// The kind of the knob.
+    /// Whether the knob is a clock, a power cap or another level.
     pub kind: KnobKind,
 }
 
 impl RecordedKnob {
-    /// The knob with this name: a name with `clock`, `mhz` or `freq` is a clock, one with `power`, `cap`, `watt` or
-    /// `limit` a power cap, and any other a level.
+    /// The knob of a column with this name. A name with `clock`, `mhz` or `freq` is a clock, one with `power`, `cap`,
+    /// `watt` or `limit` is a power cap, and any other is a level.
     pub fn named(name: &str) -> Self {
         let lower = name.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -38,21 +38,21 @@ impl RecordedKnob {
     }
 }
 
-/// The records of one job.
+/// The recorded measurements of one job at different values of the knobs.
 #[derive(Clone, Debug)]
 pub struct RecordedCurve {
-    /// The columns and values that identify the curve.
+    /// The names and values of the columns that identify the curve.
     pub group: Vec<(String, String)>,
-    /// The knobs, which are the coordinates of the points.
+    /// The knobs; their values are the coordinates of the points.
     pub knobs: Vec<RecordedKnob>,
     /// The recorded points, and the reference among them.
     pub space: SearchSpace,
-    /// The records of each point.
+    /// The recorded measurements of each point.
     pub records: Vec<Vec<Outcome>>,
 }
 
 /// The name of the curve with these identifying values.
-fn name(group: &[(String, String)]) -> String {
+fn curve_name(group: &[(String, String)]) -> String {
     let values: Vec<&str> = group.iter().map(|(_, value)| value.as_str()).collect();
     match values.is_empty() {
         true => "of all rows".to_owned(),
@@ -63,7 +63,7 @@ fn name(group: &[(String, String)]) -> String {
 impl RecordedCurve {
     /// The name of the curve in messages.
     pub fn name(&self) -> String {
-        name(&self.group)
+        curve_name(&self.group)
     }
 
     /// The values of the knobs at a point.
@@ -75,12 +75,12 @@ impl RecordedCurve {
             .collect()
     }
 
-    /// Whether every point has one record, so that a second evaluation gives the same result.
+    /// Whether every point has exactly one record; then a second evaluation gives the same result.
     pub fn is_single(&self) -> bool {
         self.records.iter().all(|records| records.len() == 1)
     }
 
-    /// The curve as results that a search of another curve learns from.
+    /// The curve as earlier results, from which a search on another curve can learn.
     pub(super) fn to_earlier_results(&self) -> EarlierResults {
         EarlierResults {
             points: self.space.points().to_vec(),
@@ -94,7 +94,7 @@ impl RecordedCurve {
     }
 }
 
-/// The columns of a file of records.
+/// The meaning of the columns in a file of recorded measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordColumns {
     /// The columns of the knobs.
@@ -103,9 +103,9 @@ pub struct RecordColumns {
     pub time: String,
     /// The column of the energy or the average power.
     pub energy: EnergyColumn,
-    /// The columns that identify a curve.
+    /// The columns whose values identify a curve; rows with equal values belong to one curve.
     pub group: Vec<String>,
-    /// The first knob's value at the reference; without it, the reference is the highest value of every knob.
+    /// The first knob's value at the reference; if absent, the reference is the highest value of every knob.
     pub reference: Option<f64>,
 }
 
@@ -118,7 +118,7 @@ pub enum EnergyColumn {
     Energy(String),
 }
 
-/// Reads the curves of a CSV file, in the order of their first rows. `file` is its name in messages.
+/// Reads the curves of a CSV file, in the order of their first rows. `file` is the file's name in messages.
 pub fn read_curves(
     file: &str,
     text: &str,
@@ -206,7 +206,7 @@ fn positive_number(cell: &str) -> Option<f64> {
     (value > 0.0 && value.is_finite()).then_some(value)
 }
 
-/// The curve of a study over all axes that it varies.
+/// Converts a study to a curve whose knobs are all axes that the study varies.
 pub fn curve_of_study(study: &Study) -> Result<RecordedCurve, ReplayError> {
     let error = |why: &str| ReplayError::Study {
         study: study.name(),
@@ -226,7 +226,9 @@ pub fn curve_of_study(study: &Study) -> Result<RecordedCurve, ReplayError> {
     let coordinates = |point: &Point| -> Result<Vec<f64>, ReplayError> {
         let values = varied.iter().map(|axis| axis.number(&point.configuration));
         let values: Option<Vec<f64>> = values.collect();
-        values.ok_or_else(|| error("varies something that is not a number in every configuration"))
+        values.ok_or_else(|| {
+            error("varies an axis whose value is not a number in every configuration")
+        })
     };
     let mut points = Vec::new();
     let mut records = Vec::new();
@@ -280,7 +282,7 @@ fn new_curve(
             .rposition(|point| point.first() == Some(&value)),
     };
     let found: Vec<String> = points.iter().map(|point| point[0].to_string()).collect();
-    let curve = name(&group);
+    let curve = curve_name(&group);
     let Some(reference_index) = wanted else {
         return Err(ReplayError::Reference {
             curve,
@@ -298,7 +300,7 @@ fn new_curve(
     })
 }
 
-/// The records of each point.
+/// The recorded measurements of each point.
 type RecordsByPoint = BTreeMap<Coordinates, Vec<Outcome>>;
 
 /// The coordinates of a point, which sort in ascending order.

@@ -10,7 +10,7 @@ pub enum ReplayError {
     Format {
         /// The name of the file.
         file: String,
-        /// What is wrong.
+        /// Why the CSV parser rejects the file.
         reason: String,
     },
     /// The file lacks a column.
@@ -18,9 +18,9 @@ pub enum ReplayError {
     Column {
         /// The name of the file.
         file: String,
-        /// The name of the column.
+        /// The name of the missing column.
         wanted: String,
-        /// The columns of the file.
+        /// The names of the columns that the file has.
         found: Vec<String>,
     },
     /// A cell is not a number above zero.
@@ -38,12 +38,12 @@ pub enum ReplayError {
     /// The file has no rows.
     #[error("{0} has no rows: there is nothing to replay")]
     Empty(String),
-    /// The rows of a curve are not a search space.
+    /// The points of a curve do not form a search space.
     #[error("the curve {curve} cannot be searched: {reason}")]
     Space {
         /// The name of the curve.
         curve: String,
-        /// What is wrong.
+        /// Why the points are not a search space.
         reason: SearchSpaceError,
     },
     /// The reference is not among the records.
@@ -51,27 +51,27 @@ pub enum ReplayError {
     Reference {
         /// The name of the curve.
         curve: String,
-        /// The reference that was asked for.
+        /// The value of the first knob that was requested as the reference.
         wanted: String,
-        /// The recorded values.
+        /// The recorded values of that knob.
         found: Vec<String>,
     },
     /// A study varies nothing, or something that is not a number.
-    #[error("the study {study} {why}, so that there is no curve to search")]
+    #[error("the study {study} {why}, so there is no curve to search")]
     Study {
         /// The name of the study.
         study: String,
-        /// What is wrong with it.
+        /// Why the study is not a curve.
         why: String,
     },
-    /// A curve has no value of the objective.
-    #[error("the curve {curve} has no value of {objective}: {reason}")]
+    /// The objective cannot be computed on a curve.
+    #[error("{objective} cannot be computed on the curve {curve}: {reason}")]
     NoValue {
         /// The name of the curve.
         curve: String,
-        /// The objective.
+        /// The name of the objective.
         objective: String,
-        /// What is wrong.
+        /// Why the objective cannot be computed.
         reason: String,
     },
     /// There are no other curves to learn from.

@@ -29,15 +29,15 @@ use recorded_values::RecordedValues;
 pub struct ReplayRequest {
     /// The recorded curves.
     pub curves: Vec<RecordedCurve>,
-    /// The criteria of the search.
+    /// The objective and the limits of the search.
     pub criteria: Criteria,
     /// What the guided strategy learns from.
     pub prior: PriorChoice,
     /// The seed of random draws.
     pub seed: u64,
-    /// The step of the strategy `linear`.
+    /// The step of the strategy `linear`, in the unit of the knob; the default step if absent.
     pub step: Option<f64>,
-    /// The largest number of evaluations of a curve.
+    /// The largest number of evaluations on each curve; unlimited if absent.
     pub max_evaluations: Option<NonZeroUsize>,
 }
 
@@ -46,13 +46,13 @@ pub struct ReplayRequest {
 pub enum PriorChoice {
     /// Nothing.
     None,
-    /// The other curves; only those of the same GPU, if a column names it.
+    /// The other curves; only those of the same GPU, if a column has the GPU's name.
     LeaveOneOut,
-    /// These studies.
+    /// The given studies.
     Studies(Vec<Study>),
 }
 
-/// Replays strategies on `threads` threads; the results do not depend on their number.
+/// Replays strategies on `threads` threads; the results do not depend on the number of threads.
 pub fn replay(
     request: &ReplayRequest,
     strategies: &[StrategyName],
@@ -87,7 +87,7 @@ pub fn replay(
         .collect()
 }
 
-/// Replays one strategy on one curve.
+/// Runs one strategy on one curve, and compares its choice with the best recorded point.
 fn replay_curve(
     request: &ReplayRequest,
     index: usize,
@@ -151,17 +151,17 @@ fn replay_curve(
     })
 }
 
-/// The course of one search.
+/// The choices and the end of one search.
 #[derive(Clone)]
 struct SearchRun {
     evaluations: usize,
     stop_reason: StopReason,
     choice: Option<usize>,
-    /// The choice after each evaluation.
+    /// The recommended point after each evaluation; nothing while no evaluated point meets the limits.
     choices: Vec<Option<usize>>,
 }
 
-/// Runs a strategy until it stops; repeated evaluations of a point take its records in turn.
+/// Runs a strategy until it stops. Repeated evaluations of a point use its records in turn.
 fn search(
     curve: &RecordedCurve,
     request: &ReplayRequest,

@@ -8,7 +8,8 @@ use super::{PriorChoice, RecordedCurve, ReplayError, ReplayRequest, curve_of_stu
 pub enum Priors {
     /// All curves have the same prior.
     Same(Prior),
-    /// For each GPU: its curves, and the prior learnt from all of them. A curve leaves its own results out.
+    /// For each GPU: the indices of its curves, and the prior learnt from all of them. The prior for a curve excludes
+    /// that curve's own results.
     Others(Vec<(Vec<usize>, Prior)>),
 }
 

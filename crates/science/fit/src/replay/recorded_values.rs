@@ -7,14 +7,14 @@ use super::{RecordedCurve, ReplayError};
 /// The objective at every recorded point, and the best of them.
 pub struct RecordedValues {
     objective: Objective,
-    /// The value of each point, less is better; nothing if it breaks a limit.
+    /// The value of each point, of which a lower one is better; nothing if the point breaks a limit.
     pub values: Vec<Option<f64>>,
-    /// The index of the best point.
+    /// The index of the best point; nothing if every point breaks a limit.
     pub optimum: Option<usize>,
 }
 
 impl RecordedValues {
-    /// The values of a curve's points by some criteria.
+    /// Computes the objective at every point of a curve.
     pub fn new(curve: &RecordedCurve, criteria: &Criteria) -> Result<Self, ReplayError> {
         let candidates: Vec<Candidate> = curve
             .records
@@ -64,7 +64,7 @@ impl RecordedValues {
         })
     }
 
-    /// The loss of a choice against the optimum.
+    /// How much worse a choice is than the optimum, as a share of the optimum's value.
     pub fn regret(&self, choice: Option<usize>) -> Option<f64> {
         let (chosen, best) = (self.values[choice?]?, self.values[self.optimum?]?);
         let size = match self.objective {

@@ -14,7 +14,7 @@ pub struct Replay {
 /// The result of one strategy on one curve.
 #[derive(Clone, Debug)]
 pub struct ReplayedCurve {
-    /// The columns and values that identify the curve.
+    /// The names and values of the columns that identify the curve.
     pub group: Vec<(String, String)>,
     /// The number of recorded points.
     pub points: usize,
@@ -22,22 +22,22 @@ pub struct ReplayedCurve {
     pub evaluations: usize,
     /// Why the search stopped.
     pub stop_reason: StopReason,
-    /// The setting that was chosen; nothing if no point keeps the limits.
+    /// The chosen setting; nothing if no evaluated point meets the limits.
     pub choice: Option<Vec<(String, f64)>>,
-    /// The best recorded setting; nothing if no point keeps the limits.
+    /// The best recorded setting; nothing if no point meets the limits.
     pub optimum: Option<Vec<(String, f64)>>,
     /// Whether all points have the same value.
     pub all_equal: bool,
-    /// The loss of the choice against the optimum, as a share of the optimum's value.
+    /// How much worse the choice is than the optimum, as a share of the optimum's value.
     pub regret: Option<f64>,
-    /// The share of the optimum's gain over the reference that the choice has; unknown if the optimum gains nothing.
+    /// The choice's gain over the reference as a share of the optimum's gain; unknown if the optimum gains nothing.
     pub gain_share: Option<f64>,
-    /// The regret of the choice after 1, 2, 3... evaluations, without stopping early.
+    /// The regret of the choice after 1, 2, 3... evaluations, if the strategy does not stop early.
     pub regrets: Vec<f64>,
 }
 
 impl Replay {
-    /// The median number of evaluations of a curve.
+    /// The median over the curves of the number of evaluations.
     pub fn evaluations_median(&self) -> f64 {
         let mut all: Vec<usize> = self.curves.iter().map(|curve| curve.evaluations).collect();
         all.sort_unstable();
@@ -49,35 +49,35 @@ impl Replay {
         }
     }
 
-    /// The largest number of evaluations of a curve.
+    /// The largest number of evaluations on any curve.
     pub fn evaluations_max(&self) -> usize {
         let all = self.curves.iter().map(|curve| curve.evaluations);
         all.max().unwrap_or(0)
     }
 
-    /// The number of curves with an optimum, which have a point that keeps the limits.
+    /// The number of curves with an optimum, that is, with at least one point that meets the limits.
     pub fn curves_with_optimum(&self) -> usize {
         let judged = |curve: &&ReplayedCurve| curve.optimum.is_some();
         self.curves.iter().filter(judged).count()
     }
 
-    /// The share of the curves with an optimum whose regret is at most this.
+    /// The share of the curves with an optimum on which the regret is at most `regret`.
     pub fn share_within(&self, regret: f64) -> f64 {
         let good = |curve: &&ReplayedCurve| curve.regret.is_some_and(|own| own <= regret);
         self.curves.iter().filter(good).count() as f64 / self.curves_with_optimum().max(1) as f64
     }
 
-    /// The mean regret of the curves that have one.
+    /// The mean regret over the curves that have an optimum; nothing if none has.
     pub fn regret_mean(&self) -> Option<f64> {
         mean(self.curves.iter().filter_map(|curve| curve.regret))
     }
 
-    /// The mean share of the gain of the curves that have one.
+    /// The mean of `gain_share` over the curves for which it is known.
     pub fn gain_share_mean(&self) -> Option<f64> {
         mean(self.curves.iter().filter_map(|curve| curve.gain_share))
     }
 
-    /// The mean regret after 1, 2, 3... evaluations, without stopping early.
+    /// The mean regret after 1, 2, 3... evaluations, if the strategy does not stop early.
     pub fn regret_by_evaluations(&self) -> Vec<f64> {
         let longest = self.curves.iter().map(|curve| curve.regrets.len()).max();
         let after = |number: usize| {

@@ -1,4 +1,4 @@
-//! The GPU of a study as a profile before the fit: from its driver, a data sheet and assumptions.
+//! The profile of a study's GPU before the fit: from the driver's report, a data sheet and assumptions.
 
 use sweetspot_device::{Descriptor, Domain, Knob, KnobDescriptor, KnobRange, SensorKind};
 use sweetspot_quantity::{
@@ -13,7 +13,7 @@ pub struct BaseGpu {
     pub profile: GpuProfile,
     /// The built-in profile of the same product, whose data sheet is used.
     pub built_in: Option<String>,
-    /// The values that are only assumed.
+    /// The keys or descriptions of values that are only assumed.
     pub assumed: Vec<&'static str>,
 }
 
@@ -27,7 +27,7 @@ const USUAL_BANDWIDTH: BytesPerSecond = BytesPerSecond::new(900e9);
 const USUAL_NOISE: Ratio = Ratio::new(0.003);
 
 impl BaseGpu {
-    /// The GPU of a study. `highest_power` is the highest measured mean power.
+    /// Makes the profile of a study's GPU. `highest_power` is the highest measured mean power.
     pub fn new(study: &MeasuredStudy, highest_power: Watts) -> Self {
         let device = &study.device;
         let built_in = gpus().unwrap_or_default();
@@ -50,7 +50,7 @@ impl BaseGpu {
             study: sheet.and_then(|sheet| sheet.study.clone()),
             sensors: sheet.map_or_else(|| generation(device), |sheet| sheet.sensors),
             noise: study.noise.unwrap_or(USUAL_NOISE),
-            fitted: FITTED.iter().map(|key| (*key).to_owned()).collect(),
+            fitted: FITTED_KEYS.iter().map(|key| (*key).to_owned()).collect(),
             core,
             memory,
             peak: sheet.map_or_else(Peak::default, |sheet| sheet.peak.clone()),
@@ -72,8 +72,8 @@ impl BaseGpu {
     }
 }
 
-/// The keys of the GPU that are fitted.
-const FITTED: [&str; 5] = [
+/// The keys of the GPU's profile that the fit determines.
+const FITTED_KEYS: [&str; 5] = [
     "core.voltage_knee",
     "core.voltage_floor",
     "power.context",
@@ -138,7 +138,8 @@ fn core(device: &Descriptor, sheet: Option<&GpuProfile>, assumed: &mut Vec<&'sta
     }
 }
 
-/// The range and step whose values, rounded down as drivers list them, are these levels.
+/// The first clock, last clock and step of an even grid that gives these levels if its values are rounded down, as
+/// drivers do; nothing if there is no such grid.
 fn grid(levels: &[Megahertz]) -> Option<(Megahertz, Megahertz, Megahertz)> {
     let (first, last) = (levels.first()?.get(), levels.last()?.get());
     if levels.len() == 1 {
@@ -195,8 +196,8 @@ fn cap(
             (min, max, range.default)
         }
         _ => {
-            // No cap can be set, so that none limits the power.
-            assumed.push("a cap above what was drawn");
+            // No cap can be set, so no cap limits the power.
+            assumed.push("a cap above the measured power");
             let cap = Watts::new((1.5 * highest_power.get()).ceil());
             (cap, cap, cap)
         }
@@ -234,7 +235,7 @@ fn memory(
     }
 }
 
-/// The generation of a GPU by its name, which determines its sensors; energy counters exist since Volta.
+/// The generation of a GPU, guessed from its name. It determines the GPU's sensors: energy counters exist since Volta.
 fn generation(device: &Descriptor) -> Generation {
     let named = [
         (

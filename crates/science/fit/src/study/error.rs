@@ -3,7 +3,7 @@
 /// Why no profile can be fitted to a study.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StudyFitError {
-    /// The energy is that of a node, or of several GPUs.
+    /// The study's energy is that of a node or of several GPUs.
     #[error("the study counts the energy of {0}, but a profile needs the energy of one GPU")]
     EnergyOf(String),
     /// The study has no runs.
@@ -13,7 +13,7 @@ pub enum StudyFitError {
     #[error("every run of the study failed: {0}")]
     AllFailed(String),
     /// The runs have no energies.
-    #[error("the study has no energies of {0}, which a profile needs")]
+    #[error("no run of the study has an energy of {0}, but a profile needs energies")]
     NoEnergies(String),
     /// Every run was on several GPUs.
     #[error("every run of the study was on {0} GPUs, but a profile needs runs on one GPU")]
@@ -32,10 +32,10 @@ pub enum StudyFitError {
     )]
     OneConfiguration,
     /// A time or energy is not above zero.
-    #[error("the study has a run of {0}: no profile can be fitted to that")]
+    #[error("the study has a run of {0}: no profile can be fitted to it")]
     Impossible(String),
     /// The simulator cannot run a configuration of the study.
-    #[error("the simulator cannot run what the study ran: {0}")]
+    #[error("the simulator cannot run a configuration of the study: {0}")]
     Refused(String),
     /// The fit did not converge.
     #[error("no profile fits this study")]

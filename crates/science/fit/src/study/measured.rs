@@ -13,9 +13,9 @@ use super::StudyFitError;
 pub struct MeasuredPoint {
     /// The configuration in the study.
     pub configuration: Configuration,
-    /// The settings in force: of a cap that the GPU enforced only in part, the lower one.
+    /// The settings that were in force: if the GPU enforced a lower cap than requested, the lower cap.
     pub settings: Settings,
-    /// The batch size.
+    /// The batch size, measured or assumed.
     pub batch: u64,
     /// The number of items in a run.
     pub items: u64,
@@ -27,30 +27,30 @@ pub struct MeasuredPoint {
     pub(super) relative_errors: [f64; 2],
 }
 
-/// The measurements of a study.
+/// The measurements of a study that a profile is fitted to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredStudy {
-    /// The GPU.
+    /// The GPU on which the study ran.
     pub device: Descriptor,
     /// The workload's name.
     pub network: String,
-    /// Whether it was training or inference.
+    /// Whether the workload was training or inference.
     pub mode: Mode,
     /// A point for each successful configuration, in the study's order.
     pub points: Vec<MeasuredPoint>,
-    /// The index of the reference, if it succeeded.
+    /// The index of the reference in `points`, if it succeeded.
     pub reference: Option<usize>,
-    /// The phases of an iteration, if the study has them.
+    /// The phases of an iteration and their shares; empty if the study has no phases.
     pub phases: Vec<PhaseShare>,
-    /// The variation from run to run, if configurations were repeated.
+    /// The relative standard deviation from run to run; unknown if no configuration was repeated.
     pub noise: Option<Ratio>,
-    /// The smallest batch size that ran out of memory.
+    /// The smallest batch size that ran out of memory, if any did.
     pub smallest_failed_batch: Option<u64>,
-    /// Whether the study has batch sizes; else they are assumed.
+    /// Whether the study contains batch sizes; if not, they are assumed.
     pub batch_known: bool,
-    /// The ranges that were explored; beyond them the profile is physics alone.
+    /// The ranges of settings that the study measured, in words; outside them the profile extrapolates.
     pub explored: String,
-    /// Notes for the user.
+    /// Warnings for the user about missing or excluded data.
     pub notes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ const MAX_ITEMS: f64 = 1e9;
 /// The largest number of characters of a name.
 const MAX_NAME_CHARS: usize = 60;
 
-/// The measurements of a study, or why no profile can be fitted to them.
+/// Extracts the measurements of a study, or returns why no profile can be fitted to them.
 pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
     check_energy_of(study)?;
     let all = distinct_points(study);
@@ -117,7 +117,7 @@ pub fn measured_study(study: &Study) -> Result<MeasuredStudy, StudyFitError> {
     let reference = |point: &&Point| point.configuration == study.reference.configuration;
     Ok(MeasuredStudy {
         device: study.device().clone(),
-        network: name(workload.network.as_ref().unwrap_or(&workload.name)),
+        network: shortened_name(workload.network.as_ref().unwrap_or(&workload.name)),
         mode: match workload.mode.as_deref() {
             Some("inference") => Mode::Infer,
             _ => Mode::Train,
@@ -145,7 +145,7 @@ fn check_energy_of(study: &Study) -> Result<(), StudyFitError> {
     }
 }
 
-/// The points and the reference, each once.
+/// The points of the study and its reference, without duplicates.
 fn distinct_points(study: &Study) -> Vec<&Point> {
     let mut all: Vec<&Point> = Vec::new();
     for point in study.points.iter().chain([&study.reference]) {
@@ -182,8 +182,8 @@ fn check_parameters(study: &Study, points: &[&Point]) -> Result<(), StudyFitErro
     Ok(())
 }
 
-/// The means of each point, with assumed items and batch sizes if the study does not have them; and whether it has
-/// batch sizes.
+/// Computes the means of each point, with assumed items and batch sizes if the study does not contain them. Also
+/// returns whether the study contains batch sizes.
 fn points(
     study: &Study,
     points: &[&Point],
@@ -245,7 +245,7 @@ fn points(
     Ok((all.collect(), largest.is_some()))
 }
 
-/// The batch size of each point, if the study has it.
+/// The batch size of each point; nothing for a point whose batch size is unknown.
 fn batch_sizes(study: &Study, points: &[&Point]) -> Result<Vec<Option<u64>>, StudyFitError> {
     let mut batches = Vec::new();
     for point in points {
@@ -310,7 +310,7 @@ fn standard_error(summary: &Summary) -> f64 {
     }
 }
 
-/// The relative deviation from run to run, pooled over the configurations.
+/// The relative standard deviation from run to run, pooled over the configurations.
 fn noise(points: &[&Point]) -> Option<Ratio> {
     let spreads: Vec<f64> = points
         .iter()
@@ -330,8 +330,8 @@ fn smallest_failed_batch(points: &[&Point]) -> Option<u64> {
     failed.filter_map(|point| point.configuration.batch()).min()
 }
 
-/// The phases by their time in the first point that has any, without those in which the GPU waits, which the simulator
-/// adds itself.
+/// The phases and their shares of the time, from the first point that has phases. Phases in which the GPU waits are
+/// left out, because the simulator adds them itself.
 fn phases(points: &[&Point]) -> Vec<PhaseShare> {
     let found = points
         .iter()
@@ -340,7 +340,7 @@ fn phases(points: &[&Point]) -> Vec<PhaseShare> {
     let own = ["host", "startup", "exchange"];
     let mut kept: Vec<(String, f64)> = Vec::new();
     for phase in found.unwrap_or_default() {
-        let text = name(&phase.name);
+        let text = shortened_name(&phase.name);
         let usable = !own.contains(&text.as_str()) && phase.time > Seconds::ZERO;
         if usable && !kept.iter().any(|(other, _)| *other == text) {
             kept.push((text, phase.time.get()));
@@ -356,8 +356,8 @@ fn phases(points: &[&Point]) -> Vec<PhaseShare> {
     shares.collect()
 }
 
-/// A name in one line that is not too long.
-fn name(text: &str) -> String {
+/// Shortens a name and removes line breaks.
+fn shortened_name(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let text: String = text.chars().map(plain).collect();
     let text = text.trim();

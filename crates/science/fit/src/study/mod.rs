@@ -2,7 +2,7 @@
 //!
 //! The caps, clocks and memory of the GPU are those that its driver reported. Power, voltage and work are fitted until
 //! the simulator gives the measured time and energy of every configuration. A weak prior draws each parameter towards
-//! its usual value: a study that determines the parameter overrules it.
+//! its usual value; measurements that determine the parameter outweigh the prior.
 
 mod base_gpu;
 mod error;
@@ -34,33 +34,33 @@ pub struct FittedPoint {
     pub items: u64,
     /// The measured time and energy of a run.
     pub measured: (Seconds, Joules),
-    /// The time and energy of a run that is simulated without noise.
+    /// The time and energy of a run that the fitted profile predicts, without noise.
     pub fitted: (Seconds, Joules),
 }
 
 impl FittedPoint {
-    /// The relative deviation of the fitted time.
+    /// The relative deviation of the fitted from the measured time; positive if the fitted time is longer.
     pub fn time_deviation(&self) -> Ratio {
         self.fitted.0 / self.measured.0 - Ratio::new(1.0)
     }
 
-    /// The relative deviation of the fitted energy.
+    /// The relative deviation of the fitted from the measured energy.
     pub fn energy_deviation(&self) -> Ratio {
         self.fitted.1 / self.measured.1 - Ratio::new(1.0)
     }
 }
 
-/// The absolute deviations of several points.
+/// The mean and the largest absolute deviation of several points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
-    /// The mean of all points.
+    /// The mean of the absolute relative deviations.
     pub mean: Ratio,
-    /// The largest deviation.
+    /// The largest absolute relative deviation.
     pub worst: Ratio,
 }
 
 impl Errors {
-    fn of(deviations: impl Iterator<Item = Ratio>) -> Self {
+    fn from_deviations(deviations: impl Iterator<Item = Ratio>) -> Self {
         let all: Vec<f64> = deviations.map(|off| off.get().abs()).collect();
         Self {
             mean: Ratio::new(all.iter().sum::<f64>() / all.len().max(1) as f64),
@@ -79,14 +79,14 @@ pub struct FitErrors {
 }
 
 impl FitErrors {
-    fn of(points: &[FittedPoint]) -> Self {
+    fn from_points(points: &[FittedPoint]) -> Self {
         Self {
-            time: Errors::of(points.iter().map(FittedPoint::time_deviation)),
-            energy: Errors::of(points.iter().map(FittedPoint::energy_deviation)),
+            time: Errors::from_deviations(points.iter().map(FittedPoint::time_deviation)),
+            energy: Errors::from_deviations(points.iter().map(FittedPoint::energy_deviation)),
         }
     }
 
-    /// Whether the profile is accurate enough to replace the GPU.
+    /// Whether the profile is accurate enough to be used in place of the GPU.
     pub fn is_accurate(&self) -> bool {
         self.time.mean.max(self.energy.mean) <= MAX_MEAN_DEVIATION
     }
@@ -95,7 +95,7 @@ impl FitErrors {
 /// The largest mean deviation of an accurate profile.
 const MAX_MEAN_DEVIATION: Ratio = Ratio::new(0.05);
 
-/// The best configuration for an objective by the measurements and by the profile.
+/// The best configuration for an objective, once by the measurements and once by the profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedChoice {
     /// The objective.
@@ -104,20 +104,22 @@ pub struct FittedChoice {
     pub measured: usize,
     /// The index of the best point by the profile.
     pub fitted: usize,
-    /// The measured loss of the profile's choice against the best point.
+    /// How much worse the profile's choice is than the best point, by the measurements, as a fraction of the best
+    /// value.
     pub regret: Ratio,
 }
 
 /// A simulated GPU and workload, and their deviations from the study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedStudy {
-    /// The GPU, with the digits of its file.
+    /// The fitted GPU, with its numbers rounded as in its file.
     pub gpu: GpuProfile,
-    /// The workload, with the digits of its file.
+    /// The fitted workload, with its numbers rounded as in its file.
     pub workload: WorkloadProfile,
-    /// The built-in profile of the same product, whose data sheet is used.
+    /// The name of the built-in profile of the same product, whose data sheet values are used; nothing if there is
+    /// none.
     pub built_in: Option<String>,
-    /// The values that neither the study nor a data sheet has.
+    /// The values that were assumed, because neither the study nor a data sheet contains them.
     pub assumed: Vec<String>,
     /// The number of fitted parameters.
     pub parameters: usize,
@@ -125,19 +127,20 @@ pub struct FittedStudy {
     pub points: Vec<FittedPoint>,
     /// The deviations of all points.
     pub errors: FitErrors,
-    /// The deviations of points that were left out of the fit, every other one in turn, if there are enough.
+    /// The deviations of points that a fit did not use: fits to every other point predict the rest. Nothing if there
+    /// are too few points.
     pub cross_validation: Option<FitErrors>,
-    /// The best settings by several objectives.
+    /// The best configuration for each of several objectives.
     pub choices: Vec<FittedChoice>,
-    /// The ranges that the study explored; beyond them the profile is physics alone.
+    /// The ranges of settings that the study measured, in words; outside them the profile extrapolates.
     pub explored: String,
-    /// Notes for the user.
+    /// Warnings for the user about missing or excluded data.
     pub notes: Vec<String>,
 }
 
-/// The largest number of rounds in which the simulator corrects the physics.
+/// The maximum number of rounds in which simulations correct the closed-form model.
 const MAX_ROUNDS: usize = 6;
-/// A round that reduces the cost by less than this share is the last.
+/// The correction stops after a round that reduces the cost by less than this share.
 const MIN_IMPROVEMENT: f64 = 1e-3;
 /// The smallest number of points for a cross-validation.
 const MIN_POINTS_FOR_VALIDATION: usize = 6;
@@ -178,7 +181,7 @@ pub fn fit_study(study: &MeasuredStudy) -> Result<FittedStudy, StudyFitError> {
         false => None,
     };
     Ok(FittedStudy {
-        errors: FitErrors::of(&points),
+        errors: FitErrors::from_points(&points),
         cross_validation,
         choices: choices(&points, study.reference),
         parameters: fit.parameters.len(),
@@ -192,7 +195,7 @@ pub fn fit_study(study: &MeasuredStudy) -> Result<FittedStudy, StudyFitError> {
     })
 }
 
-/// The points of a study with the times and energies of the profiles.
+/// Combines the points of a study with the times and energies that the profiles predict.
 fn fitted_points(
     study: &MeasuredStudy,
     profiles: &FittedProfiles,
@@ -224,7 +227,7 @@ fn cross_validation(
                 .map(|(_, point)| point),
         );
     }
-    Ok(FitErrors::of(&predicted))
+    Ok(FitErrors::from_points(&predicted))
 }
 
 /// The best points by the objectives of power_capping_2022, per item, because runs may have different numbers of items.

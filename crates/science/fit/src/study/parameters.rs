@@ -6,33 +6,33 @@ use sweetspot_stats::{Bounds, fit};
 use super::physics::{Conditions, Physics};
 use super::{MeasuredPoint, MeasuredStudy, StudyFitError};
 
-/// A parameter of the fit. Times, powers and the half-speed batch are logarithms; shares have 1 added, so that the
-/// relative steps of the optimiser work for a share of zero too.
+/// A parameter of the fit. Times, powers and the half-speed batch are fitted as logarithms. Shares are fitted with 1
+/// added, because the optimiser's relative steps need values other than zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
-    /// The device time of an item.
+    /// The GPU time per item.
     Item,
-    /// The share of the device time that follows the memory clock.
+    /// The share of the GPU time that scales with the memory clock.
     MemoryShare,
     /// The share of an item's time in which the GPU waits for the host.
     Host,
-    /// The power while the program waits.
+    /// The power of the GPU while it waits for the program.
     Waiting,
-    /// The power of the memory.
+    /// The power of the GPU's memory under load.
     MemoryPower,
-    /// The power of the cores.
+    /// The power of the GPU's cores under load at the default clock.
     CorePower,
-    /// The clock from which the voltage rises.
+    /// The clock from which the voltage rises, relative to the default clock.
     Knee,
-    /// The voltage below that clock.
+    /// The voltage at and below the clock [`Parameter::Knee`], relative to the voltage at the default clock.
     Floor,
-    /// The launches, relative to the shortest iteration.
+    /// The time of kernel launches in an iteration, relative to the shortest iteration.
     Launch,
     /// The batch size that keeps half of the cores busy.
     HalfSpeed,
-    /// The memory work of an iteration, relative to its device time.
+    /// The memory time of an iteration that does not depend on the batch size, relative to its GPU time.
     MemoryPerBatch,
-    /// The host work of an iteration, relative to the shortest iteration.
+    /// The host time of an iteration that does not depend on the batch size, relative to the shortest iteration.
     HostPerBatch,
 }
 
@@ -55,10 +55,10 @@ const ALWAYS_FITTED: [Parameter; 8] = [
     Floor,
 ];
 
-/// A value for each parameter.
+/// A value for each parameter, in the order of [`Parameter`].
 pub type ParameterValues = [f64; PARAMETERS];
 
-/// The usual value of a parameter, its uncertainty and its bounds.
+/// The usual value of a parameter, the uncertainty of that value, and the parameter's bounds.
 #[derive(Clone, Copy)]
 struct ParameterPrior {
     middle: f64,
@@ -66,18 +66,20 @@ struct ParameterPrior {
     bounds: Bounds,
 }
 
-/// The relative error of the physics against a real GPU at best.
+/// The assumed relative error of the model; it is added in quadrature to the errors of the measurements.
 const MODEL_ERROR: f64 = 0.005;
-/// Deviations of more than this number of spreads are more likely outliers than a wrong fit.
+/// Deviations of more than this many standard deviations are treated as outliers.
 const OUTLIER_SPREADS: f64 = 4.0;
-/// The number of arithmetic units of which one item keeps half busy, on the H200 and the P40.
+/// The number of arithmetic units of a GPU on which a batch of one item occupies half of the units; from the H200 and
+/// P40.
 const UNITS_PER_ITEM: f64 = 600.0;
-/// The largest power at the lowest clock, relative to the lowest cap, so that the GPU can keep that cap.
+/// The largest allowed power at the lowest clock, relative to the lowest cap: the GPU must be able to stay below that
+/// cap.
 const LOWEST_CAP_MARGIN: f64 = 0.97;
-/// The largest number of steps of a least-squares fit.
+/// The maximum number of iterations of the least-squares optimiser.
 const MAX_STEPS: usize = 80;
 
-/// A fit of the physics to a study.
+/// The least-squares problem of fitting the closed-form model to a study.
 pub struct StudyFit {
     pub parameters: Vec<Parameter>,
     priors: [ParameterPrior; PARAMETERS],
@@ -88,14 +90,14 @@ pub struct StudyFit {
     lowest_cap: f64,
 }
 
-/// A measured point: its time and energy, their uncertainty, and the simulator's correction of the physics.
+/// A measured point: its time and energy, their uncertainty, and the correction of the closed-form model there.
 #[derive(Clone, Copy)]
 pub struct FitTarget {
     conditions: Conditions,
     time: f64,
     energy: f64,
     spread: [f64; 2],
-    /// The simulator's time and energy relative to those of the physics.
+    /// The simulated time and energy, relative to those of the closed-form model.
     pub factor: [f64; 2],
 }
 
@@ -137,7 +139,7 @@ impl StudyFit {
         }
     }
 
-    /// The same fit to some of the points.
+    /// The same problem with only some of the points; `is_used` gets the index of a point.
     pub fn subset(&self, is_used: impl Fn(usize) -> bool) -> Self {
         let points = self
             .points
@@ -156,7 +158,7 @@ impl StudyFit {
         &mut self.points
     }
 
-    /// The physics of these values.
+    /// The closed-form model with these parameter values.
     pub fn physics(&self, at: &ParameterValues) -> Physics {
         let get = |parameter: Parameter| at[parameter as usize];
         let share = |parameter: Parameter| at[parameter as usize] - 1.0;
@@ -178,7 +180,7 @@ impl StudyFit {
         }
     }
 
-    /// The time and energy of each point by the physics alone, without the simulator's correction.
+    /// The time and energy of each point by the closed-form model alone, without the simulator's correction.
     pub fn run_physics(&self, at: &ParameterValues) -> Vec<(f64, f64)> {
         let physics = self.physics(at);
         self.points
@@ -209,7 +211,7 @@ impl StudyFit {
         all
     }
 
-    /// The sum of squares with the simulator's results in place of the physics.
+    /// The sum of squares with simulated times and energies in place of those of the closed-form model.
     pub fn cost(&self, at: &ParameterValues, simulated: &[(f64, f64)]) -> f64 {
         let mut here = self.subset(|_| true);
         let raw = here.run_physics(at);
@@ -219,7 +221,7 @@ impl StudyFit {
         square(&here.residuals(at))
     }
 
-    /// The usual values.
+    /// The usual values of all parameters.
     fn usual_values(&self) -> ParameterValues {
         self.priors.map(|prior| prior.middle)
     }
@@ -278,7 +280,7 @@ fn smallest(study: &MeasuredStudy, value: impl Fn(&MeasuredPoint) -> f64) -> f64
     study.points.iter().map(value).fold(f64::INFINITY, f64::min)
 }
 
-/// The usual values of the parameters for a GPU and the powers and times of a study.
+/// The priors of all parameters, from the GPU and from the powers and times of the study.
 fn usual_priors(study: &MeasuredStudy, gpu: &GpuProfile) -> [ParameterPrior; PARAMETERS] {
     let power = |point: &MeasuredPoint| (point.energy / point.time).get();
     let item = smallest(study, |point| point.time.get() / point.items as f64);

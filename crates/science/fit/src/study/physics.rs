@@ -1,18 +1,18 @@
 //! The simulator's steady state in closed form: fast enough for a fit, and corrected by the simulator.
 //!
-//! The model is that of docs/simulator.md. What it leaves out (the steps of the governor, the details of warming up) is
-//! a factor on each point, found by running the simulator.
+//! The model is described in docs/simulator.md. Its simplifications (no discrete clock steps, approximate warm-up) are
+//! corrected by a factor for each point, found by running the simulator.
 
 use sweetspot_sim::GpuProfile;
 
 use super::MeasuredPoint;
 
-/// A GPU and a workload in plain numbers: seconds, watts, clocks against the default.
+/// A GPU and a workload in plain numbers: seconds, watts, and clocks relative to the default clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Physics {
-    /// The core work of an item at the usual batch size.
+    /// The core time per item at the usual batch size and default clock.
     pub core: f64,
-    /// The memory work of an item.
+    /// The memory time per item at the default memory clock.
     pub memory: f64,
     pub memory_per_batch: f64,
     pub host: f64,
@@ -21,7 +21,7 @@ pub struct Physics {
     pub half_speed_batch: f64,
     /// The usual batch size.
     pub batch: f64,
-    /// The power while the program waits: idle and context.
+    /// The power while the GPU waits for the program: idle power and the power of an open context.
     pub waiting: f64,
     pub memory_power: f64,
     pub core_power: f64,
@@ -69,13 +69,13 @@ impl Conditions {
     }
 }
 
-/// The number of bisections of the range of clocks: precise enough for numerical derivatives.
+/// The number of bisection steps when the clock is searched for a cap: precise enough for numerical derivatives.
 const BISECTION_STEPS: usize = 40;
-/// The number of rounds after which temperature and power agree.
+/// The number of fixed-point rounds after which temperature and power are consistent.
 const THERMAL_ROUNDS: usize = 3;
 
 impl Physics {
-    /// The time and energy of a run.
+    /// The time and energy of a run under these conditions, in seconds and joules.
     pub fn run(&self, at: &Conditions) -> (f64, f64) {
         let busy = |batch: f64| batch / (batch + self.half_speed_batch);
         let busy = busy(at.batch) / busy(self.batch);
@@ -134,7 +134,7 @@ impl Physics {
         clock * voltage * voltage
     }
 
-    /// The power at the lowest clock, below which no cap can bring it.
+    /// The power under load at the lowest clock; a lower cap cannot reduce it further.
     pub fn lowest_power(&self, lowest: f64) -> f64 {
         self.waiting + self.memory_power + self.core_power * lowest * self.floor * self.floor
     }

@@ -1,4 +1,4 @@
-//! The profiles of fitted values, and their simulated runs.
+//! Makes profiles from fitted values, and simulates runs with them.
 
 use sweetspot_quantity::{Bytes, Quantity, Ratio, Seconds, Watts};
 use sweetspot_sim::{GpuProfile, ItemWork, MemoryNeed, PhaseShare, Workload, WorkloadProfile};
@@ -21,7 +21,7 @@ pub struct FittedProfiles {
 const MEMORY_HEADROOM: f64 = 8.0;
 
 impl FittedProfiles {
-    /// The profiles of a GPU with fitted physics.
+    /// Makes the profiles of the GPU and the workload from fitted values.
     pub fn new(
         study: &MeasuredStudy,
         base: &BaseGpu,
@@ -42,7 +42,7 @@ impl FittedProfiles {
         Self { gpu, workload }
     }
 
-    /// The profiles with the digits of their file.
+    /// The profiles with their numbers rounded to the digits that their file contains.
     pub fn rounded(mut self) -> Self {
         fn round<Q: Quantity>(value: &mut Q) {
             *value = Q::from_base(round_to_five_digits(value.base()));
@@ -145,7 +145,7 @@ fn workload(
     }
 }
 
-/// The phases of the study, or the assumed ones if they are incomplete.
+/// The phases of the study, or the assumed phases if the study's shares do not add up to 1.
 fn phase_shares(study: &MeasuredStudy) -> Vec<PhaseShare> {
     let sum: f64 = study.phases.iter().map(|phase| phase.core.get()).sum();
     match (sum - 1.0).abs() < 1e-3 {
@@ -154,7 +154,8 @@ fn phase_shares(study: &MeasuredStudy) -> Vec<PhaseShare> {
     }
 }
 
-/// The memory of a batch: the largest batch that ran fits, and the smallest one that ran out of memory does not.
+/// The memory need: the largest batch that ran fits into memory, and the smallest batch that ran out of memory does
+/// not.
 fn memory(study: &MeasuredStudy, gpu: &GpuProfile, largest: u64) -> MemoryNeed {
     let capacity = gpu.memory.capacity;
     let fixed = Bytes::new(0.5e9).min(capacity * 0.1);

@@ -1,4 +1,4 @@
-//! The file of a fitted GPU and workload.
+//! Writes the TOML file of a fitted GPU and workload.
 
 use sweetspot_quantity::Ratio;
 use sweetspot_sim::{Generation, GpuProfile, Peak};

@@ -1,4 +1,4 @@
-//! Runs the jobs of table 2 of batch_sizer_2021 in every hold mode, in virtual time.
+//! Simulates the jobs of table 2 of batch_sizer_2021 with every control algorithm of `hold`.
 
 use sweetspot_control::hold::{DeviceKnob, HoldConfig, HoldMode, HoldSetting, HoldSummary};
 use sweetspot_quantity::{Megahertz, Seconds};
@@ -13,11 +13,12 @@ use sweetspot_virtual_time::hold::{Conditions, HoldOutcome};
 
 /// The batch sizes that the paper's system chooses from.
 const BATCH_SIZES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// The time of a job: long compared with the search for its setting.
+/// The duration of a job: long compared with the time until its setting is found.
 const JOB_TIME: Seconds = Seconds::new(600.0);
-/// The jobs whose power and batch size are shown over time: loose and tight caps, small and large networks.
+/// The numbers of the jobs whose power and batch size are shown over time: loose and tight caps, small and large
+/// networks.
 const JOBS_OVER_TIME: [u64; 5] = [5, 9, 13, 14, 19];
-/// The times at which they are shown, in seconds.
+/// The times at which these jobs are shown, in seconds since their start.
 const SHOWN_SECONDS: [f64; 8] = [2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 40.0, 80.0];
 
 const GAIN: ValueKind =
@@ -26,39 +27,39 @@ const BATCH: ValueKind = ValueKind::difference("average_batch", "average batch",
 const POWER: ValueKind = ValueKind::difference("power_w", "mean of a second [W]", 1.0, 0);
 const BATCH_THEN: ValueKind = ValueKind::difference("batch", "batch", 1.0, 0);
 
-/// The results of a job of table 2 in every hold mode.
+/// The results of a job of table 2 with every control algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobResult {
     /// The number of the job.
     pub job: u64,
     /// The name of the network in the profiles.
     pub network: &'static str,
-    /// The dataset.
+    /// The name of the data set.
     pub dataset: String,
     /// The power cap in watts.
     pub cap_w: f64,
-    /// The result of each mode.
+    /// The result of each control algorithm.
     pub modes: Vec<ModeResult>,
 }
 
-/// The result of one hold mode on a job.
+/// The result of one control algorithm on a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModeResult {
-    /// The mode.
+    /// The control algorithm.
     pub mode: HoldMode,
-    /// The summary, including the search.
+    /// Throughput, power and energy of the whole job, including the search for a setting.
     pub summary: HoldSummary,
-    /// The last setting.
+    /// The setting at the end of the job.
     pub last: HoldSetting,
 }
 
 impl JobResult {
-    /// The result of a mode.
+    /// The result of a control algorithm on this job, if it was run.
     pub fn of(&self, mode: HoldMode) -> Option<&ModeResult> {
         self.modes.iter().find(|result| result.mode == mode)
     }
 
-    /// The gain in throughput of a mode over the clock search (DVFS).
+    /// The gain in throughput of a control algorithm over the paper's baseline, which searches clocks (DVFS).
     pub fn gain(&self, mode: HoldMode) -> Option<f64> {
         let speed = |mode| Some(self.of(mode)?.summary.items_per_s);
         Some(speed(mode)? / speed(HoldMode::Dvfs)? - 1.0)
@@ -150,7 +151,7 @@ fn rows_over_time(job: &JobResult, mode: HoldMode, held: &HoldOutcome) -> Vec<Re
     [power.rows, batch.rows].concat()
 }
 
-/// The rows of figures 5 and 6: the paper's algorithm as its text intends it, and the default mode.
+/// The rows of figures 5 and 6: for the paper's algorithm as its text intends it, and for the default algorithm.
 pub(super) fn figures_5_and_6(jobs: &[JobResult]) -> Result<Vec<ReproducedRow>, PapersError> {
     let ends = [
         ("throughput_best_gain_job", "throughput_best_gain_pct"),

@@ -69,13 +69,13 @@ impl Workload {
 
     fn power(&self, batch: u64) -> Option<f64> {
         let mut points = self.batches.points.iter();
-        power_at_work(points.find(|point| point.configuration.batch() == Some(batch))?)
+        power_while_computing(points.find(|point| point.configuration.batch() == Some(batch))?)
     }
 }
 
-/// The power while a batch is computed, which the paper holds below the cap. Between batches the GPU waits for its
-/// host and draws little power.
-fn power_at_work(point: &Point) -> Option<f64> {
+/// The power while a batch is computed, which the paper's system keeps below the cap. Between batches the GPU waits for
+/// its host and draws little power.
+fn power_while_computing(point: &Point) -> Option<f64> {
     let phases = point.phases();
     let forward = phases.iter().find(|phase| phase.name == "forward")?;
     Some((forward.energy / forward.time).get()).filter(|power| power.is_finite())
@@ -193,7 +193,7 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
             "throughput and power grow with the batch size",
             grows,
             format!(
-                "from 1 to 256: {:.1} to {:.1} times the throughput, {:.1} to {:.1} times the power at work",
+                "from 1 to 256: {:.1} to {:.1} times the throughput, {:.1} to {:.1} times the power while computing",
                 speed.0, speed.1, power.0, power.1
             ),
         ),
@@ -219,7 +219,7 @@ fn conclusions(workloads: &[Workload], jobs: &[JobResult]) -> Vec<Conclusion> {
 }
 
 /// The conclusions about the jobs: those of figure 5, for the paper's algorithm as its text intends it and for the
-/// default mode, and further requirements on the modes.
+/// default algorithm, and further requirements on the control algorithms of `hold`.
 fn job_conclusions(jobs: &[JobResult]) -> Vec<Conclusion> {
     let (over, behind) = shortfalls(jobs);
     let figure_5 = [HoldMode::Windowed, HoldMode::Robust].map(|mode| mode_conclusions(jobs, mode));
@@ -238,7 +238,7 @@ fn job_conclusions(jobs: &[JobResult]) -> Vec<Conclusion> {
     figure_5.into_iter().flatten().chain(beyond).collect()
 }
 
-/// The conclusions of figure 5 for a mode: a value confirms a printed one if it rounds to it.
+/// The conclusions of figure 5 for a control algorithm. A value confirms a printed one if it rounds to the printed one.
 fn mode_conclusions(jobs: &[JobResult], mode: HoldMode) -> Vec<Conclusion> {
     let gains: Vec<(f64, u64)> = jobs
         .iter()
@@ -303,7 +303,7 @@ fn list_jobs(what: &str, jobs: &[u64]) -> String {
     }
 }
 
-/// The share of time in which a mode is over the power cap.
+/// The share of time in which a control algorithm exceeds the power cap.
 fn violation_share(job: &JobResult, mode: HoldMode) -> f64 {
     let share = job
         .of(mode)
@@ -311,14 +311,14 @@ fn violation_share(job: &JobResult, mode: HoldMode) -> f64 {
     share.map_or(0.0, |share| share.get())
 }
 
-/// The jobs in which a mode is over the power cap for at least 1 % of the time.
+/// The jobs in which a control algorithm exceeds the power cap for at least 1 % of the time.
 fn over_the_cap(jobs: &[JobResult], mode: HoldMode) -> Vec<u64> {
     let over = jobs.iter().filter(|job| violation_share(job, mode) >= 0.01);
     over.map(|job| job.job).collect()
 }
 
-/// The jobs in which the robust mode is over the power cap for at least 1 % of the time, and those in which another
-/// mode is faster.
+/// The jobs in which the robust algorithm exceeds the power cap for at least 1 % of the time, and those in which
+/// another algorithm is faster.
 fn shortfalls(jobs: &[JobResult]) -> (Vec<u64>, Vec<u64>) {
     let speed = |job: &JobResult, mode| job.of(mode).map_or(0.0, |one| one.summary.items_per_s);
     let behind = jobs.iter().filter(|job| {

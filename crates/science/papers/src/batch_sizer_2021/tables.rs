@@ -5,12 +5,12 @@ use sweetspot_quantity::Watts;
 
 use crate::tables::{Fact, PublishedError, find_fact, network_name, read_rows};
 
-/// The facts about the card of batch_sizer_2021.
+/// What batch_sizer_2021 says about its GPU card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardFacts {
-    /// The power with a model loaded.
+    /// The power of the card while a model is loaded and nothing runs.
     pub loaded: Watts,
-    /// The largest power of the card.
+    /// The highest power that the card draws.
     pub max_power: Watts,
     /// The batch size beyond which throughput no longer grows.
     pub saturation: u64,
@@ -63,7 +63,7 @@ pub fn read_jobs() -> Result<Vec<PrintedJob>, PublishedError> {
     read_rows(FILE)?.into_iter().map(of).collect()
 }
 
-/// Reads a number by its name in the table of facts.
+/// Reads a number from the table of facts, by its name there.
 pub fn read_fact(name: &str) -> Result<f64, PublishedError> {
     const FACTS: &str = "batch_sizer_2021_facts.csv";
     find_fact(FACTS, &read_rows::<Fact>(FACTS)?, name)

@@ -32,7 +32,7 @@ pub(crate) const BOARDS: [Board; 3] = [
     },
 ];
 
-/// The board whose clocks go beyond the default.
+/// The board whose core clocks can be raised above the default.
 pub(crate) const TURING: &str = "gtx_2080ti";
 /// The board for which the text describes AlexNet with batches of 1024 in detail.
 pub(crate) const VOLTA: &str = "tesla_v100_pcie_16gb";
@@ -47,7 +47,7 @@ pub(crate) const NETWORKS: [(&str, &[u64]); 4] = [
     ("resnet50", &[8, 16, 32]),
 ];
 
-/// The convolution algorithms in training.
+/// The convolution algorithms that training was measured with.
 pub(crate) const ALGORITHMS: [&str; 3] = ["gemm", "fft", "winograd"];
 
 /// The number of runs: the paper takes the mean of 120 repeats and does not say in how many runs.

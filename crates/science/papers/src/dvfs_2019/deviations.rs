@@ -1,4 +1,4 @@
-//! Deviations from tables III and IV, the savings of the best core clock, and from the text about speed and power.
+//! Deviations from tables III and IV (energy saved by the best core clock) and from the text about speed and power.
 
 use sweetspot_device::Settings;
 use sweetspot_quantity::Megahertz;
@@ -24,7 +24,7 @@ struct Sample {
     watts: f64,
 }
 
-/// Simulates everything that fits into the board's memory, at each of its clocks and at `extra`.
+/// Simulates every configuration that fits into the board's memory, at each of the board's clocks and at `extra`.
 fn samples(
     profiles: &Profiles,
     board: &Board,
@@ -70,7 +70,7 @@ fn samples(
     Ok(samples)
 }
 
-/// The geometric mean of a value over the included samples at a core clock.
+/// The geometric mean of a value over the included samples with this core clock.
 fn mean_at(
     samples: &[Sample],
     core: f64,
@@ -85,8 +85,8 @@ fn mean_at(
     geometric_mean(&values).unwrap_or(f64::NAN)
 }
 
-/// The largest saving `1 - g(f) / g(default)` over the clocks `f`, where `g` is the geometric mean of joules per item;
-/// and that clock.
+/// The largest saving `1 - g(f) / g(default)` over the clocks `f`, where `g` is the geometric mean of joules per item,
+/// and the clock with that saving.
 fn saving(samples: &[Sample], board: &Board, is_included: impl Fn(&Sample) -> bool) -> (f64, f64) {
     let joules = |core| mean_at(samples, core, &is_included, |s| s.watts / s.items_per_s);
     let default = joules(board.default);

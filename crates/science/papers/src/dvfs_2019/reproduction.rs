@@ -1,4 +1,5 @@
-//! Reproduces tables III and IV: every core and memory clock of three GPUs, four networks, their batches and algorithms.
+//! Reproduces tables III and IV: every core and memory clock of three GPUs, four networks, their batches and
+//! algorithms.
 
 use sweetspot_decide::{Cell, Direction, Groups, Mean, Objective, group};
 use sweetspot_sim::{JobError, Mode, PlacementError};
@@ -17,13 +18,15 @@ pub const PAPER: &str = "dvfs-2019";
 const SOURCE: &str = "Z. Tang, Y. Wang, Q. Wang, X. Chu: The Impact of GPU DVFS on the Energy and Performance of Deep Learning: an Empirical Study. e-Energy 2019";
 
 const SAVING: ValueKind = ValueKind::difference("energy_saving", "energy saved [%]", 100.0, 1);
-const HIGHEST: ValueKind =
+const HIGHEST_CLOCK: ValueKind =
     ValueKind::difference("core_clock_mhz", "highest core clock [MHz]", 1.0, 0);
-const DEFAULT: ValueKind =
+const DEFAULT_CLOCK: ValueKind =
     ValueKind::difference("default_core_clock_mhz", "default clock [MHz]", 1.0, 0);
 
-const CELL: Judgement = Judgement::Each(0.02);
-const AVERAGE: Judgement = Judgement::Each(0.01);
+/// The tolerance of the savings in the cells of tables III and IV: two percentage points.
+const CELL_TOLERANCE: Judgement = Judgement::Each(0.02);
+/// The tolerance of the averages in the text: one percentage point.
+const AVERAGE_TOLERANCE: Judgement = Judgement::Each(0.01);
 
 /// A configuration and the means of its runs.
 pub(super) struct Sample {
@@ -39,7 +42,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    fn of(
+    fn from_point(
         point: &Point,
         board: &Board,
         mode: Mode,
@@ -68,7 +71,7 @@ fn list<T: ToString>(values: impl IntoIterator<Item = T>) -> Option<AxisText> {
     Some(AxisText(values.join(",")))
 }
 
-/// Sweeps one batch size of one network on one board; nothing if it does not fit into memory.
+/// Sweeps one batch size of one network on one board. Returns nothing if the batch does not fit into memory.
 fn sweep(
     runner: &mut SweepRunner,
     board: &Board,
@@ -100,11 +103,11 @@ fn sweep(
     };
     let points = study.points.iter();
     Ok(points
-        .filter_map(|point| Sample::of(point, board, mode, network, batch))
+        .filter_map(|point| Sample::from_point(point, board, mode, network, batch))
         .collect())
 }
 
-/// Sweeps all boards, modes, networks and batch sizes.
+/// Sweeps all boards, networks and batch sizes, in training and inference.
 fn samples(runner: &mut SweepRunner) -> Result<Vec<Sample>, PapersError> {
     let mut samples = Vec::new();
     for board in &BOARDS {
@@ -146,7 +149,7 @@ pub(super) fn by_clock(
     group(&cells, board.default, Mean::Geometric, direction).ok()
 }
 
-/// The largest saving of energy by a core clock, and that clock.
+/// The largest energy saving of any core clock over the default clock, and the clock with that saving.
 pub(super) fn saving(
     samples: &[Sample],
     board: &Board,
@@ -193,13 +196,13 @@ fn table_1() -> Result<Vec<ReproducedRow>, PapersError> {
         let highest = |clocks: &mut dyn Iterator<Item = f64>| clocks.reduce(f64::max);
         let theirs = highest(&mut printed.core.iter().map(|clock| clock.get()));
         let here = highest(&mut board.core.iter().copied());
-        *rows.add(&labels, HIGHEST, theirs, here, Judgement::Each(0.0)) = match printed.gpu {
+        *rows.add(&labels, HIGHEST_CLOCK, theirs, here, Judgement::Each(0.0)) = match printed.gpu {
             TURING => Some("fault of the text: it speaks of 2,050 MHz, and of 1.5 times the default (2,025 MHz); this table ends at 1,950 MHz".to_owned()),
             VOLTA => Some("1,380 MHz is the PCIe board's, not that of power-capping-2022's V100".to_owned()),
             _ => None,
         };
         let (theirs, here) = (Some(printed.default_core.get()), Some(board.default));
-        rows.add(&labels, DEFAULT, theirs, here, Judgement::Each(0.0));
+        rows.add(&labels, DEFAULT_CLOCK, theirs, here, Judgement::Each(0.0));
     }
     Ok(rows.rows)
 }
@@ -227,12 +230,18 @@ fn savings(
             ("gpu", cell.gpu.into()),
         ];
         let here = here.map(|(saving, _)| saving);
-        rows.add(&labels, SAVING, Some(cell.saving.get()), here, CELL);
+        rows.add(
+            &labels,
+            SAVING,
+            Some(cell.saving.get()),
+            here,
+            CELL_TOLERANCE,
+        );
     }
     rows.rows
 }
 
-/// The rows of the averages of both tables in the text.
+/// The rows of the averages over both tables that the text states.
 fn averages(
     text: &[TextFact],
     table_3: &[ReproducedRow],
@@ -262,7 +271,7 @@ fn averages(
         let printed = fact.value / 100.0;
         let here = mean(|row| row.reproduced);
         let from_cells = mean(|row| row.published);
-        *rows.add(&labels, SAVING, Some(printed), here, AVERAGE) = from_cells
+        *rows.add(&labels, SAVING, Some(printed), here, AVERAGE_TOLERANCE) = from_cells
             .filter(|from| (from - printed).abs() > 0.0011)
             .map(|from| format!("fault of the text: its cells average {:.1} %", 100.0 * from));
     }

@@ -6,7 +6,7 @@ use sweetspot_sim::Mode;
 
 use crate::tables::{PublishedError, damaged, network_name, read_rows};
 
-/// A cell of tables III and IV of dvfs_2019: the saving of the best core clock.
+/// A cell of tables III and IV of dvfs_2019: the energy saved by the best core clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavingCell {
     /// The name of the GPU's profile.
@@ -15,7 +15,7 @@ pub struct SavingCell {
     pub of: String,
     /// Training or inference.
     pub mode: Mode,
-    /// The saved share of the energy of an item.
+    /// The saved share of the energy per item.
     pub saving: Ratio,
 }
 
@@ -121,7 +121,7 @@ pub fn read_boards() -> Result<Vec<PrintedBoard>, PublishedError> {
 pub struct TextFact {
     /// What the number is, with its unit.
     pub what: String,
-    /// What it applies to: `training`, `inference` or an algorithm.
+    /// What the number applies to: `training`, `inference` or an algorithm.
     pub of: String,
     /// The name of the GPU's profile; nothing for all GPUs together.
     pub gpu: Option<&'static str>,

@@ -13,8 +13,8 @@ const CLOCK: ValueKind = ValueKind::difference("core_clock_mhz", "best core cloc
 const POWER: ValueKind = ValueKind::difference("power_gain", "power added [%]", 100.0, 1);
 const FASTER: ValueKind = ValueKind::difference("speed_gain", "speed gained [%]", 100.0, 1);
 
-/// The rows of the text's numbers on speed and power. They are only shown here, and judged without noise as
-/// deviations.
+/// The rows of the text's numbers on speed and power. They have no tolerance here, because `deviations.rs` compares
+/// them without noise.
 pub fn text_rows(text: &[TextFact], samples: &[Sample]) -> Vec<ReproducedRow> {
     let mut rows = Rows::new("the text");
     let speed = |sample: &Sample| sample.items_per_s;

@@ -1,4 +1,4 @@
-//! Deviations from the batch studies measured on an H200 at its default settings: throughput and mean power.
+//! Deviations from throughput and mean power at several batch sizes, measured on an H200 at its default settings.
 
 use sweetspot_device::Settings;
 use sweetspot_sim::Variant;
@@ -12,8 +12,8 @@ use crate::deviations::{Column, SimulatorDeviations, Table, Value};
 const STUDY: &str = "h200";
 const GPU: &str = "nvidia_h200";
 
-/// From this batch size on the GPU limits the speed; below it the host does, and its time varies.
-const BUSY_BATCH: u64 = 64;
+/// The smallest batch size at which the GPU limits the speed; for smaller ones the host does, whose time varies.
+const MIN_GPU_BOUND_BATCH: u64 = 64;
 
 pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> {
     let mut rows = Vec::new();
@@ -26,7 +26,11 @@ pub fn compare(profiles: &Profiles) -> Result<SimulatorDeviations, PapersError> 
         let case = profiles.case(&[GPU], None, &name, &variant, EnergyOf::JobGpus)?;
         let case = case.items(row.batch * row.iters);
         let here = case.run(Settings::default(), row.batch, 1)?;
-        let tolerance = Some(if row.batch >= BUSY_BATCH { 0.10 } else { 0.35 });
+        let tolerance = Some(if row.batch >= MIN_GPU_BOUND_BATCH {
+            0.10
+        } else {
+            0.35
+        });
         let value = |published: f64, here: f64| Value {
             published,
             here,

@@ -1,11 +1,11 @@
-//! The batch studies measured on an H200.
+//! The measurements of several batch sizes on an H200.
 
 use serde::Deserialize;
 use sweetspot_sim::Mode;
 
 use crate::tables::{PublishedError, read_rows};
 
-/// A row of the batch studies measured on an H200.
+/// A measured run with one batch size on an H200.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct BatchRow {
     /// The name of the network in the profiles.
@@ -20,7 +20,7 @@ pub struct BatchRow {
     pub mean_w: f64,
 }
 
-/// Reads the batch studies of inference and training.
+/// Reads the measured runs of inference and training.
 pub fn read_batch_rows() -> Result<Vec<(Mode, BatchRow)>, PublishedError> {
     let of = |mode, file| {
         let rows: Vec<BatchRow> = read_rows(file)?;

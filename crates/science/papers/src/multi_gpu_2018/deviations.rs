@@ -17,7 +17,7 @@ const MAXWELL: &str = "titan_x_maxwell";
 /// The number of iterations of a run: enough for the GPU to be warm.
 const ITERATIONS: u64 = 300;
 
-/// The names of the GPUs of a cell, the measured one first; four GPUs are two of each kind.
+/// The names of the GPUs of a table's cell, the measured GPU first; four GPUs are two of each kind.
 fn gpu_names(cell: &StepCell) -> Vec<&str> {
     let other = if cell.gpu == PASCAL { MAXWELL } else { PASCAL };
     let own = cell.gpu.as_str();
@@ -35,7 +35,8 @@ fn compare_cell(profiles: &Profiles, cell: &StepCell) -> Result<Vec<Value>, Pape
     let case = profiles.case(&gpus, Some(STUDY), &name, &variant, EnergyOf::JobGpus)?;
     let case = case.items(cell.batch * ITERATIONS);
     let ranks = case.ranks(Settings::default(), cell.batch, cell.gpus)?;
-    // The exchange that does not overlap is part of the backward step, as in a profiler.
+    // The part of the gradient exchange that does not overlap with computation counts as backward step, as in a
+    // profiler.
     let is_in_step =
         |name: &str| name == cell.step || (cell.step == "backward" && name == "exchange");
     let phases = ranks[0]

@@ -30,17 +30,17 @@ const WHOLE_EDP: ValueKind = ValueKind::relative("edp_js", "training [MJ ks]", 1
 const ITERATIONS: ValueKind = ValueKind::relative("iterations", "iterations", 1.0, 0);
 const ACCURACY: ValueKind = ValueKind::difference("accuracy", "accuracy [%]", 100.0, 1);
 
-const COUNTS: [u64; 3] = [1, 2, 4];
+const GPU_COUNTS: [u64; 3] = [1, 2, 4];
 const NETWORKS: [&str; 4] = ["resnet_gait", "cnn2d", "caffenet", "resnet_im"];
 
-/// The seconds and joules of a step of a batch.
+/// The time in seconds and the energy in joules of one step (forward or backward) of a batch.
 #[derive(Clone, Copy)]
 pub struct Step {
     pub time: f64,
     pub energy: f64,
 }
 
-/// The forward and backward step of one GPU of a simulated job.
+/// The time and energy of a batch's forward and backward step, for the first GPU of a simulated job.
 pub struct JobMeasurement {
     pub gpu: &'static str,
     pub network: &'static str,
@@ -51,7 +51,12 @@ pub struct JobMeasurement {
 }
 
 impl JobMeasurement {
-    fn of(point: &Point, gpu: &'static str, network: &'static str, gpus: u64) -> Option<Self> {
+    fn from_point(
+        point: &Point,
+        gpu: &'static str,
+        network: &'static str,
+        gpus: u64,
+    ) -> Option<Self> {
         let outcome = point.outcome()?;
         let batch = point.configuration.batch()?;
         let iterations = outcome.items? / batch as f64;
@@ -79,7 +84,7 @@ impl JobMeasurement {
             gpus,
             batch,
             forward: step(&["forward"]),
-            // The exchange that does not overlap is part of the backward step, as in a profiler.
+            // The part of the gradient exchange that does not overlap with computation counts as backward step.
             backward: step(&["backward", "exchange"]),
         })
     }
@@ -119,11 +124,12 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     let mut measured: Vec<JobMeasurement> = Vec::new();
     for gpu in [PASCAL, MAXWELL] {
         for network in NETWORKS {
-            for gpus in COUNTS {
+            for gpus in GPU_COUNTS {
                 let study = sweep(runner, gpu, network, gpus)?;
                 let points = study.points.iter();
                 measured.extend(
-                    points.filter_map(|point| JobMeasurement::of(point, gpu, network, gpus)),
+                    points
+                        .filter_map(|point| JobMeasurement::from_point(point, gpu, network, gpus)),
                 );
             }
         }
@@ -157,7 +163,7 @@ pub fn reproduce(runner: &mut SweepRunner) -> Result<Reproduction, PapersError> 
     })
 }
 
-/// The measurement of a job, if it fits into memory.
+/// Finds the measurement of a job; nothing if the job did not fit into memory.
 pub fn find<'a>(
     measured: &'a [JobMeasurement],
     gpu: &str,
@@ -170,7 +176,8 @@ pub fn find<'a>(
     })
 }
 
-/// Table 3: iterations are epochs times items over the batch size. The whole trainings use the printed numbers.
+/// The rows of table 3: iterations are epochs times items divided by the batch size. Tables 6 and 9 use the printed
+/// numbers.
 fn table_3() -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("3");
     let printed = read_iterations()?;
@@ -227,7 +234,7 @@ fn step_rows(cell: &StepCell, measured: &[JobMeasurement]) -> Vec<ReproducedRow>
     times.rows
 }
 
-/// A note if the printed watts are not joules over seconds, or more than the board can draw.
+/// A note if the printed watts are not the printed joules divided by seconds, or are more than the board can draw.
 fn contradiction(cell: &StepCell) -> Option<String> {
     if cell.is_consistent() {
         return None;
@@ -244,7 +251,7 @@ fn contradiction(cell: &StepCell) -> Option<String> {
     ))
 }
 
-/// Why a cell is not judged, if it is not.
+/// Why a cell has no tolerance; nothing if it has one.
 fn why_unjudged(cell: &StepCell) -> Option<String> {
     match (cell.gpus, cell.is_consistent()) {
         (1, true) => None,
@@ -316,7 +323,7 @@ fn training_rows(
     Ok(all)
 }
 
-/// Tables 12 and 13, which a simulator cannot reproduce.
+/// The rows of tables 12 and 13 (accuracy), which a simulator cannot reproduce.
 fn accuracy() -> Result<Vec<ReproducedRow>, PapersError> {
     let mut all = Vec::new();
     for row in read_accuracies()? {

@@ -1,4 +1,4 @@
-//! Reproduces table 1 of multi_gpu_2018: the operations and data of its four networks, by that table's convention.
+//! Reproduces table 1 of multi_gpu_2018: the operations and data of its four networks, counted as that table does.
 
 use sweetspot_network::{Convention, Cost, Layer, Network, Precision, built_in};
 
@@ -14,17 +14,17 @@ const CTC: ValueKind = ValueKind::relative("ctc", "CTC", 1.0, 1);
 /// The megabyte of the paper, in bytes.
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// The reading that the built-in description of a network follows.
-const TEXT: &str = "as the text describes it";
-/// The relative deviation up to which a printed value follows from the text.
+/// The label of the interpretation of the paper that the built-in networks follow.
+const MAIN_READING: &str = "as the text describes it";
+/// The relative deviation up to which a printed value counts as following from the text.
 const TEXT_TOLERANCE: f64 = 0.02;
 
-/// The rows for each network as the text describes it, and for the other readings of that text.
+/// The rows for each network as the text describes it, and for other interpretations of that text.
 pub fn rows(printed: &[NetworkCost]) -> Result<Vec<ReproducedRow>, PapersError> {
     let mut rows = Rows::new("1");
     for count in printed {
-        let network = built_in(name(&count.network))?;
-        add(&mut rows, count, &network, TEXT, &network.layers);
+        let network = built_in(profile_name(&count.network))?;
+        add(&mut rows, count, &network, MAIN_READING, &network.layers);
         for variant in &network.variants {
             add(&mut rows, count, &network, &variant.about, &variant.layers);
         }
@@ -33,7 +33,7 @@ pub fn rows(printed: &[NetworkCost]) -> Result<Vec<ReproducedRow>, PapersError> 
 }
 
 /// The name of a printed network in the profiles.
-fn name(printed: &str) -> &str {
+fn profile_name(printed: &str) -> &str {
     match printed {
         "ResNet" => "resnet_gait",
         "2D-CNN" => "cnn2d",
@@ -74,13 +74,14 @@ fn add(rows: &mut Rows, printed: &NetworkCost, network: &Network, reading: &str,
         let judgement = judgement(&printed.network, reading, kind);
         let note = rows.add(&labels, kind, Some(published), here, judgement);
         let off = here.is_none_or(|here| (here / published - 1.0).abs() > TEXT_TOLERANCE);
-        if reading == TEXT && off {
+        if reading == MAIN_READING && off {
             *note = Some(fault(&printed.network, kind).to_owned());
         }
     }
 }
 
-/// Judges the values that follow from the text within 1 %, or from one reading of it within 2 %.
+/// The tolerance of a value: 1 % if it follows from the text, 2 % if it follows from one interpretation of the text,
+/// and none otherwise.
 fn judgement(network: &str, reading: &str, kind: ValueKind) -> Judgement {
     match (network, reading) {
         ("CaffeNet", _) if kind != LAYERS => Judgement::Each(0.01),

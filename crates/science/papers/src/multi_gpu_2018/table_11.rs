@@ -17,7 +17,8 @@ pub struct EfficiencyTable<'a> {
 const ROUNDING: f64 = 0.05;
 
 impl EfficiencyTable<'_> {
-    /// The operations per joule: twice those of table 1, over the joules of forward and backward on all GPUs.
+    /// The operations per joule: twice the operations of table 1, divided by the joules of forward and backward on all
+    /// GPUs.
     fn efficiency(&self, row: &Efficiency, joules: f64) -> Option<f64> {
         let name = row.network.as_deref()?;
         let count = self.counts.iter().find(|count| count.network == name)?;
@@ -25,7 +26,7 @@ impl EfficiencyTable<'_> {
         Some(2.0 * row.batch_size? as f64 * operations / (row.gpus as f64 * joules))
     }
 
-    /// The reproduced efficiency.
+    /// The efficiency that follows from the simulated joules.
     fn reproduced(&self, row: &Efficiency) -> Option<f64> {
         let name = row.network.as_deref()?;
         let cell = self

@@ -90,7 +90,7 @@ pub struct NetworkCost {
     pub data_read_mb: f64,
     /// The data written in megabytes.
     pub data_written_mb: f64,
-    /// The computation-to-communication ratio: operations per data read.
+    /// The computation-to-communication ratio: operations per byte read.
     pub ctc_ratio: f64,
 }
 
@@ -99,7 +99,7 @@ pub fn read_network_costs() -> Result<Vec<NetworkCost>, PublishedError> {
     read_rows("multi_gpu_2018_table_1_networks.csv")
 }
 
-/// A row of table 3 of multi_gpu_2018.
+/// A row of table 3 of multi_gpu_2018: the iterations of a whole training.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Iterations {
     /// The printed name of the network.
@@ -117,7 +117,7 @@ pub fn read_iterations() -> Result<Vec<Iterations>, PublishedError> {
     read_rows("multi_gpu_2018_table_3_iterations.csv")
 }
 
-/// A cell of tables 6 and 9 of multi_gpu_2018: a whole training, all GPUs.
+/// A cell of tables 6 and 9 of multi_gpu_2018: time and energy of a whole training on all GPUs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct WholeTraining {
     /// The name of the measured GPU's profile.
@@ -130,7 +130,7 @@ pub struct WholeTraining {
     pub batch_size: u64,
     /// The printed time; nothing if the cell is empty.
     pub kiloseconds: Option<f64>,
-    /// The printed energy.
+    /// The printed energy; nothing if the cell is empty.
     pub megajoules: Option<f64>,
     /// The printed energy-delay product in megajoules times kiloseconds.
     pub edp: Option<f64>,
@@ -146,11 +146,11 @@ pub fn read_whole_trainings() -> Result<Vec<WholeTraining>, PublishedError> {
 pub struct Efficiency {
     /// The name of the measured GPU's profile.
     pub measured_gpu: String,
-    /// The printed name of the network; nothing if the average is over all.
+    /// The printed name of the network; nothing for an average over all networks.
     pub network: Option<String>,
     /// The number of GPUs.
     pub gpus: u64,
-    /// The batch size; nothing if the average is over all.
+    /// The batch size; nothing for an average over all batch sizes.
     pub batch_size: Option<u64>,
     /// The printed efficiency; nothing if the cell is empty.
     pub gflops_per_watt: Option<f64>,
@@ -166,7 +166,7 @@ pub fn read_average_efficiencies() -> Result<Vec<Efficiency>, PublishedError> {
     read_rows("multi_gpu_2018_table_11_averages.csv")
 }
 
-/// A row of tables 12 and 13 of multi_gpu_2018.
+/// A row of tables 12 and 13 of multi_gpu_2018: the accuracy after training.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Accuracy {
     /// The printed name of the network.

@@ -1,4 +1,4 @@
-//! Deviations from table 1, figure 7 and the text: savings of the node's energy by a cap, and speed-ups.
+//! Deviations from table 1, figure 7 and the text: energy of the node that a cap saves, and speed-ups.
 
 use sweetspot_decide::{Objective, Outcome};
 use sweetspot_quantity::Watts;
@@ -14,20 +14,20 @@ const GPU: &str = "quadro_rtx_6000";
 /// The default cap in watts.
 const DEFAULT_CAP: f64 = 260.0;
 /// The cap that the paper recommends, in watts.
-const CHOSEN_CAP: f64 = 170.0;
+const RECOMMENDED_CAP: f64 = 170.0;
 
 /// The time and energy of the node at each cap.
 struct Curve(Vec<(f64, Outcome)>);
 
 impl Curve {
-    fn at(&self, cap: f64) -> Outcome {
+    fn outcome_at(&self, cap: f64) -> Outcome {
         let found = self.0.iter().find(|(at, _)| *at == cap);
         found.unwrap_or(&self.0[0]).1.clone()
     }
 
     /// The best cap for an objective, and the value there; the default cap is the reference.
     fn best(&self, objective: Objective) -> (f64, f64) {
-        let reference = self.at(DEFAULT_CAP);
+        let reference = self.outcome_at(DEFAULT_CAP);
         let value = |outcome: &Outcome| objective.value(outcome, &reference).unwrap_or(f64::NAN);
         let all = self.0.iter().map(|(cap, outcome)| (*cap, value(outcome)));
         all.reduce(|best, other| {
@@ -46,7 +46,7 @@ fn value_of(objective: Objective, outcome: &Outcome) -> f64 {
     objective.value(outcome, outcome).unwrap_or(f64::NAN)
 }
 
-/// Simulates the node with a number of its GPUs at each cap.
+/// Simulates the node at each cap, with a job on `gpus` of its GPUs.
 fn curve(profiles: &Profiles, gpus: u64) -> Result<Curve, PapersError> {
     let name = format!("xception@{STUDY}");
     let caps = (100..=260)
@@ -115,12 +115,15 @@ fn savings(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
     let mut savings = Vec::new();
     for ((gpus, published), curve) in facts.savings.iter().zip(curves) {
         let (_, least) = curve.best(Objective::Energy);
-        let here = 1.0 - least / value_of(Objective::Energy, &curve.at(DEFAULT_CAP));
+        let here = 1.0 - least / value_of(Objective::Energy, &curve.outcome_at(DEFAULT_CAP));
         let label = format!("{gpus} of 8 GPUs: node energy saved by the best cap");
         savings.push(labelled(label, 100.0 * published.get(), 100.0 * here, 1.0));
     }
     let eight = &curves[3];
-    let (chosen, default) = (eight.at(CHOSEN_CAP), eight.at(DEFAULT_CAP));
+    let (chosen, default) = (
+        eight.outcome_at(RECOMMENDED_CAP),
+        eight.outcome_at(DEFAULT_CAP),
+    );
     let change = |ratio: f64| 100.0 * (ratio - 1.0);
     let joules = |outcome| value_of(Objective::Energy, outcome);
     let time = change((chosen.time / default.time).get());
@@ -137,12 +140,13 @@ fn savings(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
 }
 
 fn speedups(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
-    let speedup =
-        |gpus: usize, cap: f64| (curves[0].at(cap).time / curves[gpus].at(cap).time).get();
+    let speedup = |gpus: usize, cap: f64| {
+        (curves[0].outcome_at(cap).time / curves[gpus].outcome_at(cap).time).get()
+    };
     let speedups = [
         ("4 GPUs", speedup(2, DEFAULT_CAP)),
         ("8 GPUs at 260 W", speedup(3, DEFAULT_CAP)),
-        ("8 GPUs at 170 W", speedup(3, CHOSEN_CAP)),
+        ("8 GPUs at 170 W", speedup(3, RECOMMENDED_CAP)),
     ];
     let pairs = speedups.into_iter().zip(facts.speedups);
     pairs
@@ -158,18 +162,21 @@ fn speedups(facts: &NodeFacts, curves: &[Curve]) -> Vec<LabelledValues> {
 }
 
 fn times(eight: &Curve) -> Vec<LabelledValues> {
-    [("260 W", 85.6, DEFAULT_CAP), ("170 W", 93.6, CHOSEN_CAP)]
-        .into_iter()
-        .map(|(text, published, cap)| {
-            let here = eight.at(cap).time.get();
-            labelled(format!("8 GPUs at {text}"), published, here, 0.05)
-        })
-        .collect()
+    [
+        ("260 W", 85.6, DEFAULT_CAP),
+        ("170 W", 93.6, RECOMMENDED_CAP),
+    ]
+    .into_iter()
+    .map(|(text, published, cap)| {
+        let here = eight.outcome_at(cap).time.get();
+        labelled(format!("8 GPUs at {text}"), published, here, 0.05)
+    })
+    .collect()
 }
 
 /// The gains of the best caps by each metric, and those caps.
 fn best_caps(facts: &NodeFacts, eight: &Curve) -> (Vec<LabelledValues>, Vec<LabelledValues>) {
-    let default = eight.at(DEFAULT_CAP);
+    let default = eight.outcome_at(DEFAULT_CAP);
     let mut metrics = Vec::new();
     let mut caps = Vec::new();
     for (metric, gain, cap) in &facts.best {

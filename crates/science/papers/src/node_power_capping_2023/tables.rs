@@ -5,12 +5,12 @@ use sweetspot_quantity::{Ratio, Seconds, Watts};
 
 use crate::tables::{Fact, PublishedError, find_fact, read_rows};
 
-/// The facts about the node of node_power_capping_2023.
+/// What node_power_capping_2023 reports about its node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeFacts {
-    /// Numbers of GPUs, and the largest saving of a cap with them.
+    /// The number of GPUs used, and the largest energy saving of any cap with them.
     pub savings: Vec<(u64, Ratio)>,
-    /// The speed-up over one GPU of 4 GPUs, and of 8 at 260 W and at 170 W.
+    /// The speed-ups over one GPU: of 4 GPUs, of 8 GPUs at 260 W, and of 8 GPUs at 170 W.
     pub speedups: [f64; 3],
     /// The times that figure 7 shows: the number of GPUs, the cap, and the time.
     pub times: Vec<(u64, Watts, Seconds)>,

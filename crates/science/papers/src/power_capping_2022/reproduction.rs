@@ -24,15 +24,15 @@ const TIME_CHANGE: ValueKind = ValueKind::difference("time_vs_default", "time [%
 const CAP: ValueKind = ValueKind::difference("power_cap_w", "best cap [W]", 1.0, 0);
 const REGRET: ValueKind = ValueKind::difference("regret", "regret there [%]", 100.0, 2);
 
-/// The tolerance of times and energies.
+/// The relative tolerance of times and energies.
 const RELATIVE_TOLERANCE: f64 = 0.03;
 /// The tolerance of the regret at the published best cap.
 const REGRET_TOLERANCE: f64 = 0.015;
 /// The tolerance of best caps in watts.
 const CAP_TOLERANCE: f64 = 10.0;
-/// The number of regrets that must be within their tolerance.
+/// The smallest number of regrets that must be within their tolerance.
 const MIN_SMALL_REGRETS: usize = 46;
-/// The number of best caps that must be within their tolerance.
+/// The smallest number of best caps that must be within their tolerance.
 const MIN_NEAR_CAPS: usize = 36;
 
 /// The sweep of one network on one GPU.
@@ -42,7 +42,7 @@ pub struct Curve {
     pub caps: CapCurve,
 }
 
-/// The objective that a row of the tables is the best of.
+/// The objective for which a row of the tables is the best; nothing for the default row.
 pub fn objective(selection: &str) -> Option<Objective> {
     match selection {
         "min E" => Some(Objective::Energy),
@@ -149,7 +149,7 @@ fn labels(row: &CapRow) -> Vec<(&'static str, Label)> {
 
 /// Adds power, energy and time at a published cap.
 fn add_cap(rows: &mut Rows, row: &CapRow, default: &CapRow, curve: &Curve) {
-    let here = curve.caps.at(row.power_cap.get());
+    let here = curve.caps.outcome_at(row.power_cap.get());
     let reference = curve.caps.reference();
     let energy = here.and_then(joules);
     let time = here.map(|here| here.time.get());
@@ -208,7 +208,7 @@ fn conclusions(curves: &[Curve]) -> Vec<Conclusion> {
         of_gpu
             .filter_map(|curve| {
                 let (cap, _) = curve.caps.best(objective)?;
-                let (here, default) = (curve.caps.at(cap)?, curve.caps.reference()?);
+                let (here, default) = (curve.caps.outcome_at(cap)?, curve.caps.reference()?);
                 let saved = 1.0 - joules(here)? / joules(default)?;
                 Some((saved, (here.time / default.time).get() - 1.0))
             })

@@ -4,12 +4,12 @@ use sweetspot_decide::{Objective, Outcome};
 
 use super::tables::CapRow;
 
-/// The rounding error of numbers with one decimal.
+/// The largest rounding error of numbers that are printed with one decimal.
 const HALF_TENTH: f64 = 0.05;
-/// The rounding error of kilojoules with three decimals, in joules.
+/// The largest rounding error of kilojoules that are printed with three decimals, in joules.
 const HALF_JOULE: f64 = 0.5;
 
-/// The range of a number that was rounded for print.
+/// The range of values that round to a printed number.
 #[derive(Clone, Copy)]
 struct RoundedNumber {
     low: f64,

@@ -12,7 +12,7 @@ pub struct CapRow {
     pub gpu: String,
     /// The name of the network in the profiles.
     pub network: &'static str,
-    /// What the row is the best of: `default`, `min E` and so on.
+    /// The metric for which the row's cap is the best, such as `min E`; or `default`.
     pub selection: String,
     /// The power cap.
     pub power_cap: Watts,
@@ -67,14 +67,14 @@ pub struct TextRange {
     pub gpu: String,
     /// The section of the paper.
     pub section: String,
-    /// The objective.
+    /// The objective whose better or best caps the range is about.
     pub objective: String,
     /// What the range is of: `better_w` (caps better than the default), `best_w` (best caps), `energy_saved_pct` and
     /// `time_lost_pct` (at the best caps).
     pub what: String,
-    /// The lower end.
+    /// The lower end of the range.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the range.
     pub high: f64,
 }
 

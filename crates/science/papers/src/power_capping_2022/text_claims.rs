@@ -7,7 +7,7 @@ use super::tables::{CapRow, TextRange};
 use crate::row::{Judgement, Label, ReproducedRow, Rows, ValueKind, range_of};
 use crate::simulated_runs::joules;
 
-/// The tolerance of the ends of a range in watts.
+/// The tolerance of the ends of a range of caps, in watts.
 const RANGE_TOLERANCE: f64 = 25.0;
 
 const WATTS: ValueKind = ValueKind::difference("power_cap_w", "[W]", 1.0, 0);
@@ -37,10 +37,9 @@ pub fn rows(text: &[TextRange], printed: &[CapRow], curves: &[Curve]) -> Vec<Rep
         };
         let here = match range.what.as_str() {
             "better_w" => better_caps(&own, objective),
-            _ => Some(range_of(
-                own.iter()
-                    .filter_map(|curve| at_best(curve, objective, &range.what)),
-            )),
+            _ => Some(range_of(own.iter().filter_map(|curve| {
+                value_at_best_cap(curve, objective, &range.what)
+            }))),
         };
         let note = check_range(range, printed, objective);
         let mut rows = Rows::new(&format!("section {}", range.section));
@@ -91,10 +90,10 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The best cap of a network, or its saving or cost.
-fn at_best(curve: &Curve, objective: Objective, what: &str) -> Option<f64> {
+/// The best cap of a network for an objective, or the energy saved or time lost there; `what` is [`TextRange::what`].
+fn value_at_best_cap(curve: &Curve, objective: Objective, what: &str) -> Option<f64> {
     let (cap, _) = curve.caps.best(objective)?;
-    let (here, default) = (curve.caps.at(cap)?, curve.caps.reference()?);
+    let (here, default) = (curve.caps.outcome_at(cap)?, curve.caps.reference()?);
     match what {
         "best_w" => Some(cap),
         "energy_saved_pct" => Some(1.0 - joules(here)? / joules(default)?),

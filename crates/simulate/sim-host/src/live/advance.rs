@@ -8,9 +8,9 @@ use super::LiveGpu;
 use crate::job::Slot;
 use crate::sensors::PowerSensor;
 
-/// How long the kernels of one job run before those of another, in seconds.
+/// How long the kernels of one job run before those of another job get their turn, in seconds.
 const TIME_SLICE: f64 = 0.002;
-/// A time that is longer than any sensor's memory, in nanoseconds.
+/// A time, in nanoseconds, after which no sensor depends on earlier power.
 const SENSOR_MEMORY: u64 = 4_000_000_000;
 
 impl LiveGpu<'_> {
@@ -45,7 +45,7 @@ impl LiveGpu<'_> {
         )
     }
 
-    /// Skips a long time without jobs in large steps, except for the time that sensors remember.
+    /// Skips a long time without jobs in large steps, except for its end, which the sensors' values depend on.
     fn skip_idle_time(&mut self, to: u64) {
         if self.is_occupied() || to - self.record.now < 2 * SENSOR_MEMORY {
             return;
@@ -76,7 +76,7 @@ impl LiveGpu<'_> {
         self.record.sensors.resume(now, energy, watts, is_stuck);
     }
 
-    /// The time at which the next step ends: when a sensor updates or a silent job expires.
+    /// The time at which the next step ends: when a sensor updates or a silent job expires, but not after `to`.
     fn end_of_step(&self, to: u64, sensor: &PowerSensor) -> u64 {
         let event = self.record.sensors.next_event(self.record.now, sensor);
         let expiries = self
@@ -100,7 +100,8 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// Takes one step of the physics, at most to `until`, under the kernels of the job that has run least.
+    /// Makes one step of the physics, at most to `until`, with the kernels of the job that has run for the shortest
+    /// time.
     fn step(&mut self, until: u64, limits: &Limits) {
         let at_most = (until - self.record.now) as f64 * 1e-9;
         let waits = |slot: &Slot| {

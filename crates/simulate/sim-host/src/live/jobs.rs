@@ -31,7 +31,8 @@ impl LiveGpu<'_> {
         let free = self.record.slots.iter().position(|slot| slot.pid == 0);
         let index = free.ok_or(HostError::TooManyJobs(MAX_JOBS))?;
         let mut slot = Slot::new(pid, memory, energy);
-        // A new job shares the cores with the others from now on, without credit for the past.
+        // A new job starts with the longest run time of the other jobs; with 0 it would have the cores for itself at
+        // first.
         let others = self.record.slots.iter().filter(|slot| slot.pid != 0);
         let most = others.map(|slot| slot.kernel_time).reduce(f64::max);
         slot.kernel_time = most.unwrap_or(0.0);
@@ -60,7 +61,7 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// Lets a job run so many more iterations of these phases.
+    /// Lets a job run `iterations` more iterations, which consist of these phases.
     pub fn grant_iterations(
         &mut self,
         job: JobId,
@@ -122,7 +123,7 @@ impl LiveGpu<'_> {
 /// Whether a process is running. A zombie, which ended but was not waited for, is not.
 fn is_running(pid: u64) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        // Without /proc, a job ends only when it was silent for too long.
+        // Without /proc, a job ends only after it was silent for too long.
         return !std::path::Path::new("/proc/self/stat").exists();
     };
     let state = stat

@@ -1,4 +1,4 @@
-//! A shared GPU at the present moment: its record and its readings.
+//! A shared GPU at the present moment: its stored state and its readings.
 
 mod advance;
 mod jobs;
@@ -21,12 +21,12 @@ pub(crate) struct Record {
     pub created_at: u64,
     pub physics: [f64; 5],
     pub cap: f64,
-    /// The locked range of the core clock; 0 where there is none.
+    /// The range, in megahertz, that the core clock is locked to; 0 without a lock.
     pub core_low: f64,
     pub core_high: f64,
     pub memory_low: f64,
     pub memory_high: f64,
-    /// The application clocks; 0 where there are none.
+    /// The application clocks, in megahertz; 0 if they are not set.
     pub application_core: f64,
     pub application_memory: f64,
     pub persistence: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Record {
     pub slots: [Slot; MAX_JOBS],
 }
 
-/// The error of a write that a simulated fault denies.
+/// A simulated fault does not let this setting be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteDenied;
 
@@ -45,13 +45,14 @@ pub enum Throttle {
     None,
     /// No kernels are running.
     Idle,
-    /// The power cap limits it.
+    /// The power cap limits the clock.
     PowerCap,
-    /// A locked or application clock limits it.
+    /// A locked clock or an application clock limits the clock.
     ClockSetting,
 }
 
-/// A shared GPU at the present moment, as a closure sees it. Changes are stored when the closure returns.
+/// A shared GPU at the present moment, which a closure can read and change. Changes are stored when the closure
+/// returns.
 pub struct LiveGpu<'a> {
     pub(crate) profile: &'a GpuProfile,
     pub(crate) chip: &'a Chip,
@@ -84,12 +85,12 @@ impl LiveGpu<'_> {
         self.profile.faults.iter().any(|fault| fault.is_lost(age))
     }
 
-    /// The exact energy drawn.
+    /// The exact energy that the GPU has drawn since its creation.
     pub fn energy(&self) -> Joules {
         self.state().energy()
     }
 
-    /// The value of the energy counter; none where the generation has no counter.
+    /// The value of the energy counter; `None` if the GPU's generation has no counter.
     pub fn counter(&self) -> Option<Joules> {
         if !self.profile.sensors.has_energy_counter() {
             return None;
@@ -99,7 +100,7 @@ impl LiveGpu<'_> {
         Some(faults.fold(counted, |counted, fault| fault.wrap_counter(counted)))
     }
 
-    /// The mean power of the sensor's short window.
+    /// The reading of the instantaneous power sensor: the mean over the sensor's short averaging time.
     pub fn instant_power(&self) -> Watts {
         self.record.sensors.instant()
     }
@@ -109,7 +110,7 @@ impl LiveGpu<'_> {
         self.record.sensors.average()
     }
 
-    /// The ordinary power reading of this generation.
+    /// The power that `nvmlDeviceGetPowerUsage` returns on this generation: averaged or instantaneous.
     pub fn power_usage(&self) -> Watts {
         if PowerSensor::of(self.profile.sensors).averaged {
             self.average_power()
@@ -133,8 +134,8 @@ impl LiveGpu<'_> {
         self.state().temperature()
     }
 
-    /// The core clock as the driver reports it: the level at or below the exact clock, and the lowest level without
-    /// jobs.
+    /// The core clock as the driver reports it: the nearest supported clock at or below the exact one, or the lowest
+    /// clock if there are no jobs.
     pub fn core_clock(&self) -> Megahertz {
         let levels = self.profile.core.levels();
         let low = levels.first().copied().unwrap_or(self.profile.core.min);

@@ -6,7 +6,7 @@ use sweetspot_sim::Knob;
 use super::{LiveGpu, WriteDenied};
 
 impl LiveGpu<'_> {
-    /// Checks that no fault denies writes to a knob.
+    /// Checks that no simulated fault denies changes of a knob.
     fn check_writable(&self, knob: Knob) -> Result<(), WriteDenied> {
         if self.profile.faults.iter().any(|fault| fault.denies(knob)) {
             return Err(WriteDenied);
@@ -14,24 +14,24 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
-    /// The power cap that is set.
+    /// The power cap that was requested last.
     pub fn power_cap(&self) -> Watts {
         Watts::new(self.record.cap)
     }
 
-    /// The power cap that is enforced.
+    /// The power cap that the board enforces, which may be lower than the requested one.
     pub fn enforced_cap(&self) -> Watts {
         self.profile.enforced_cap(self.power_cap())
     }
 
-    /// Sets the power cap; the caller has checked its range.
+    /// Sets the power cap; the caller must have checked that it is within the allowed range.
     pub fn set_power_cap(&mut self, cap: Watts) -> Result<(), WriteDenied> {
         self.check_writable(Knob::PowerCap)?;
         self.record.cap = cap.get();
         Ok(())
     }
 
-    /// Locks the core clock to a range, or unlocks it.
+    /// Locks the core clock to a range, or unlocks it if the range is `None`.
     pub fn lock_core_clock(
         &mut self,
         range: Option<(Megahertz, Megahertz)>,
@@ -42,13 +42,13 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
-    /// The range that the core clock is locked to. NVML has no such getter; tests use this one.
+    /// The range that the core clock is locked to, if it is locked. NVML cannot report it; this method is for tests.
     pub fn core_lock(&self) -> Option<(Megahertz, Megahertz)> {
         let (low, high) = (self.record.core_low, self.record.core_high);
         (high > 0.0).then(|| (Megahertz::new(low), Megahertz::new(high)))
     }
 
-    /// Locks the memory clock to a range, or unlocks it.
+    /// Locks the memory clock to a range, or unlocks it if the range is `None`.
     pub fn lock_memory_clock(
         &mut self,
         range: Option<(Megahertz, Megahertz)>,
@@ -59,7 +59,7 @@ impl LiveGpu<'_> {
         Ok(())
     }
 
-    /// Sets the application clocks of memory and core, or resets them.
+    /// Sets the application clocks of memory and core, or resets them if given `None`.
     pub fn set_application_clocks(
         &mut self,
         clocks: Option<(Megahertz, Megahertz)>,
@@ -86,17 +86,17 @@ impl LiveGpu<'_> {
         )
     }
 
-    /// Whether the driver stays loaded without a client.
+    /// Whether persistence mode is on: the driver stays loaded without a client.
     pub fn persistence(&self) -> bool {
         self.record.persistence != 0
     }
 
-    /// Sets whether the driver stays loaded without a client.
+    /// Turns persistence mode on or off: whether the driver stays loaded without a client.
     pub fn set_persistence(&mut self, on: bool) {
         self.record.persistence = u64::from(on);
     }
 
-    /// The core clock by a lock or an application clock.
+    /// The core clock that a lock or an application clock sets, if any.
     pub(crate) fn core_clock_setting(&self) -> Option<Megahertz> {
         let record = &self.record;
         let default = self.profile.core.default.get();
@@ -112,7 +112,7 @@ impl LiveGpu<'_> {
         }
     }
 
-    /// The memory clock by a lock or an application clock.
+    /// The memory clock that a lock or an application clock sets, if any.
     pub(crate) fn memory_clock_setting(&self) -> Option<Megahertz> {
         let record = &self.record;
         let default = self.profile.memory.default.get();

@@ -1,15 +1,15 @@
-//! Why a stand-in workload cannot run.
+//! Why the simulated program `sim-workload` cannot run.
 
 use sweetspot_sim::{ArrivalError, CatalogueError, PlacementError};
 
 use crate::HostError;
 
-/// Why a stand-in workload cannot run.
+/// Why the simulated program `sim-workload` cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum StandInError {
     /// The program does not run on a simulated host.
     #[error(
-        "sim-workload runs on a simulated host: sweetspot simulate --gpu NAME -- sweetspot sim-workload ..."
+        "sim-workload runs only on a simulated host: use sweetspot simulate --gpu NAME -- sweetspot sim-workload ..."
     )]
     NoHost,
     /// The simulated host cannot be used.
@@ -29,13 +29,13 @@ pub enum StandInError {
     TooFewGpus {
         /// The number of ranks.
         ranks: usize,
-        /// The number of GPUs.
+        /// The number of GPUs that the program may use.
         visible: usize,
     },
     /// `CUDA_VISIBLE_DEVICES` names no GPU of the host.
     #[error("CUDA_VISIBLE_DEVICES={0} names no GPU of this host: use indices or UUIDs")]
     VisibleDevices(String),
-    /// The link to the tool cannot be written.
+    /// The shared-memory link to sweetspot cannot be used.
     #[error(transparent)]
     Link(#[from] sweetspot_link::LinkError),
     /// Standard output cannot be written.

@@ -1,4 +1,5 @@
-//! `sim-workload`: a stand-in training or serving program, in real time, on a simulated host.
+//! `sim-workload`: a program that behaves like a training or serving program, in real time, on the GPUs of a simulated
+//! host.
 
 mod error;
 mod progress;
@@ -20,48 +21,49 @@ use progress::ProgressPrinter;
 use rank::Rank;
 use training::{run_alone, run_together};
 
-/// How much work a stand-in workload does.
+/// How much work `sim-workload` does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// As many items as the study that the profile was fitted to.
     Study,
-    /// A number of items, all ranks together.
+    /// This many items, all ranks together.
     Items(u64),
-    /// As many items as fit into a time.
+    /// As many items as can be done in this time.
     For(Seconds),
 }
 
-/// What a stand-in workload is to do.
+/// What `sim-workload` is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StandInRequest {
     /// The network's name, or the path of a workload profile.
     pub network: String,
-    /// The variant of the workload (mode, algorithm, dataset), if the user names one.
+    /// The variant of the workload (training or inference, convolution algorithm, data set), if the user names one.
     pub variant: Variant,
-    /// The batch size, if the user gives one: of each rank, or of all ranks if the workload splits it.
+    /// The batch size, if the user gives one: of each rank, or of all ranks together if the workload splits a batch.
     pub batch: Option<u64>,
     /// The number of processes of a data-parallel job, one GPU each.
     pub ranks: usize,
-    /// How much work is done.
+    /// How much work is to be done.
     pub amount: Amount,
-    /// How the workload serves requests; the tool then sets the batch size, unless `batch` is given.
+    /// How requests are served; `None` for a workload without requests. Sweetspot then sets the batch size, unless
+    /// `batch` is given.
     pub serving: Option<Serving>,
 }
 
-/// What a stand-in workload did.
+/// What `sim-workload` has done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     /// The items done by all ranks together.
     pub items: u64,
     /// The time from the start of the first iteration to the end of the last.
     pub time: Seconds,
-    /// The energy that the GPUs of the job truly drew in that time.
+    /// The true energy of the job's GPUs in that time, without sensor errors.
     pub energy: Joules,
     /// The 99th percentile of the requests' latency, if the workload served requests.
     pub p99: Option<Seconds>,
 }
 
-/// Runs a stand-in workload, which prints its progress to `out` as a training script does.
+/// Runs `sim-workload`, which prints its progress to `out` as a training script does.
 pub fn run_stand_in(
     request: &StandInRequest,
     out: &mut impl Write,
@@ -96,7 +98,7 @@ pub fn run_stand_in(
     Ok(finished)
 }
 
-/// The workload profile: from the node's study if that has workloads, else from the GPU's.
+/// The workload profile: from the study of the node if that study has workloads, or else from the study of the GPU.
 fn find_profile(
     host: &Host,
     gpu: &SharedGpu,
@@ -108,7 +110,8 @@ fn find_profile(
     Ok(find_workload(&request.network, study, &request.variant)?)
 }
 
-/// The GPUs that a CUDA program would see, in its order; an unknown name ends the list, as in CUDA.
+/// The GPUs that a CUDA program would see, in its order, if `CUDA_VISIBLE_DEVICES` had this value. As in CUDA, an
+/// unknown name ends the list.
 fn visible_gpus(host: &Host, variable: Option<String>) -> Result<Vec<&SharedGpu>, StandInError> {
     let Some(variable) = variable else {
         return Ok(host.gpus().iter().collect());
@@ -127,7 +130,7 @@ fn visible_gpus(host: &Host, variable: Option<String>) -> Result<Vec<&SharedGpu>
     Ok(visible)
 }
 
-/// A span of nanoseconds as a time.
+/// Converts nanoseconds to a time.
 fn seconds(nanoseconds: u64) -> Seconds {
     Seconds::new(nanoseconds as f64 * 1e-9)
 }

@@ -1,4 +1,4 @@
-//! The progress that a stand-in workload reports, as a training program does.
+//! Reports the progress of `sim-workload`, as a training program does.
 
 use std::io::Write;
 use std::time::Instant;
@@ -7,23 +7,23 @@ use sweetspot_link::Writer;
 
 use super::StandInError;
 
-/// Reports progress: once a second as a line of text, and over the link as it is made.
+/// Reports progress: once a second as a line of text, and at once over the shared-memory link.
 pub struct ProgressPrinter<'a, W> {
     out: &'a mut W,
     started: Instant,
-    /// When the newest items were done, and how many there are in all.
+    /// When the newest items were done, and the total number of items then.
     newest: (Instant, u64),
-    /// The same at the last printed line.
+    /// The values of `newest` when the last line was printed.
     printed: (Instant, u64),
-    /// The second, from the start, in which the last line was printed.
+    /// The number of the second since the start in which the last line was printed.
     printed_second: u64,
     link: Option<Writer>,
-    /// Items that were reported over the link.
+    /// The number of items that were reported over the shared-memory link.
     reported: u64,
 }
 
 impl<'a, W: Write> ProgressPrinter<'a, W> {
-    /// Progress goes to `out`, and to the link if there is one.
+    /// A printer that writes lines to `out`, and reports to the shared-memory link if there is one.
     pub fn new(out: &'a mut W, link: Option<Writer>) -> Self {
         let now = Instant::now();
         Self {
@@ -37,7 +37,7 @@ impl<'a, W: Write> ProgressPrinter<'a, W> {
         }
     }
 
-    /// Reports items over the link.
+    /// Reports the total number of items over the shared-memory link.
     pub fn report(&mut self, items: u64) {
         if let Some(link) = &self.link
             && items > self.reported
@@ -47,7 +47,7 @@ impl<'a, W: Write> ProgressPrinter<'a, W> {
         }
     }
 
-    /// Reports items over the link, and prints a line when a second has passed.
+    /// Reports items over the shared-memory link, and prints a line if a second has passed.
     pub fn update(&mut self, iterations: u64, items: u64) -> Result<(), StandInError> {
         self.report(items);
         if items > self.newest.1 {

@@ -1,4 +1,4 @@
-//! A process of a stand-in workload on its simulated GPU.
+//! A rank of `sim-workload` on its simulated GPU.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use sweetspot_sim::{Job, JobError, JobRequest, Phase, Variation, Workload};
 use super::{Amount, StandInError, StandInRequest};
 use crate::{HostError, JobId, JobProgress, SharedGpu};
 
-/// A process of the job on its GPU; it leaves the GPU when it is dropped.
+/// A rank of the job on its GPU; dropping it removes the rank from the GPU.
 pub struct Rank<'a> {
     pub gpu: &'a SharedGpu,
     pub job_id: JobId,
@@ -16,7 +16,7 @@ pub struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    /// Adds a process to a GPU, if its memory suffices.
+    /// Adds a rank to a GPU; an error if the GPU's free memory does not suffice.
     pub fn new(
         gpu: &'a SharedGpu,
         workload: &Workload,
@@ -51,7 +51,8 @@ impl<'a> Rank<'a> {
         })
     }
 
-    /// Lets the rank run more iterations of these phases, and returns the time at which it starts.
+    /// Lets the rank run more iterations of these phases. Returns the present monotonic time in nanoseconds, at which
+    /// it starts.
     pub fn grant_iterations(&self, phases: &[Phase], iterations: u64) -> Result<u64, HostError> {
         self.gpu.with_gpu(|live| {
             live.grant_iterations(self.job_id, phases, iterations)?;
@@ -59,13 +60,13 @@ impl<'a> Rank<'a> {
         })?
     }
 
-    /// The present time and the progress of the rank.
+    /// The present monotonic time in nanoseconds, and the progress of the rank.
     pub fn poll(&self) -> Result<(u64, JobProgress), HostError> {
         self.gpu
             .with_gpu(|live| Ok((live.now(), live.poll_job(self.job_id)?)))?
     }
 
-    /// Waits until all that was granted is done, and returns when that was.
+    /// Waits until all granted iterations are done, and returns when that was.
     pub fn finish(
         &self,
         mut on_progress: impl FnMut(u64) -> Result<(), StandInError>,
@@ -79,7 +80,7 @@ impl<'a> Rank<'a> {
             std::thread::sleep(pause);
             let (now, progress) = self.poll()?;
             on_progress(progress.done)?;
-            // Polls often while iterations are short or the end may be near.
+            // The poll interval is short if iterations are short or the end may be near.
             let each = (now - last) / (progress.done - before.done).max(1);
             pause = Duration::from_nanos((each / 8).clamp(500_000, 20_000_000));
             if progress.done > before.done {

@@ -1,4 +1,5 @@
-//! A stand-in server: it asks for its batch size before each batch and reports each batch over the link.
+//! Behaves like a serving program: asks for the batch size before each batch, and reports each batch over the
+//! shared-memory link.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -16,7 +17,7 @@ use super::rank::{Rank, out_of_memory};
 use super::{Amount, Finished, StandInError, StandInRequest, seconds};
 use crate::{Host, SharedGpu};
 
-/// How a stand-in workload serves requests.
+/// How `sim-workload` serves requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Serving {
     /// How requests arrive.
@@ -25,10 +26,10 @@ pub struct Serving {
     pub seed: u64,
 }
 
-/// Batches are queued on the GPU for about this long, as a real program queues some.
+/// The GPU's queue contains batches for about this time, because a real program also launches batches in advance.
 const QUEUED_TIME: Seconds = Seconds::new(0.04);
 
-/// Serves until the amount is done, or no more requests arrive.
+/// Serves requests until the requested amount is done or no more requests arrive.
 pub fn serve(
     request: &StandInRequest,
     serving: &Serving,
@@ -38,7 +39,7 @@ pub fn serve(
     let workload = super::find_profile(host, gpu, request)?;
     let work = workload.work_on(gpu.name(), gpu.profile())?;
     let requests = RequestQueue::new(&serving.arrivals, serving.seed)?;
-    // One item must fit; larger batches take their memory later.
+    // Memory for one item is reserved now; larger batches reserve theirs later.
     let first = StandInRequest {
         batch: Some(1),
         amount: Amount::Items(1),
@@ -99,12 +100,12 @@ struct Server<'a> {
     rank: &'a Rank<'a>,
     workload: &'a Workload,
     work: &'a ScaledWork,
-    /// The phases of batches of each size.
+    /// The phases of a batch, by batch size.
     batches: HashMap<u64, Vec<Phase>>,
-    /// The batch size that was last reported as too large.
+    /// The batch size that was last reported as too large for the memory.
     rejected_size: u64,
     started: u64,
-    /// The time of the last batch.
+    /// How long the last batch took.
     batch_time: Seconds,
     items: u64,
     iterations: u64,
@@ -131,7 +132,8 @@ impl Server<'_> {
         time || until.items.is_some_and(|items| self.items >= items)
     }
 
-    /// The size of the next batch: the user's, or the tool's, or the study's, as far as it fits.
+    /// The size of the next batch: as the user gives it, or else as sweetspot sets it, or else as in the study; it is
+    /// reduced if it does not fit into memory.
     fn choose_size(&mut self, at_most: u64) -> Result<u64, StandInError> {
         let asked = self.link.as_ref().and_then(Writer::batch_size);
         let wanted = self.fixed_batch.or(asked.map(|size| size.get()));
@@ -186,7 +188,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Runs batches of a size, and returns when they were done and the time of each.
+    /// Runs `count` batches of this size. Returns when they were done and how long each took.
     fn run_batches(&mut self, size: u64, count: u64) -> Result<(u64, Seconds), StandInError> {
         let expected = self.batch_time.max(Seconds::ZERO) * (count as f64 * 0.97);
         let near = Instant::now() + Duration::from_secs_f64(expected.get());
@@ -200,7 +202,7 @@ impl Server<'_> {
         Ok((at, self.batch_time))
     }
 
-    /// Reports a batch and its latencies over the link.
+    /// Reports a batch and its latencies over the shared-memory link.
     fn report_batch(&mut self, size: u64, time: Seconds, latencies: &[f64]) {
         self.latencies.extend(latencies);
         let Some(link) = &self.link else { return };
@@ -210,7 +212,7 @@ impl Server<'_> {
         link.batch(size, Duration::from_secs_f64(time.get()));
     }
 
-    /// Serves a closed loop: the next request is there as soon as the last is answered.
+    /// Serves a closed loop: the next request arrives as soon as the last one is answered.
     fn serve_closed_loop(
         &mut self,
         until: &EndCondition,
@@ -238,7 +240,7 @@ impl Server<'_> {
         Ok(now)
     }
 
-    /// Serves requests that arrive by themselves and wait.
+    /// Serves requests that arrive independently of the server and wait in a queue.
     fn serve_queue(
         &mut self,
         mut requests: RequestQueue,

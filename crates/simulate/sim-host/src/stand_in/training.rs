@@ -1,4 +1,4 @@
-//! A stand-in training: iterations on one GPU, or on several that exchange gradients.
+//! Behaves like a training program: iterations on one GPU, or on several that exchange gradients.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::progress::ProgressPrinter;
 use super::rank::Rank;
 use super::{Amount, Finished, StandInError, seconds};
 
-/// Runs a single rank: the physics goes through its iterations without waiting for others.
+/// Runs a single rank, which waits for no other rank between its iterations.
 pub fn run_alone(
     rank: &Rank<'_>,
     amount: Amount,
@@ -49,7 +49,7 @@ pub fn run_alone(
     })
 }
 
-/// Runs a single rank for a time.
+/// Runs a single rank for a given time.
 fn run_for_time(
     rank: &Rank<'_>,
     time: Seconds,

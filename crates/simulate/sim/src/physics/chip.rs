@@ -31,18 +31,19 @@ pub struct Chip {
 /// The distance between the clock and the governor's target below which the clock has settled, relative to the
 /// default clock.
 const SETTLED_DISTANCE: f64 = 1e-3;
-/// The maximum change of the clock in a step, relative to the default clock: power may change steeply.
+/// The maximum change of the clock in a step, relative to the default clock. It is small because power changes steeply
+/// with the clock.
 const MAX_CLOCK_CHANGE: f64 = 0.02;
-/// The longest step while the clock moves, in time constants of its governor.
+/// The longest step while the clock changes, in time constants of the governor that enforces the power cap.
 const MAX_GOVERNOR_STEP: f64 = 1.0;
-/// The maximum number of iterations until the length of a step and its mean clock agree; each reduces the error
+/// The maximum number of fixed-point iterations that compute a step's length and mean clock; each reduces the error
 /// about tenfold.
 const MAX_ITERATIONS: usize = 12;
 /// The longest step in any case, in thermal time constants.
 const MAX_THERMAL_STEP: f64 = 0.03;
 
 impl Chip {
-    /// Creates the physics of a profile.
+    /// Computes the physical constants of a GPU profile.
     pub fn new(profile: &GpuProfile) -> Self {
         let relative = |clock: Megahertz| (clock / profile.core.default).get();
         let thermal = &profile.thermal;
@@ -60,11 +61,11 @@ impl Chip {
             context: profile.power.context.get(),
             memory: profile.power.memory.get(),
             core: profile.power.core.get(),
-            settling: DecayRate::of(profile.cap.settling),
-            recovery: DecayRate::of(profile.cap.recovery),
+            settling: DecayRate::new(profile.cap.settling),
+            recovery: DecayRate::new(profile.cap.recovery),
             ambient: thermal.ambient.get(),
             degrees_per_watt,
-            warming: DecayRate::of(thermal.time_constant),
+            warming: DecayRate::new(thermal.time_constant),
             idle_temperature: thermal.ambient.get() + degrees_per_watt * profile.power.idle.get(),
             leakage_per_degree: thermal.leakage_per_degree.get(),
         }
@@ -81,7 +82,7 @@ impl Chip {
         }
     }
 
-    /// The limits by a power cap and by locked clocks.
+    /// The limits that a power cap and locked clocks (in megahertz; `None` without a lock) impose.
     pub fn limits(&self, cap: Watts, core: Option<Megahertz>, memory: Option<Megahertz>) -> Limits {
         let memory_speed = memory.map_or(1.0, |clock| clock.get() / self.default_memory_clock);
         Limits {
@@ -92,8 +93,8 @@ impl Chip {
         }
     }
 
-    /// Advances the state under `load` until its share `left` is done, for at most `at_most`, or until the power has
-    /// changed so much that a new step is needed, whichever comes first.
+    /// Advances the state under `load` by one step. The step ends when the remaining share `left` of the load is done,
+    /// after `at_most`, or when the power has changed so much that a new step is needed, whichever comes first.
     pub fn step(
         &self,
         state: &mut State,
@@ -162,8 +163,8 @@ impl Chip {
         }
     }
 
-    /// How often a cycle of this length may be repeated before it must be computed again: as long as the clock and
-    /// the temperature hardly change.
+    /// How often an iteration of this length may be repeated before it must be computed again, because the clock or the
+    /// temperature has changed too much.
     pub fn repeats(&self, cycle: &Cycle, length: Seconds) -> u64 {
         if length <= Seconds::ZERO {
             return 0;
@@ -172,7 +173,7 @@ impl Chip {
         by_heat.min(cycle.max_repeats()) as u64
     }
 
-    /// Advances the state by a number of repetitions of a cycle.
+    /// Advances the state by `times` repetitions of the same iteration.
     pub fn repeat(
         &self,
         state: &mut State,
@@ -186,8 +187,9 @@ impl Chip {
         self.update_temperature(state, (energy / length).get(), length.get() * times as f64);
     }
 
-    /// Advances the state by a step of kernels that take `whole` at a clock and are running for the share `busy` of
-    /// that time. Returns the length of the step, its mean power and the share of work done.
+    /// Advances the state by a step in which kernels run. At a given clock all the work takes `whole`, and kernels are
+    /// running for the share `busy` of that time. Returns the length of the step, its mean power and the share of work
+    /// done.
     #[expect(clippy::too_many_arguments, reason = "the inputs of one step")]
     fn kernel_step(
         &self,
@@ -209,7 +211,7 @@ impl Chip {
         (time, draw.waiting + running * busy(clock), done)
     }
 
-    /// The target of the governor: the highest clock that keeps the power under the cap.
+    /// The clock that the governor aims for: the highest clock at which the power is below the cap.
     fn target(&self, state: &State, limits: &Limits, below_core: f64, core_power: f64) -> f64 {
         let highest = limits.highest_clock;
         if below_core + core_power * self.voltage.switching_power(highest) <= limits.cap {
@@ -221,8 +223,8 @@ impl Chip {
             .clamp(self.lowest_clock.min(highest), highest)
     }
 
-    /// Moves the clock towards its target for one step: as long as the remaining work takes, and shorter while the
-    /// clock still moves. Returns the mean clock, the length of the step and the share of work done.
+    /// Changes the clock towards its target for one step. The step lasts until the remaining work is done, or shorter
+    /// while the clock is still changing. Returns the mean clock, the length of the step and the share of work done.
     fn move_clock(
         &self,
         state: &mut State,
@@ -277,7 +279,7 @@ impl Chip {
         state.clock = highest - (highest - state.clock) * self.recovery.over(time).end;
     }
 
-    /// Lets the temperature follow the power with one time constant.
+    /// Changes the temperature towards its equilibrium at this power, with one time constant.
     fn update_temperature(&self, state: &mut State, power: f64, time: f64) {
         let steady = self.ambient + self.degrees_per_watt * power;
         let distance = state.temperature - steady;
@@ -285,15 +287,16 @@ impl Chip {
     }
 }
 
-/// The power drawn while kernels run: by a waiting program, by the memory, and by the cores at the default clock.
+/// The parts of the power while kernels run, in watts: as for a waiting program, for the memory, and for the cores at
+/// the default clock.
 struct KernelPower {
     waiting: f64,
     memory: f64,
     core: f64,
 }
 
-/// The time of kernels whose launches overlap with them: about the longer of the two, and somewhat more where they
-/// are similar, because some kernels are then shorter than their own launch.
+/// The time of kernels whose launches overlap with them: about the longer of the two, and somewhat more if the two are
+/// similar, because some kernels are then shorter than their own launch.
 fn overlapped(launch: f64, kernels: f64) -> f64 {
     if launch <= 0.0 {
         return kernels;
@@ -304,7 +307,7 @@ fn overlapped(launch: f64, kernels: f64) -> f64 {
     longer * (1.0 + similarity).sqrt().sqrt().sqrt()
 }
 
-/// The share of work done in `time` of work that takes `whole`; all of `left` when it is finished.
+/// The share of the work that is done in `time`, if all of it takes `whole`; at most the remaining share `left`.
 fn share_done(time: f64, whole: f64, left: f64) -> f64 {
     if whole <= 0.0 || time >= whole * left {
         left

@@ -1,12 +1,13 @@
-//! Repetitions of the same steps.
+//! The drift of the core clock while a workload iteration is repeated.
 
 use super::state::State;
 
-/// The maximum change of the clock while a cycle is repeated, relative to the default clock.
-const MAX_CLOCK_CHANGE: f64 = 5e-4;
+/// The maximum drift of the core clock, relative to the default clock, for which a repeated workload iteration is not
+/// computed anew.
+const MAX_CLOCK_DRIFT: f64 = 5e-4;
 
-/// The drift of the clock while the same steps are repeated. Each repetition changes it by a fixed ratio of the
-/// change before.
+/// The drift of the core clock while the same workload iteration is repeated. Each repetition changes the clock by
+/// `ratio` times the change of the repetition before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycle {
     drift: f64,
@@ -14,7 +15,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// Computes the drift from the states before, between and after two repetitions.
+    /// Computes the drift from the states before, between and after two repetitions of an iteration.
     pub fn new(before: &State, between: &State, after: &State) -> Self {
         let (first, second) = (
             between.clock().get() - before.clock().get(),
@@ -28,7 +29,7 @@ impl Cycle {
         }
     }
 
-    /// The change of the clock in so many more repetitions: a geometric series.
+    /// The change of the clock in `times` more repetitions, which is a geometric series.
     pub(super) fn movement(&self, times: u64) -> f64 {
         let rest = 1.0 - self.ratio;
         if rest < 1e-9 {
@@ -38,13 +39,13 @@ impl Cycle {
         }
     }
 
-    /// The number of repetitions in which the clock hardly changes.
+    /// The number of repetitions in which the clock changes by at most [`MAX_CLOCK_DRIFT`].
     pub(super) fn max_repeats(&self) -> f64 {
         let (drift, rest) = (self.drift.abs() * self.ratio, 1.0 - self.ratio);
-        if drift <= MAX_CLOCK_CHANGE * rest {
+        if drift <= MAX_CLOCK_DRIFT * rest {
             f64::INFINITY
         } else {
-            MAX_CLOCK_CHANGE / drift
+            MAX_CLOCK_DRIFT / drift
         }
     }
 }

@@ -9,22 +9,22 @@ pub struct DecayRate {
     per_second: f64,
 }
 
-/// The share that remains of a decaying value: at the end of a time, and on average during it.
+/// The share of a decaying value that remains: at the end of a time span, and on average during it.
 pub struct Decay {
     pub end: f64,
     pub mean: f64,
 }
 
 impl DecayRate {
-    pub fn of(constant: Seconds) -> Self {
+    pub fn new(constant: Seconds) -> Self {
         Self {
             constant: constant.get(),
             per_second: 1.0 / constant.get(),
         }
     }
 
-    /// The decay over a time. Up to one time constant it uses Padé's approximant of order (2, 2), whose error is at most
-    /// 2e-4.
+    /// The decay over a time in seconds. Up to one time constant it is computed with the Padé approximant of order (2,
+    /// 2), whose error is at most 2e-4.
     pub fn over(self, time: f64) -> Decay {
         let x = time * self.per_second;
         if x <= 1.0 {

@@ -1,4 +1,4 @@
-//! The physics of one GPU: voltage, power, the governor of the cap, and heat.
+//! The physics of one GPU: voltage, power, the governor that enforces the power cap, and heat.
 //!
 //! In this module, clocks are relative to the GPU's default clock, and plain numbers are watts, seconds, joules and
 //! degrees, because it is the inner loop. Quantities come in through [`Chip::new`] and [`Limits`], and go out

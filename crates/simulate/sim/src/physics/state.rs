@@ -1,8 +1,8 @@
-//! What the physics of a GPU works on: limits, loads, the state and its steps.
+//! The inputs and outputs of a GPU's physics: limits, loads, the state and its steps.
 
 use sweetspot_quantity::{Celsius, Joules, Ratio, Seconds, Watts};
 
-/// The settings of a GPU, in the units of the physics.
+/// The limits that a GPU's settings impose: power in watts, clocks relative to the default clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     pub(super) cap: f64,
@@ -14,11 +14,11 @@ pub struct Limits {
 /// What a program does to the GPU during one of its phases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
-    /// No program holds the GPU.
+    /// No program uses the GPU.
     None,
-    /// A program holds the GPU and waits for its host.
+    /// A program has opened the GPU, and the GPU waits for the host.
     Waiting {
-        /// How long it waits.
+        /// How long the GPU waits.
         host: Seconds,
     },
     /// Kernels run.
@@ -29,18 +29,18 @@ pub enum Load {
         core: Seconds,
         /// The time at the default clocks that scales with the memory clock.
         memory: Seconds,
-        /// The switching power, relative to the chip's.
+        /// The switching power of the cores, relative to the GPU profile's `power.core`.
         switching: Ratio,
-        /// The memory power, relative to the chip's.
+        /// The memory power, relative to the GPU profile's `power.memory`.
         memory_activity: Ratio,
     },
     /// Kernels busy-wait for other GPUs, for a time that does not depend on this GPU's clocks.
     Exchange {
-        /// How long they wait.
+        /// How long the kernels wait.
         time: Seconds,
-        /// The switching power, relative to the chip's.
+        /// The switching power of the cores, relative to the GPU profile's `power.core`.
         switching: Ratio,
-        /// The memory power, relative to the chip's.
+        /// The memory power, relative to the GPU profile's `power.memory`.
         memory_activity: Ratio,
     },
 }
@@ -67,7 +67,7 @@ pub struct Step {
 }
 
 impl State {
-    /// The state as plain numbers, for storage.
+    /// Converts the state to plain numbers, for storage.
     pub const fn to_array(self) -> [f64; 5] {
         [
             self.clock,
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// The energy drawn since the state was created.
+    /// The energy that the GPU has drawn since the state was created.
     pub fn energy(&self) -> Joules {
         Joules::new(self.energy)
     }

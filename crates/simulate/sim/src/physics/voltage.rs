@@ -1,7 +1,7 @@
 //! Voltage and switching power over the core clock.
 
-/// A voltage that stays at its floor up to a knee and rises linearly above it, through 1 at the default clock and
-/// beyond.
+/// The voltage as a function of the core clock, both relative to their values at the default clock. The voltage is
+/// constant up to the clock `knee`; above, it rises linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Voltage {
     knee: f64,
@@ -25,18 +25,18 @@ impl Voltage {
         }
     }
 
-    fn at(self, clock: f64) -> f64 {
+    fn voltage_at(self, clock: f64) -> f64 {
         self.floor + self.slope * (clock - self.knee).max(0.0)
     }
 
-    /// The switching power at a clock, relative to that at the default clock: f V(f)^2.
+    /// The switching power at a clock f, relative to that at the default clock: f V(f)^2.
     pub fn switching_power(self, clock: f64) -> f64 {
-        let voltage = self.at(clock);
+        let voltage = self.voltage_at(clock);
         clock * voltage * voltage
     }
 
     /// The clock with this switching power. Below the knee the power is linear in the clock; above, it is convex and
-    /// rising, so that Newton's method converges from any guess.
+    /// rising, so Newton's method converges from any guess.
     pub fn clock_for(self, switching: f64, guess: f64) -> f64 {
         let linear = switching * self.per_switching;
         if linear <= self.knee || self.slope == 0.0 {
@@ -44,7 +44,7 @@ impl Voltage {
         }
         let mut clock = guess.clamp(self.knee, linear);
         for _ in 0..30 {
-            let voltage = self.at(clock);
+            let voltage = self.voltage_at(clock);
             let excess = clock * voltage * voltage - switching;
             let rise = voltage * (voltage + 2.0 * clock * self.slope);
             let next = clock - excess / rise;

@@ -6,8 +6,8 @@ use sweetspot_quantity::{Joules, Seconds, Watts};
 
 use super::{Problem, check, problem};
 
-/// A simulated fault. Times count from the creation of the GPU. The fields are flat, as in the file, so that an error
-/// can name its line.
+/// A simulated fault. Times count from the creation of the GPU. The structure is as flat as in the file, so an error
+/// message can name the line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -35,7 +35,7 @@ enum FaultKind {
 }
 
 impl Fault {
-    fn of(kind: FaultKind) -> Self {
+    fn new(kind: FaultKind) -> Self {
         Self {
             kind,
             after: None,
@@ -46,48 +46,48 @@ impl Fault {
         }
     }
 
-    /// A GPU that no longer responds from this age on.
+    /// A fault: the GPU no longer responds from this age on.
     pub fn lost(after: Seconds) -> Self {
         Self {
             after: Some(after),
-            ..Self::of(FaultKind::Lost)
+            ..Self::new(FaultKind::Lost)
         }
     }
 
-    /// A knob that may not be set.
+    /// A fault: the knob cannot be set.
     pub fn write_denied(knob: Knob) -> Self {
         Self {
             knob: Some(knob),
-            ..Self::of(FaultKind::WriteDenied)
+            ..Self::new(FaultKind::WriteDenied)
         }
     }
 
-    /// A sensor that repeats its last value from this age on.
+    /// A fault: the sensor repeats its last value from this age on.
     pub fn stuck_sensor(sensor: SensorKind, after: Seconds) -> Self {
         Self {
             sensor: Some(sensor),
             after: Some(after),
-            ..Self::of(FaultKind::StuckSensor)
+            ..Self::new(FaultKind::StuckSensor)
         }
     }
 
-    /// An energy counter that starts again from zero at this value.
+    /// A fault: the energy counter restarts from zero whenever it reaches this value.
     pub fn counter_wraps(at: Joules) -> Self {
         Self {
             at: Some(at),
-            ..Self::of(FaultKind::CounterWraps)
+            ..Self::new(FaultKind::CounterWraps)
         }
     }
 
-    /// A board that enforces at most this power, whatever cap is set.
+    /// A fault: the board enforces at most this power, even if a higher cap is set.
     pub fn board_limit(limit: Watts) -> Self {
         Self {
             limit: Some(limit),
-            ..Self::of(FaultKind::BoardLimit)
+            ..Self::new(FaultKind::BoardLimit)
         }
     }
 
-    /// The power cap that is enforced when this one is set.
+    /// The power cap that the board enforces with this fault, if `cap` is set.
     pub fn enforced_cap(&self, cap: Watts) -> Watts {
         match (self.kind, self.limit) {
             (FaultKind::BoardLimit, Some(limit)) => cap.min(limit),
@@ -95,12 +95,12 @@ impl Fault {
         }
     }
 
-    /// Whether the GPU is lost at this age.
+    /// Whether the GPU no longer responds at this age.
     pub fn is_lost(&self, age: Seconds) -> bool {
         self.kind == FaultKind::Lost && self.after.is_some_and(|after| age >= after)
     }
 
-    /// Whether the knob may not be set.
+    /// Whether this fault prevents the knob from being set.
     pub fn denies(&self, knob: Knob) -> bool {
         self.kind == FaultKind::WriteDenied && self.knob == Some(knob)
     }
@@ -112,7 +112,7 @@ impl Fault {
             && self.after.is_some_and(|after| age >= after)
     }
 
-    /// The value that the counter shows for the energy it has counted.
+    /// The value that the energy counter shows after it has counted this energy.
     pub fn wrap_counter(&self, counted: Joules) -> Joules {
         match (self.kind, self.at) {
             (FaultKind::CounterWraps, Some(at)) => Joules::new(counted.get() % at.get()),

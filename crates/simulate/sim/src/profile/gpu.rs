@@ -1,4 +1,4 @@
-//! The profile of a GPU: physical parameters, and no outcomes.
+//! The profile of a GPU: its physical parameters. It contains no measured run times or energies.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_device::Domain;
@@ -9,49 +9,49 @@ use sweetspot_quantity::{
 use super::fault::Fault;
 use crate::sensors::Generation;
 
-/// A GPU board.
+/// The physical parameters of a GPU board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuProfile {
     /// The product's name, as the driver reports it.
     pub name: String,
-    /// Other names of the profile; each belongs to one profile.
+    /// Other names of the profile; no two profiles share one.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// The study whose workload a network name without a study refers to.
+    /// The study whose workloads are used if the user names a network without a study.
     pub study: Option<String>,
-    /// The generation, which determines the sensors.
+    /// The GPU's generation, which determines its sensors.
     pub sensors: Generation,
-    /// The standard deviation of speed and of switching power from run to run.
+    /// The relative standard deviation of speed and of switching power from run to run.
     #[serde(default = "default_noise")]
     pub noise: Ratio,
-    /// The keys that were fitted to a study's figures; the others are known or assumed.
+    /// The keys whose values were fitted to a study's results; the other values are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// The cores.
+    /// The cores' number, clocks and voltage.
     pub core: Core,
-    /// The memory.
+    /// The memory's size, speed and clocks.
     pub memory: Memory,
     /// The peak performance in other formats than 32-bit floating point.
     #[serde(default)]
     pub peak: Peak,
-    /// The power draw.
+    /// The parts of the power draw.
     pub power: PowerDraw,
-    /// The power cap.
+    /// The power cap and how it is enforced.
     pub cap: Cap,
-    /// The thermal behaviour.
+    /// How the chip warms up and how much power that costs.
     pub thermal: Thermal,
     /// The simulated faults.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
 }
 
-/// The noise of a profile that does not give one: 0.3 %.
+/// The noise if the profile does not give it: 0.3 %.
 fn default_noise() -> Ratio {
     Ratio::new(0.003)
 }
 
-/// The cores' clock and voltage.
+/// The cores' number, clocks and voltage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Core {
@@ -59,20 +59,20 @@ pub struct Core {
     pub units: u64,
     /// The lowest clock.
     pub min: Megahertz,
-    /// The clock when nothing is set and no cap limits it.
+    /// The clock if none is set and the power cap does not limit it.
     pub default: Megahertz,
-    /// The highest clock; it is above the default only when it is locked there.
+    /// The highest clock that can be locked; without a lock the clock does not exceed the default.
     pub max: Megahertz,
     /// The step between two clocks.
     pub step: Megahertz,
-    /// The clock up to which the voltage stays at its floor; above, it rises linearly.
+    /// The clock up to which the voltage stays at its lowest value; above, the voltage rises linearly.
     pub voltage_knee: Megahertz,
     /// The lowest voltage, relative to the voltage at the default clock.
     pub voltage_floor: Ratio,
 }
 
 impl Core {
-    /// The clocks that can be locked, ascending; a driver lists whole megahertz, rounded down.
+    /// The clocks that can be locked, ascending. As in the driver's list, they are rounded down to whole megahertz.
     pub fn levels(&self) -> Vec<Megahertz> {
         let steps = ((self.max - self.min) / self.step).get().round() as u32;
         (0..=steps)
@@ -92,49 +92,51 @@ pub struct Memory {
     pub capacity: Bytes,
     /// The bandwidth at the default clock.
     pub bandwidth: BytesPerSecond,
-    /// All clocks, ascending.
+    /// All supported memory clocks, ascending.
     pub clocks: Vec<Megahertz>,
-    /// The clock when nothing is set.
+    /// The memory clock if none is set.
     pub default: Megahertz,
 }
 
-/// The peaks of the data sheet for dense matrices at the boost clock, in tensor cores where the GPU has them. An absent
-/// format is not offered or is no faster than 32-bit arithmetic. No simulated number depends on them.
+/// Peak performance from the data sheet, for dense matrices at the boost clock, in tensor cores if the GPU has them.
+/// `None` if the GPU does not support a format or computes it no faster than 32-bit numbers. No simulated result
+/// depends on these values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peak {
-    /// TensorFloat-32: 19 bits, stored as 32.
+    /// Peak for TensorFloat-32: 19 bits, stored as 32.
     pub tf32: Option<FlopsPerSecond>,
-    /// 16-bit floating point.
+    /// Peak for 16-bit floating point.
     pub fp16: Option<FlopsPerSecond>,
-    /// bfloat16: 16 bits with the range of 32-bit floating point.
+    /// Peak for bfloat16: 16 bits with the range of 32-bit floating point.
     pub bf16: Option<FlopsPerSecond>,
-    /// 8-bit integers.
+    /// Peak for 8-bit integers.
     pub int8: Option<FlopsPerSecond>,
-    /// The measured energy efficiency of SGEMM on large matrices, in GFLOP per joule, where it is known.
+    /// The measured energy efficiency of SGEMM on large matrices, in GFLOPS per watt, if it is known.
     pub sgemm_gflops_per_watt: Option<f64>,
 }
 
 impl GpuProfile {
-    /// The power cap that is enforced when this one is set.
+    /// The power cap that the board enforces if `cap` is set.
     pub fn enforced_cap(&self, cap: Watts) -> Watts {
         let faults = self.faults.iter();
         faults.fold(cap, |cap, fault| fault.enforced_cap(cap))
     }
 
-    /// The peak of 32-bit arithmetic at the default clock: each unit multiplies and adds in every cycle.
+    /// The peak of 32-bit arithmetic at the default clock: each unit does one multiplication and one addition per clock
+    /// cycle.
     pub fn peak_fp32(&self) -> FlopsPerSecond {
         FlopsPerSecond::new(2.0 * self.core.units as f64 * self.core.default.get() * 1e6)
     }
 }
 
-/// The parts of the power draw; each is added to those before it.
+/// The parts of the power draw, which add up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerDraw {
-    /// The power without a program, at the idle temperature.
+    /// The power if no program uses the GPU, at the idle temperature.
     pub idle: Watts,
-    /// The power added while a program holds the GPU, even if it only waits.
+    /// The power added while a program has opened the GPU, even if it only waits.
     pub context: Watts,
     /// The power added while kernels run, at the default memory clock and full memory activity.
     pub memory: Watts,
@@ -154,7 +156,7 @@ pub struct Cap {
     pub default: Watts,
     /// The time constant with which the clock falls while the power is above the cap.
     pub settling: Seconds,
-    /// The time constant with which the clock rises again.
+    /// The time constant with which the clock rises again when the power is below the cap.
     pub recovery: Seconds,
 }
 

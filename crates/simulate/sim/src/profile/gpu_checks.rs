@@ -8,7 +8,7 @@ use sweetspot_quantity::{
 use super::gpu::{Core, GpuProfile, Memory, Peak};
 use super::{Problem, Profile, check, problem};
 
-/// The keys that can be fitted.
+/// The keys that a profile's `fitted` may list.
 const FITTABLE: [&str; 11] = [
     "core.voltage_knee",
     "core.voltage_floor",
@@ -23,9 +23,9 @@ const FITTABLE: [&str; 11] = [
     "thermal.leakage_per_degree",
 ];
 
-/// The maximum power of a board.
+/// The maximum power of a board that a profile may give.
 const MAX_POWER: Watts = Watts::new(10_000.0);
-/// The maximum time constant of the cap.
+/// The maximum time constant of the governor that enforces the cap.
 const MAX_TIME_CONSTANT: Seconds = Seconds::new(60.0);
 
 impl Profile for GpuProfile {
@@ -67,7 +67,7 @@ impl Core {
         let count = ((self.max - self.min) / self.step).get();
         if (count - count.round()).abs() > 1e-6 {
             let message = format!(
-                "{} does not lead from core.min to core.max in whole steps",
+                "with {} core.max cannot be reached from core.min in whole steps",
                 self.step
             );
             return Err(problem("core.step", message));
@@ -88,7 +88,7 @@ impl Core {
             Ratio::new(0.3),
             Ratio::new(1.0),
         )?;
-        // A voltage that rises needs some distance between knee and default clock.
+        // If the voltage rises, the knee must be below the default clock.
         let knee = self.default * if floor < Ratio::new(1.0) { 0.99 } else { 1.0 };
         check::within(
             "core.voltage_knee",
@@ -213,7 +213,7 @@ impl Peak {
         match self.sgemm_gflops_per_watt {
             Some(figure) if !(0.1..=1e5).contains(&figure) => Err(problem(
                 "peak.sgemm_gflops_per_watt",
-                format!("{figure} is not possible; allowed are 0.1 to 100000"),
+                format!("{figure} is out of range: give a value from 0.1 to 100000"),
             )),
             _ => Ok(()),
         }

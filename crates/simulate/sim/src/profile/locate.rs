@@ -1,4 +1,4 @@
-//! Locates errors in a TOML file.
+//! Finds the line and the key of an error in a TOML file.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ pub struct ProfileError {
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// The path of the key, where it is known.
+    /// The path of the key, such as `core.default`, if it is known.
     pub key: Option<String>,
     /// What is wrong and what is allowed.
     pub message: String,
 }
 
-/// A file that is valid TOML, with any keys.
+/// A TOML file whose syntax is valid; its keys are not checked yet.
 pub struct Document<'a> {
     file: &'a str,
     text: &'a str,
@@ -91,11 +91,11 @@ fn reworded(message: &str) -> String {
         .replace("unknown variant", "unknown value")
         .replace("missing field", "missing key")
         .replace("expected u64", "expected a whole number from 0")
-        .replace(", expected one of", "; allowed are")
-        .replace(", expected", "; allowed is")
+        .replace(", expected one of", ": use one of")
+        .replace(", expected", ": expected")
 }
 
-/// The innermost key whose name or value covers a position.
+/// The innermost key whose name or value contains this position in the text.
 fn key_at(table: &DeTable<'_>, position: usize) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let name = key.get_ref();
@@ -119,7 +119,7 @@ fn key_at(table: &DeTable<'_>, position: usize) -> Option<String> {
     })
 }
 
-/// The position of a key's value; of a missing key, that of the table it would be in.
+/// The position of a key's value in the text; for a missing key, the position of the table that should contain it.
 fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == name)?;

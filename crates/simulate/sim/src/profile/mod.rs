@@ -18,7 +18,7 @@ pub use workload::{ItemWork, MemoryNeed, Mode, PhaseShare, WorkloadProfile};
 use locate::Document;
 use serde::Deserialize;
 
-/// An invalid value, and what is allowed.
+/// An invalid value in a profile.
 struct Problem {
     /// The path of the key, such as `core.default` or `on.0.items`.
     key: String,
@@ -34,7 +34,7 @@ fn problem(key: impl Into<String>, message: impl Into<String>) -> Problem {
 }
 
 trait Profile: serde::de::DeserializeOwned {
-    /// Returns the first invalid value.
+    /// Checks all values; the error is the first invalid one.
     fn check(&self) -> Result<(), Problem>;
 }
 
@@ -69,8 +69,8 @@ impl Profile for GpuAndWorkload {
     }
 }
 
-/// Parses both profiles where the file has the tables `gpu` and `workload`. The work on the file's own GPU is then
-/// listed under the file's name, because other boards may have the same product name.
+/// Parses both profiles if the file has the tables `gpu` and `workload`. The work on the file's own GPU is then listed
+/// under the file's name, because other GPUs may have the same product name.
 fn pair(
     document: &Document<'_>,
     file: &str,
@@ -111,7 +111,7 @@ pub fn parse_node(file: &str, text: &str) -> Result<NodeProfile, ProfileError> {
     parse(file, text)
 }
 
-/// Checks that all kinds of profiles use.
+/// Checks of single values, which all kinds of profiles use.
 mod check {
     use std::fmt::Display;
 
@@ -128,7 +128,7 @@ mod check {
         } else {
             Err(problem(
                 key,
-                format!("{value} is not possible; allowed are {low} to {high}"),
+                format!("{value} is out of range: give a value from {low} to {high}"),
             ))
         }
     }
@@ -137,10 +137,7 @@ mod check {
         if value.base() >= 0.0 {
             Ok(())
         } else {
-            Err(problem(
-                key,
-                format!("{value} is not possible; it cannot be negative"),
-            ))
+            Err(problem(key, format!("{value} is negative: give 0 or more")))
         }
     }
 
@@ -150,7 +147,7 @@ mod check {
         } else {
             Err(problem(
                 key,
-                format!("{value} is not possible; it must be more than zero"),
+                format!("{value} is not above zero: give a larger value"),
             ))
         }
     }
@@ -159,10 +156,7 @@ mod check {
     pub fn names(key: &str, names: &[String], allowed: &[&str]) -> Result<(), Problem> {
         for (index, name) in names.iter().enumerate() {
             if !allowed.contains(&name.as_str()) {
-                let message = format!(
-                    "`{name}` is not possible; allowed are {}",
-                    allowed.join(", ")
-                );
+                let message = format!("`{name}` is not allowed here: use {}", allowed.join(", "));
                 return Err(problem(key, message));
             }
             if names[..index].contains(name) {
@@ -176,7 +170,7 @@ mod check {
         if (1..=max).contains(&value) {
             Ok(())
         } else {
-            let message = format!("{value} is not possible; allowed are 1 to {max}");
+            let message = format!("{value} is out of range: give a number from 1 to {max}");
             Err(problem(key, message))
         }
     }

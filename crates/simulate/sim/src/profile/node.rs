@@ -7,15 +7,15 @@ use crate::job::GradientExchange;
 
 use super::{Problem, Profile, check, problem};
 
-/// A node with its wall meter.
+/// A node: a computer with GPUs, and the power meter at its wall socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeProfile {
-    /// A short description.
+    /// A short description of the node.
     pub name: String,
     /// The GPUs that the node was studied with: `NAME:N,...`.
     pub gpus: String,
-    /// The keys that were fitted to a study's figures; the others are known or assumed.
+    /// The keys whose values were fitted to a study's results; the other values are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
     /// The power of everything except the GPUs.
@@ -24,7 +24,7 @@ pub struct NodeProfile {
     pub supply: Supply,
     /// How the GPUs of a job exchange gradients.
     pub all_reduce: AllReduce,
-    /// The meter at the wall.
+    /// The power meter at the wall socket.
     pub meter: Meter,
 }
 
@@ -32,26 +32,27 @@ pub struct NodeProfile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPower {
-    /// The power without a job.
+    /// The power while no job runs.
     pub idle: Watts,
-    /// The power added for each GPU that a job uses, by its process.
+    /// The power that the host adds for each GPU that a job uses.
     pub per_gpu: Watts,
-    /// The power of the fans while every GPU draws its default cap; it is proportional to the cube of the GPUs' power.
+    /// The power of the fans while every GPU draws its default cap. At other loads it is proportional to the cube of
+    /// the GPUs' power.
     #[serde(default)]
     pub fans: Watts,
 }
 
-/// The power supplies, as one supply.
+/// The power supplies, modelled as a single supply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Supply {
     /// The maximum output.
     pub capacity: Watts,
-    /// The efficiency at 10, 20, 50 and 100 % of the capacity; it is interpolated linearly between.
+    /// The efficiency at 10, 20, 50 and 100 % of the capacity, with linear interpolation between them.
     pub efficiency: [Ratio; 4],
 }
 
-/// A ring all-reduce.
+/// The parameters of a ring all-reduce, with which GPUs exchange gradients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllReduce {
@@ -59,9 +60,9 @@ pub struct AllReduce {
     pub bandwidth: BytesPerSecond,
     /// The latency of each step of the ring.
     pub latency: Seconds,
-    /// The share that overlaps with the backward pass.
+    /// The share of the exchange time that is hidden behind the backward pass.
     pub overlap: Ratio,
-    /// The power of a waiting GPU, relative to its power at work.
+    /// The switching and memory power of a GPU that waits for others, relative to those while it computes.
     #[serde(default)]
     pub activity: Ratio,
 }
@@ -81,20 +82,20 @@ impl AllReduce {
     }
 }
 
-/// A meter at the wall.
+/// A power meter at the wall socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
     /// The time between two readings.
     pub period: Seconds,
-    /// The maximum relative error of a reading, which is constant during a run.
+    /// The maximum relative error of a reading; the error is constant during a run.
     pub accuracy: Ratio,
 }
 
-/// The loads at which the efficiency is given.
+/// The loads at which the supply's efficiency is given, as shares of its capacity.
 const LOADS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
 
-/// The keys that can be fitted.
+/// The keys that a profile's `fitted` may list.
 const FITTABLE: [&str; 8] = [
     "host.idle",
     "host.per_gpu",
@@ -107,7 +108,8 @@ const FITTABLE: [&str; 8] = [
 ];
 
 impl NodeProfile {
-    /// The power at the wall while the GPUs draw `gpus` of at most `most`, and a job uses `in_use` of them.
+    /// The power at the wall socket while the GPUs draw `gpus` in total, their default caps add up to `most`, and a job
+    /// uses `in_use` of them.
     pub fn wall_power(&self, gpus: Watts, most: Watts, in_use: usize) -> Watts {
         let heat = (gpus / most).get();
         let fans = self.host.fans * (heat * heat * heat);

@@ -1,23 +1,23 @@
-//! Variants of a workload: by mode, convolution algorithm and data set.
+//! Variants of a workload: training or inference, convolution algorithm and data set.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Ratio, Seconds};
 
 use super::workload::{Mode, WorkloadProfile, one};
 
-/// A convolution algorithm; its factors apply to the work that is given for the GPUs.
+/// A convolution algorithm, with factors by which the profile's work, memory and power are multiplied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvAlgorithm {
     /// The name, such as `gemm`, `fft` or `winograd`.
     pub name: String,
-    /// The factor of all device work.
+    /// The factor by which all work of the GPU is multiplied.
     #[serde(default = "one")]
     pub work: Ratio,
-    /// The factor of the device memory per item.
+    /// The factor by which the device memory per item is multiplied.
     #[serde(default = "one")]
     pub memory: Ratio,
-    /// The factor of the switching power.
+    /// The factor by which the cores' switching power is multiplied.
     #[serde(default = "one")]
     pub switching: Ratio,
 }
@@ -28,11 +28,11 @@ pub struct ConvAlgorithm {
 pub struct Dataset {
     /// The name, such as `imagenet` or `caltech`.
     pub name: String,
-    /// The host's time per item, which replaces the `host` given for the GPUs.
+    /// The host's time per item, which replaces `host` in the work on each GPU.
     pub host: Seconds,
 }
 
-/// The requested variant of a workload; the default where nothing is requested.
+/// The requested variant of a workload; `None` means the workload's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
     /// Training or inference.
@@ -43,14 +43,14 @@ pub struct Variant {
     pub dataset: Option<String>,
 }
 
-/// Why a workload does not have a variant.
+/// Why a workload does not have the requested variant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariantError {
-    /// The workload has no variants of this kind.
-    #[error("has no {0} to choose; remove the option")]
+    /// The workload's profile has no choice of this kind (convolution algorithm or data set).
+    #[error("has no choice of {0}: remove the option")]
     NoChoice(&'static str),
-    /// The workload has other variants of this kind.
-    #[error("has no {what} `{name}`; it has {}", known.join(", "))]
+    /// The workload has other convolution algorithms or data sets than the requested one.
+    #[error("has no {what} `{name}`: use {}", known.join(", "))]
     Unknown {
         /// `convolution algorithm` or `data set`.
         what: &'static str,
@@ -62,7 +62,7 @@ pub enum VariantError {
 }
 
 impl WorkloadProfile {
-    /// Returns one variant of the workload, with only that variant left in the profile.
+    /// Returns the profile of one variant of the workload, without the other variants.
     pub fn with_variant(&self, variant: &Variant) -> Result<Self, VariantError> {
         let mut workload = self.clone();
         let algorithm = choose(
@@ -100,7 +100,7 @@ impl WorkloadProfile {
     }
 }
 
-/// Finds the requested one by its name, or the first one.
+/// Finds the requested variant by its name; without a request, the first one.
 fn choose<'a, T>(
     what: &'static str,
     requested: Option<&str>,

@@ -1,4 +1,4 @@
-//! The profile of a workload: the work of one item, and no outcomes.
+//! The profile of a workload: the work of one item. It contains no measured energies.
 
 use serde::{Deserialize, Serialize};
 use sweetspot_quantity::{Bytes, Ratio, Seconds};
@@ -25,7 +25,7 @@ impl std::fmt::Display for Mode {
     }
 }
 
-/// A network as one study ran it.
+/// A network and its work, as measured in one study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadProfile {
@@ -33,7 +33,7 @@ pub struct WorkloadProfile {
     pub network: String,
     /// Training or inference.
     pub mode: Mode,
-    /// The batch size unless the user gives one; the work below is that of an item in such a batch.
+    /// The batch size, unless the user gives another. The work in `on` is that of an item in a batch of this size.
     pub batch: u64,
     /// The batch size at which the cores reach half their speed.
     pub half_speed_batch: f64,
@@ -43,7 +43,7 @@ pub struct WorkloadProfile {
     /// The data that the GPUs of a job exchange after each iteration.
     #[serde(default)]
     pub gradients: Bytes,
-    /// The keys that were fitted to a study's figures for all GPUs together.
+    /// The keys whose values were fitted to a study's results, for all GPUs together.
     #[serde(default)]
     pub fitted: Vec<String>,
     /// The device memory that a batch needs.
@@ -57,7 +57,7 @@ pub struct WorkloadProfile {
     /// The data sets, the default one first.
     #[serde(default, rename = "dataset")]
     pub datasets: Vec<Dataset>,
-    /// The work on each listed GPU. For other GPUs it is scaled from the first entry by arithmetic units, clock and
+    /// The work of one item on each listed GPU. For other GPUs the first entry is scaled by arithmetic units, clock and
     /// bandwidth.
     pub on: Vec<ItemWork>,
 }
@@ -78,16 +78,16 @@ pub struct MemoryNeed {
 pub struct PhaseShare {
     /// The name, such as `forward`, `backward` or `update`.
     pub name: String,
-    /// The share of the work that is bound by the core clock.
+    /// The phase's share of the iteration's work that is limited by the core clock.
     pub core: Ratio,
-    /// The share of the work that is bound by the memory clock.
+    /// The phase's share of the iteration's work that is limited by the memory clock.
     pub memory: Ratio,
-    /// The switching power of the phase, relative to that of the iteration.
+    /// The switching power during the phase, relative to the mean of the iteration.
     #[serde(default = "one")]
     pub switching: Ratio,
 }
 
-/// The default of a factor.
+/// The default value of a factor in a profile: 1.
 pub(super) fn one() -> Ratio {
     Ratio::new(1.0)
 }
@@ -98,18 +98,18 @@ pub(super) fn one() -> Ratio {
 pub struct ItemWork {
     /// The name of the GPU's profile.
     pub gpu: String,
-    /// The keys that were fitted to a study's figures; the others are known or assumed.
+    /// The keys whose values were fitted to a study's results; the other values are known or assumed.
     #[serde(default)]
     pub fitted: Vec<String>,
-    /// The number of items in a run unless the user gives one.
+    /// The number of items in a run, unless the user gives another.
     pub items: u64,
     /// The time before the first iteration, once per run.
     #[serde(default)]
     pub startup: Seconds,
-    /// The host's time for one iteration, while the GPU waits.
+    /// The host's time per iteration, independent of the batch size, while the GPU waits.
     #[serde(default)]
     pub host_per_batch: Seconds,
-    /// The host's time for one item, while the GPU waits.
+    /// The host's time per item, while the GPU waits.
     #[serde(default)]
     pub host: Seconds,
     /// The host's time to launch the kernels of an iteration, while they run.
@@ -119,8 +119,8 @@ pub struct ItemWork {
     pub core: Seconds,
     /// The time of an item that scales with the memory clock.
     pub memory: Seconds,
-    /// The time of an iteration that scales with the memory clock and does not depend on the batch: weights are read and
-    /// updated.
+    /// The time per iteration that scales with the memory clock and does not depend on the batch size, because weights
+    /// are read and updated.
     #[serde(default)]
     pub memory_per_batch: Seconds,
     /// The switching power while kernels run, relative to the GPU's `power.core`.
@@ -129,10 +129,10 @@ pub struct ItemWork {
     pub memory_activity: Ratio,
 }
 
-/// The keys that can be fitted for all GPUs together.
+/// The keys that a workload's `fitted` may list for all GPUs together.
 const FITTABLE: [&str; 3] = ["half_speed_batch", "phase.share", "phase.switching"];
 
-/// The keys that can be fitted for one GPU.
+/// The keys that the `fitted` of an `on` entry may list for one GPU.
 const FITTABLE_ON: [&str; 9] = [
     "startup",
     "host_per_batch",
@@ -148,12 +148,12 @@ const FITTABLE_ON: [&str; 9] = [
 /// The names of the phases that the simulator adds.
 const RESERVED_PHASES: [&str; 3] = ["host", "startup", "exchange"];
 
-/// The maximum number of items: a billion takes years on any GPU.
+/// The maximum number of items in a run; more would take years on any GPU.
 const MAX_ITEMS: u64 = 1_000_000_000;
 
 const DAY: Seconds = Seconds::new(86_400.0);
 
-/// The maximum of a factor.
+/// The maximum value of a factor in a profile.
 const MAX_RATIO: Ratio = Ratio::new(100.0);
 
 /// How far sums of shares may be from 1, because shares are written with few digits.
@@ -166,7 +166,7 @@ impl Profile for WorkloadProfile {
         check::names("fitted", &self.fitted, &FITTABLE)?;
         if !(0.0..=1e6).contains(&self.half_speed_batch) {
             let message = format!(
-                "{} is not possible; allowed are 0 to 1000000",
+                "{} is out of range: give a value from 0 to 1000000",
                 self.half_speed_batch
             );
             return Err(problem("half_speed_batch", message));

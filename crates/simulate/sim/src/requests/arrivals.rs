@@ -9,12 +9,12 @@ use sweetspot_stats::Seed;
 /// How requests arrive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Arrivals {
-    /// A closed loop: the next request is there as soon as the last is answered.
+    /// A closed loop: the next request arrives as soon as the last one is answered.
     #[default]
     Closed,
-    /// Independent requests at a mean rate, in requests per second.
+    /// Independent requests at this mean rate, in requests per second.
     Poisson(f64),
-    /// Independent requests at two rates in turn, each for half of the period.
+    /// Independent requests at two alternating mean rates, each for half of the period.
     Bursts {
         /// The rate of the first half, in requests per second.
         low: f64,
@@ -27,7 +27,7 @@ pub enum Arrivals {
     Trace(PathBuf),
 }
 
-/// Why arrivals cannot be simulated.
+/// Why the arrivals of requests cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ArrivalError {
     /// The name of the arrival process is unknown.
@@ -73,7 +73,7 @@ pub enum ArrivalError {
 const MAX_TRACE_BYTES: u64 = 64 << 20;
 /// The latest time that a trace may list, in seconds.
 const LATEST_ARRIVAL: f64 = 1e8;
-/// The highest rate, in requests per second: no host serves more one by one.
+/// The highest rate that can be simulated, in requests per second.
 const MAX_RATE: f64 = 1e6;
 
 impl std::str::FromStr for Arrivals {
@@ -107,7 +107,7 @@ impl std::str::FromStr for Arrivals {
 
 /// The times at which requests arrive, in order, from the start of serving.
 pub enum ArrivalTimes {
-    /// Random gaps.
+    /// Arrivals with random gaps, at two alternating rates, in requests per second.
     Random {
         seed: Seed,
         count: u64,
@@ -117,12 +117,12 @@ pub enum ArrivalTimes {
         /// How long each of the two rates lasts, in seconds.
         half: f64,
     },
-    /// Times of a trace.
+    /// The arrival times of a trace, in seconds.
     Known(std::vec::IntoIter<f64>),
 }
 
 impl ArrivalTimes {
-    /// The arrival times, or nothing for a closed loop.
+    /// The arrival times; `None` for a closed loop.
     pub fn new(arrivals: &Arrivals, seed: Seed) -> Result<Option<Self>, ArrivalError> {
         let random = |low, high, half| Self::Random {
             seed,
@@ -155,7 +155,8 @@ impl Iterator for ArrivalTimes {
                 high,
                 half,
             } => {
-                // A unit-rate exponential gap, stretched by the rate of each half that it passes through.
+                // An exponential gap at rate 1 is divided by the rate of each half of the period that it passes
+                // through.
                 let mut left = -seed.number(*count).uniform().ln();
                 *count += 1;
                 loop {

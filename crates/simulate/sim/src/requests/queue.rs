@@ -1,4 +1,4 @@
-//! Requests that arrive by themselves and wait for a server, in real or in virtual time.
+//! The queue of requests that wait for a server, in real or in virtual time.
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -13,7 +13,7 @@ const REPORT_PERIOD: f64 = 0.05;
 /// The arrival rate is the mean over this time, in seconds.
 const RATE_WINDOW: f64 = 1.0;
 
-/// Requests that arrive and wait; times count from the start of serving.
+/// A queue of requests that have arrived and wait; times count from the start of serving.
 pub struct RequestQueue {
     arrivals: Peekable<ArrivalTimes>,
     waiting: VecDeque<f64>,
@@ -31,7 +31,7 @@ pub struct QueueStatus {
 }
 
 impl RequestQueue {
-    /// The queue of these arrivals, or nothing for a closed loop.
+    /// The queue for these arrivals; `None` for a closed loop.
     pub fn new(arrivals: &Arrivals, seed: u64) -> Result<Option<Self>, ArrivalError> {
         let times = ArrivalTimes::new(arrivals, Seed::new(seed).label("arrivals"))?;
         Ok(times.map(|times| Self {
@@ -42,7 +42,7 @@ impl RequestQueue {
         }))
     }
 
-    /// Adds the requests that have arrived by now.
+    /// Adds the requests that have arrived by the time `now`.
     pub fn admit(&mut self, now: Seconds) {
         while let Some(at) = self.arrivals.next_if(|at| *at <= now) {
             self.waiting.push_back(at.get());
@@ -60,13 +60,13 @@ impl RequestQueue {
         self.arrivals.peek().copied()
     }
 
-    /// Takes the oldest requests into a batch, and returns when each arrived.
+    /// Removes at most `at_most` requests from the queue, the oldest first, and returns when each arrived.
     pub fn take(&mut self, at_most: u64) -> Vec<Seconds> {
         let count = (at_most as usize).min(self.waiting.len());
         self.waiting.drain(..count).map(Seconds::new).collect()
     }
 
-    /// The state of the queue, when it is time for the next report.
+    /// The state of the queue, if the next report is due.
     pub fn report(&mut self, now: Seconds) -> Option<QueueStatus> {
         let now = now.get();
         if now - self.last_report < REPORT_PERIOD {

@@ -1,17 +1,18 @@
-//! The next candidate of a search along one axis.
+//! How the search along one axis chooses the next candidate.
 
 use super::{AxisSearch, PausedClimb, SearchDecision};
 use crate::hold::candidate::OperatingLimits;
 
-/// A step to the next candidate is tried up to this multiple of a limit, because predictions may be wrong.
+/// The adjacent candidate is tried even if it is predicted to exceed a limit by up to this factor, because
+/// predictions may be wrong.
 const PREDICTION_MARGIN: f64 = 1.25;
-/// A step by more than this factor needs a safe prediction.
+/// A step that multiplies the value by more than this needs a prediction that is not too low.
 const LARGE_STEP: f64 = 2.0;
-/// The present candidate is preferred to others whose power is less than 2 % lower.
+/// Another candidate replaces the present one only if its power is below this share of the present one's.
 const STAY_PREFERENCE: f64 = 0.98;
 
 impl AxisSearch {
-    /// Decides after a window within the limits, or after a change of the limits.
+    /// Decides after a measurement window within the limits, or after a change of the limits.
     pub(super) fn choose(
         &mut self,
         index: usize,
@@ -25,7 +26,7 @@ impl AxisSearch {
             return SearchDecision::Use(next);
         }
         let best = self.best(limits).unwrap_or(index);
-        // Among equally good candidates the search stays where it is.
+        // If several candidates are equally good, the search stays at the present one.
         let stays = self.good_candidates(*limits).any(|good| good == index)
             && self.score(index) >= self.highest_score(limits) * (1.0 - 2.0 * self.saturation)
             && self.candidates[index].good_windows() > 1;
@@ -64,7 +65,7 @@ impl AxisSearch {
             candidate.is_barred() || candidate.is_measured() && !candidate.meets(limits)
         };
         let next = match (top + 1..self.fitting).find(has_failed) {
-            // The candidates between gain too little for further windows.
+            // The candidates between the two would gain too little to be measured.
             Some(failed)
                 if self.gain_per_doubling(top, limits).is_some_and(|gain| {
                     gain * (self.values[failed] / self.values[top]).log2() < self.saturation
@@ -87,7 +88,7 @@ impl AxisSearch {
         next
     }
 
-    /// The failed candidate, if its retry is due; all other retries then wait for its result.
+    /// The failed candidate, if its retry is due; all other retries are then postponed until its result is known.
     fn retry(&mut self, failed: usize, now: f64) -> Option<usize> {
         if !self.candidates[failed].is_retry_due(now) {
             return None;
@@ -121,13 +122,13 @@ impl AxisSearch {
         next.or_else(|| Some(top + 1).filter(|next| self.is_nearly_within(*next, limits)))
     }
 
-    /// Whether predictions of power and latency do not exceed the limits.
+    /// Whether neither the predicted power nor the predicted latency exceeds the limits.
     fn is_predicted_within(&self, index: usize, limits: &OperatingLimits) -> bool {
         is_at_most(self.predicted_power(index), limits.cap)
             && is_at_most(self.predicted_latency(index), limits.latency)
     }
 
-    /// Whether the candidate may meet the limits although its predictions exceed them.
+    /// Whether the predictions exceed the limits by no more than [`PREDICTION_MARGIN`].
     fn is_nearly_within(&self, index: usize, limits: &OperatingLimits) -> bool {
         is_at_most(self.predicted_power(index), PREDICTION_MARGIN * limits.cap)
             && is_at_most(
@@ -136,7 +137,8 @@ impl AxisSearch {
             )
     }
 
-    /// Pauses the climb at first, and after the pause tries the next candidate whatever is predicted.
+    /// Starts a pause of the climb, or, once the pause is over, returns the next candidate whatever its predictions
+    /// are.
     fn step_despite_prediction(&mut self, top: usize, now: f64) -> Option<usize> {
         let next = &self.candidates[top + 1];
         if next.is_barred() || next.is_measured() {
@@ -157,7 +159,7 @@ impl AxisSearch {
         }
     }
 
-    /// The relative gain of the last step up to a candidate, for each doubling of the value.
+    /// The relative gain of the last step up to the candidate `top`, per doubling of the value.
     pub(super) fn gain_per_doubling(&self, top: usize, limits: &OperatingLimits) -> Option<f64> {
         let below = self
             .good_candidates(*limits)
@@ -167,7 +169,7 @@ impl AxisSearch {
         Some(gain / (self.values[top] / self.values[below]).log2())
     }
 
-    /// Decides after a violation: the best good candidate, or one at most halfway down.
+    /// Decides after a limit was exceeded: the best candidate that is known to be good, or one at most halfway down.
     pub(super) fn step_down(
         &mut self,
         index: usize,
@@ -193,7 +195,8 @@ impl AxisSearch {
         }
     }
 
-    /// Moves towards the least power where no candidate is known to meet the limits, and stays there.
+    /// Moves towards the candidate with the least power and stays there; used if no candidate is known to meet the
+    /// limits.
     fn minimise_power(
         &mut self,
         index: usize,
@@ -214,7 +217,7 @@ impl AxisSearch {
             .filter(|next| self.candidates[*next].may_be_tried(now));
         let power = self.candidates[least].power();
         let is_slow = power.is_some_and(|power| power <= limits.cap);
-        // Larger batches do not lower the latency.
+        // If the latency is the problem, only smaller batches are tried.
         if let Some(next) = open.find(|next| !is_slow || *next < least) {
             return SearchDecision::Use(next);
         }

@@ -1,4 +1,4 @@
-//! The decisions of a holder after a window, or when power exceeds the cap.
+//! The decisions of a holder after a measurement window, or when power exceeds the cap.
 
 use sweetspot_quantity::Seconds;
 
@@ -9,17 +9,18 @@ use crate::hold::joint_search::GridPosition;
 use crate::hold::paper_search::PaperDecision;
 use crate::hold::window::WindowMeasurement;
 
-/// The shortest time of samples, in seconds, that can show an excess before the averaging time is over.
+/// The shortest time, in seconds, that samples must cover to show an excess before the averaging time is over (an
+/// early excess).
 const MIN_EARLY_TIME: f64 = 0.25;
-/// The multiple of the cap that such samples must exceed.
+/// The mean of these samples must exceed this multiple of the cap to show an early excess.
 const EARLY_EXCESS: f64 = 1.02;
-/// Such samples must cover this many batches, because the parts of a batch differ.
+/// These samples must cover this many batches, because power varies within a batch.
 const MIN_EARLY_BATCHES: f64 = 5.0;
-/// The limits count as feasible again after this many windows within the cap.
+/// The limits count as feasible again after this many consecutive measurement windows within the cap.
 const FEASIBLE_WINDOWS: u32 = 3;
 
 impl Holder {
-    /// Whether samples show a clear excess before the averaging time is over.
+    /// Whether samples show clearly, before the averaging time is over, that power exceeds the cap.
     pub(super) fn exceeds_cap_early(&self) -> bool {
         if matches!(self.search, SettingSearch::Paper { .. }) || self.window.has_power() {
             return false;
@@ -32,7 +33,7 @@ impl Holder {
             })
     }
 
-    /// Decides where the cap is exceeded, or where the search decides on every reading.
+    /// Decides after a reading if the cap is exceeded or if the search decides on every reading.
     pub(super) fn decide_on_excess(&mut self) {
         let highest = self.window.highest_power();
         let power = highest.or_else(|| self.averager.partial_mean().map(|(power, _)| power.get()));
@@ -110,7 +111,7 @@ impl Holder {
         }
     }
 
-    /// Moves to the setting of a decision. `power` is the last power, which a notice gives where the power of the
+    /// Changes to the setting of a decision. `power` is the latest measured power, for notices if the power of the
     /// chosen setting is unknown.
     pub(super) fn follow(&mut self, decision: SearchDecision<GridPosition>, power: f64) {
         match decision {

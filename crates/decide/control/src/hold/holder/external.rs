@@ -1,4 +1,5 @@
-//! Events from outside: another cap, a queue, a batch that does not fit into memory, a rejected setting.
+//! Events other than batches and power readings: a new cap, the queue length, a batch that does not fit into memory,
+//! a rejected setting.
 
 use sweetspot_device::Knob;
 use sweetspot_quantity::Watts;
@@ -7,7 +8,7 @@ use super::setting_search::Axis;
 use super::{Holder, SettingSearch};
 use crate::hold::action::HoldNotice;
 
-/// The holder has settled after this many windows at one setting.
+/// The holder counts as settled after this many measurement windows at one setting.
 const SETTLED_WINDOWS: u32 = 5;
 
 impl Holder {
@@ -40,8 +41,8 @@ impl Holder {
         }
     }
 
-    /// Updates the backlog. It starts when more items wait than two batches take and ends when one batch takes them
-    /// all: items that wait then arrived at the present setting.
+    /// Updates whether there is a backlog. It begins when more items wait than fit into two batches, and ends when
+    /// they fit into one batch: items that wait then have arrived at the present setting.
     pub(super) fn on_queue(&mut self, length: u64, arrivals_per_s: Option<f64>) {
         self.arrivals_per_s = arrivals_per_s;
         let batch = self.setting().batch;
@@ -60,7 +61,7 @@ impl Holder {
         }
     }
 
-    /// Reports requests that arrive faster than the settled setting serves them.
+    /// Notifies the user if the holder has settled and requests arrive faster than they are served.
     pub(super) fn check_overload(&mut self, served_per_s: f64) {
         let is_settled = self.windows_at_setting >= SETTLED_WINDOWS;
         let excess = self

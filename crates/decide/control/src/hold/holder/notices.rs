@@ -1,14 +1,14 @@
-//! The notices of a holder, each given once until its condition ends.
+//! The notices of a holder. Each is given once, and again only after its condition has ended.
 
 use sweetspot_quantity::{Seconds, Watts};
 
 use super::Holder;
 use crate::hold::action::HoldNotice;
 
-/// The number of notices that can wait for the next steps.
+/// The maximum number of notices that wait to be returned, one with each step.
 pub(super) const MAX_PENDING_NOTICES: usize = 8;
 
-/// The conditions that the user was told about and that still hold.
+/// The conditions that the user was notified of and that have not ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ActiveNotices {
     pub infeasible: bool,
@@ -17,7 +17,7 @@ pub(super) struct ActiveNotices {
     pub batch_size_ignored: bool,
     pub sensor_stopped: bool,
     pub overloaded: bool,
-    /// The limit of the device, and the cap to hold at that time.
+    /// The limit that the device enforces, and the cap of the configuration at the time of the notice.
     pub device_limit: Option<(Watts, Watts)>,
     /// The index of the smallest batch size that did not fit into memory.
     pub too_large: Option<usize>,
@@ -25,7 +25,7 @@ pub(super) struct ActiveNotices {
 
 impl Holder {
     pub(super) fn notify_infeasible(&mut self, power: f64) {
-        // The printed Algorithm 1 may be at its smallest batch because of an old reading.
+        // Algorithm 1 as printed may use the smallest batch because of an old reading.
         if power > self.config.cap.get() && !self.active_notices.infeasible {
             self.active_notices.infeasible = true;
             self.notify(HoldNotice::CapInfeasible {
@@ -46,7 +46,7 @@ impl Holder {
 
     pub(super) fn on_device_limit(&mut self, enforced: Watts, throttled: bool) {
         let cap = self.config.cap;
-        // A load with pauses throttles again and again, which is reported once.
+        // A load with pauses is throttled again and again; this is reported once.
         let limit = Some((enforced, cap));
         if throttled && enforced < cap && self.active_notices.device_limit != limit {
             self.active_notices.device_limit = limit;
@@ -54,8 +54,8 @@ impl Holder {
         }
     }
 
-    /// Reports a batch that does not fit, only if it is smaller than those before: a program may report the same
-    /// size in a loop.
+    /// Notifies the user of a batch that does not fit into memory, only if it is smaller than those reported before:
+    /// a program may report the same size in a loop.
     pub(super) fn notify_out_of_memory(&mut self, size: u64, index: usize) {
         let too_large = &mut self.active_notices.too_large;
         if too_large.is_none_or(|before| index < before) {
@@ -68,7 +68,7 @@ impl Holder {
         }
     }
 
-    /// Reports a program that does not ask for its batch size and a sensor without readings.
+    /// Notifies the user if the program does not ask for a batch size or the sensor gives no readings.
     pub(super) fn check_timeouts(&mut self) {
         let started_at = self.started_at.unwrap_or(self.now);
         let waited = self.now - started_at;

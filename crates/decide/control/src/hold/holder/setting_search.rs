@@ -1,21 +1,23 @@
-//! The search that decides on the setting.
+//! Selects the search of a holder: `axis_search` for `--knob batch` or core clocks alone, `joint_search` for both
+//! together, and `paper_search` for the algorithms of the BatchSizer paper.
 
 use crate::hold::axis_search::AxisSearch;
 use crate::hold::config::{DeviceKnob, HoldConfig, HoldMode};
 use crate::hold::joint_search::{GridPosition, JointSearch};
 use crate::hold::paper_search::PaperSearch;
 
-/// The search that decides on the setting.
+/// The search of a holder, by control algorithm and knob.
 #[derive(Clone, Debug)]
 pub(super) enum SettingSearch {
-    /// A search of the paper along one axis.
+    /// An algorithm of the BatchSizer paper, along one axis (`--mode paper`, `text`, `windowed`, `dvfs` or
+    /// `step_up`).
     Paper { search: PaperSearch, axis: Axis },
-    /// A search along one axis that remembers what it learns.
+    /// The default search along one axis (`--knob batch` or `core-clock`), which remembers all measurements.
     Axis { search: AxisSearch, axis: Axis },
-    /// A search over batch size and device level together.
+    /// A search over batch size and device knob together.
     Joint(JointSearch),
-    /// The device enforces its own cap at the highest level that does not exceed the cap to hold, lowered by some
-    /// steps where that is not enough.
+    /// The device's own power cap, at the highest level that does not exceed the configured cap, lowered by
+    /// `steps_below` levels if the device still exceeds it.
     DeviceCap { steps_below: usize },
 }
 
@@ -35,7 +37,7 @@ impl Axis {
         }
     }
 
-    /// A position with another index on this axis.
+    /// The position `from` with its index on this axis replaced.
     pub(super) fn position(self, from: GridPosition, index: usize) -> GridPosition {
         match self {
             Self::Batch => GridPosition {
@@ -83,7 +85,7 @@ impl SettingSearch {
         }
     }
 
-    /// The device level to start with.
+    /// The index of the device level to start with.
     pub(super) fn first_level(&mut self, config: &HoldConfig) -> usize {
         match self {
             Self::Joint(search) => search.first_level(config.cap.get()),

@@ -4,11 +4,11 @@ use super::{DeviceLevels, GridPosition, JointSearch};
 use crate::hold::axis_search::AxisSearch;
 use crate::hold::candidate::OperatingLimits;
 
-/// The share of the power that does not depend on the clock, where the idle power is unknown.
+/// The assumed share of the power that does not depend on the clock, if the idle power is unknown.
 const STATIC_POWER_SHARE: f64 = 0.35;
 
 impl JointSearch {
-    /// Whether a setting meets the limits, as measured or as predicted with a margin on the cap.
+    /// Whether a setting meets the limits: as measured, or as predicted with the cap multiplied by `margin`.
     pub(super) fn fits(&self, at: GridPosition, limits: &OperatingLimits, margin: f64) -> bool {
         let candidate = self.candidate(at);
         if candidate.is_tried() {
@@ -20,7 +20,7 @@ impl JointSearch {
             && is_at_most(self.predicted_latency(at), limits.latency)
     }
 
-    /// The latency that the nearest level predicts; it grows as the clock falls.
+    /// The latency predicted from the nearest level with a known latency, assuming that it grows as the clock falls.
     fn predicted_latency(&self, at: GridPosition) -> Option<f64> {
         let (level, latency) =
             self.value_at_nearest_level(at.level, |row| row.predicted_latency(at.batch))?;
@@ -30,7 +30,7 @@ impl JointSearch {
         })
     }
 
-    /// The value of the nearest level that has one, and that level.
+    /// The value at the nearest level that has one, and the index of that level.
     fn value_at_nearest_level(
         &self,
         level: usize,
@@ -54,8 +54,8 @@ impl JointSearch {
         }
     }
 
-    /// A line through two measured powers of the same batch size over the square of the clock. Where the batch size
-    /// was not tried, its power follows from smaller ones at a near level.
+    /// Predicts power as linear in the square of the clock, from two measured levels of the same batch size. If the
+    /// batch size was not tried, its power is extrapolated from smaller ones at a near level.
     fn predicted_power_at_clock(&self, at: GridPosition, clocks: &[f64]) -> Option<f64> {
         let measured = |level: usize| {
             let power = self.power_at(GridPosition { level, ..at })?;

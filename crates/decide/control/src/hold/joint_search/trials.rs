@@ -1,31 +1,32 @@
-//! The settings that are worth a trial, and how many trials are allowed.
+//! Chooses the settings to try next, and limits the number of trials.
 
 use super::{GridPosition, JointSearch, MIN_IMPROVEMENT};
 use crate::hold::candidate::OperatingLimits;
 use crate::hold::config::HoldGoal;
 
-/// The trials under one load and one cap before the search keeps the best setting.
+/// The maximum number of trials until the load or the cap changes; then the best setting stays.
 const TRIALS: u32 = 9;
-/// The further trials each time that retries are due.
+/// The number of further trials that are allowed each time retries are due.
 const RETRY_TRIALS: u32 = 2;
-/// The fewest trials after a good setting exceeded the cap.
+/// The minimum number of trials that are allowed after a good setting exceeded the cap.
 const TRIALS_AFTER_LOSS: u32 = 3;
-/// A larger batch is given up once it has failed at more levels than this.
+/// A larger batch is not tried again once it has failed at more levels than this.
 const MAX_FAILED_LEVELS: usize = 2;
-/// A level is tried up to this multiple of the cap, because predictions may be wrong.
+/// A level is tried if its predicted power is at most this multiple of the cap, because predictions may be wrong.
 const PREDICTION_MARGIN: f64 = 1.02;
-/// A higher level is tried from settings with at least this share of the best score.
+/// A higher level is tried only for settings whose score is at least this share of the best score.
 const MIN_SCORE_SHARE: f64 = 0.85;
-/// The factors by which a batch grows when it trades clock for size: the larger one first.
+/// The factors by which the batch size grows when a larger batch is tried at a lower level, in the order in which
+/// they are tried.
 const TRADE_FACTORS: [f64; 2] = [8.0, 2.0];
-/// A search for the least energy lowers the level by this fraction of all levels.
+/// If the objective is energy, each trial lowers the level by the number of levels divided by this.
 const LEVEL_STEPS: usize = 12;
 
 /// The number of trials that are left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialBudget {
     left: u32,
-    /// The time at which further trials are allowed.
+    /// The time at which further trials are allowed, in seconds.
     refill_at: f64,
 }
 
@@ -62,7 +63,7 @@ impl TrialBudget {
 }
 
 impl JointSearch {
-    /// A setting that may be better than the best one.
+    /// A setting to try because it may be better than the best one; `None` if there is none or no trial is left.
     pub(super) fn next_trial(
         &mut self,
         best: GridPosition,

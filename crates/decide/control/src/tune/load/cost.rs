@@ -1,4 +1,4 @@
-//! The savings of a load compared with its reference, and the cost of exploring.
+//! The savings at the chosen setting of a load compared with its reference, and the cost of exploring.
 
 use sweetspot_decide::search::Noise;
 use sweetspot_quantity::{Joules, Ratio, Seconds};
@@ -10,7 +10,7 @@ use super::super::window::TuneWindow;
 use super::{Activity, Consumption, LateReference, LoadSearch};
 
 impl LoadSearch {
-    /// The mean time and energy for each item at the choice.
+    /// The mean time and energy of an item at the chosen setting.
     fn per_item_at_choice(&self) -> Option<PerItem> {
         let point = self.choice?;
         let tried = self.tried.iter().filter(|window| window.point == point);
@@ -35,8 +35,8 @@ impl LoadSearch {
         })
     }
 
-    /// The energy of exploring beyond that of the same items at the best setting so far, as a share of the job's
-    /// energy there.
+    /// The energy that exploring used beyond what the same items need at the best setting so far, as a share of the
+    /// job's energy at that setting. `job` is the length of the job in seconds.
     pub(in crate::tune) fn excess_over_best(&self, config: &TuneConfig, job: f64) -> Option<f64> {
         let gain = |window: &&TuneWindow| self.gain(config, window).unwrap_or(f64::NEG_INFINITY);
         let best = self
@@ -50,7 +50,7 @@ impl LoadSearch {
         Some((sum.energy - sum.items * energy) / (items * energy))
     }
 
-    /// The energy of some seconds at the reference beyond that at the choice, as a share of the job's energy.
+    /// The energy that `seconds` at the reference use beyond the chosen setting, as a share of the job's energy.
     pub(in crate::tune) fn excess_at_reference(&self, seconds: f64, job: f64) -> Option<f64> {
         let reference = self.reference.as_ref()?.energy_per_item()?.get();
         let own = self.per_item_at_choice()?.energy.get();
@@ -116,7 +116,7 @@ impl LoadSearch {
         load
     }
 
-    /// The reference on a warm chip, for each item.
+    /// The time and energy of an item at the reference on a warm chip.
     fn warm_reference_per_item(&self) -> Option<PerItem> {
         let window = self.late_reference.window().or(self.reference.as_ref())?;
         let (time, energy) = (window.time_per_item()?, window.energy_per_item()?);
@@ -129,8 +129,8 @@ impl LoadSearch {
         })
     }
 
-    /// The uncertainty of the reference from drift, as a standard deviation: a chip takes minutes to warm up, and a
-    /// short window of the reference does not show that.
+    /// The standard deviation of the reference that results from drift: a chip takes minutes to warm up, which a
+    /// short measurement window does not show.
     const fn drift_noise(&self) -> Noise {
         match self.late_reference {
             LateReference::WarmChip(_) => Noise {
@@ -144,8 +144,8 @@ impl LoadSearch {
         }
     }
 
-    /// The share of the warming that a reference window lacks. The chip starts cold, and later it is as cool as the
-    /// choice leaves it.
+    /// The share of the warming that was still to come when the reference was measured. At first the chip is cold;
+    /// later it has the temperature that the chosen setting leads to.
     fn coldness(&self, drift: &Drift, reference: &TuneWindow) -> f64 {
         match self.per_item_at_choice() {
             Some(own) if self.late_reference.is_warm() => {

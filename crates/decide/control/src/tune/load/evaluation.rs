@@ -1,4 +1,4 @@
-//! The gain of a setting, whether it meets the limits, and the setting to hold.
+//! The gain of a setting, whether it meets the limits, and which setting to choose.
 
 use sweetspot_decide::search::SearchSpace;
 use sweetspot_decide::{Basis, Objective, Outcome};
@@ -8,17 +8,18 @@ use super::super::drift::Drift;
 use super::super::window::TuneWindow;
 use super::LoadSearch;
 
-/// Settings within this share of the range count as neighbours.
+/// Settings that differ by at most this share of the knob's range are neighbours.
 const NEIGHBOUR_DISTANCE: f64 = 0.08;
-/// The smallest relative difference between two settings.
+/// The smallest relative difference of power or time by which a setting counts as different from the reference.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// The smallest gain that counts.
+/// A setting is chosen instead of the reference only if its relative gain is at least this.
 const MIN_GAIN: f64 = 0.003;
-/// A gain counts if it exceeds this multiple of the noise: a small gain that is missed costs as much as a wrong one.
+/// The gain must also exceed this multiple of its standard deviation. The multiple is low because missing a small
+/// gain costs as much as choosing a setting without one.
 const MIN_GAIN_NOISE: f64 = 0.3;
 
 impl LoadSearch {
-    /// The mean outcome of the reference over all its windows.
+    /// The mean outcome of the reference over all its measurement windows.
     fn reference_outcome(&self, config: &TuneConfig, drift: &Drift) -> Option<Outcome> {
         let reference = config.space.reference();
         let windows = self.tried.iter().filter(|window| window.point == reference);
@@ -28,7 +29,7 @@ impl LoadSearch {
         Outcome::mean(&outcomes)
     }
 
-    /// The relative improvement of a window's objective over the reference.
+    /// The relative improvement of the objective in a measurement window over the reference.
     pub(in crate::tune) fn gain(&self, config: &TuneConfig, window: &TuneWindow) -> Option<f64> {
         let drift = self.drift();
         let reference = self.reference_outcome(config, &drift)?;
@@ -47,7 +48,7 @@ impl LoadSearch {
         })
     }
 
-    /// The smallest gain at a point that noise does not explain.
+    /// The smallest gain at a point that counts as real rather than noise.
     pub(in crate::tune) fn min_gain(&self, config: &TuneConfig, point: usize) -> f64 {
         let reference = config.space.reference();
         let windows = self.tried.iter();
@@ -59,7 +60,7 @@ impl LoadSearch {
         MIN_GAIN.max(MIN_GAIN_NOISE * noise * (1.0 / of_reference + 1.0 / own).sqrt())
     }
 
-    /// The windows at a point and at its neighbours.
+    /// The measurement windows at a point and at its neighbours.
     fn windows_near<'a>(
         &'a self,
         config: &'a TuneConfig,
@@ -73,7 +74,7 @@ impl LoadSearch {
         })
     }
 
-    /// The mean gain of the windows at a point.
+    /// The mean gain of the measurement windows at a point.
     pub(in crate::tune) fn gain_at(&self, config: &TuneConfig, point: usize) -> Option<f64> {
         let windows = self.tried.iter().chain(&self.held);
         let gains: Vec<f64> = windows
@@ -83,7 +84,7 @@ impl LoadSearch {
         (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
     }
 
-    /// The mean gain at a point and its neighbours, because a single window is noisy.
+    /// The mean gain at a point and its neighbours, which is less noisy than that of a single measurement window.
     pub(in crate::tune) fn gain_near(&self, config: &TuneConfig, point: usize) -> Option<f64> {
         let gains: Vec<f64> = self
             .windows_near(config, point)
@@ -92,7 +93,7 @@ impl LoadSearch {
         (!gains.is_empty()).then(|| gains.iter().sum::<f64>() / gains.len() as f64)
     }
 
-    /// Whether the mean outcome at a point meets the limits; unknown outcomes do.
+    /// Whether the mean outcome at a point meets the limits; also true if the outcome is unknown.
     pub(in crate::tune) fn meets_limits(&self, config: &TuneConfig, point: usize) -> bool {
         let drift = self.drift();
         let Some(reference) = self.reference_outcome(config, &drift) else {
@@ -128,8 +129,9 @@ impl LoadSearch {
         allowed.max_by(|a, b| gain(a).total_cmp(&gain(b)))
     }
 
-    /// The point to hold: the answer of the strategy if it meets the limits and is better than the reference by more
-    /// than noise, and otherwise the reference. Absent where no tried point meets the limits.
+    /// The point to set for the rest of the load: the strategy's recommendation if it meets the limits and is better
+    /// than the reference by more than noise, and otherwise the reference. `None` if no tried point meets the
+    /// limits.
     pub(in crate::tune) fn choose_point(
         &self,
         config: &TuneConfig,
@@ -151,8 +153,8 @@ impl LoadSearch {
         answer.filter(is_better).or(Some(reference))
     }
 
-    /// Whether a point differs from the reference in power or time by more than noise, as far as it was measured.
-    /// Where it does not, setting it has no effect and its gain is noise.
+    /// Whether power or time at a point differs from the reference by more than noise. If not, the setting has no
+    /// effect and its gain is noise.
     pub(in crate::tune) fn differs_from_reference(
         &self,
         config: &TuneConfig,
@@ -181,7 +183,7 @@ impl LoadSearch {
             })
         };
         let power_noise = |window: &TuneWindow| {
-            // The noise of energy consists of those of power and time.
+            // The variance of energy is the sum of the variances of power and time.
             let (energy, time) = (window.noise.energy, window.noise.time);
             (energy * energy - time * time).max(0.0).sqrt()
         };

@@ -1,4 +1,4 @@
-//! One steady load of a job, and the search for its best setting.
+//! One load of a job (a time span in which the job draws steady power) and the search for its best setting.
 
 mod cost;
 mod evaluation;
@@ -10,7 +10,7 @@ use super::drift::Drift;
 use super::window::TuneWindow;
 use super::{RememberedChoice, TuneConfig};
 
-/// The time in seconds, the energy in joules and the items of a part of a job.
+/// The time in seconds, the energy in joules and the number of items of a part of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Consumption {
     pub(super) time: f64,
@@ -34,7 +34,7 @@ impl Consumption {
     }
 }
 
-/// The activities that a load's consumption is divided into.
+/// The activities of the tuner to which a load's time and energy are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Reference,
@@ -44,13 +44,14 @@ pub(super) enum Activity {
     Waiting,
 }
 
-/// A later window of the reference, which savings are computed from.
+/// A later measurement of the reference, which is more accurate than the first one and from which savings are
+/// computed.
 #[derive(Clone, Debug)]
 pub(super) enum LateReference {
     None,
     /// The reference was measured again while settings were tried.
     WhileExploring(TuneWindow),
-    /// The reference was measured again on a warm chip, while the choice was held.
+    /// The reference was measured again on a warm chip, after the choice had been set for a while.
     WarmChip(TuneWindow),
 }
 
@@ -76,41 +77,42 @@ pub(super) struct LoadSearch {
     pub(super) steady_since: Option<f64>,
     pub(super) reference: Option<TuneWindow>,
     pub(super) late_reference: LateReference,
-    /// Whether the user was told about the choice.
+    /// Whether the user was notified of the choice.
     pub(super) is_announced: bool,
-    /// Whether it is the previous load, which is tuned again.
+    /// Whether this is the same load as the previous one, tuned again because of [`TuneConfig::retune_every`].
     pub(super) is_retuned: bool,
     /// Whether no tried setting meets the limits.
     pub(super) outside_limits: bool,
-    /// Whether the chip was idle before.
+    /// Whether the chip was idle before the load began.
     starts_cold: bool,
-    /// The time at which exploring must end.
+    /// The time at which exploring must end, in seconds since the start of the job.
     pub(super) deadline: f64,
     neighbour_checks: usize,
     tried: Vec<TuneWindow>,
     pub(super) found_at: Option<f64>,
     pub(super) choice: Option<usize>,
     expected_regret: Option<f64>,
-    /// The windows at the choice.
+    /// The measurement windows at the chosen setting.
     held: Vec<TuneWindow>,
-    /// The number of times that the choice moved after it was held.
-    pub(super) moves: usize,
+    /// How often another setting was chosen after the first choice had been set and measured.
+    pub(super) choice_changes: usize,
     rejected: Vec<usize>,
     evaluations: usize,
     consumption: [Consumption; 4],
 }
 
-/// The largest number of evaluations: more take longer than they gain.
+/// The maximum number of evaluations by the strategy: more would cost more than they gain.
 const MAX_EVALUATIONS: usize = 14;
-/// The expected regret at which the strategy ends: another window near the answer costs very little.
-const SUFFICIENT_REGRET: f64 = 0.0015;
-/// The largest number of neighbours of the answer that are measured.
+/// The expected regret below which the strategy stops. It is low because another measurement near the best setting
+/// costs little.
+const ACCEPTABLE_REGRET: f64 = 0.0015;
+/// The maximum number of neighbours of the recommended setting that are measured to check it.
 const MAX_NEIGHBOUR_CHECKS: usize = 4;
-/// The distances of these neighbours, as shares of the range.
+/// The distances of these neighbours from the recommended setting, as shares of the knob's range.
 const NEIGHBOUR_DISTANCES: [f64; 4] = [-0.05, 0.05, -0.025, 0.025];
-/// A smaller gain may be an effect of the warming chip.
+/// A gain below this may be an effect of the warming chip, so the reference is measured again.
 const DRIFT_SENSITIVE_GAIN: f64 = 0.06;
-/// The largest number of stored windows at the choice: long jobs hold it for days.
+/// The maximum number of stored measurement windows at the chosen setting, because jobs may run for days.
 const MAX_HELD_WINDOWS: usize = 1000;
 
 impl LoadSearch {
@@ -138,7 +140,7 @@ impl LoadSearch {
             choice: None,
             expected_regret: None,
             held: Vec::new(),
-            moves: 0,
+            choice_changes: 0,
             rejected: Vec::new(),
             evaluations: 0,
             consumption: [Consumption::default(); 4],
@@ -157,20 +159,20 @@ impl LoadSearch {
         &self.consumption[activity as usize]
     }
 
-    /// The items of the reference window, for which all settings are compared.
+    /// The number of items in the reference's measurement window; all settings are compared for this number.
     fn reference_items(&self) -> Option<f64> {
         let reference = self.reference.as_ref()?;
         Some(reference.items_per_second? * reference.time().get())
     }
 
-    /// The drift of the warming chip, estimated from the windows.
+    /// The drift of the warming chip, estimated from the measurement windows.
     fn drift(&self) -> Drift {
         let windows: Vec<&TuneWindow> = self.tried.iter().collect();
         let since = self.steady_since.unwrap_or_default();
         Drift::estimate(&windows, since, self.starts_cold)
     }
 
-    /// The outcome of a window as it would be on a warm chip.
+    /// The outcome of a measurement window, corrected to a warm chip.
     fn warm_outcome(&self, config: &TuneConfig, window: &TuneWindow, drift: &Drift) -> Outcome {
         let mut outcome = window.outcome(self.reference_items(), config.gpus);
         let coldness = drift.coldness(window);
@@ -182,7 +184,7 @@ impl LoadSearch {
         outcome
     }
 
-    /// Records a window of a tried setting and passes it to the strategy.
+    /// Records the measurement of a tried setting and passes it to the strategy.
     pub(super) fn record_trial(&mut self, config: &TuneConfig, window: &TuneWindow) {
         self.evaluations += 1;
         self.tried.push(window.clone());
@@ -204,7 +206,8 @@ impl LoadSearch {
             .tell(window.point, Evaluation::Measured { outcome, noise });
     }
 
-    /// Passes all windows to a new strategy: several windows of one setting show the drift, which changes them all.
+    /// Passes all measurements to a new instance of the strategy: each repeated setting changes the estimated drift
+    /// and therefore all corrected outcomes.
     fn restart_strategy(&mut self, config: &TuneConfig) {
         let drift = self.drift();
         self.strategy = start_strategy(config);
@@ -226,7 +229,7 @@ impl LoadSearch {
         self.rejected.len()
     }
 
-    /// Records a window at the choice.
+    /// Records a measurement window at the chosen setting.
     pub(super) fn record_held(&mut self, window: &TuneWindow) {
         if self.held.len() >= MAX_HELD_WINDOWS {
             self.held.remove(0);
@@ -254,13 +257,13 @@ impl LoadSearch {
             .any(|own| own == point)
     }
 
-    /// Records a window of the reference on a warm chip, which the strategy does not need.
+    /// Records a measurement of the reference on a warm chip, which is not passed to the strategy.
     pub(super) fn record_warm_reference(&mut self, window: TuneWindow) {
         self.tried.push(window.clone());
         self.late_reference = LateReference::WarmChip(window);
     }
 
-    /// A neighbour of the answer that was not measured and is worth a window.
+    /// A neighbour of the recommended setting that was not measured yet and should be.
     pub(super) fn next_neighbour(&mut self, config: &TuneConfig) -> Option<usize> {
         if self.neighbour_checks >= MAX_NEIGHBOUR_CHECKS || config.space.points().len() < 2 {
             return None;
@@ -270,8 +273,8 @@ impl LoadSearch {
         self.unmeasured_neighbour(config, answer)
     }
 
-    /// Whether the reference, which was measured on a cold chip, needs another window. A large gain does not
-    /// depend on it.
+    /// Whether the reference, which was measured on a cold chip, must be measured again. A large gain would not
+    /// change by it.
     pub(super) fn needs_reference_check(&mut self, config: &TuneConfig) -> bool {
         let reference = config.space.reference();
         let windows = self.tried.iter();
@@ -284,7 +287,7 @@ impl LoadSearch {
         gain.is_none_or(|gain| gain < DRIFT_SENSITIVE_GAIN)
     }
 
-    /// A point near another one, on a side and at a distance where no window was measured.
+    /// An unmeasured point at one of [`NEIGHBOUR_DISTANCES`] from the point `of`, where nothing was measured nearby.
     fn unmeasured_neighbour(&self, config: &TuneConfig, of: usize) -> Option<usize> {
         let points = config.space.points();
         let [at] = points.get(of)?.as_slice() else {
@@ -310,7 +313,7 @@ impl LoadSearch {
 fn start_strategy(config: &TuneConfig) -> Box<dyn Strategy> {
     let search = SearchOptions {
         max_evaluations: MAX_EVALUATIONS,
-        acceptable_regret: SUFFICIENT_REGRET,
+        acceptable_regret: ACCEPTABLE_REGRET,
         seed: config.seed,
         ..SearchOptions::default()
     };

@@ -1,4 +1,4 @@
-//! The stages from a steady load to a choice.
+//! The stages from waiting for a steady load to the choice of a setting.
 
 use sweetspot_decide::search::Proposal;
 use sweetspot_quantity::{Ratio, Seconds};
@@ -7,31 +7,31 @@ use super::super::load::LateReference;
 use super::super::notice::{EarlyStop, GiveUpReason, TuneNotice};
 use super::super::window::{TuneWindow, WindowPurpose};
 use super::super::{JobLength, RememberedChoice, TuneAction, TuningState, progress_requirement};
-use super::{MAX_MOVES, RECOVERY, Stage, Task, Tuner, UNSTEADY_TIMEOUT};
+use super::{MAX_CHOICE_CHANGES, RECOVERY, Stage, Task, Tuner, UNSTEADY_TIMEOUT};
 
-/// The shortest and the longest window of the reference, in seconds.
+/// The shortest and the longest measurement window of the reference, in seconds.
 const REFERENCE_WINDOW: (f64, f64) = (5.0, 7.0);
-/// A reference window that is longer by this factor extends the time for exploring.
+/// If noise makes the reference window longer than usual by this factor, the time for exploring is extended.
 const LONG_WINDOW_FACTOR: f64 = 1.5;
-/// The shortest and the longest window of the reference on a warm chip, in seconds.
+/// The shortest and the longest measurement window of the reference on a warm chip, in seconds.
 pub(super) const WARM_REFERENCE_WINDOW: (f64, f64) = (4.0, 6.0);
-/// The shortest and the longest window of a tried setting, in seconds.
+/// The shortest and the longest measurement window of a tried setting, in seconds.
 const TRIAL_WINDOW: (f64, f64) = (3.0, 4.0);
 /// The time for exploring after the load became steady or changed, in seconds.
 const EXPLORING_TIME: f64 = 57.0;
 /// The shortest time for exploring after the load became steady, in seconds.
 const MIN_EXPLORING_TIME: f64 = 35.0;
-/// The largest energy of exploring beyond the best setting, as a share of the job's energy.
+/// The maximum energy of exploring beyond that at the best setting, as a share of the job's energy.
 const MAX_EXCESS_OVER_BEST: f64 = 0.021;
-/// The time for the first report of progress, in seconds.
+/// The user is notified if no progress is reported within this time, in seconds.
 const FIRST_PROGRESS_TIMEOUT: f64 = 60.0;
-/// Settings cannot be compared at more noise than this.
+/// The tuner gives up if the relative noise of a measurement window is above this.
 const MAX_NOISE: f64 = 0.05;
-/// The usual cost of exploring, in seconds: about 20 s at settings that are some 15 % slower.
+/// The usual cost of exploring, in seconds of lost time: about 20 s at settings that are some 15 % slower.
 const USUAL_COST: f64 = 3.0;
-/// The assumed time of a job of unknown length, in seconds.
+/// The assumed duration of a job of unknown length, in seconds.
 pub(super) const USUAL_JOB_TIME: f64 = 600.0;
-/// A remembered gain is confirmed if the measured one is at most this much lower.
+/// The choice of an earlier run is confirmed if its measured gain is lower than the remembered one by at most this.
 const REMEMBERED_TOLERANCE: f64 = 0.02;
 
 impl Tuner {
@@ -88,7 +88,7 @@ impl Tuner {
             Task::Reference => {
                 self.load.reference = Some(window.clone());
                 self.longest_window = 0.0;
-                // A noisy load needs longer windows and so more time for exploring.
+                // A noisy load needs longer measurement windows and therefore more time for exploring.
                 let factor = window.time().get() / REFERENCE_WINDOW.1;
                 if factor > LONG_WINDOW_FACTOR {
                     self.load.deadline += EXPLORING_TIME * (factor - 1.0);
@@ -108,7 +108,7 @@ impl Tuner {
             if let Some(reason) = self.reason_to_give_up(now, &window) {
                 return self.give_up(now, reason);
             }
-            if let Some(point) = self.place_to_probe(&window) {
+            if let Some(point) = self.point_to_probe(&window) {
                 return self.set(now, point, Task::Probe);
             }
         }
@@ -127,15 +127,15 @@ impl Tuner {
             if self.confirms_remembered(now, remembered, &window) {
                 let regret = remembered.expected_regret.map(Ratio::get);
                 self.load.set_choice(point, regret);
-                // The strategy has too few windows to know a better setting.
-                self.load.moves = MAX_MOVES;
+                // The strategy has too few measurements to recommend another setting later.
+                self.load.choice_changes = MAX_CHOICE_CHANGES;
                 return self.set(now, point, Task::Hold);
             }
         }
         self.try_next(now);
     }
 
-    /// Measures a window, if there are enough readings.
+    /// Returns the measurement window that begins at `from`, if there are enough readings.
     pub(super) fn take_window(
         &mut self,
         purpose: WindowPurpose,
@@ -146,7 +146,7 @@ impl Tuner {
             self.monitor
                 .window(purpose, point, ends, self.needs_progress)?;
         if purpose != WindowPurpose::Hold {
-            // A held load may change within a window, which is not noise.
+            // While the choice is set, the load may change within a window; that is not noise.
             self.monitor.learn_noise(&power, rate.as_ref());
         }
         self.monitor
@@ -172,13 +172,14 @@ impl Tuner {
         is_short.then_some(GiveUpReason::TooShort { time: job })
     }
 
-    /// The point of the lowest cap, where the mean power is below it: only a window shows whether the cap binds.
-    fn place_to_probe(&self, reference: &TuneWindow) -> Option<usize> {
+    /// The point with the lowest cap, if the mean power is below that cap: only a measurement shows whether peaks
+    /// reach the cap.
+    fn point_to_probe(&self, reference: &TuneWindow) -> Option<usize> {
         let is_below = reference.power <= self.config.lowest_cap?;
         self.lowest_point().filter(|_| is_below)
     }
 
-    /// The point with the lowest value of every knob, where it is not the reference.
+    /// The point with the lowest value of every knob; `None` if that is the reference.
     fn lowest_point(&self) -> Option<usize> {
         let points = self.config.space.points();
         let sum = |point: usize| points[point].iter().sum::<f64>();
@@ -186,7 +187,7 @@ impl Tuner {
         lowest.filter(|point| *point != self.reference())
     }
 
-    /// The time of the job at the reference, where known.
+    /// The duration of the whole job at the reference, if it is known.
     pub(super) fn job_time(&self, now: f64) -> Option<Seconds> {
         match self.config.job {
             JobLength::Unknown => None,
@@ -222,7 +223,7 @@ impl Tuner {
         is_confirmed
     }
 
-    /// Whether exploring must stop because of its cost.
+    /// Why exploring must stop because of its cost; `None` if it may continue.
     fn cost_stop(&self, now: f64) -> Option<EarlyStop> {
         let job = self
             .job_time(now)
@@ -236,7 +237,7 @@ impl Tuner {
         (share > self.config.budget).then_some(EarlyStop::Budget)
     }
 
-    /// Whether there is time for this many further windows.
+    /// Whether there is time for this many further measurement windows before the deadline.
     fn has_time_for(&self, now: f64, windows: f64) -> bool {
         let usual = self.config.settle.get() + TRIAL_WINDOW.1;
         now + windows * self.longest_window.max(usual) <= self.load.deadline
@@ -265,7 +266,7 @@ impl Tuner {
         };
         let checks_reference = self.load.needs_reference_check(&self.config);
         let wanted = asked.or(neighbour);
-        // The last window belongs to the reference, where it needs another one.
+        // If the reference must be measured again, the last measurement window is reserved for it.
         let (recovery, windows) = match checks_reference {
             true => (RECOVERY, 2.0),
             false => (0.0, 1.0),
@@ -289,7 +290,8 @@ impl Tuner {
         self.conclude(now);
     }
 
-    /// Adopts the strategy's answer, if it meets the limits and is better than the reference.
+    /// Chooses the strategy's recommendation if it meets the limits and is better than the reference, and otherwise
+    /// the reference.
     pub(super) fn conclude(&mut self, now: f64) {
         let answer = self.load.strategy().recommend();
         let answer = answer.filter(|answer| answer.point < self.config.labels.len());
@@ -309,7 +311,7 @@ impl Tuner {
         );
     }
 
-    /// Holds the chosen point, or the reference where no point meets the limits.
+    /// Sets the chosen point, or the reference if no point meets the limits.
     pub(super) fn adopt(&mut self, now: f64, chosen: Option<usize>, regret: Option<f64>) {
         if chosen.is_none() && !self.load.outside_limits {
             self.notify(now, TuneNotice::OutsideLimits);
@@ -321,7 +323,8 @@ impl Tuner {
         self.set(now, point, Task::Hold);
     }
 
-    /// Continues with the choice, unless it is no better than the reference on a warm chip.
+    /// Returns to the chosen setting, or to the reference if the choice is no better than the reference on a warm
+    /// chip.
     fn after_recheck(&mut self, now: f64, reference: usize) {
         let choice = self.load.choice.unwrap_or(reference);
         let gain = self.load.gain_at(&self.config, choice);
@@ -332,7 +335,7 @@ impl Tuner {
             return self.set(now, choice, Task::Hold);
         }
         self.load.is_announced = false;
-        self.load.moves = MAX_MOVES;
+        self.load.choice_changes = MAX_CHOICE_CHANGES;
         self.adopt(now, Some(reference), self.load.expected_regret());
     }
 }

@@ -1,4 +1,4 @@
-//! The stage that holds and watches the choice.
+//! The stage in which the chosen setting is set and the load is watched for changes.
 
 use sweetspot_quantity::{Ratio, Seconds};
 
@@ -8,18 +8,18 @@ use super::super::notice::TuneNotice;
 use super::super::window::{TuneWindow, WindowPurpose};
 use super::super::{RememberedChoice, TuneAction, TuningState};
 use super::exploring::{USUAL_JOB_TIME, WARM_REFERENCE_WINDOW};
-use super::{HeldChoice, MAX_MOVES, RECOVERY, Stage, Task, Tuner};
+use super::{HeldChoice, MAX_CHOICE_CHANGES, RECOVERY, Stage, Task, Tuner};
 
-/// The largest energy of exploring and of the reference on a warm chip beyond the choice, as a share of the job's
-/// energy.
+/// The maximum energy of exploring and of measuring the reference again beyond that at the chosen setting, as a
+/// share of the job's energy.
 const MAX_EXCESS_WITH_RECHECK: f64 = 0.027;
 /// The time after which a chip has warmed up, in seconds.
 const WARM_UP_TIME: f64 = 120.0;
-/// The shortest and the longest window at the choice, in seconds.
+/// The shortest and the longest measurement window at the chosen setting, in seconds.
 const HOLD_WINDOW: (f64, f64) = (2.5, 2.5);
-/// The smallest relative deviation of a changed load.
+/// Power or throughput must differ from the usual level by at least this share to count as deviating.
 const MIN_DEVIATION: f64 = 0.05;
-/// The load has changed after this many consecutive deviating windows.
+/// The load counts as changed after this many consecutive deviating measurement windows.
 const DEVIATING_WINDOWS: usize = 2;
 
 impl Tuner {
@@ -35,7 +35,7 @@ impl Tuner {
             return;
         };
         self.account_until(now);
-        let level = LoadLevel::of(&window);
+        let level = LoadLevel::from_window(&window);
         let mut next = HeldChoice {
             from: window.end.get(),
             ..held.clone()
@@ -67,7 +67,7 @@ impl Tuner {
         }
         if !deviates {
             self.load.record_held(&window);
-            // The usual level follows slowly, because a chip warms up for minutes and a load changes at once.
+            // The usual level is a slow running mean: a chip warms up over minutes, whereas a load changes at once.
             let follow = |usual: f64, now: f64| usual + 0.1 * (now - usual);
             let rates = usual.rate.zip(level.rate);
             next.usual = Some(LoadLevel {
@@ -79,11 +79,11 @@ impl Tuner {
         self.retune_or_recheck(now, point, held.since);
     }
 
-    /// Takes the first window of a held choice as the usual level, and announces the choice.
+    /// Takes the first measurement window of a new choice as the usual level, and notifies the user of the choice.
     fn begin_holding(&mut self, now: f64, point: usize, window: &TuneWindow, next: HeldChoice) {
         self.load.record_held(window);
         if !self.load.is_announced {
-            if self.moves_choice(now, point, window) {
+            if self.change_choice(now, point, window) {
                 return;
             }
             self.load.is_announced = true;
@@ -100,12 +100,13 @@ impl Tuner {
         self.actions
             .push(TuneAction::ReportState(TuningState::Settled));
         self.stage = Stage::Holding(HeldChoice {
-            usual: Some(LoadLevel::of(window)),
+            usual: Some(LoadLevel::from_window(window)),
             ..next
         });
     }
 
-    /// Searches again when it is time to, or measures the reference on a warm chip.
+    /// Starts the search again if `retune_every` of the configuration has passed, or measures the reference on a
+    /// warm chip.
     fn retune_or_recheck(&mut self, now: f64, point: usize, since: f64) {
         let every = self.config.retune_every.map(Seconds::get);
         if every.is_some_and(|every| now - since >= every) {
@@ -134,7 +135,7 @@ impl Tuner {
         now - found >= WARM_UP_TIME && left >= WARM_UP_TIME / 2.0 && self.has_energy_to_recheck(now)
     }
 
-    /// Whether the reference can be measured again within the energy that exploring may draw.
+    /// Whether another measurement of the reference stays within [`MAX_EXCESS_WITH_RECHECK`].
     fn has_energy_to_recheck(&self, now: f64) -> bool {
         let job = self
             .job_time(now)
@@ -149,9 +150,10 @@ impl Tuner {
             .is_none_or(|(spent, more)| spent + more <= MAX_EXCESS_WITH_RECHECK)
     }
 
-    /// Moves to another choice if the first window at the present one favours it; returns whether it did.
-    fn moves_choice(&mut self, now: f64, point: usize, window: &TuneWindow) -> bool {
-        if point == self.reference() || self.load.moves >= MAX_MOVES {
+    /// Chooses another setting if the first measurement window at the present choice shows that it is better;
+    /// returns whether it did.
+    fn change_choice(&mut self, now: f64, point: usize, window: &TuneWindow) -> bool {
+        if point == self.reference() || self.load.choice_changes >= MAX_CHOICE_CHANGES {
             return false;
         }
         self.load.record_trial(&self.config, window);
@@ -164,12 +166,12 @@ impl Tuner {
             self.load.set_choice(point, regret);
             return false;
         }
-        self.load.moves += 1;
+        self.load.choice_changes += 1;
         self.adopt(now, chosen, regret);
         true
     }
 
-    /// Starts the search again at the reference, with a load that has been present since a time.
+    /// Starts the search again at the reference, for a load that began at `since`.
     pub(super) fn restart_search(
         &mut self,
         now: f64,

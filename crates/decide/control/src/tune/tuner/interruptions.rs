@@ -1,4 +1,4 @@
-//! Interruptions of a job: stalled progress and changes of the phase.
+//! Interruptions of tuning: stalled progress and changes of the job's phase.
 
 use sweetspot_quantity::Seconds;
 
@@ -6,14 +6,14 @@ use super::super::load::LoadSearch;
 use super::super::notice::TuneNotice;
 use super::{Stage, Task, Tuner};
 
-/// Progress has stalled after this time without a report, in seconds.
+/// Progress counts as stalled after this time without a report, in seconds.
 const STALL_TIME: f64 = 10.0;
-/// A phase is a load of its own after this time, in seconds.
+/// A phase is tuned as a load of its own once it has lasted this long, in seconds.
 const MIN_PHASE_TIME: f64 = 5.0;
-/// Both times are at least this many times the usual time between reports.
+/// Both times are extended to at least this many times the usual time between progress reports.
 const MIN_REPORT_GAPS: f64 = 10.0;
 
-/// The phase of the job and the time at which it began.
+/// The present phase of the job and the time at which it began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CurrentPhase {
     name: Option<String>,
@@ -42,7 +42,7 @@ impl Tuner {
         }
     }
 
-    /// Pauses where progress has stalled; returns whether it has just stalled.
+    /// Pauses tuning if progress has stalled; returns whether it has just stalled.
     pub(super) fn detect_stall(&mut self, now: f64) -> bool {
         let is_measuring = matches!(self.stage, Stage::Measuring { .. } | Stage::Holding(_));
         let last = self.monitor.last_report();
@@ -53,7 +53,7 @@ impl Tuner {
             return false;
         }
         self.notify(now, TuneNotice::ProgressStalled(Seconds::new(now - last)));
-        // The job worked up to its last report.
+        // The job counts as working up to its last progress report.
         self.account_until(last);
         let interrupted = std::mem::replace(&mut self.stage, Stage::New);
         self.stage = Stage::Stalled(Box::new(interrupted));
@@ -72,7 +72,7 @@ impl Tuner {
         }
         let phase = self.phase.name.clone();
         if self.load.reference.is_none() {
-            // Nothing was measured yet, so the present load takes the phase.
+            // Nothing was measured yet, so the present load is assigned to the new phase.
             self.load.phase = phase;
             return false;
         }

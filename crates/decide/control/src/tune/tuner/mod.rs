@@ -16,27 +16,27 @@ use super::{TuneAction, TuneConfig, TuneEvent, TuningState, needs_progress};
 use interruptions::CurrentPhase;
 use stage::{HeldChoice, Stage, Task};
 
-/// Finds and holds the best setting of a job while it runs.
+/// Finds the best setting of a job while it runs and applies it.
 pub struct Tuner {
     config: TuneConfig,
     needs_progress: bool,
     monitor: LoadMonitor,
     stage: Stage,
-    /// The point that is set.
+    /// The point that is set on the devices, if known.
     point: Option<usize>,
-    /// The point that was asked for, until its result arrives.
+    /// The point that the caller was asked to set, until the result arrives.
     requested: Option<usize>,
     load: LoadSearch,
-    /// The loads of other phases.
+    /// The loads of other phases, which continue when their phase returns.
     other_loads: Vec<LoadSearch>,
     /// The outcomes of loads that have ended.
     past_loads: Vec<LoadOutcome>,
     phase: CurrentPhase,
-    /// The consumption of the job that is already assigned to a load.
+    /// The consumption of the job that was already assigned to a load.
     accounted: Option<Consumption>,
     /// The time at which the load changed, until its reference is measured.
     load_changed_at: Option<f64>,
-    /// The longest window of this exploration, settling included.
+    /// The longest measurement window of this exploration including settling, in seconds.
     longest_window: f64,
     last_advance: f64,
     warned_no_progress: bool,
@@ -46,15 +46,15 @@ pub struct Tuner {
     actions: Vec<TuneAction>,
 }
 
-/// The shortest time between two evaluations of readings, in seconds.
+/// Readings are processed at most once in this time, in seconds.
 const ADVANCE_INTERVAL: f64 = 0.05;
-/// The time to wait after a return to the reference: a clock falls at once and rises with a time constant of up to
-/// half a second.
+/// The time to wait after a return to the reference, in seconds: a clock falls at once but rises with a time
+/// constant of up to half a second.
 const RECOVERY: f64 = 2.0;
-/// A load that is not steady after this time is tuned as it is.
+/// A load that is not steady after this time, in seconds, is tuned nevertheless.
 const UNSTEADY_TIMEOUT: f64 = 60.0;
-/// The choice moves at most this often after it is held.
-const MAX_MOVES: usize = 2;
+/// After the first choice was set, another setting is chosen at most this often.
+const MAX_CHOICE_CHANGES: usize = 2;
 /// The tuner gives up after this many rejected settings.
 const MAX_REJECTIONS: usize = 3;
 
@@ -106,7 +106,7 @@ impl Tuner {
             }
             TuneEvent::Tick => {}
         }
-        // Thousands of readings may arrive in a second, so they are evaluated together.
+        // Thousands of readings may arrive in a second, so they are processed in groups.
         if !self.has_ended && (!is_reading || now - self.last_advance >= ADVANCE_INTERVAL) {
             self.last_advance = now;
             self.advance(now);
@@ -162,8 +162,8 @@ impl Tuner {
         self.accounted = reached;
     }
 
-    /// Switches to another load that has been present since an earlier time. The consumption since then belongs to
-    /// the new load and is compared with its reference.
+    /// Switches to another load that began at `since`, and returns the previous load. The consumption from `since`
+    /// on is assigned to the new load.
     fn switch_load(&mut self, now: f64, since: f64, new: LoadSearch) -> LoadSearch {
         self.account_until(since.min(now));
         let before = std::mem::replace(&mut self.load, new);
@@ -181,7 +181,7 @@ impl Tuner {
         self.stage = stage;
     }
 
-    /// Asks for a point, or starts its task at once where it is already set.
+    /// Asks the caller to set a point, or starts its task at once if the point is already set.
     fn set(&mut self, now: f64, point: usize, task: Task) {
         self.enter(now, Stage::Setting { point, task });
         if self.point == Some(point) && self.requested.is_none() {
@@ -206,7 +206,7 @@ impl Tuner {
         }
     }
 
-    /// Starts the task of the setting that has been applied; readings count from a time on.
+    /// Starts the task for which a point was set; readings before `from` are ignored.
     fn start_task(&mut self, now: f64, point: usize, from: f64) {
         let Stage::Setting { task, .. } = self.stage else {
             return;
@@ -259,7 +259,7 @@ impl Tuner {
         }
     }
 
-    /// Leaves the job at the reference, or at the setting of somebody else.
+    /// Stops tuning: returns to the reference, or leaves the setting that somebody else made.
     fn give_up(&mut self, now: f64, reason: GiveUpReason) {
         if matches!(self.stage, Stage::GaveUp { .. }) {
             return;

@@ -10,49 +10,50 @@ use super::super::window::{TuneWindow, WindowPurpose};
 /// The stage of a tuner.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
-    /// The tuner has not asked for a point yet.
+    /// The tuner has not asked for any setting yet.
     New,
-    /// The tuner asked for a point and waits for the result.
+    /// The tuner asked the caller to set a point and waits for the result.
     Setting { point: usize, task: Task },
     /// The tuner waits for a steady load at the reference.
     Waiting { since: f64 },
-    /// The tuner measures a window.
+    /// The tuner measures at a point; readings before `from` are ignored.
     Measuring { point: usize, task: Task, from: f64 },
-    /// The tuner holds the choice.
+    /// The chosen setting is set, and the load is watched.
     Holding(HeldChoice),
-    /// The job reports no progress; the tuner then returns to the stage before.
+    /// The job reports no progress; when progress resumes, the tuner returns to this earlier stage.
     Stalled(Box<Stage>),
     /// The tuner gave up.
     GaveUp { at: Seconds, reason: GiveUpReason },
 }
 
-/// The purpose of a setting.
+/// The purpose for which a point is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// The first window of the reference.
+    /// The first measurement of the reference.
     Reference,
-    /// The lowest cap, where the mean power is below it: peaks may still reach it.
+    /// A measurement at the lowest cap although the mean power is below it: peaks may still reach the cap.
     Probe,
-    /// A setting from the strategy or from an earlier run.
+    /// A measurement of a setting that the strategy proposes or that an earlier run chose.
     Try,
-    /// A neighbour of the answer, or the reference again, before the answer becomes the choice.
+    /// A check before the recommendation becomes the choice: a measurement of a neighbouring setting, or of the
+    /// reference again.
     Check,
-    /// The reference on a warm chip, which savings are computed from.
+    /// A measurement of the reference on a warm chip, from which savings are computed.
     Recheck,
-    /// The choice.
+    /// The chosen setting, for the rest of the load.
     Hold,
 }
 
-/// A choice that is held and watched.
+/// A chosen setting that is set, and what the load looks like at it.
 #[derive(Clone, Debug)]
 pub(super) struct HeldChoice {
     /// The time at which the choice was set.
     pub(super) since: f64,
-    /// The start of the present window.
+    /// The start of the present measurement window.
     pub(super) from: f64,
-    /// The usual level of the load; unknown before the first window.
+    /// The usual power and throughput of the load; absent before the first measurement window.
     pub(super) usual: Option<LoadLevel>,
-    /// The latest consecutive windows that differ from the usual level.
+    /// The latest consecutive measurement windows that differ from the usual level.
     pub(super) deviating: Vec<TuneWindow>,
 }
 
@@ -68,7 +69,7 @@ impl Task {
 }
 
 impl Stage {
-    /// The activity that the consumption of this stage belongs to.
+    /// The activity to which the time and energy of this stage are assigned.
     pub(super) fn activity(&self) -> Option<Activity> {
         match self {
             Self::New | Self::Stalled(_) => None,
@@ -83,7 +84,7 @@ impl Stage {
             } => Some(Activity::Reference),
             Self::Setting { .. } | Self::Measuring { .. } => Some(Activity::Exploring),
             Self::Holding(_) => Some(Activity::Holding),
-            // The effect of somebody else's setting does not count.
+            // Consumption at a setting that somebody else made is not assigned to the tuner.
             Self::GaveUp {
                 reason: GiveUpReason::ChangedExternally(_),
                 ..
@@ -92,7 +93,7 @@ impl Stage {
         }
     }
 
-    /// Discards what was measured before a time in the present window.
+    /// Restarts the present measurement window at this time.
     pub(super) fn restart_window(&mut self, at: f64) {
         match self {
             Self::Waiting { since } => *since = since.max(at),

@@ -1,12 +1,12 @@
-//! The points that the model considers, where there are too many to consider all.
+//! Selects the active points, at which the model is evaluated: all of them, or a subset if there are too many.
 
 use super::super::SearchSpace;
 
-/// The maximum number of points: a larger covariance matrix takes too long.
+/// The number of points above which only a subset is active: a larger covariance matrix takes too long.
 const MAX_POINTS: usize = 64;
 
-/// Returns all possible points where they are few. Otherwise it returns even steps along each knob, the reference,
-/// the measured points and the points near the best.
+/// Returns all possible points if they are few, and otherwise a coarse grid, the reference, the measured points and
+/// the points near `best`.
 pub(super) fn active_points(
     space: &SearchSpace,
     is_possible: impl Fn(usize) -> bool,
@@ -35,7 +35,7 @@ pub(super) fn active_points(
             let mut knobs = own.iter().zip(best).zip(&values);
             knobs.all(|((value, best), all)| steps_between(all, *value, *best) <= 1)
         };
-        // Along each single knob, the points up to the next coarse step are considered as well.
+        // Along each single knob, the points up to the next value of the coarse grid are active too.
         let is_between_steps = || {
             let mut differing = (0..own.len()).filter(|knob| own[*knob] != best[*knob]);
             let first = differing.next();
@@ -54,7 +54,7 @@ pub(super) fn active_points(
     possible.into_iter().filter(chosen).collect()
 }
 
-/// The number of values of each knob whose grid has few enough points.
+/// The largest number of values per knob for which the coarse grid has at most [`MAX_POINTS`] points.
 fn values_per_knob(values: &[Vec<f64>]) -> usize {
     let fits = |count: &usize| {
         let product: usize = values.iter().map(|all| all.len().min(*count)).product();
@@ -70,7 +70,7 @@ fn distinct_values(space: &SearchSpace, knob: usize) -> Vec<f64> {
     values
 }
 
-/// The lowest and highest value and even steps between them.
+/// Takes `count` of the values: the lowest, the highest and evenly spaced ones between them.
 fn even_steps(all: &[f64], count: usize) -> Vec<f64> {
     if all.len() <= count {
         return all.to_vec();
@@ -82,7 +82,7 @@ fn even_steps(all: &[f64], count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The number of steps between two values of a knob.
+/// The distance between two values of a knob, in positions of its sorted values.
 fn steps_between(values: &[f64], a: f64, b: f64) -> usize {
     let index = |value: f64| values.partition_point(|other| *other < value);
     index(a).abs_diff(index(b))

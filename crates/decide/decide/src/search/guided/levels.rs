@@ -1,4 +1,5 @@
-//! The levels of a search space, such as batch sizes. Each level has its own curve over the other knobs.
+//! The levels of a search space: the combinations of values of knobs of the kind [`KnobKind::Level`], such as batch
+//! sizes. Each level has its own curve of time and energy over the other knobs.
 
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_stats::Seed;
@@ -10,58 +11,59 @@ use super::untried_levels;
 use crate::Outcome;
 use crate::search::{EarlierResults, KnobKind, SearchSpace};
 
-/// The number of measurements from which a level says something about the shape of the others.
+/// The minimum number of measurements with which a level informs the prior of the other levels.
 const MIN_INFORMATIVE_MEASUREMENTS: usize = 3;
-/// The number of failures that excludes a level of which no point was measured.
+/// The number of failed points that excludes a level none of whose points was measured.
 const EXCLUDING_FAILURES: usize = 2;
 
-/// All points by their level; a space without levels has a single one.
+/// All points, grouped by level; in a space without level knobs, all points belong to a single level.
 pub(super) struct Levels {
     pub(super) levels: Vec<Level>,
-    /// The level of each point, and the number of the point in that level.
+    /// For each point of the space: the index of its level, and its index among the points of that level.
     pub(super) of_points: Vec<(usize, usize)>,
-    /// The covariance matrix of the logarithm of time between levels, row by row.
+    /// The prior covariance matrix of the logarithm of time between levels, in row-major order.
     pub(super) covariance: Vec<f64>,
     pub(super) seed: Seed,
 }
 
-/// One level.
+/// One level and the model of its curve.
 pub(super) struct Level {
     knobs: Vec<KnobKind>,
     pub(super) points: Vec<Vec<f64>>,
     model: Option<LevelModel>,
 }
 
-/// The model of a measured level, relative to one of its points.
+/// The model of a measured level, relative to one of its measured points, the anchor.
 struct LevelModel {
     anchor: usize,
     space: SearchSpace,
     model: Model,
-    /// The last samples, with the inputs that they were drawn for.
+    /// The latest samples, and the inputs that they were drawn for.
     cache: Option<(SampleInputs, Vec<Vec<f64>>)>,
 }
 
-/// The points, the measurements and the number of samples.
+/// The inputs of a draw of samples: the points, the measurements and the number of samples.
 type SampleInputs = (Vec<usize>, Vec<Measurement>, usize);
 
-/// What is known of all points.
+/// The inputs of the model that all levels share.
 pub(super) struct Observations<'a> {
-    /// The power of the reference on each GPU, in watts.
+    /// The mean power per GPU at the reference, in watts.
     pub(super) reference_power: f64,
     pub(super) prior: &'a Prior,
     pub(super) noise_model: NoiseModel,
-    /// The points that the model considers.
+    /// The indices of the active points, at which the model is evaluated.
     pub(super) active: &'a [usize],
     pub(super) measurements: &'a [Measurement],
 }
 
 /// Samples of the posterior, and which points may be evaluated or chosen.
 pub(super) struct PosteriorSamples {
-    /// Logarithms of ratios to the reference at the active points, time before energy.
+    /// One row for each sample: the logarithms of time, then of energy, at the active points, relative to the
+    /// reference.
     pub(super) samples: Vec<Vec<f64>>,
-    /// Whether each active point may be evaluated: of an untried level, only the most informative one.
+    /// Whether each active point may be evaluated; only one point of an untried level may.
     pub(super) may_evaluate: Vec<bool>,
-    /// The level of each active point, where it is untried: its points cannot be chosen yet.
+    /// For each active point of an untried level, the index of that level; such points cannot be recommended yet.
     pub(super) untried_levels: Vec<Option<usize>>,
 }
 
@@ -95,7 +97,7 @@ impl Levels {
         }
     }
 
-    /// Whether a point can still be evaluated: neither it nor its level has failed.
+    /// Whether a point can still be evaluated: it has not failed, and its level is not excluded by failures.
     pub(super) fn is_possible(
         &self,
         point: usize,
@@ -111,7 +113,7 @@ impl Levels {
         failed.len() < EXCLUDING_FAILURES || others.into_iter().any(is_measured)
     }
 
-    /// Draws samples of time and energy at the active points.
+    /// Draws samples of time and energy at the active points from the posterior.
     pub(super) fn draw_samples(
         &mut self,
         reference: usize,
@@ -153,15 +155,15 @@ impl Levels {
         Some(posterior)
     }
 
-    /// The positions of a level's points among the active points.
+    /// The positions in `active` of a level's points.
     pub(super) fn points_of(&self, active: &[usize], level: usize) -> Vec<usize> {
         let all = 0..active.len();
         all.filter(|index| self.of_points[active[*index]].0 == level)
             .collect()
     }
 
-    /// Creates a level's model around the measured point that is nearest to the reference's settings, unless it
-    /// exists.
+    /// Creates the model of a level, anchored at the measured point that is nearest to the reference's settings,
+    /// unless the level already has a model with this anchor.
     fn update_model(
         &mut self,
         number: usize,
@@ -184,7 +186,9 @@ impl Levels {
             return Some(());
         }
         let others = self.results_of_other_levels(number, observations);
-        let prior = observations.prior.with(&self.levels[number].knobs, &others);
+        let prior = observations
+            .prior
+            .with_studies(&self.levels[number].knobs, &others);
         let level = &mut self.levels[number];
         let space =
             SearchSpace::new(level.knobs.clone(), level.points.clone(), anchor_point).ok()?;
@@ -200,7 +204,7 @@ impl Levels {
         Some(())
     }
 
-    /// The results of the other levels that have enough measurements to show the shape of a curve.
+    /// The results of the other levels that have enough measurements to inform the prior of this one.
     fn results_of_other_levels(
         &self,
         number: usize,
@@ -235,7 +239,7 @@ impl Levels {
         others.filter_map(of_level).collect()
     }
 
-    /// Samples of a measured level.
+    /// Draws samples at the active points of a measured level.
     fn level_samples(
         &mut self,
         number: usize,
@@ -284,8 +288,8 @@ impl Levels {
         Some(rows)
     }
 
-    /// The order in which a level's samples join those of the others. Samples are sorted by weight, so those of
-    /// different levels are paired at random.
+    /// The order in which a level's samples are combined with those of the other levels. Samples are sorted by
+    /// curve, so a random order avoids correlation between levels.
     fn shuffled_rows(&self, number: usize, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         if number > 0 {
@@ -310,7 +314,7 @@ impl Level {
         }
     }
 
-    /// The distance of a point to some coordinates, in logarithms: no knob is negative or near 0.
+    /// The distance of a point to coordinates: the sum of absolute logarithms of ratios. All knobs are positive.
     pub(super) fn distance(&self, point: usize, to: &[f64]) -> f64 {
         let pairs = self.points[point].iter().zip(to);
         pairs

@@ -1,5 +1,5 @@
-//! Guided search: a model of the physics predicts the points that are not measured, and the next evaluation is
-//! the one that is expected to improve the choice most.
+//! Guided search: a model of the GPU predicts time and energy at the points that are not measured, and the next
+//! evaluation is the one that is expected to improve the recommendation most.
 
 mod active_points;
 mod levels;
@@ -27,23 +27,25 @@ use super::{
 };
 use crate::{Comparison, Criteria, Limit, Outcome, Value};
 
-/// The minimum number of evaluations: fewer do not show how noisy they are.
+/// The minimum number of evaluations before the search may stop: fewer do not show how noisy they are.
 const MIN_EVALUATIONS: usize = 4;
 /// The maximum number of evaluations.
 const MAX_EVALUATIONS: usize = 16;
-/// The regret above which a choice counts as poor.
+/// The regret above which a recommendation counts as poor.
 const POOR_REGRET: f64 = 0.01;
-/// The probability of a poor choice that is worth another evaluation.
+/// The search continues while the probability of a poor recommendation is at least this high.
 const MAX_RISK: f64 = 0.12;
-/// The same probability in a replay, where an evaluation costs nothing.
+/// [`MAX_RISK`] in a replay of recorded results, in which an evaluation costs nothing.
 const MAX_RISK_IN_REPLAY: f64 = 0.06;
-/// The expected gain below which the next evaluation checks the model near the choice instead.
+/// If every evaluation is expected to gain less than this share, a neighbour of the best point is evaluated next, to
+/// check the model.
 const NEGLIGIBLE_GAIN: f64 = 0.0005;
-/// The distance to the choice, as a share of a knob's range, within which a point is a neighbour.
+/// Points within this distance of the best point, as a share of each knob's range, are its neighbours.
 const NEIGHBOUR_DISTANCE: f64 = 0.15;
-/// The relative loss of a neighbour above which the curve is steep.
+/// The curve is steep if a neighbour is worse than the best point by more than this share.
 const STEEP_LOSS: f64 = 0.15;
-/// The maximum gap between measurements next to the choice on a steep curve, as a share of the knob's range.
+/// The maximum distance between the best point and the next measurement on a steep curve, as a share of the knob's
+/// range.
 const MAX_GAP: f64 = 0.06;
 
 /// The guided strategy.
@@ -51,9 +53,9 @@ pub(super) struct Guided {
     log: EvaluationLog,
     options: SearchOptions,
     levels: Levels,
-    /// The best point by the last decision.
+    /// The best point according to the latest decision; initially the reference.
     best: usize,
-    /// The decision from all evaluations so far; computed when it is first asked for.
+    /// The decision after all evaluations so far; absent until it is first needed.
     decision: Option<Decision>,
 }
 
@@ -64,18 +66,20 @@ struct Decision {
     recommendation: Option<Recommendation>,
 }
 
-/// What the model says.
+/// The result of the model: the best point, how certain it is, and what to evaluate next.
 struct Assessment {
     best: usize,
-    /// The expected regret of the best point.
+    /// The expected regret of recommending the best point, as a share.
     regret: f64,
-    /// The probability that the best point is a poor choice.
+    /// The probability that the regret of the best point exceeds [`POOR_REGRET`].
     risk: f64,
-    /// The point whose evaluation is expected to gain most.
+    /// The point whose evaluation is expected to improve the recommendation most; absent if no point may be
+    /// evaluated.
     next: Option<usize>,
-    /// Whether limits leave a risk that no evaluation reduces.
-    is_at_limit: bool,
-    /// Whether a neighbour of the best point is much worse.
+    /// Whether there are limits and no evaluation is expected to gain anything: the remaining risk of breaking a
+    /// limit cannot be reduced by more evaluations.
+    is_limit_risk_irreducible: bool,
+    /// Whether a neighbour of the best point is worse by more than [`STEEP_LOSS`].
     is_steep: bool,
 }
 
@@ -108,7 +112,7 @@ impl Guided {
         let Some(assessment) = assessment else {
             return self.decide_without_model(stop);
         };
-        // One evaluation without a prior is no reason to leave the reference.
+        // After a single evaluation and without a prior, only the reference is recommended.
         let is_blind = self.options.prior.is_empty() && self.log.evaluations() < 2;
         let recommendation = Recommendation {
             point: if is_blind { reference } else { assessment.best },
@@ -139,11 +143,12 @@ impl Guided {
         };
         let is_good =
             assessment.regret < self.options.acceptable_regret && assessment.risk < max_risk;
-        self.log.evaluations() >= MIN_EVALUATIONS && (is_good || assessment.is_at_limit)
+        self.log.evaluations() >= MIN_EVALUATIONS
+            && (is_good || assessment.is_limit_risk_irreducible)
     }
 
-    /// The middle of a wide gap between measurements next to the best point. Near a steep side the optimum lies
-    /// in a sharp bend, and where that is must not rest on the model alone.
+    /// A point in the middle between the best point and the next measurement, if these are far apart. Near a steep
+    /// side the optimum lies at a sharp bend, whose position must be measured rather than predicted.
     fn gap_beside(&self, best: usize) -> Option<usize> {
         let space = &self.log.space;
         let knobs = 0..space.knobs().len();
@@ -165,7 +170,7 @@ impl Guided {
         })
     }
 
-    /// Decides where time or energy is unknown, so that there is nothing to model: every point in turn.
+    /// Evaluates every point in turn; used if time or energy is unknown and there is therefore nothing to model.
     fn decide_without_model(&self, stop: Option<StopReason>) -> Decision {
         let mut points = 0..self.log.space.points().len();
         let next = points.find(|point| !self.log.is_complete(*point, 1));
@@ -211,10 +216,12 @@ impl Guided {
         let is_measured = |index: usize| measurements.iter().any(|own| own.point == index);
         let is_neighbour =
             |index: usize| space.is_near(active[index], active[best], NEIGHBOUR_DISTANCE);
-        let greatest = |of: &[f64], is_wanted: &dyn Fn(usize) -> bool| {
+        let greatest = |scores: &[f64], is_wanted: &dyn Fn(usize) -> bool| {
             let mut wanted: Vec<usize> = (0..active.len()).collect();
             wanted.retain(|index| posterior.may_evaluate[*index] && is_wanted(*index));
-            wanted.into_iter().max_by(|a, b| of[*a].total_cmp(&of[*b]))
+            wanted
+                .into_iter()
+                .max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
         };
         let is_new = |index: usize| !self.options.is_replay || !is_measured(index);
         let mut next = greatest(&gains, &is_new);
@@ -231,14 +238,14 @@ impl Guided {
             regret: regrets.iter().sum::<f64>() / count,
             risk: poor.count() as f64 / count,
             next: next.map(|index| active[index]),
-            is_at_limit: !modelled.is_empty() && gain < NEGLIGIBLE_GAIN,
+            is_limit_risk_irreducible: !modelled.is_empty() && gain < NEGLIGIBLE_GAIN,
             is_steep: (0..active.len()).any(|index| {
                 is_neighbour(index) && objective.relative_loss(index, best) > STEEP_LOSS
             }),
         })
     }
 
-    /// Draws samples of time and energy at the active points.
+    /// Draws samples of time and energy at the active points from the posterior.
     fn draw_samples(
         &mut self,
         of_reference: &Outcome,
@@ -263,7 +270,7 @@ impl Guided {
         )
     }
 
-    /// The noise of an evaluation that does not come with its own.
+    /// The noise that is assumed for an evaluation whose own noise is unknown.
     fn default_noise(&self) -> Noise {
         match self.options.is_replay {
             true => Noise::NONE,
@@ -271,7 +278,7 @@ impl Guided {
         }
     }
 
-    /// The points that the model considers.
+    /// The active points, at which the model is evaluated.
     fn active_points(&self) -> Vec<usize> {
         let has_failed = |point: usize| self.log.has_failed(point);
         let is_measured = |point: usize| self.log.is_complete(point, 1) && !has_failed(point);
@@ -312,12 +319,12 @@ impl Guided {
     }
 }
 
-/// Whether the model predicts the value that a limit is about.
+/// Whether the model predicts the value that a limit bounds.
 fn is_modelled(limit: &Limit) -> bool {
     !matches!(limit.value(), Value::Reported(_))
 }
 
-/// Whether each point was measured and breaks one of the limits.
+/// For each point, whether it was measured and breaks one of the limits.
 fn breaks_limits(comparison: &Comparison, points: &[usize], limits: &[&Limit]) -> Vec<bool> {
     let breaks_any = |point: &usize| {
         let mean = comparison.mean(*point);

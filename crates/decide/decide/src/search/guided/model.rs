@@ -1,4 +1,5 @@
-//! The model of one curve: possible workloads, residuals around them, and samples of the posterior.
+//! The model of time and energy over the knobs at one level: a set of simulated workloads with residuals around
+//! them, and samples of the posterior.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,51 +12,54 @@ use super::residual::{Correlation, Residual};
 use super::workload_model::PossibleWorkloads;
 use crate::search::SearchSpace;
 
-/// The number of possible workloads at the start.
+/// The number of simulated workloads before the first subdivision.
 const INITIAL_WORKLOADS: usize = 6000;
-/// The maximum number of workloads that become curves of the posterior.
+/// The maximum number of curves in the posterior; each is the curve of one of the workloads that explain the
+/// measurements best.
 const MAX_CURVES: usize = 1000;
-/// The maximum product of that number and the number of measurements.
+/// The maximum number of curves multiplied by the number of measurements, which bounds memory and time.
 const MAX_CURVE_VALUES: usize = 8000;
-/// The maximum difference of a curve's score to the best score (twice the logarithm of a likelihood).
+/// Curves whose score (minus twice the log posterior) exceeds the best score by more are left out.
 const MAX_SCORE_GAP: f64 = 60.0;
-/// The maximum number of workloads that are ranked again after the next measurement.
+/// The maximum number of workloads that stay candidates for the next measurement.
 const MAX_CANDIDATES: usize = 3000;
 /// The number of best workloads that are subdivided after each measurement.
 const SUBDIVIDED_WORKLOADS: usize = 80;
-/// The number of workloads that a subdivided one becomes.
-const PARTS: usize = 8;
+/// The number of workloads into which one is subdivided, itself included.
+const SUBDIVISION_PARTS: usize = 8;
 /// The maximum number of rounds of subdivision.
-const MAX_ROUNDS: usize = 8;
-/// The number of sampled values, over all points and samples.
+const MAX_SUBDIVISION_ROUNDS: usize = 8;
+/// The target for the number of points multiplied by the number of samples.
 const SAMPLED_VALUES: usize = 14_000;
 /// The minimum and maximum number of samples.
 const SAMPLE_COUNTS: [usize; 2] = [300, 1500];
 
-/// The scales of the smooth residual around a workload, each with its prior probability.
+/// The possible standard deviations of the smooth residual around a workload's curve, each with its prior
+/// probability.
 const SMOOTH_SCALES: [(f64, f64); 3] = [(0.007, 0.5), (0.015, 0.4), (0.04, 0.1)];
-/// The scales of what differs from point to point in a record, each with its prior probability.
+/// The possible standard deviations of the noise from point to point in recorded results, each with its prior
+/// probability.
 const ROUGH_SCALES: [(f64, f64); 4] = [(0.003, 0.25), (0.01, 0.35), (0.03, 0.25), (0.06, 0.15)];
-/// The factors by which evaluations are noisier than the default, each with its prior probability.
+/// The possible ratios of the true noise to the assumed default noise, each with its prior probability.
 const DEFAULT_NOISE_FACTORS: [(f64, f64); 4] = [(0.3, 0.25), (1.0, 0.35), (2.0, 0.25), (4.0, 0.15)];
-/// The factors by which evaluations are noisier than they are said to be, each with its prior probability.
+/// The possible ratios of the true noise to the noise that the caller reported, each with its prior probability.
 const KNOWN_NOISE_FACTORS: [(f64, f64); 4] = [(1.0, 0.6), (1.2, 0.2), (1.6, 0.15), (2.5, 0.05)];
-/// The number of combinations of a smooth scale and a rough scale or noise factor.
-pub(super) const RESIDUALS: usize = SMOOTH_SCALES.len() * ROUGH_SCALES.len();
+/// The number of residual processes: one for each pair of a smooth scale and a rough scale or noise factor.
+pub(super) const RESIDUAL_COUNT: usize = SMOOTH_SCALES.len() * ROUGH_SCALES.len();
 
 /// What is known about the noise of evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoiseModel {
-    /// Evaluations are looked up in a record: their noise is a part of the curve that is searched.
+    /// Evaluations are looked up in recorded results: their noise is part of the curve whose optimum is searched.
     Recorded,
-    /// Every evaluation comes with its noise.
+    /// The noise of every evaluation was reported.
     Known,
     /// The noise is not known, and a default is assumed.
     Unknown,
 }
 
 impl NoiseModel {
-    /// The rough scales or noise factors, each with its prior probability.
+    /// The rough scales (recorded results) or noise factors (other evaluations), each with its prior probability.
     const fn scales(self) -> [(f64, f64); 4] {
         match self {
             Self::Recorded => ROUGH_SCALES,
@@ -65,10 +69,10 @@ impl NoiseModel {
     }
 }
 
-/// The model of time and energy over the knobs of one curve.
+/// The model of time and energy over the knobs at one level.
 pub(super) struct Model {
     workloads: PossibleWorkloads,
-    /// The numbers of the workloads that may still explain the measurements.
+    /// The indices of the workloads that may still explain the measurements.
     candidates: Vec<usize>,
     log_priors: LogPriors,
     noise_model: NoiseModel,
@@ -77,18 +81,18 @@ pub(super) struct Model {
     active_set: ActiveSet,
 }
 
-/// The points at which the posterior is sampled, and everything that depends only on them.
+/// The points at which the posterior is sampled, and cached values that depend only on them.
 pub(super) struct ActiveSet {
     seed: Seed,
     points: Vec<usize>,
     correlation: Correlation,
     normals: Vec<Vec<f64>>,
-    /// The curves of the workloads at the points, by the number of the workload.
+    /// The curves of workloads at the points, by the index of the workload.
     curves: HashMap<usize, Vec<LogRatios>>,
 }
 
 impl Model {
-    /// Creates the model of a job that draws `power` watts on each GPU at the reference.
+    /// Creates the model of a job that draws `power` watts per GPU at the reference.
     pub(super) fn new(
         space: &SearchSpace,
         power: f64,
@@ -110,7 +114,7 @@ impl Model {
         }
     }
 
-    /// The logarithm of the posterior weight of each pair of residual and workload, given recorded results.
+    /// The logarithm of the posterior weight of each pair (residual process, workload), given recorded results.
     pub(super) fn explain(
         space: &SearchSpace,
         power: f64,
@@ -127,7 +131,8 @@ impl Model {
         weights.into_iter().map(number).collect()
     }
 
-    /// Draws samples at the active points, as logarithms of ratios to the reference, time before energy.
+    /// Draws `count` samples. Each is a row with the logarithms of time, then of energy, at the active points,
+    /// relative to the reference.
     pub(super) fn draw_samples(
         &mut self,
         space: &SearchSpace,
@@ -138,7 +143,10 @@ impl Model {
         if self.active_set.points != active || self.active_set.normals.len() != count {
             self.active_set = ActiveSet::new(space, active.to_vec(), count, self.active_set.seed);
         }
-        let rounds = measurements.len().saturating_sub(1).min(MAX_ROUNDS);
+        let rounds = measurements
+            .len()
+            .saturating_sub(1)
+            .min(MAX_SUBDIVISION_ROUNDS);
         while self.rounds < rounds {
             self.refine(space, measurements);
             self.rounds += 1;
@@ -151,7 +159,7 @@ impl Model {
             let curve = self.active_set.curves.entry(number).or_insert_with(|| {
                 active
                     .iter()
-                    .map(|point| self.workloads.at(space, number, *point))
+                    .map(|point| self.workloads.log_ratios(space, number, *point))
                     .collect()
             });
             for (index, [time, energy]) in curve.iter().enumerate() {
@@ -162,21 +170,21 @@ impl Model {
         Some(samples.into_iter().map(|sample| sample.residuals).collect())
     }
 
-    /// Adds workloads around those that explain the measurements best. The workloads are a sparse sample, and
-    /// without more of them the best ones would be trusted too much.
+    /// Adds workloads around those that explain the measurements best. The initial workloads are a sparse sample;
+    /// without further ones, the best of them would get too much weight.
     fn refine(&mut self, space: &SearchSpace, measurements: &[Measurement]) {
         let ranking = self.rank_workloads(space, measurements);
         for (_, number) in ranking.into_iter().take(SUBDIVIDED_WORKLOADS) {
-            let new = self.workloads.subdivide(space, number, PARTS);
+            let new = self.workloads.subdivide(space, number, SUBDIVISION_PARTS);
             let log_priors = &mut self.log_priors.workloads;
-            let divided = log_priors[number] - libm::log(PARTS as f64);
+            let divided = log_priors[number] - libm::log(SUBDIVISION_PARTS as f64);
             log_priors[number] = divided;
             log_priors.extend(new.clone().map(|_| divided));
             self.candidates.extend(new);
         }
     }
 
-    /// The candidates by how well they explain the measurements, the best first, with their scores.
+    /// The scores and indices of the candidate workloads, the best explanation of the measurements first.
     fn rank_workloads(
         &mut self,
         space: &SearchSpace,
@@ -207,7 +215,7 @@ impl Model {
         )
     }
 
-    /// The values of all workloads at each measurement.
+    /// For each measurement, the predictions of all workloads at its point.
     fn columns(&self, measurements: &[Measurement]) -> Vec<&[LogRatios]> {
         let points = measurements
             .iter()
@@ -217,7 +225,8 @@ impl Model {
             .collect()
     }
 
-    /// A component for each residual, all around the same workloads, and the numbers of those workloads.
+    /// A mixture component for each residual process, all around the same curves, and the indices of the workloads
+    /// of these curves.
     fn components(
         &mut self,
         space: &SearchSpace,
@@ -243,7 +252,7 @@ impl Model {
         let columns = self.columns(measurements);
         let row = |number: &usize| columns.iter().map(|column| column[*number]).collect();
         let rows: Rc<[Vec<LogRatios>]> = kept.iter().map(row).collect();
-        let mut components = Vec::with_capacity(RESIDUALS);
+        let mut components = Vec::with_capacity(RESIDUAL_COUNT);
         for (smooth, _) in SMOOTH_SCALES {
             for (scale, _) in self.noise_model.scales() {
                 let (rough, noise_factor) = match self.noise_model {
@@ -266,13 +275,13 @@ impl Model {
     }
 }
 
-/// The number of samples for a choice among so many points.
+/// The number of samples to draw for this number of points.
 pub(super) fn sample_count(points: usize) -> usize {
     (SAMPLED_VALUES / points.max(1)).clamp(SAMPLE_COUNTS[0], SAMPLE_COUNTS[1])
 }
 
-/// The prior probability of each residual without earlier studies.
-fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUALS] {
+/// The prior probability of each residual process without earlier studies.
+fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUAL_COUNT] {
     let scales = noise_model.scales();
     std::array::from_fn(|index| {
         SMOOTH_SCALES[index / scales.len()].1 * scales[index % scales.len()].1
@@ -280,7 +289,7 @@ fn default_residual_priors(noise_model: NoiseModel) -> [f64; RESIDUALS] {
 }
 
 impl ActiveSet {
-    /// Creates the set of some points, with the normal draws of `count` samples.
+    /// Creates the set for these points, with the standard normal draws for `count` samples.
     fn new(space: &SearchSpace, points: Vec<usize>, count: usize, seed: Seed) -> Self {
         let row = |number: usize| {
             let seed = seed.number(number as u64);

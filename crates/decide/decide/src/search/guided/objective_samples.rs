@@ -1,4 +1,4 @@
-//! The objective at every point in every sample of the posterior, and what an evaluation would gain.
+//! The objective at every point in every sample of the posterior, and the expected gain of another evaluation.
 
 use sweetspot_quantity::{Joules, Seconds};
 use sweetspot_stats::Seed;
@@ -6,25 +6,25 @@ use sweetspot_stats::Seed;
 use crate::search::Noise;
 use crate::{Basis, Criteria, Limit, Objective, Outcome};
 
-/// The objective at every point in every sample, as a cost: less is better.
+/// The objective at every point in every sample of the posterior, as a cost, of which less is better.
 pub(super) struct ObjectiveSamples {
     points: usize,
-    /// What differences are divided by to get a share, where that is not the value itself.
+    /// The divisor that turns a difference of costs into a share; absent if the cost itself is the divisor.
     scale: Option<f64>,
-    /// The costs of all points, sample after sample.
+    /// The costs: for each sample, one after the other, the cost of every point.
     costs: Vec<f64>,
     means: Vec<f64>,
     variances: Vec<f64>,
-    /// The level that must be tried before a point can be chosen, by point.
+    /// For each point of an untried level, the index of that level; such points cannot be recommended.
     untried_levels: Vec<Option<usize>>,
 }
 
-/// The added cost of a point that breaks a limit, as a share of the reference's cost.
+/// The cost that is added if a point breaks a limit, as a share of the reference's cost.
 const LIMIT_PENALTY: f64 = 0.05;
 
 impl ObjectiveSamples {
-    /// Evaluates the objective in each sample of logarithms of ratios to the reference, which is the point with the
-    /// number `reference`.
+    /// Computes the costs from samples of log ratios of time and energy to the reference, which is the point with
+    /// the index `reference`.
     pub(super) fn new(
         samples: &[Vec<f64>],
         reference: usize,
@@ -76,7 +76,7 @@ impl ObjectiveSamples {
         })
     }
 
-    /// The divisor that turns a difference to a cost into a share.
+    /// The divisor that turns a difference from this cost into a share.
     fn size(&self, cost: f64) -> f64 {
         self.scale.unwrap_or(cost.abs()).max(f64::MIN_POSITIVE)
     }
@@ -88,12 +88,13 @@ impl ObjectiveSamples {
         tried.min_by(order).unwrap_or(0)
     }
 
-    /// The expected cost of a point above that of another, as a share of the other's cost.
+    /// By how much the expected cost of a point exceeds that of the point `than`, as a share of the latter.
     pub(super) fn relative_loss(&self, point: usize, than: usize) -> f64 {
         (self.means[point] - self.means[than]) / self.size(self.means[than])
     }
 
-    /// The cost of a point above the least cost of each sample, as a share of the least cost.
+    /// For each sample, by how much the cost of a point exceeds the least cost of all points, as a share of the
+    /// least cost.
     pub(super) fn regrets(&self, point: usize) -> Vec<f64> {
         let samples = self.costs.chunks_exact(self.points);
         samples
@@ -104,13 +105,13 @@ impl ObjectiveSamples {
             .collect()
     }
 
-    /// The variance of the cost over the samples, by point.
+    /// The variance over the samples of each point's cost.
     pub(super) fn variances(&self) -> &[f64] {
         &self.variances
     }
 
-    /// The knowledge gradient of each point: the expected fall of the least expected cost when the point is
-    /// evaluated once more, as a share of that cost.
+    /// The knowledge gradient of each point: by how much one more evaluation of the point is expected to lower the
+    /// least expected cost of all points, as a share of that cost.
     pub(super) fn knowledge_gradients(&self, noise: f64, seed: Seed) -> Vec<f64> {
         let samples: Vec<&[f64]> = self.costs.chunks_exact(self.points).collect();
         let count = samples.len() as f64;
@@ -149,8 +150,8 @@ impl ObjectiveSamples {
         (0..self.points).map(gain).collect()
     }
 
-    /// The knowledge gradient of each point under limits: an evaluation shows time and energy rather than the
-    /// cost, which includes whether the limits are met.
+    /// The knowledge gradient of each point under limits. The cost then includes a penalty for broken limits, so an
+    /// evaluation is treated as a measurement of time and energy rather than of the cost.
     pub(super) fn knowledge_gradients_with_limits(
         &self,
         samples: &[Vec<f64>],
@@ -215,7 +216,7 @@ impl ObjectiveSamples {
     }
 }
 
-/// The noise of the objective, as a share, from the noise of time and energy.
+/// The standard deviation of the objective, as a share, that results from the noise of time and energy.
 pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noise) -> Option<f64> {
     const STEP: f64 = 0.01;
     let basis = Basis {
@@ -236,26 +237,26 @@ pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noi
     Some(libm::hypot(time, energy) / size.max(f64::MIN_POSITIVE))
 }
 
-/// What differences of an objective are divided by, where that is not its value: `gain-minus-loss` may be near 0
-/// and is a share itself.
+/// The divisor that turns a difference of objective values into a share, if that is not the value itself:
+/// `gain-minus-loss` is a share already and may be near 0.
 fn scale(criteria: &Criteria) -> Option<f64> {
     matches!(criteria.objective, Objective::GainMinusLoss).then_some(1.0)
 }
 
-/// The value of the objective as a cost, of which less is better.
+/// The objective's value for an outcome as a cost, of which less is better; `None` if it has no value.
 fn cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Option<f64> {
     let value = criteria.objective.value(outcome, basis).ok()?;
     Some(criteria.objective.direction().as_cost(value))
 }
 
-/// The mean over the rows of a function of each value and its point.
-fn mean_rows(values: &[f64], points: usize, of: impl Fn(f64, usize) -> f64) -> Vec<f64> {
+/// For each point, the mean over the rows of `function(value, point)`.
+fn mean_rows(values: &[f64], points: usize, function: impl Fn(f64, usize) -> f64) -> Vec<f64> {
     let rows = values.chunks_exact(points);
     let count = rows.len() as f64;
     let mut means = vec![0.0; points];
     for row in rows {
         for (point, (mean, value)) in means.iter_mut().zip(row).enumerate() {
-            *mean += of(*value, point) / count;
+            *mean += function(*value, point) / count;
         }
     }
     means

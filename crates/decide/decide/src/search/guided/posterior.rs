@@ -1,7 +1,7 @@
 //! The posterior of time and energy at every point, given the measurements.
 //!
-//! It is a mixture of curves, each with a Gaussian process of residuals around it. The weight of a curve, and
-//! the smoothness and the noise of its residual, follow from how well it explains the measurements.
+//! The posterior is a mixture of curves, each with a Gaussian process of residuals around it. The weight of each
+//! pair of curve and residual process follows from how well the pair explains the measurements.
 
 use std::rc::Rc;
 
@@ -9,43 +9,44 @@ use sweetspot_stats::Cholesky;
 
 use crate::search::Noise;
 
-/// Time and energy as natural logarithms of their ratios to those at the reference.
+/// The natural logarithms of time and of energy, each divided by its value at the reference.
 pub(super) type LogRatios = [f64; 2];
 
-/// A component of the mixture: one residual process around each of several curves.
+/// A component of the mixture: one residual process, and the curves around which it varies.
 pub(super) struct Component {
     /// The natural logarithm of the prior weight of each curve.
     pub(super) log_weights: Vec<f64>,
-    /// The values of the curves at the measured points, a row for each curve.
+    /// One row for each curve: its values at the measured points.
     pub(super) curves_at_measurements: Rc<[Vec<LogRatios>]>,
-    /// The covariance matrix of the residual at all points, row by row, time before energy.
+    /// The covariance matrix of the residuals in row-major order: the times at all points, then the energies at all
+    /// points.
     pub(super) covariance: Vec<f64>,
-    /// The factor by which evaluations are noisier than they are said to be.
+    /// The factor by which the noise of evaluations is multiplied.
     pub(super) noise_factor: f64,
 }
 
 /// The measurement of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measurement {
-    /// The number of the point among the active points.
+    /// The position of the point among the active points.
     pub(super) point: usize,
     pub(super) log_ratios: LogRatios,
-    /// The standard deviations of the measurement.
+    /// The relative standard deviations of time and energy.
     pub(super) noise: Noise,
 }
 
 /// A sample of the posterior.
 pub(super) struct Sample {
-    /// The curve of its component that the sample lies around.
+    /// The index of the curve around which the sample varies.
     pub(super) curve: usize,
-    /// The difference to that curve at every point, time before energy.
+    /// The differences from that curve: the times at every point, then the energies.
     pub(super) residuals: Vec<f64>,
 }
 
-/// The minimum effective number of curves that share the weight of the posterior.
+/// The posterior weights are tempered until the effective number of curves is at least this.
 const MIN_EFFECTIVE_CURVES: f64 = 10.0;
 
-/// The components, weighted by how well they explain the measurements.
+/// The components of the mixture, weighted by how well they explain the measurements.
 pub(super) struct Posterior<'a> {
     components: Vec<WeightedComponent<'a>>,
     points: usize,
@@ -66,7 +67,7 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// The logarithm of the posterior weight of each pair of component and curve.
+    /// The logarithm of the posterior weight of each pair (component, curve).
     pub(super) fn log_weights(&self) -> Vec<((usize, usize), f64)> {
         let components = self.components.iter().enumerate();
         components
@@ -77,8 +78,8 @@ impl<'a> Posterior<'a> {
             .collect()
     }
 
-    /// The log weights, tempered until enough curves share the weight. The curves are a sparse sample of all
-    /// possible ones, so it is chance that one explains the measurements better than its neighbours.
+    /// The log weights, flattened until enough curves have a relevant weight. The curves are a sparse sample of all
+    /// possible ones, so it is partly chance which of them explains the measurements best.
     fn tempered_log_weights(&self) -> Vec<((usize, usize), f64)> {
         let mut weights = self.log_weights();
         let curves = self
@@ -115,8 +116,8 @@ impl<'a> Posterior<'a> {
         weights
     }
 
-    /// Draws a sample for each row of independent normal draws. A row has a draw of time and one of energy for
-    /// every point, and then the same for the noise of every point's measurement.
+    /// Draws a sample for each row of independent standard normal draws. A row has one draw for the time and one for
+    /// the energy at every point, followed by as many draws for the measurement noise.
     pub(super) fn draw_samples(&self, normals: &[Vec<f64>]) -> Option<Vec<Sample>> {
         let weights = normalised_weights(&self.tempered_log_weights(), 1.0);
         let mut priors: Vec<Option<Cholesky>> = vec![None; self.components.len()];
@@ -146,8 +147,7 @@ fn log_sum_exp(weights: &[f64]) -> f64 {
     best + libm::log(weights.iter().map(|weight| libm::exp(weight - best)).sum())
 }
 
-/// Weights that sum to 1, from log weights of which each is multiplied by an exponent; negligible ones are left
-/// out.
+/// Normalises `exp(exponent * log_weight)` to a sum of 1; negligible weights are left out.
 pub(super) fn normalised_weights<T: Copy>(
     log_weights: &[(T, f64)],
     exponent: f64,
@@ -166,9 +166,8 @@ pub(super) fn normalised_weights<T: Copy>(
     weights
 }
 
-/// Ranks curves by how well they explain the measurements, the best first, with their score: minus twice the
-/// log posterior. `columns` hold the values of all curves at each measurement; only the curves in
-/// `candidates` are ranked.
+/// Ranks the curves in `candidates` by how well they explain the measurements: pairs of a score (minus twice the log
+/// posterior) and the curve's index, the best first. `columns` has the values of all curves at each measurement.
 pub(super) fn rank_curves(
     covariance: &[f64],
     measurements: &[Measurement],
@@ -213,7 +212,7 @@ pub(super) fn rank_curves(
     scores
 }
 
-/// A component and what the measurements say about it.
+/// A component, and the posterior weight of each of its curves given the measurements.
 struct WeightedComponent<'a> {
     component: &'a Component,
     measurements: &'a [Measurement],
@@ -262,8 +261,8 @@ impl<'a> WeightedComponent<'a> {
         })
     }
 
-    /// Draws residuals that agree with the measurements: a draw of the prior process, corrected by its difference
-    /// to the measurements (Matheron's rule).
+    /// Draws residuals given the measurements: a draw from the prior process, corrected by its difference from the
+    /// measurements (Matheron's rule).
     fn draw_residuals(&self, curve: usize, prior: &Cholesky, normal: &[f64]) -> Vec<f64> {
         let points = self.points;
         let mut sample = prior.times(&normal[..2 * points]);
@@ -290,7 +289,7 @@ impl<'a> WeightedComponent<'a> {
     }
 }
 
-/// The rows of the measurements in a covariance matrix of all points.
+/// The rows that belong to the measurements in a covariance matrix of all points.
 fn measured_rows(measurements: &[Measurement], points: usize) -> Vec<usize> {
     let time = measurements.iter().map(|measurement| measurement.point);
     let energy = measurements
@@ -299,7 +298,7 @@ fn measured_rows(measurements: &[Measurement], points: usize) -> Vec<usize> {
     time.chain(energy).collect()
 }
 
-/// The standard deviation of a measured row.
+/// The standard deviation of the measurement in this row: times come first, then energies.
 fn noise_of_row(component: &Component, measurements: &[Measurement], row: usize) -> f64 {
     let noise = measurements[row % measurements.len()].noise;
     component.noise_factor
@@ -309,7 +308,7 @@ fn noise_of_row(component: &Component, measurements: &[Measurement], row: usize)
         }
 }
 
-/// Sets the differences between the measurements and a curve.
+/// Writes the measurements minus a curve's values into `difference`: times first, then energies.
 fn set_difference(difference: &mut [f64], measurements: &[Measurement], curve: &[LogRatios]) {
     let (time, energy) = difference.split_at_mut(measurements.len());
     let rows = time.iter_mut().zip(energy);

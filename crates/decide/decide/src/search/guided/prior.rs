@@ -1,19 +1,20 @@
-//! The prior from earlier studies: which of the possible workloads explain them, and how noisy they are.
+//! The prior from earlier studies: which simulated workloads explain their results, and how large the residuals are.
 
-use super::model::{Model, RESIDUALS};
+use super::model::{Model, RESIDUAL_COUNT};
 use super::posterior::{LogRatios, Measurement, normalised_weights};
 use crate::search::{EarlierResults, KnobKind, Noise, SearchSpace};
 
-/// The maximum weight of earlier studies; the rest is the prior without any.
+/// The maximum total weight of earlier studies; the default prior has the remaining weight.
 const MAX_TRUST: f64 = 0.8;
-/// The standard deviation of the similarity of studies over the power of their reference, in logarithms.
+/// The width of the Gaussian by which a study's weight falls with the difference of its reference power, in natural
+/// logarithms.
 const POWER_SIMILARITY: f64 = 0.5;
-/// The exponent of a study's likelihood: a study says much about its own workload and less about others.
+/// The exponent that weakens a study's likelihood, because a study is strong evidence of its own workload only.
 const LIKELIHOOD_EXPONENT: f64 = 0.3;
-/// The maximum number of points that are used of a study; more of them teach little.
+/// The maximum number of points that are used from one study; more of them add little information.
 const MAX_POINTS_PER_STUDY: usize = 12;
 
-/// What earlier studies say about the workloads to expect.
+/// Prior knowledge from earlier studies about the workload of a new search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prior {
     studies: Vec<ExplainedStudy>,
@@ -22,20 +23,20 @@ pub struct Prior {
 /// The workloads and residuals that explain an earlier study.
 #[derive(Clone, Debug, PartialEq)]
 struct ExplainedStudy {
-    /// The power of the reference on each GPU, in watts.
+    /// The mean power per GPU at the reference, in watts.
     reference_power: f64,
-    /// The numbers of the workloads that explain the study, with their weights.
+    /// The indices of the workloads that explain the study, each with its weight.
     workloads: Vec<(usize, f64)>,
-    /// The weight of each residual.
-    residuals: [f64; RESIDUALS],
+    /// The weight of each residual process.
+    residuals: [f64; RESIDUAL_COUNT],
 }
 
 /// The logarithms of prior weights.
 pub(super) struct LogPriors {
     /// The log prior of each workload.
     pub(super) workloads: Vec<f64>,
-    /// The log prior of each residual.
-    pub(super) residuals: [f64; RESIDUALS],
+    /// The log prior of each residual process.
+    pub(super) residuals: [f64; RESIDUAL_COUNT],
 }
 
 impl Prior {
@@ -48,15 +49,15 @@ impl Prior {
         }
     }
 
-    /// This prior with more studies added.
-    pub(super) fn with(&self, knobs: &[KnobKind], earlier: &[EarlierResults]) -> Self {
+    /// Returns this prior with these studies added.
+    pub(super) fn with_studies(&self, knobs: &[KnobKind], earlier: &[EarlierResults]) -> Self {
         let more = Self::learn(knobs, earlier).studies;
         Self {
             studies: self.studies.iter().cloned().chain(more).collect(),
         }
     }
 
-    /// This prior without one of its studies.
+    /// Returns this prior without the study of this index.
     pub fn without(&self, study: usize) -> Self {
         let mut studies = self.studies.clone();
         if study < studies.len() {
@@ -70,13 +71,13 @@ impl Prior {
         self.studies.is_empty()
     }
 
-    /// The log priors for a job that draws `power` watts on each GPU at the reference, where
-    /// `default_residuals` are the probabilities of the residuals without earlier studies.
+    /// The log priors for a job that draws `power` watts per GPU at the reference. `default_residuals` are the
+    /// probabilities of the residual processes without earlier studies.
     pub(super) fn log_priors(
         &self,
         power: f64,
         workloads: usize,
-        default_residuals: [f64; RESIDUALS],
+        default_residuals: [f64; RESIDUAL_COUNT],
     ) -> LogPriors {
         let similarity = |study: &ExplainedStudy| {
             let distance = libm::log(study.reference_power / power) / POWER_SIMILARITY;
@@ -108,7 +109,7 @@ impl Prior {
     }
 }
 
-/// Finds the workloads and residuals that explain a study.
+/// Finds the workloads and residual processes that explain a study; `None` if its results are too few or invalid.
 fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy> {
     let reference = study.outcomes.get(study.reference)?;
     let (time, energy) = (reference.time.get(), reference.energy?.get());
@@ -118,7 +119,7 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
         return None;
     }
     let log_weights = Model::explain(&space, power, &measurements);
-    let mut residuals = [0.0; RESIDUALS];
+    let mut residuals = [0.0; RESIDUAL_COUNT];
     for ((residual, _), weight) in normalised_weights(&log_weights, 1.0) {
         residuals[residual] += weight;
     }
@@ -133,8 +134,8 @@ fn explain(knobs: &[KnobKind], study: &EarlierResults) -> Option<ExplainedStudy>
     })
 }
 
-/// The points of a study at the reference's level, relative to the reference: other levels have curves of
-/// their own.
+/// The points of a study that have the reference's level, and their results relative to the reference. Other levels
+/// are left out, because they have curves of their own.
 fn reference_level(
     knobs: &[KnobKind],
     study: &EarlierResults,

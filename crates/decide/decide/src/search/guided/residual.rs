@@ -1,24 +1,27 @@
-//! The residual between the true curve and a modelled one: Gaussian processes over the points.
+//! Residuals: the differences between the true curve and a workload's curve, modelled as Gaussian processes over the
+//! points.
 
 use crate::search::SearchSpace;
 
-/// The residual of time and of average power; that of energy is their sum.
+/// The standard deviations of the residual process of log time and of log power; the residual of log energy is their
+/// sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Residual {
-    /// The standard deviation of the smooth part, as a share.
+    /// The standard deviation of the part that is correlated between near points, as a share.
     pub(super) smooth: f64,
-    /// The standard deviation of the part that is independent from point to point, as a share.
+    /// The standard deviation of the part that is independent at each point, as a share.
     pub(super) rough: f64,
 }
 
 /// The correlation length of the smooth part, as a share of a knob's range.
 const CORRELATION_LENGTH: f64 = 0.22;
-/// The standard deviation of the reference, as a share: all values are relative to it.
+/// The standard deviation of the reference's measurement, as a share; its error shifts all points, since all values
+/// are relative to the reference.
 const REFERENCE_DEVIATION: f64 = 0.01;
-/// A term on the diagonal that keeps matrices invertible.
+/// A term that is added to the diagonal to make matrices invertible.
 const JITTER: f64 = 1e-9;
 
-/// The correlation between points in the smooth part.
+/// The correlation of the smooth part between points.
 pub(super) struct Correlation {
     count: usize,
     /// The correlation matrix, row by row.
@@ -34,14 +37,14 @@ impl Correlation {
         Self {
             count: points.len(),
             matrix: pairs
-                .map(|(a, b)| correlation_of(space, &ranges, a, b))
+                .map(|(a, b)| point_correlation(space, &ranges, a, b))
                 .collect(),
         }
     }
 }
 
 impl Residual {
-    /// The covariance matrix of all points, row by row, time before energy.
+    /// The covariance matrix in row-major order: the times at all points, then the energies at all points.
     pub(super) fn covariance(&self, correlation: &Correlation) -> Vec<f64> {
         let count = correlation.count;
         let mut matrix = vec![0.0; 4 * count * count];
@@ -52,7 +55,7 @@ impl Residual {
                 let smooth = self.smooth * self.smooth * correlation.matrix[pair];
                 let rough = self.rough * self.rough * same;
                 let time = smooth + rough + REFERENCE_DEVIATION * REFERENCE_DEVIATION;
-                // Noise of the time is also noise of the energy; the power is steadier.
+                // The noise of the time is contained in the energy; the power itself varies less.
                 let power = smooth + 0.5 * rough + REFERENCE_DEVIATION * REFERENCE_DEVIATION;
                 let mut put = |row: usize, column: usize, value: f64| {
                     matrix[row * 2 * count + column] = value;
@@ -67,8 +70,8 @@ impl Residual {
     }
 }
 
-/// The correlation of two points: the product over the knobs.
-fn correlation_of(space: &SearchSpace, ranges: &[f64], a: usize, b: usize) -> f64 {
+/// The correlation of two points: the product of their correlations along each knob.
+fn point_correlation(space: &SearchSpace, ranges: &[f64], a: usize, b: usize) -> f64 {
     let (a, b) = (&space.points()[a], &space.points()[b]);
     let knobs = ranges.iter().enumerate();
     knobs
@@ -76,7 +79,7 @@ fn correlation_of(space: &SearchSpace, ranges: &[f64], a: usize, b: usize) -> f6
         .product()
 }
 
-/// The range of each knob's values.
+/// The difference between the highest and the lowest value of each knob; 1 if all values are equal.
 fn ranges(space: &SearchSpace) -> Vec<f64> {
     (0..space.knobs().len())
         .map(|knob| {

@@ -1,4 +1,4 @@
-//! Extrapolation to levels that were not tried: the curve of the most similar tried level, shifted by a Gaussian
+//! Predictions for levels without measurements: the curve of the most similar measured level, shifted by a Gaussian
 //! process over the levels.
 
 use sweetspot_stats::{Cholesky, Seed};
@@ -6,39 +6,38 @@ use sweetspot_stats::{Cholesky, Seed};
 use super::levels::{Levels, PosteriorSamples};
 use super::residual::matern;
 
-/// The standard deviation of the linear trend of the logarithm of time from the reference's level to the farthest
-/// one.
+/// The standard deviation of the linear trend: the change of log time over the whole range of a level knob.
 const TREND_DEVIATION: f64 = 1.5;
-/// The standard deviation around that trend.
+/// The standard deviation of log time around the linear trend.
 const SMOOTH_DEVIATION: f64 = 0.3;
-/// The correlation length around that trend, as a share of the range.
+/// The correlation length of the deviations from the trend, as a share of the level knob's range.
 const CORRELATION_LENGTH: f64 = 0.5;
-/// The standard deviation of power, as a share of that of time.
+/// The standard deviation of log power, as a share of that of log time.
 const POWER_SCALE: f64 = 0.35;
 
-/// A point of an untried level, and where its values come from.
+/// An active point of an untried level, and the point of a tried level from which its values are derived.
 struct ShiftedPoint {
     level: usize,
-    /// The tried level that is most similar.
+    /// The index of the tried level that is most similar.
     source: usize,
-    /// The position among the active points.
+    /// The position of the point among the active points.
     index: usize,
-    /// The position of the nearest point of the source.
+    /// The position among the active points of the nearest point of the source level.
     source_index: usize,
 }
 
-/// The Gaussian process over the levels, conditioned on the tried ones.
+/// The Gaussian process over the levels, conditioned on the tried levels.
 struct LevelProcess<'a> {
     levels: &'a Levels,
     tried: &'a [usize],
-    /// The active point of each level that is nearest to the reference's settings.
+    /// For each level, the position of the active point that is nearest to the reference's settings.
     probes: Vec<Option<usize>>,
     prior: Cholesky,
     of_tried: Cholesky,
 }
 
 impl Levels {
-    /// Fills in the samples of the untried levels.
+    /// Writes predictions for the points of untried levels into the samples.
     pub(super) fn extrapolate(
         &self,
         reference: usize,
@@ -90,7 +89,7 @@ impl Levels {
         Some(())
     }
 
-    /// The position of a level's active point that is nearest to some coordinates.
+    /// The position among the active points of the level's point that is nearest to these coordinates.
     fn nearest_point(&self, active: &[usize], level: usize, to: &[f64]) -> Option<usize> {
         let mut own = self.points_of(active, level);
         own.sort_by(|a, b| {
@@ -119,7 +118,7 @@ impl<'a> LevelProcess<'a> {
         })
     }
 
-    /// Draws the value of every level, given the values of the tried levels at their probes (Matheron's rule).
+    /// Draws the value of every level, given the values of the tried levels at their probe points (Matheron's rule).
     fn draw_shifts(
         &self,
         seed: Seed,
@@ -148,7 +147,8 @@ impl<'a> LevelProcess<'a> {
     }
 }
 
-/// The covariance matrix of the logarithm of time between levels, relative to the level `origin`, row by row.
+/// The prior covariance matrix of log time between levels in row-major order; the trend starts at the level
+/// `origin`.
 pub(super) fn covariance(values: &[Vec<f64>], origin: usize) -> Vec<f64> {
     let knobs = values.first().map_or(0, Vec::len);
     let scaled: Vec<Vec<f64>> = (0..knobs)

@@ -1,23 +1,24 @@
-//! The physics of possible workloads on a GPU, each a smooth curve of time and energy.
+//! A physical model of workloads on a GPU: each has a smooth curve of time and energy over the power cap and the
+//! core clock.
 //!
-//! For a part of the time the GPU waits for the host. The rest is two phases, each with its own power and
-//! partly bound by the core clock. Power has a static and a dynamic part. The dynamic part is proportional to
-//! the clock and to the square of the voltage, which rises above a knee. A power cap lowers the clock until
-//! the power is within the cap.
+//! For a share of the time the GPU waits for the host. The rest consists of two phases, each with its own power and
+//! with a share of its time that is inversely proportional to the core clock. Power has a static and a dynamic part.
+//! The dynamic part is proportional to the clock and to the square of the voltage, which rises with the clock above
+//! a knee. A power cap lowers the clock until the power does not exceed the cap.
 
 use std::ops::Range;
 
 use super::posterior::LogRatios;
 use crate::search::{KnobKind, SearchSpace};
 
-/// A workload; its powers are shares of the power of its heavier phase at full clock.
+/// A workload. Powers are shares of the power of its heavier phase at full clock, unless a unit is given.
 struct Workload {
     wait_share: f64,
     wait_power: f64,
     static_power: f64,
     voltage: Voltage,
     phases: [Phase; 2],
-    /// The constant power of what no knob controls, in watts.
+    /// The constant power of parts that no knob affects, in watts.
     background_power: f64,
     /// The power of the heavier phase at full clock, in watts.
     full_power: f64,
@@ -29,21 +30,23 @@ struct Phase {
     clock_bound: f64,
 }
 
-const PARAMETERS: usize = 10;
-/// The parameters of a workload, each from 0 to 1.
-type Parameters = [f64; PARAMETERS];
+const PARAMETER_COUNT: usize = 10;
+/// The parameters of a workload, each scaled to the range from 0 to 1.
+type Parameters = [f64; PARAMETER_COUNT];
+/// The lowest clock of the model, relative to full clock.
 const MIN_CLOCK: f64 = 0.08;
+/// The lowest voltage of the model, relative to the voltage at full clock.
 const MIN_VOLTAGE: f64 = 0.5;
 
-/// A workload that represents all those with parameters near its own.
+/// A workload that represents all workloads with parameters near its own.
 struct PossibleWorkload {
     parameters: Parameters,
-    /// Half the width of the represented range, in each parameter.
+    /// Half the width of the represented range, the same in each parameter.
     half_width: f64,
     workload: Workload,
-    /// The time at the reference.
+    /// The workload's time at the reference, in arbitrary units.
     reference_time: f64,
-    /// The energy at the reference.
+    /// The workload's energy at the reference, in watts times those units.
     reference_energy: f64,
 }
 
@@ -52,16 +55,16 @@ pub(super) struct PossibleWorkloads {
     reference: KnobSettings,
     power: f64,
     all: Vec<PossibleWorkload>,
-    /// Cached values: a point, and the values of all workloads there.
+    /// Cached predictions: the index of a point, and the values of all workloads at that point.
     columns: Vec<(usize, Vec<LogRatios>)>,
 }
 
 impl PossibleWorkloads {
-    /// Creates `count` workloads that draw `power` watts on each GPU at the reference.
+    /// Creates `count` workloads that draw `power` watts per GPU at the reference.
     pub(super) fn new(space: &SearchSpace, power: f64, count: usize) -> Self {
-        let half_width = 0.5 * libm::pow(count as f64, -1.0 / PARAMETERS as f64);
+        let half_width = 0.5 * libm::pow(count as f64, -1.0 / PARAMETER_COUNT as f64);
         let mut workloads = Self {
-            reference: KnobSettings::of(space, &space.points()[space.reference()]),
+            reference: KnobSettings::from_point(space, &space.points()[space.reference()]),
             power,
             all: Vec::with_capacity(count),
             columns: Vec::new(),
@@ -75,7 +78,7 @@ impl PossibleWorkloads {
     fn add(&mut self, parameters: Parameters, half_width: f64) {
         let cap = self.reference.cap;
         let workload = Workload::new(&parameters, self.power, cap);
-        let (time, energy) = workload.at(cap, 1.0);
+        let (time, energy) = workload.time_and_energy(cap, 1.0);
         self.all.push(PossibleWorkload {
             parameters,
             half_width,
@@ -86,7 +89,7 @@ impl PossibleWorkloads {
     }
 
     /// Divides the range that a workload represents among itself and `parts - 1` new workloads around it, and
-    /// returns the numbers of the new ones.
+    /// returns the indices of the new ones.
     pub(super) fn subdivide(
         &mut self,
         space: &SearchSpace,
@@ -95,7 +98,7 @@ impl PossibleWorkloads {
     ) -> Range<usize> {
         let own = &mut self.all[number];
         let (centre, half_width) = (own.parameters, own.half_width);
-        let narrower = half_width * libm::pow(parts as f64, -1.0 / PARAMETERS as f64);
+        let narrower = half_width * libm::pow(parts as f64, -1.0 / PARAMETER_COUNT as f64);
         own.half_width = narrower;
         let first = self.all.len();
         for new in first..first + parts - 1 {
@@ -111,7 +114,10 @@ impl PossibleWorkloads {
         let new = first..self.all.len();
         let mut columns = std::mem::take(&mut self.columns);
         for (point, column) in &mut columns {
-            column.extend(new.clone().map(|number| self.at(space, number, *point)));
+            column.extend(
+                new.clone()
+                    .map(|number| self.log_ratios(space, number, *point)),
+            );
         }
         self.columns = columns;
         new
@@ -121,7 +127,9 @@ impl PossibleWorkloads {
     pub(super) fn add_column(&mut self, space: &SearchSpace, point: usize) {
         if self.column(point).is_none() {
             let all = 0..self.all.len();
-            let column = all.map(|number| self.at(space, number, point)).collect();
+            let column = all
+                .map(|number| self.log_ratios(space, number, point))
+                .collect();
             self.columns.push((point, column));
         }
     }
@@ -134,15 +142,15 @@ impl PossibleWorkloads {
             .map(|(_, column)| column.as_slice())
     }
 
-    /// The time and energy of a workload at a point, relative to the reference.
-    pub(super) fn at(&self, space: &SearchSpace, number: usize, point: usize) -> LogRatios {
+    /// The log ratios of a workload's time and energy at a point to those at the reference.
+    pub(super) fn log_ratios(&self, space: &SearchSpace, number: usize, point: usize) -> LogRatios {
         let own = &self.all[number];
-        let here = KnobSettings::of(space, &space.points()[point]);
+        let here = KnobSettings::from_point(space, &space.points()[point]);
         let clock = match (here.clock, self.reference.clock) {
             (Some(here), Some(reference)) => here / reference,
             _ => 1.0,
         };
-        let (time, energy) = own.workload.at(here.cap, clock);
+        let (time, energy) = own.workload.time_and_energy(here.cap, clock);
         [
             libm::log(time / own.reference_time),
             libm::log(energy / own.reference_energy),
@@ -150,14 +158,14 @@ impl PossibleWorkloads {
     }
 }
 
-/// The power cap and the core clock of a point, where it sets them.
+/// The power cap in watts and the core clock in megahertz of a point; absent if the search has no such knob.
 struct KnobSettings {
     cap: Option<f64>,
     clock: Option<f64>,
 }
 
 impl KnobSettings {
-    fn of(space: &SearchSpace, point: &[f64]) -> Self {
+    fn from_point(space: &SearchSpace, point: &[f64]) -> Self {
         let value = |wanted: KnobKind| {
             let index = space.knobs().iter().position(|knob| *knob == wanted)?;
             Some(point[index].max(1e-3))
@@ -200,7 +208,7 @@ impl Workload {
         if let Some(cap) = cap
             && full_power > cap
         {
-            // The cap limits the workload at the reference already, or a part of the power is not the GPU's.
+            // Either the cap already limits the workload at the reference, or a part of the power is not the GPU's.
             full_power = cap * within(7, 1.0, 1.35);
             let capped: f64 = phases
                 .iter()
@@ -221,9 +229,9 @@ impl Workload {
         }
     }
 
-    /// The time and energy under a cap and at a share of the reference's clock, where the time at the reference is
-    /// about 1.
-    fn at(&self, cap: Option<f64>, clock: f64) -> (f64, f64) {
+    /// The time and energy under a cap in watts and at a clock relative to the reference's; the time is about 1 at
+    /// the reference.
+    fn time_and_energy(&self, cap: Option<f64>, clock: f64) -> (f64, f64) {
         let mut time = self.wait_share;
         let mut energy = self.wait_share * self.wait_power * self.full_power;
         for phase in &self.phases {
@@ -248,7 +256,7 @@ impl Workload {
     }
 }
 
-/// A voltage that is constant up to a knee and rises linearly above it, to 1 at full clock.
+/// The voltage over the clock, both relative to full clock: constant up to a knee, then rising linearly to 1.
 struct Voltage {
     knee: f64,
     floor: f64,
@@ -265,17 +273,17 @@ impl Voltage {
         }
     }
 
-    fn at(&self, clock: f64) -> f64 {
+    fn voltage_at(&self, clock: f64) -> f64 {
         self.floor + self.slope * (clock - self.knee).max(0.0)
     }
 
-    /// The dynamic power at a clock, as a share of that at full clock.
+    /// The dynamic power at a relative clock, as a share of the dynamic power at full clock.
     fn dynamic_power(&self, clock: f64) -> f64 {
-        let voltage = self.at(clock);
+        let voltage = self.voltage_at(clock);
         clock * voltage * voltage
     }
 
-    /// The clock at which the dynamic power is this share of that at full clock.
+    /// The relative clock at which the dynamic power is this share of the dynamic power at full clock.
     fn clock_for_power(&self, share: f64) -> f64 {
         if share <= 0.0 {
             return MIN_CLOCK;
@@ -284,10 +292,11 @@ impl Voltage {
         if below_knee <= self.knee {
             return below_knee;
         }
-        // Newton's method converges: the function rises and is convex, and the start is not below the root.
+        // Newton's method converges, because the function is increasing and convex and the start is not below the
+        // root.
         let mut clock: f64 = 1.0;
         for _ in 0..4 {
-            let voltage = self.at(clock);
+            let voltage = self.voltage_at(clock);
             let rise = voltage * (voltage + 2.0 * clock * self.slope);
             clock -= (clock * voltage * voltage - share) / rise;
         }
@@ -295,7 +304,7 @@ impl Voltage {
     }
 }
 
-/// The element with this number of a sequence that fills the unit cube evenly (Roberts' additive recurrence).
+/// The element at this index of a sequence that fills the unit cube evenly (Roberts' additive recurrence).
 fn low_discrepancy(number: usize) -> Parameters {
     // The solution of x^11 = x + 1.
     const ROOT: f64 = 1.068_297_188_920_841_2;

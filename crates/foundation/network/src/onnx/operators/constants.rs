@@ -1,10 +1,10 @@
-//! Constants, and the arithmetic on shapes that exporters leave in files.
+//! Constants, and the computations on shapes that exporters write into files.
 
 use std::rc::Rc;
 
 use super::{Call, NodeResult, axis};
 use crate::Shape;
-use crate::onnx::value::{MAX_NUMBERS, Value, is_whole, of_tensor};
+use crate::onnx::value::{MAX_NUMBERS, Value, is_whole, value_from_tensor};
 
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     match call.node.operator.as_str() {
@@ -37,10 +37,10 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
                 numbers: Some(Rc::from([input.elements() as f64])),
                 whole: true,
                 constant: true,
-                ..Value::of(Shape::default())
+                ..Value::with_shape(Shape::default())
             }))
         }
-        "ConstantOfShape" => of_shape(call),
+        "ConstantOfShape" => constant_of_shape(call),
         "Range" => range(call),
         "OneHot" => {
             let (Some(input), Some(depth)) = (call.shape(0), call.numbers(1)) else {
@@ -73,7 +73,7 @@ fn constant(call: &Call<'_>) -> Result<NodeResult, String> {
     let value = match own.name.as_str() {
         "value" => {
             let tensor = own.tensor.as_ref().ok_or("it has no value")?;
-            of_tensor(tensor, None)?
+            value_from_tensor(tensor, None)?
         }
         "value_int" => several(vec![own.int as f64], true, Shape::default()),
         "value_float" => several(vec![f64::from(own.float)], false, Shape::default()),
@@ -87,7 +87,7 @@ fn constant(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(NodeResult::value(value))
 }
 
-fn of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
+fn constant_of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
     let Some(sizes) = call.numbers(0) else {
         return Ok(NodeResult::UnknownShape);
     };
@@ -96,7 +96,7 @@ fn of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
     let tensor = call.attribute("value").and_then(|own| own.tensor.as_ref());
     let (number, whole) = match tensor {
         Some(tensor) => {
-            let value = of_tensor(tensor, None)?;
+            let value = value_from_tensor(tensor, None)?;
             let first = value
                 .numbers
                 .as_ref()
@@ -111,7 +111,7 @@ fn of_shape(call: &Call<'_>) -> Result<NodeResult, String> {
         numbers: numbers.map(|number| vec![number; count].into()),
         whole,
         constant: true,
-        ..Value::of(shape)
+        ..Value::with_shape(shape)
     }))
 }
 
@@ -122,7 +122,7 @@ fn range(call: &Call<'_>) -> Result<NodeResult, String> {
     };
     let count = ((end - start) / step).ceil().max(0.0);
     if !count.is_finite() {
-        return Err("it never ends".to_owned());
+        return Err("it has no finite length".to_owned());
     }
     let shape = Shape::new(vec![count as u64])?;
     let count = count as usize;
@@ -134,11 +134,11 @@ fn range(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(NodeResult::value(Value {
         numbers,
         constant: true,
-        ..Value::of(shape)
+        ..Value::with_shape(shape)
     }))
 }
 
-/// Computes the numbers of an output from constant inputs, where shapes may need them.
+/// Computes the values of a small output whose inputs are constant, because later shapes may depend on them.
 pub fn fold(call: &Call<'_>, shape: Option<&Shape>) -> Option<Rc<[f64]>> {
     let count = usize::try_from(shape?.elements()).ok()?;
     if count > MAX_NUMBERS {
@@ -161,8 +161,12 @@ pub fn fold(call: &Call<'_>, shape: Option<&Shape>) -> Option<Rc<[f64]>> {
         "Where" => {
             let (b, c) = (numbers(1)?, numbers(2)?);
             let pick = |index| {
-                let from = if *at(&a, index)? != 0.0 { &b } else { &c };
-                at(from, index).copied()
+                let from = if *broadcast_element(&a, index)? != 0.0 {
+                    &b
+                } else {
+                    &c
+                };
+                broadcast_element(from, index).copied()
             };
             (0..count).map(pick).collect()
         }
@@ -199,15 +203,20 @@ pub fn fold(call: &Call<'_>, shape: Option<&Shape>) -> Option<Rc<[f64]>> {
             let b = numbers(1)?;
             (call.inputs.len() == 2).then_some(())?;
             (0..count)
-                .map(|index| Some(act(*at(&a, index)?, *at(&b, index)?)))
+                .map(|index| {
+                    Some(act(
+                        *broadcast_element(&a, index)?,
+                        *broadcast_element(&b, index)?,
+                    ))
+                })
                 .collect()
         }
     };
     folded.filter(|folded| folded.len() == count).map(Rc::from)
 }
 
-/// A single number applies to every element.
-fn at(numbers: &Rc<[f64]>, index: usize) -> Option<&f64> {
+/// The element at an index; a list of one number is broadcast to every index.
+fn broadcast_element(numbers: &Rc<[f64]>, index: usize) -> Option<&f64> {
     match &**numbers {
         [single] => Some(single),
         several => several.get(index),
@@ -236,8 +245,14 @@ fn arithmetic(operator: &str, whole: bool) -> Option<fn(f64, f64) -> f64> {
     })
 }
 
-/// Selects elements by a start and a step for each axis of the output.
-fn picked(numbers: &[f64], output: &Shape, begin: usize, steps: &[i64]) -> Option<Vec<f64>> {
+/// Selects elements of a tensor: `begin` is the index of the first, `steps` the index distance along each axis
+/// of the output.
+fn select_elements(
+    numbers: &[f64],
+    output: &Shape,
+    begin: usize,
+    steps: &[i64],
+) -> Option<Vec<f64>> {
     let count = output.elements();
     let pick = |index: u64| {
         let (mut rest, mut position) = (index, begin as i64);
@@ -250,7 +265,7 @@ fn picked(numbers: &[f64], output: &Shape, begin: usize, steps: &[i64]) -> Optio
     (0..count).map(pick).collect()
 }
 
-/// The distance between neighbours along each axis.
+/// The index distance between neighbouring elements along each axis.
 fn strides(shape: &Shape) -> Vec<i64> {
     let mut strides = vec![1i64; shape.rank()];
     for axis in (1..shape.rank()).rev() {
@@ -272,7 +287,7 @@ fn transpose(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64
         }
         None => steps.reverse(),
     }
-    picked(numbers, output, 0, &steps)
+    select_elements(numbers, output, 0, &steps)
 }
 
 fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
@@ -299,5 +314,5 @@ fn slice(call: &Call<'_>, numbers: &[f64], output: &Shape) -> Option<Vec<f64>> {
         // Beyond a few thousand elements a step leads outside of the tensor.
         steps[along] = steps[along].saturating_mul(step.clamp(-(1 << 20), 1 << 20));
     }
-    picked(numbers, output, usize::try_from(begin).ok()?, &steps)
+    select_elements(numbers, output, usize::try_from(begin).ok()?, &steps)
 }

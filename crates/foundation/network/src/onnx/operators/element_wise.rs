@@ -6,13 +6,13 @@ use crate::{Activation, Arithmetic, Kind, Shape};
 
 pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let operator = call.node.operator.as_str();
-    if let Some(kind) = of_one(operator) {
+    if let Some(kind) = unary_kind(operator) {
         let Some(shape) = call.shape(0) else {
             return Ok(NodeResult::UnknownShape);
         };
-        let mut outputs = vec![Value::of(shape.clone())];
+        let mut outputs = vec![Value::with_shape(shape.clone())];
         if operator == "Dropout" {
-            outputs.push(Value::of(shape.clone()));
+            outputs.push(Value::with_shape(shape.clone()));
         }
         return Ok(NodeResult::Known {
             kind: Some(kind),
@@ -21,7 +21,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
             statistics: &[],
         });
     }
-    let Some(arithmetic) = of_several(operator) else {
+    let Some(arithmetic) = binary_arithmetic(operator) else {
         return Ok(NodeResult::Unknown);
     };
     let mut sizes: Vec<u64> = Vec::new();
@@ -39,7 +39,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     ))
 }
 
-fn of_one(operator: &str) -> Option<Kind> {
+fn unary_kind(operator: &str) -> Option<Kind> {
     Some(match operator {
         "Relu" | "LeakyRelu" | "PRelu" | "ThresholdedRelu" | "Clip" | "HardSigmoid"
         | "HardSwish" | "Shrink" | "Abs" | "Sign" => Kind::Activation(Activation::Threshold),
@@ -58,7 +58,7 @@ fn of_one(operator: &str) -> Option<Kind> {
     })
 }
 
-fn of_several(operator: &str) -> Option<Arithmetic> {
+fn binary_arithmetic(operator: &str) -> Option<Arithmetic> {
     Some(match operator {
         "Add" | "Sub" | "Sum" | "Mean" => Arithmetic::Add,
         "Mul" => Arithmetic::Multiply,
@@ -85,7 +85,7 @@ pub fn makes_whole(call: &Call<'_>) -> bool {
     }
 }
 
-/// Broadcasts two shapes: aligned at the last axis, where 1 fits any size.
+/// Broadcasts two shapes, aligned at the last axis; size 1 matches any size. `None` if they do not match.
 pub fn broadcast(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut sizes = long.to_vec();

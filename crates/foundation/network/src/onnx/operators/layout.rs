@@ -19,7 +19,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
         "GatherElements" => gather_elements,
         "GatherND" => gather_nd,
         "ScatterND" | "ScatterElements" | "Scatter" | "ReverseSequence" => {
-            |_: &Call<'_>, input: &Shape| moved(input.sizes().to_vec())
+            |_: &Call<'_>, input: &Shape| moved_data(input.sizes().to_vec())
         }
         "Expand" => expand,
         "Tile" => tile,
@@ -34,10 +34,10 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(act(call, input)?.unwrap_or(NodeResult::UnknownShape))
 }
 
-/// `None` if a shape depends on unknown numbers.
+/// The inferred result of a node; `None` if its shape depends on values that are not known.
 pub(super) type LayoutResult = Result<Option<NodeResult>, String>;
 
-pub(super) fn moved(sizes: Vec<u64>) -> LayoutResult {
+pub(super) fn moved_data(sizes: Vec<u64>) -> LayoutResult {
     Ok(Some(NodeResult::layer(Kind::Move, Shape::new(sizes)?)))
 }
 
@@ -124,7 +124,7 @@ fn unsqueeze(call: &Call<'_>, input: &Shape) -> LayoutResult {
     };
     let rank = input.rank() + named.len();
     if rank > 16 {
-        return Err("it makes too many axes".to_owned());
+        return Err("its output has too many axes".to_owned());
     }
     let mut fresh = vec![false; rank];
     for index in named {
@@ -158,7 +158,7 @@ fn transpose(call: &Call<'_>, input: &Shape) -> LayoutResult {
             format_numbers(&order)
         ));
     }
-    moved(sizes)
+    moved_data(sizes)
 }
 
 fn expand(call: &Call<'_>, input: &Shape) -> LayoutResult {
@@ -169,7 +169,7 @@ fn expand(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let sizes = sizes.ok_or_else(|| format!("invalid sizes {}", format_numbers(&asked)))?;
     let sizes = super::element_wise::broadcast(input.sizes(), &sizes)
         .ok_or_else(|| format!("cannot reshape {input} to {}", format_numbers(&asked)))?;
-    moved(sizes)
+    moved_data(sizes)
 }
 
 fn tile(call: &Call<'_>, input: &Shape) -> LayoutResult {
@@ -187,7 +187,7 @@ fn tile(call: &Call<'_>, input: &Shape) -> LayoutResult {
         size.checked_mul(times)
     });
     let sizes: Option<Vec<u64>> = sizes.collect();
-    moved(sizes.ok_or("its result is too large")?)
+    moved_data(sizes.ok_or("its result is too large")?)
 }
 
 fn pad(call: &Call<'_>, input: &Shape) -> LayoutResult {
@@ -206,7 +206,7 @@ fn pad(call: &Call<'_>, input: &Shape) -> LayoutResult {
     };
     if pads.len() != 2 * axes.len() {
         return Err(format!(
-            "{} does not say how to pad {input}",
+            "its pads {} do not match an input of shape {input}",
             format_numbers(&pads)
         ));
     }
@@ -216,7 +216,7 @@ fn pad(call: &Call<'_>, input: &Shape) -> LayoutResult {
         let size = u64::try_from(i128::from(sizes[*along]) + added);
         sizes[*along] = size.map_err(|_| "its padding is out of range")?;
     }
-    moved(sizes)
+    moved_data(sizes)
 }
 
 /// Resizes by sizes or by factors, which files of different versions give in different inputs and attributes.
@@ -224,7 +224,7 @@ fn resize(call: &Call<'_>, input: &Shape) -> LayoutResult {
     if let Some(asked) = call.numbers(3).filter(|sizes| !sizes.is_empty()) {
         let sizes: Option<Vec<u64>> = asked.iter().map(|size| u64::try_from(*size).ok()).collect();
         let sizes = sizes.filter(|sizes| sizes.len() == input.rank());
-        return moved(
+        return moved_data(
             sizes.ok_or_else(|| format!("cannot reshape {input} to {}", format_numbers(&asked)))?,
         );
     }
@@ -242,12 +242,12 @@ fn resize(call: &Call<'_>, input: &Shape) -> LayoutResult {
     };
     if factors.len() != input.rank() {
         return Err(format!(
-            "{} does not say how to scale {input}",
+            "its scales {} do not match an input of shape {input}",
             format_numbers(&factors)
         ));
     }
     let sizes = input.sizes().iter().zip(factors);
-    moved(
+    moved_data(
         sizes
             .map(|(size, factor)| (*size as f64 * factor).floor().max(0.0) as u64)
             .collect(),
@@ -259,16 +259,16 @@ fn blocks(call: &Call<'_>, input: &Shape) -> LayoutResult {
         .ok()
         .filter(|block| (1..1 << 16).contains(block));
     let (Some(block), [batch, channels, height, width]) = (block, input.sizes()) else {
-        return Err(format!("it cannot rearrange {input}"));
+        return Err(format!("it cannot rearrange an input of shape {input}"));
     };
     match call.node.operator.as_str() {
-        "DepthToSpace" => moved(vec![
+        "DepthToSpace" => moved_data(vec![
             *batch,
             channels / (block * block),
             height.saturating_mul(block),
             width.saturating_mul(block),
         ]),
-        _ => moved(vec![
+        _ => moved_data(vec![
             *batch,
             channels.saturating_mul(block * block),
             height / block,

@@ -1,4 +1,4 @@
-//! Infers the outputs of a node and the kind of layer that it is.
+//! Infers, for each node, the shapes of its outputs and the kind of layer.
 
 mod constants;
 mod element_wise;
@@ -15,7 +15,7 @@ use super::proto::{Attribute, Node};
 use super::value::Value;
 use crate::{Kind, Shape};
 
-/// The most weights that are tracked for a constant.
+/// The maximum number of weights that are recorded as the origins of one constant.
 const MAX_ORIGINS: usize = 64;
 
 /// The result of inference for a node.
@@ -24,31 +24,31 @@ pub enum NodeResult {
     Known {
         kind: Option<Kind>,
         outputs: Vec<Value>,
-        /// The inputs that are weights in any case.
+        /// The indices of the inputs that are always weights.
         weights: &'static [usize],
-        /// The weights that are not trained.
+        /// The indices of the inputs that are running statistics: weights that are not trained.
         statistics: &'static [usize],
     },
-    /// The operator is known, but the shapes it needs are not.
+    /// The operator is known, but an input shape that it needs is not.
     UnknownShape,
-    /// The operator is unknown.
+    /// The operator is not known to this program.
     Unknown,
 }
 
 impl NodeResult {
-    /// A layer with one output of this shape.
+    /// A node that is a layer with one output of this shape.
     fn layer(kind: Kind, shape: Shape) -> Self {
         Self::Known {
             kind: Some(kind),
-            outputs: vec![Value::of(shape)],
+            outputs: vec![Value::with_shape(shape)],
             weights: &[],
             statistics: &[],
         }
     }
 
-    /// The same data in another shape.
+    /// A node that only reinterprets its data in another shape, without cost.
     fn view(shape: Shape) -> Self {
-        Self::value(Value::of(shape))
+        Self::value(Value::with_shape(shape))
     }
 
     fn value(value: Value) -> Self {
@@ -61,7 +61,7 @@ impl NodeResult {
     }
 }
 
-/// A node with its known inputs.
+/// A node with what is known about its inputs.
 pub struct Call<'a> {
     pub node: &'a Node,
     pub inputs: &'a [Option<Value>],
@@ -77,7 +77,7 @@ impl<'a> Call<'a> {
         self.input(index)?.shape.as_ref()
     }
 
-    /// The whole numbers of a constant input.
+    /// The values of a constant input, as whole numbers; `None` if they are not known.
     fn numbers(&self, index: usize) -> Option<Vec<i64>> {
         self.input(index)?.whole_numbers()
     }
@@ -98,7 +98,7 @@ impl<'a> Call<'a> {
         self.attribute(name).map_or(&[], |own| &own.string)
     }
 
-    /// A list that is an attribute in old files and an input in new ones.
+    /// A list of whole numbers that is an attribute in old files and an input in new ones.
     fn list(&self, attribute: &str, input: usize) -> Option<Vec<i64>> {
         match self.ints(attribute) {
             Some(ints) => Some(ints.to_vec()),
@@ -115,12 +115,14 @@ fn format_numbers<T: std::fmt::Debug>(numbers: &[T]) -> String {
     }
 }
 
-/// Converts an axis that may count from the back.
+/// Converts an axis number to an index; negative numbers count from the last axis.
 fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     let rank = rank as i64;
     match axis {
         _ if axis >= -rank && axis < rank => Ok(axis.rem_euclid(rank) as usize),
-        _ => Err(format!("there is no axis {axis} in a tensor of {rank}")),
+        _ => Err(format!(
+            "there is no axis {axis} in a tensor of {rank} axes"
+        )),
     }
 }
 
@@ -147,8 +149,8 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(propagate_constants(call, found))
 }
 
-/// The weights that a constant is computed from. Single numbers, indices and scales of quantised weights are
-/// part of the operation.
+/// The weights from which a constant is computed. Single numbers, indices and the scales of quantised weights
+/// are not counted among them.
 fn origins(call: &Call<'_>) -> Option<Rc<[usize]>> {
     let mut given = call.inputs.iter().flatten();
     let first = given.find(|value| value.origins.is_some())?;
@@ -168,7 +170,7 @@ fn origins(call: &Call<'_>) -> Option<Rc<[usize]>> {
     Some(all.into_iter().collect())
 }
 
-/// Propagates constants: what is computed from constants is constant.
+/// Marks the outputs of a node as constant if all of its inputs are.
 fn propagate_constants(call: &Call<'_>, result: NodeResult) -> NodeResult {
     let NodeResult::Known {
         mut kind,

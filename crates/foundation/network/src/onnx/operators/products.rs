@@ -91,7 +91,7 @@ fn matmul(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(NodeResult::layer(kind, Shape::new(sizes)?))
 }
 
-/// `bhid,bhjd->bhij`: letters that are not in the output are summed over.
+/// An `Einsum` node, such as `bhid,bhjd->bhij`. Letters that are not in the output are summed over.
 fn einsum(call: &Call<'_>) -> Result<NodeResult, String> {
     let equation = String::from_utf8_lossy(call.text("equation")).replace(' ', "");
     let Some((inputs, output)) = equation.split_once("->") else {
@@ -130,7 +130,8 @@ fn einsum(call: &Call<'_>) -> Result<NodeResult, String> {
     Ok(NodeResult::layer(kind, shape))
 }
 
-/// The standard operator since opset 23: queries, keys, values, by head or concatenated.
+/// The `Attention` operator of opset 23. Its inputs are queries, keys and values, with the heads as an axis or
+/// concatenated.
 fn attention(call: &Call<'_>) -> Result<NodeResult, String> {
     let (Some(q), Some(k), Some(v)) = (call.shape(0), call.shape(1), call.shape(2)) else {
         return Ok(NodeResult::UnknownShape);

@@ -16,7 +16,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
         return Ok(NodeResult::UnknownShape);
     };
     match operator {
-        "TopK" => top(call, input),
+        "TopK" => top_k(call, input),
         "ArgMax" | "ArgMin" => reduced(call, input, &[call.int("axis", 0)], kind),
         _ => {
             let named = call.list("axes", 1);
@@ -32,7 +32,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     }
 }
 
-/// Without axes, all of them are reduced.
+/// The result of a reduction over these axes, or over all axes if none are given.
 fn reduced(
     call: &Call<'_>,
     input: &Shape,
@@ -57,7 +57,7 @@ fn reduced(
     Ok(NodeResult::layer(Kind::Reduction(kind), shape))
 }
 
-fn top(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
+fn top_k(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let count = match call.attribute("k") {
         Some(own) => Some(own.int),
         None => call.numbers(1).and_then(|numbers| numbers.first().copied()),
@@ -68,7 +68,7 @@ fn top(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let mut sizes = input.sizes().to_vec();
     let along = axis(call.int("axis", -1), input.rank())?;
     sizes[along] = count;
-    let output = Value::of(Shape::new(sizes)?);
+    let output = Value::with_shape(Shape::new(sizes)?);
     Ok(NodeResult::Known {
         kind: Some(Kind::Reduction(PoolKind::Max)),
         outputs: vec![output.clone(), output],

@@ -1,6 +1,6 @@
 //! Operators that join tensors or select parts of them.
 
-use super::layout::{LayoutResult, moved};
+use super::layout::{LayoutResult, moved_data};
 use super::{Call, NodeResult, axis};
 use crate::onnx::value::Value;
 use crate::{Kind, Shape};
@@ -46,7 +46,7 @@ pub(super) fn split(call: &Call<'_>, input: &Shape) -> LayoutResult {
     let outputs = parts.into_iter().map(|part| {
         let mut sizes = input.sizes().to_vec();
         sizes[along] = part;
-        Ok(Value::of(Shape::new(sizes)?))
+        Ok(Value::with_shape(Shape::new(sizes)?))
     });
     Ok(Some(NodeResult::Known {
         kind: Some(Kind::Move),
@@ -56,7 +56,8 @@ pub(super) fn split(call: &Call<'_>, input: &Shape) -> LayoutResult {
     }))
 }
 
-/// The number of elements between two ends, which may count from the back or lie outside of the tensor.
+/// The number of elements that a slice selects. `start` and `end` may be negative (counted from the end) or
+/// outside of the tensor.
 fn slice_length(size: u64, start: i64, end: i64, step: i64) -> u64 {
     let (size, start, end) = (i128::from(size), i128::from(start), i128::from(end));
     let from_back = |end: i128| if end < 0 { end + size } else { end };
@@ -96,7 +97,7 @@ pub(super) fn slice(call: &Call<'_>, input: &Shape) -> LayoutResult {
             steps[index],
         );
     }
-    moved(sizes)
+    moved_data(sizes)
 }
 
 pub(super) fn gather(call: &Call<'_>, input: &Shape) -> LayoutResult {
@@ -116,7 +117,7 @@ pub(super) fn gather(call: &Call<'_>, input: &Shape) -> LayoutResult {
 
 pub(super) fn gather_elements(call: &Call<'_>, _: &Shape) -> LayoutResult {
     match call.shape(1) {
-        Some(positions) => moved(positions.sizes().to_vec()),
+        Some(positions) => moved_data(positions.sizes().to_vec()),
         None => Ok(None),
     }
 }
@@ -137,5 +138,5 @@ pub(super) fn gather_nd(call: &Call<'_>, input: &Shape) -> LayoutResult {
         .sizes()
         .get(from..)
         .ok_or("its positions have too many axes")?;
-    moved([outer, inner].concat())
+    moved_data([outer, inner].concat())
 }

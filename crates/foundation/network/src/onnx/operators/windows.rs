@@ -33,7 +33,7 @@ pub fn infer(call: &Call<'_>) -> Result<NodeResult, String> {
     let normalised = |kind, weights, statistics| {
         Ok(NodeResult::Known {
             kind: Some(kind),
-            outputs: vec![Value::of(input.clone())],
+            outputs: vec![Value::with_shape(input.clone())],
             weights,
             statistics,
         })
@@ -67,7 +67,7 @@ fn sizes(list: Option<&[i64]>, axes: usize) -> Result<Vec<u64>, String> {
     sizes.ok_or_else(|| format!("{} are not sizes for {axes} axes", format_numbers(list)))
 }
 
-/// The window that the attributes describe, for these spatial sizes.
+/// The sliding window that the node's attributes describe, for an input of these spatial sizes.
 fn window(call: &Call<'_>, kernel: Vec<u64>, space: &[u64]) -> Result<Window, String> {
     let axes = kernel.len();
     if axes != space.len() {
@@ -95,7 +95,8 @@ fn window(call: &Call<'_>, kernel: Vec<u64>, space: &[u64]) -> Result<Window, St
     Ok(window)
 }
 
-/// The number of filters, the channels of a group, and the kernel.
+/// Splits the shape of a convolution's weights into the number of filters, the channels per group, and the
+/// kernel's sizes.
 fn filters(weights: &Shape) -> Result<(u64, u64, &[u64]), String> {
     match weights.sizes() {
         [first, second, kernel @ ..] if !kernel.is_empty() => Ok((*first, *second, kernel)),
@@ -124,10 +125,10 @@ fn convolution(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
     let window = window(call, kernel.to_vec(), input.space())?;
     let mut output = vec![input.sizes()[0], channels];
     output.extend(window.output(input.space())?);
-    made(call, window, channels, groups, output, false)
+    convolution_layer(call, window, channels, groups, output, false)
 }
 
-fn made(
+fn convolution_layer(
     call: &Call<'_>,
     window: Window,
     channels: u64,
@@ -143,7 +144,7 @@ fn made(
             bias: call.input(2).is_some(),
             transposed,
         })),
-        outputs: vec![Value::of(Shape::new(output)?)],
+        outputs: vec![Value::with_shape(Shape::new(output)?)],
         weights: &[1, 2],
         statistics: &[],
     })
@@ -186,12 +187,13 @@ fn transposed(call: &Call<'_>, input: &Shape) -> Result<NodeResult, String> {
                     - i128::from(after);
                 let spread = u64::try_from(spread);
                 output.push(
-                    spread.map_err(|_| "its output has a size below 0 or beyond all bounds")?,
+                    spread
+                        .map_err(|_| "its output has a size below 0 or too large to represent")?,
                 );
             }
         }
     }
-    made(call, window, channels, groups, output, true)
+    convolution_layer(call, window, channels, groups, output, true)
 }
 
 fn pool(call: &Call<'_>, input: &Shape, kind: PoolKind) -> Result<NodeResult, String> {

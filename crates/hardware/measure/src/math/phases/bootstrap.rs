@@ -8,8 +8,8 @@ use super::{Candidate, Problem};
 const BOOTSTRAP_REPLICATES: u64 = 200;
 
 impl Problem<'_> {
-    /// The standard deviations of the powers, by a block bootstrap, which keeps readings with correlated errors
-    /// together, over the responses that fit nearly as well.
+    /// The standard deviations of the phases' powers, by a block bootstrap over the responses that fit nearly
+    /// as well. Blocks preserve the correlation between the errors of neighbouring readings.
     pub(super) fn deviations(
         &self,
         best: &Candidate,

@@ -26,15 +26,15 @@ use crate::method::MethodChoice;
 /// The smallest scaled eigenvalue at which the readings still separate all phases; below it the result would be
 /// noise.
 const MIN_EIGENVALUE: f64 = 2e-3;
-/// The fewest readings per phase.
+/// The minimum number of readings per phase.
 const MIN_READINGS_PER_PHASE: usize = 12;
-/// The share of the window's time below which a phase is assigned the mean power.
+/// A phase with a smaller share of the measurement window's time is assigned the mean power.
 const NEGLIGIBLE_SHARE: f64 = 2e-3;
 const TIME_CONSTANTS: [f64; 9] = [
     0.002, 0.005, 0.008, 0.011, 0.014, 0.017, 0.020, 0.025, 0.032,
 ];
 const DELAYS: [f64; 7] = [-0.004, -0.002, 0.0, 0.002, 0.004, 0.006, 0.009];
-/// Offsets from the best response to the alternatives that may be right as well.
+/// Alternative responses are tried at these offsets from the best one.
 const ALTERNATIVE_OFFSETS: [f64; 9] = [
     -0.004, -0.002, -0.001, -0.0004, 0.0, 0.0004, 0.001, 0.002, 0.004,
 ];
@@ -51,12 +51,13 @@ struct Candidate {
     rows: usize,
 }
 
-/// The inputs that do not depend on the response.
+/// The inputs of the regression that do not depend on the sensor's response.
 struct Problem<'a> {
     estimator: &'a EnergyEstimator<'a>,
     timeline: &'a Timeline,
     window: Span,
-    /// The seconds of each phase and of the rest, and, separately, of the phases with a negligible share.
+    /// The time of each phase and of no phase, in seconds; `negligible` is that of the phases with a negligible
+    /// share.
     times: Vec<f64>,
     negligible: Vec<f64>,
     energy: f64,
@@ -65,7 +66,7 @@ struct Problem<'a> {
 }
 
 impl EnergyEstimator<'_> {
-    /// Estimates the energy of each phase in a window.
+    /// Estimates the energy of each phase in a measurement window.
     pub fn phases(
         &self,
         spans: &[PhaseSpan],
@@ -267,18 +268,18 @@ impl Problem<'_> {
 
     fn reject_inseparable(&self, best: &Candidate) -> Result<(), AttributionError> {
         let whole = total(&best.blocks, self.columns());
-        let kept: Vec<usize> = (0..self.columns())
+        let included: Vec<usize> = (0..self.columns())
             .filter(|column| !self.is_negligible(*column))
             .collect();
-        let Some((value, first, second)) = whole.select(&kept).smallest_eigenvalue() else {
+        let Some((value, first, second)) = whole.select(&included).smallest_eigenvalue() else {
             return Ok(());
         };
         if value < MIN_EIGENVALUE {
             return Err(AttributionError::Inseparable {
-                first: self.name(kept[first]),
-                second: self.name(kept[second]),
+                first: self.name(included[first]),
+                second: self.name(included[second]),
                 reason: format!(
-                    "{value:.1e} of the information that independent phases would give"
+                    "the readings have only {value:.1e} of the information that independent phases would give"
                 ),
             });
         }

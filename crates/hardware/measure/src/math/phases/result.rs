@@ -10,44 +10,44 @@ use crate::math::{Energy, EnergyError, Response};
 pub struct PhaseEnergy {
     /// The phase's name.
     pub name: String,
-    /// The phase's time in the window, without the phases nested in it.
+    /// The time spent in the phase within the measurement window, without phases nested in it.
     pub time: Seconds,
-    /// The number of its spans in the window.
+    /// How often the phase occurred in the measurement window.
     pub count: usize,
     /// The energy drawn in the phase.
     pub energy: Joules,
     /// The 95 % confidence interval of the energy.
     pub interval95: (Joules, Joules),
-    /// The mean power.
+    /// The mean power during the phase.
     pub power: Watts,
-    /// The 95 % confidence interval of the power.
+    /// The 95 % confidence interval of the mean power.
     pub power_interval95: (Watts, Watts),
 }
 
-/// A window's energy by phase.
+/// The energy of a measurement window, divided into phases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
     /// The phases in the order of their first span.
     pub phases: Vec<PhaseEnergy>,
-    /// The time that belongs to no phase.
+    /// The energy of the time that belongs to no phase.
     pub other: PhaseEnergy,
-    /// The window's energy: the sum of all of the above.
+    /// The energy of the whole measurement window: the sum of `phases` and `other`.
     pub total: Energy,
-    /// The buffer's response that fits best, where its samples were used.
+    /// The best-fitting response of the driver's buffer; `None` if its samples were not used.
     pub response: Option<Response>,
     /// The number of readings that were used.
     pub readings: usize,
-    /// The standard deviation of the readings from the model.
+    /// The standard deviation of the differences between readings and fitted model.
     pub residual: Watts,
 }
 
-/// The reason why there is no energy per phase.
+/// The reason why energy cannot be attributed to phases.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AttributionError {
-    /// No phase overlaps the window.
+    /// No phase overlaps the measurement window.
     #[error("no phase was marked within the window: mark phases, or choose another window")]
     NoPhases,
-    /// The window's energy is unknown.
+    /// The energy of the measurement window is unknown.
     #[error("phases need the window's energy: {0}")]
     NoEnergy(#[from] EnergyError),
     /// There are too few readings for so many phases.
@@ -70,7 +70,7 @@ pub enum AttributionError {
         first: String,
         /// The other phase.
         second: String,
-        /// The observations for it.
+        /// The evidence that the phases cannot be separated, for the message.
         reason: String,
     },
 }

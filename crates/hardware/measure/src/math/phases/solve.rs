@@ -47,7 +47,7 @@ impl NormalEquations {
         self.rows += other.rows;
     }
 
-    /// The equations of some columns select.
+    /// The equations restricted to some columns.
     pub fn select(&self, columns: &[usize]) -> Self {
         let mut part = Self::new(columns.len());
         for (row, from) in columns.iter().enumerate() {
@@ -86,7 +86,7 @@ impl NormalEquations {
         }
     }
 
-    /// The same equations for the power above a floor.
+    /// The same equations, for the power above `floor` instead of the power.
     fn above_floor(&self, floor: f64, times: &[f64]) -> Self {
         let mut above = self.clone();
         for (row, right) in above.right.iter_mut().enumerate() {
@@ -105,7 +105,8 @@ impl NormalEquations {
         self.solve_free(times, energy, &free)
     }
 
-    /// The solution with the other columns at zero, by a Lagrange multiplier for the sum.
+    /// The solution in which only the `free` columns differ from zero. A Lagrange multiplier fixes the total
+    /// energy.
     fn solve_free(&self, times: &[f64], energy: f64, free: &[bool]) -> Option<Vec<f64>> {
         let chosen: Vec<usize> = (0..self.columns).filter(|column| free[*column]).collect();
         let n = chosen.len();

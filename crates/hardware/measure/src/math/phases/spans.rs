@@ -14,7 +14,7 @@ pub struct PhaseSpan {
     pub span: Span,
 }
 
-/// A window divided into pieces, each of one phase or of none.
+/// A measurement window divided into pieces, each of which belongs to one phase or to none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     /// The phases in the order of their first span.
@@ -26,8 +26,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Divides a window. Of nested phases the innermost counts: the one that began last. Spans that end before
-    /// they begin are ignored.
+    /// Divides a measurement window. Time in nested phases belongs to the innermost one, which began last.
+    /// Spans that end before they begin are ignored.
     pub fn new(spans: &[PhaseSpan], window: &Span) -> Self {
         let mut names: Vec<String> = Vec::new();
         let mut counts = Vec::new();
@@ -74,7 +74,7 @@ impl Timeline {
         }
     }
 
-    /// The same timeline with the pieces of some phases given to the phase before them.
+    /// A copy without some phases: their pieces are added to the piece before them.
     pub(crate) fn without(&self, left_out: impl Fn(usize) -> bool) -> Self {
         let mut pieces: Vec<(Span, usize)> = Vec::new();
         let first = self.pieces.iter().find(|(_, phase)| !left_out(*phase));
@@ -91,7 +91,7 @@ impl Timeline {
         }
     }
 
-    /// The seconds of each phase, and of no phase.
+    /// The time of each phase, and last of no phase, in seconds.
     pub(crate) fn times(&self) -> Vec<f64> {
         let mut times = vec![0.0; self.names.len() + 1];
         for (span, phase) in &self.pieces {

@@ -12,7 +12,7 @@ use crate::hold::socket::ControlSocket;
 const CAP_FILE_INTERVAL: Seconds = Seconds::new(0.1);
 
 impl HoldLoop<'_> {
-    /// Takes a new cap from the cap file or the control socket.
+    /// Applies a new cap from the cap file or the control socket, if there is one.
     pub(super) fn read_new_caps(&mut self, run: &mut RunInProgress<'_, '_>, now: Seconds) {
         if now >= self.next_cap_read {
             self.next_cap_read = now + CAP_FILE_INTERVAL;
@@ -27,7 +27,7 @@ impl HoldLoop<'_> {
         }
         while let Some(request) = self.socket.as_ref().and_then(ControlSocket::next_request) {
             if self.cap_source == Some(CapSource::Device) {
-                let text = "its cap follows the device's own limit";
+                let text = "its cap follows the device's own power limit";
                 request.answer(Err(text.to_owned()));
                 continue;
             }

@@ -6,7 +6,7 @@ use sweetspot_quantity::{Seconds, Watts};
 use super::{HoldLoop, watts};
 use crate::hold::notice::notice_message;
 
-/// No busy device draws exactly the same power for this long.
+/// A device whose power stays exactly the same for this long is not busy.
 const UNUSED_AFTER: Seconds = Seconds::new(5.0);
 
 impl HoldLoop<'_> {
@@ -18,13 +18,13 @@ impl HoldLoop<'_> {
         if self.served.is_none() && has_waited && !self.warned_no_batches {
             self.warned_no_batches = true;
             self.notify(format!(
-                "the program asks for its batch size and has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
+                "the program asked for its batch size but has reported no batch in {:.0}: after each batch call sweetspot.batch(items=size, seconds=took) (docs/hold.md)",
                 self.patience
             ));
         }
     }
 
-    /// Warns once if this device's power is constant while batches run, as it is when they run on another device.
+    /// Warns once if this device's power is constant while batches run: they probably run on another device.
     pub(super) fn warn_if_power_is_constant(&mut self, now: Seconds, power: Watts, is_busy: bool) {
         let last = &mut self.constant_power;
         if power != last.power || !is_busy {
@@ -45,7 +45,7 @@ impl HoldLoop<'_> {
             }
             _ => None,
         };
-        // The user is told once that a cap is infeasible, whatever the reasons are.
+        // For each cap that cannot be met, the user is warned once, whatever the reasons are.
         if cap.is_some() && self.infeasible_cap == cap {
             return;
         }

@@ -12,7 +12,7 @@ use crate::hold::verdict::Verdict;
 use crate::measure::Machine;
 
 impl HoldLoop<'_> {
-    /// The result; the caller fills in the energy, the run time, the exit and the verdict.
+    /// The result of the hold; the caller adds the energy, the run time, the exit and the verdict.
     pub fn into_result(
         self,
         machine: Machine,

@@ -1,4 +1,4 @@
-//! The flags of `devices` and `doctor`.
+//! The flags of `devices`.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,6 @@ pub struct DevicesArgs {
     #[arg(long, value_name = "all|0,1|UUID,...")]
     pub device: Option<String>,
 
-    /// Write the result as JSON; `-` writes it to standard output in place of the table.
-    #[arg(long, value_name = "FILE")]
-    pub export_json: Option<PathBuf>,
-}
-
-/// Check what works on this machine, and show how to fix what does not.
-#[derive(Debug, Args)]
-pub struct DoctorArgs {
     /// Write the result as JSON; `-` writes it to standard output in place of the table.
     #[arg(long, value_name = "FILE")]
     pub export_json: Option<PathBuf>,

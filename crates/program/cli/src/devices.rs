@@ -1,0 +1,23 @@
+//! `sweetspot devices`.
+
+use anyhow::Result;
+use sweetspot_report::{devices_json, devices_text};
+use sweetspot_session::devices as inspect_devices;
+
+use crate::args::DevicesArgs;
+use crate::documents::{Content, Documents, Format};
+use crate::exit::Outcome;
+
+pub fn run(args: &DevicesArgs) -> Result<Outcome> {
+    let documents = Documents::open([(Format::Json, args.export_json.as_deref())])?;
+    let (driver, reports) = inspect_devices(args.device.as_deref())?;
+    let written = documents.write(
+        Content::default()
+            .text(|| devices_text(&driver, &reports))
+            .json(|| devices_json(&driver, &reports)),
+    );
+    Ok(Outcome {
+        written,
+        ..Outcome::DONE
+    })
+}
