@@ -122,7 +122,7 @@ fn random_job(number: u64) -> Result<(String, JobSequence)> {
 fn request(objective: Objective, knob: TuneKnob, seed: u64) -> TuneRequest {
     TuneRequest {
         knob,
-        question: Criteria::from(objective),
+        criteria: Criteria::from(objective),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),
         retune_every: None,

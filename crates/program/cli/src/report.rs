@@ -71,7 +71,7 @@ pub fn run(args: &ReportArgs) -> Result<Outcome> {
 /// Whether a limit was not met, or the objective could not be evaluated. A study without energy counts as unmet only if
 /// the user chose an objective or an energy; the default report of it shows times alone.
 pub fn is_unmet(view: &StudyView<'_>, energy_of: Option<EnergyOf>) -> bool {
-    let is_chosen = view.question.objective != Objective::Edp || energy_of.is_some();
+    let is_chosen = view.criteria.objective != Objective::Edp || energy_of.is_some();
     match &view.choice {
         Err(NoChoice::OutsideLimits { .. } | NoChoice::UnknownValue { .. }) => true,
         Err(NoChoice::NoValue { .. }) => is_chosen,

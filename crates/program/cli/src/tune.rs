@@ -25,7 +25,7 @@ pub fn run(args: TuneArgs) -> Result<Outcome> {
     let criteria = args.criteria.criteria()?;
     let request = TuneRequest {
         knob: args.knob,
-        question: criteria,
+        criteria,
         strategy: args.strategy,
         budget: args.budget,
         retune_every: args.retune_every,
@@ -106,7 +106,7 @@ fn outcome(
     request: &TuneRequest,
     written: Written,
 ) -> Outcome {
-    let lacks_progress = job.items.is_none() && needs_progress(&request.question);
+    let lacks_progress = job.items.is_none() && needs_progress(&request.criteria);
     Outcome {
         command: ended,
         is_met: job.is_settled() && !lacks_progress,

@@ -22,10 +22,10 @@ fn job(gpu: &str, networks: &[&str]) -> JobSequence {
     JobSequence::from_profiles(gpu, workloads, JOB * (1.0 / networks.len() as f64)).unwrap()
 }
 
-fn request(question: impl Into<Criteria>, seed: u64) -> TuneRequest {
+fn request(criteria: impl Into<Criteria>, seed: u64) -> TuneRequest {
     TuneRequest {
         knob: TuneKnob::PowerCap,
-        question: question.into(),
+        criteria: criteria.into(),
         strategy: StrategyName::Guided,
         budget: Ratio::new(0.05),
         retune_every: None,
@@ -95,12 +95,12 @@ fn a_change_of_load_is_noticed_and_tuned_within_a_minute() {
 
 #[test]
 fn limits_hold() {
-    let question = Criteria {
+    let criteria = Criteria {
         limits: vec!["time<=+5%".parse().unwrap()],
         ..Objective::Energy.into()
     };
     let job = job("v100", &["resnet50"]);
-    let tuned = run(&request(question, 1), &job).unwrap();
+    let tuned = run(&request(criteria, 1), &job).unwrap();
     let outcomes = true_outcomes(&job, 0, &tuned);
     let choice = tuned.choice().unwrap();
     let lost = (outcomes[choice].time / outcomes[tuned.reference].time).get() - 1.0;

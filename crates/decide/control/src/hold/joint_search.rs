@@ -9,7 +9,7 @@
 mod prediction;
 mod trials;
 
-use super::axis_search::{AxisSearch, SearchDecision};
+use super::batch_search::{BatchSearch, SearchDecision};
 use super::candidate::{Candidate, OperatingLimits, RetryDelays, Violation};
 use super::config::{DeviceKnob, HoldConfig, HoldGoal};
 use super::learning::{WindowResult, learn_from_window, record_result};
@@ -30,7 +30,7 @@ pub struct GridPosition {
 #[derive(Clone, Debug)]
 pub struct JointSearch {
     /// One search over the batch sizes for each device level.
-    rows: Vec<AxisSearch>,
+    rows: Vec<BatchSearch>,
     levels: DeviceLevels,
     goal: HoldGoal,
     idle_power: Option<f64>,
@@ -82,7 +82,7 @@ impl JointSearch {
         let levels = DeviceLevels::new(&config.knob);
         let rows = levels.values().iter();
         Self {
-            rows: rows.map(|_| AxisSearch::over_batches(config)).collect(),
+            rows: rows.map(|_| BatchSearch::over_batches(config)).collect(),
             levels,
             goal: config.goal,
             idle_power: config.idle_power.map(|idle| idle.get()),
@@ -272,7 +272,7 @@ impl JointSearch {
         let here = self.candidate(at);
         let meets_cap = here.power().is_some_and(|power| power <= limits.cap);
         let is_too_slow = meets_cap && here.p99().is_some_and(|p99| p99 > limits.latency);
-        let smaller_batch = |row: &AxisSearch| {
+        let smaller_batch = |row: &BatchSearch| {
             let half = (row.fitting() - 1).min(at.batch / 2);
             let is_untried = |batch: &usize| !row.candidates()[*batch].is_tried();
             (0..=half).rev().find(is_untried)

@@ -19,7 +19,7 @@
 //! ```
 
 mod action;
-mod axis_search;
+mod batch_search;
 mod candidate;
 mod config;
 mod event;

@@ -167,7 +167,7 @@ mod tests {
             .collect()
     }
 
-    /// Faults 1 and 3 of `facts/tuning.md`: one violation, and the batch size stays at 1 forever.
+    /// Faults of the printed algorithm: after one violation the batch size stays at 1 forever.
     #[test]
     fn the_printed_algorithm_locks_up_after_one_violation() {
         let powers = [50.0, 55.0, 60.0, 70.0, 120.0, 130.0, 140.0, 150.0, 160.0];

@@ -17,7 +17,7 @@ pub struct TunedJob {
     /// The knob that was tuned.
     pub knob: TuneKnob,
     /// The objective and the limits of the choice.
-    pub question: Criteria,
+    pub criteria: Criteria,
     /// The strategy that chose which settings to try.
     pub strategy: StrategyName,
     /// The settings of each point of the search space.

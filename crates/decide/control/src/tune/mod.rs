@@ -8,6 +8,7 @@
 //! It asks only for points of its search space, one at a time; every search ends; and it never overwrites a setting
 //! that somebody else changed. It has no clock, thread or device of its own.
 
+mod criteria;
 mod drift;
 mod job;
 mod load;
@@ -16,17 +17,16 @@ mod monitor;
 mod noise;
 mod notice;
 mod outcome;
-mod question;
 mod request;
 mod series;
 mod space;
 mod tuner;
 mod window;
 
+pub use criteria::{find_unsupported_flag, needs_progress, progress_requirement};
 pub use job::TunedJob;
 pub use notice::{EarlyStop, GiveUpReason, PROGRESS_HELP, TuneNotice};
 pub use outcome::{ExploringCost, LoadOutcome, RatioInterval, Savings, TuneOutcome};
-pub use question::{find_unsupported_flag, needs_progress, progress_requirement};
 pub use request::{EarlierChoice, TuneKnob, TuneKnobError, TuneRequest};
 pub use space::{TuneSpace, TuneSpaceError};
 pub use tuner::Tuner;
@@ -44,7 +44,7 @@ pub struct TuneConfig {
     /// The name of each point of the space, such as `180 W`.
     pub labels: Vec<String>,
     /// The objective and the limits of the choice.
-    pub question: Criteria,
+    pub criteria: Criteria,
     /// The strategy that chooses which settings to try.
     pub strategy: StrategyName,
     /// The number of GPUs of the job.

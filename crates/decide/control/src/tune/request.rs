@@ -56,7 +56,7 @@ pub struct TuneRequest {
     /// The knob to tune.
     pub knob: TuneKnob,
     /// The objective and the limits of the choice.
-    pub question: Criteria,
+    pub criteria: Criteria,
     /// The strategy that chooses which settings to try.
     pub strategy: StrategyName,
     /// The largest share of the job's time or energy that exploring may cost.
@@ -92,7 +92,7 @@ impl TuneRequest {
         TuneConfig {
             space: space.space.clone(),
             labels: space.labels.clone(),
-            question: self.question.clone(),
+            criteria: self.criteria.clone(),
             strategy: self.strategy,
             gpus: count as u64,
             settle: settling_time(devices),

@@ -319,11 +319,11 @@ fn a_cap_above_the_mean_power_may_bind() {
 
 #[test]
 fn limits_that_no_setting_meets_are_reported_at_the_reference() {
-    let question = Criteria {
+    let criteria = Criteria {
         limits: vec!["time<=-20%".parse().unwrap()],
         ..Objective::Edp.into()
     };
-    let mut job = TestJob::new(test_config(question), curve());
+    let mut job = TestJob::new(test_config(criteria), curve());
     job.run(120.0);
     assert!(was_notified(&job, |notice| *notice == TuneNotice::OutsideLimits));
     assert!(!was_notified(&job, |notice| matches!(
@@ -340,11 +340,11 @@ fn limits_that_no_setting_meets_are_reported_at_the_reference() {
 
 #[test]
 fn a_limit_that_the_reference_violates_is_met_at_a_loss() {
-    let question = Criteria {
+    let criteria = Criteria {
         limits: vec!["average_power<=200W".parse().unwrap()],
         ..Objective::Time.into()
     };
-    let mut job = TestJob::new(test_config(question), curve());
+    let mut job = TestJob::new(test_config(criteria), curve());
     job.run(120.0);
     let tuned = job.finish();
     let choice = tuned.loads[0].choice.unwrap();

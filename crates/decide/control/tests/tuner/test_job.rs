@@ -16,13 +16,13 @@ pub fn space(points: usize) -> SearchSpace {
     SearchSpace::of_one_knob(KnobKind::PowerCap, &values).unwrap()
 }
 
-pub fn test_config(question: Criteria) -> TuneConfig {
+pub fn test_config(criteria: Criteria) -> TuneConfig {
     TuneConfig {
         space: space(11),
         labels: (0..11)
             .map(|point| format!("{} W", 300 - 15 * point))
             .collect(),
-        question,
+        criteria,
         strategy: StrategyName::Guided,
         gpus: 1,
         settle: Seconds::new(1.0),

@@ -28,8 +28,8 @@ pub struct Answer {
 impl Answer {
     /// Makes the recommendation for the objective and limits of a view.
     pub fn from_view(view: &StudyView<'_>) -> Self {
-        let question = view.question;
-        let limits: Vec<String> = question
+        let criteria = view.criteria;
+        let limits: Vec<String> = criteria
             .limits
             .iter()
             .map(|limit| format!("`{limit}`"))
@@ -52,7 +52,7 @@ impl Answer {
                 };
             }
         };
-        let objective = question.objective;
+        let objective = criteria.objective;
         let keep = view.keeps_reference();
         let relative = view.relative(choice.candidate).filter(|_| !keep);
         let change = |ratio: f64| Some(Ratio::new(ratio - 1.0));
@@ -118,7 +118,7 @@ fn value(view: &StudyView<'_>, objective: Objective, keep: bool) -> String {
     let Ok(choice) = &view.choice else {
         return String::new();
     };
-    let unit = objective.unit(&view.question.tariff);
+    let unit = objective.unit(&view.criteria.tariff);
     let runs = match choice.value.runs {
         1 => "1 run".to_owned(),
         runs => format!("{runs} runs"),
@@ -156,7 +156,7 @@ fn against_reference(view: &StudyView<'_>, keep: bool) -> Option<(String, String
         true => view.setting(choice.candidate),
         false => "the choice".to_owned(),
     };
-    let text = ahead(&margin, view, view.question.objective);
+    let text = ahead(&margin, view, view.criteria.objective);
     let mut text = format!("{}: {subject} is {text}", view.reference_setting());
     if let Some((time, energy)) = view.relative(choice.candidate) {
         let (energy, time) = (format_percent(energy - 1.0), format_percent(time - 1.0));
@@ -183,7 +183,7 @@ fn size(margin: &Margin, view: &StudyView<'_>, objective: Objective) -> String {
         None if objective == Objective::GainMinusLoss => {
             format!("{:.1} points", 100.0 * margin.by.abs())
         }
-        None => format_amount(margin.by.abs(), objective.unit(&view.question.tariff)),
+        None => format_amount(margin.by.abs(), objective.unit(&view.criteria.tariff)),
     }
 }
 

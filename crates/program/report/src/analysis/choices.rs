@@ -29,8 +29,8 @@ pub const TABLE_OBJECTIVES: [Objective; 4] = [
 ];
 
 /// Returns the reference, then the best point for each objective of the table and for the user's objective.
-pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<ChoiceRow<'a>> {
-    let comparison = study.comparison(&question.tariff);
+pub fn choices<'a>(study: &'a Study, criteria: &Criteria) -> Vec<ChoiceRow<'a>> {
+    let comparison = study.comparison(&criteria.tariff);
     // All points are compared for the same work.
     let against = comparison.reference();
     let row =
@@ -48,10 +48,10 @@ pub fn choices<'a>(study: &'a Study, question: &Criteria) -> Vec<ChoiceRow<'a>> 
     let mut rows: Vec<_> = row("default".to_owned(), &study.reference, against)
         .into_iter()
         .collect();
-    let own = question.objective;
+    let own = criteria.objective;
     let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
     for objective in TABLE_OBJECTIVES.into_iter().chain(own) {
-        let choice = comparison.choose(objective, &question.limits).ok();
+        let choice = comparison.choose(objective, &criteria.limits).ok();
         rows.extend(choice.and_then(|choice| {
             let chosen = choice.candidate;
             row(
@@ -87,10 +87,10 @@ pub fn objective_label(objective: Objective) -> String {
 }
 
 /// Returns the recommendation in one sentence, or why there is none.
-pub fn recommendation(study: &Study, question: &Criteria) -> String {
-    let objective = question.objective;
-    let comparison = study.comparison(&question.tariff);
-    let choice = match study.choose(&comparison, question) {
+pub fn recommendation(study: &Study, criteria: &Criteria) -> String {
+    let objective = criteria.objective;
+    let comparison = study.comparison(&criteria.tariff);
+    let choice = match study.choose(&comparison, criteria) {
         Ok(choice) => choice,
         Err(reason) => return format!("Nothing to recommend: {reason}."),
     };
@@ -98,7 +98,7 @@ pub fn recommendation(study: &Study, question: &Criteria) -> String {
     let default = setting(&varied, &study.reference);
     let candidate = choice.candidate;
     let searched = study
-        .search_recommendation(question)
+        .search_recommendation(criteria)
         .filter(|answer| answer.point == candidate);
     let point = &study.points[candidate];
     let is_reference = point.configuration == study.reference.configuration;
@@ -108,7 +108,7 @@ pub fn recommendation(study: &Study, question: &Criteria) -> String {
             keep_instruction(&varied, &study.reference)
         );
     }
-    let limits: String = question
+    let limits: String = criteria
         .limits
         .iter()
         .map(|limit| format!(", {limit}"))

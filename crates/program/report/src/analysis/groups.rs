@@ -83,7 +83,7 @@ pub fn group_study(view: &StudyView<'_>, how: &Grouping) -> Result<GroupedMeans,
     let reference = &view.study.reference.configuration;
     let values = view.values(&how.by);
     let place = |text: Option<String>| values.iter().position(|value| Some(value) == text.as_ref());
-    let objective = view.question.objective;
+    let objective = view.criteria.objective;
     let mut cells = Vec::new();
     for (index, point) in view.study.points.iter().enumerate() {
         let here = &point.configuration;
@@ -142,7 +142,7 @@ impl GroupedMeans {
         };
         let mut text = format!(
             "Best {} by {}: {}, {:.1} % better than {} ({} mean{over}).",
-            view.question.objective,
+            view.criteria.objective,
             axis_name(&self.by),
             named(best.by),
             100.0 * self.groups.saving.get(),
@@ -167,8 +167,8 @@ impl GroupedMeans {
     /// Makes a table with a row for each value. If there are more than `most` values, only some have a row, including
     /// the best and the default.
     pub fn rows(&self, view: &StudyView<'_>, most: usize) -> Table {
-        let objective = view.question.objective;
-        let unit = objective.unit(&view.question.tariff);
+        let objective = view.criteria.objective;
+        let unit = objective.unit(&view.criteria.tariff);
         let mean = format!("{objective}\n{} mean", self.mean);
         let mut rows = Table::new(&[&axis_label(&self.by), &mean, "vs default\n[%]", ""]);
         let every = self.groups.groups.len().div_ceil(most.max(1)).max(1);

@@ -20,7 +20,7 @@ pub struct BetterRanges {
 
 /// Finds the ranges for every numeric axis and objective of the table; other axes stay at the reference.
 pub fn better_ranges(view: &StudyView<'_>) -> Vec<BetterRanges> {
-    let own = view.question.objective;
+    let own = view.criteria.objective;
     let own = (!TABLE_OBJECTIVES.contains(&own)).then_some(own);
     let reference = &view.study.reference.configuration;
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ pub struct StudyView<'a> {
     /// The study that is shown.
     pub study: &'a Study,
     /// The objective and the limits that the user requested.
-    pub question: &'a Criteria,
+    pub criteria: &'a Criteria,
     /// The comparison of the study's points with its reference.
     pub comparison: Comparison,
     /// The axes that have several values in the study.
@@ -23,9 +23,9 @@ pub struct StudyView<'a> {
 
 impl<'a> StudyView<'a> {
     /// Compares the points of a study and chooses the best.
-    pub fn new(study: &'a Study, question: &'a Criteria) -> Self {
-        let comparison = study.comparison(&question.tariff);
-        let choice = study.choose(&comparison, question);
+    pub fn new(study: &'a Study, criteria: &'a Criteria) -> Self {
+        let comparison = study.comparison(&criteria.tariff);
+        let choice = study.choose(&comparison, criteria);
         let reference = &study.reference.configuration;
         Self {
             varied: study.varied_axes(),
@@ -36,7 +36,7 @@ impl<'a> StudyView<'a> {
                 .iter()
                 .position(|point| point.configuration == *reference),
             study,
-            question,
+            criteria,
         }
     }
 

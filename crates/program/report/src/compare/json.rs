@@ -11,7 +11,7 @@ use crate::study::{energy_of, settings, status, summary};
 
 /// Makes the JSON document of a comparison of studies.
 pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
-    let question = compared.studies.first().map(|side| side.view.question);
+    let criteria = compared.studies.first().map(|side| side.view.criteria);
     let studies = compared.studies.iter().map(|side| {
         let study = side.view.study;
         document::ComparedStudy {
@@ -23,12 +23,12 @@ pub fn compare_json(compared: &StudyComparison<'_>) -> document::Compare {
             points: study.points.len(),
         }
     });
-    let limits = question.into_iter().flat_map(|question| &question.limits);
+    let limits = criteria.into_iter().flat_map(|criteria| &criteria.limits);
     let common = compared.common_settings.iter();
     let objectives = compared.objectives().into_iter();
     document::Compare {
         schema: SchemaName::COMPARE,
-        objective: question.map(|question| question.objective.to_string()),
+        objective: criteria.map(|criteria| criteria.objective.to_string()),
         limits: limits.map(ToString::to_string).collect(),
         studies: studies.collect(),
         settings: common.map(|common| setting(compared, common)).collect(),
@@ -89,7 +89,7 @@ fn best(compared: &StudyComparison<'_>, objective: Objective) -> Vec<document::B
     let mut all = Vec::new();
     for (index, side) in compared.studies.iter().enumerate() {
         let view = &side.view;
-        let Ok(choice) = view.comparison.choose(objective, &view.question.limits) else {
+        let Ok(choice) = view.comparison.choose(objective, &view.criteria.limits) else {
             continue;
         };
         let mean = view.mean(choice.candidate);

@@ -140,12 +140,12 @@ pub struct StudyComparison<'a> {
 
 impl<'a> StudyComparison<'a> {
     /// Compares two or more studies, each with its name.
-    pub fn new(studies: &'a [(String, Study)], question: &'a Criteria) -> Self {
+    pub fn new(studies: &'a [(String, Study)], criteria: &'a Criteria) -> Self {
         let sides: Vec<ComparedStudy<'a>> = studies
             .iter()
             .map(|(name, study)| ComparedStudy {
                 name: name.clone(),
-                view: StudyView::new(study, question),
+                view: StudyView::new(study, criteria),
             })
             .collect();
         let axes = axes(studies);
@@ -223,7 +223,7 @@ impl<'a> StudyComparison<'a> {
         let own = self
             .studies
             .first()
-            .map(|side| side.view.question.objective);
+            .map(|side| side.view.criteria.objective);
         let mut all: Vec<Objective> = own.into_iter().collect();
         all.extend(
             TABLE_OBJECTIVES

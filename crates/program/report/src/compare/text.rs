@@ -112,7 +112,7 @@ pub fn best(compared: &StudyComparison<'_>) -> Table {
             let view = &side.view;
             let target = objective_label(objective);
             let per_item = compared.is_per_item();
-            let choice = match view.comparison.choose(objective, &view.question.limits) {
+            let choice = match view.comparison.choose(objective, &view.criteria.limits) {
                 Ok(choice) => choice,
                 Err(_) => {
                     let mut row = vec![target, side.name.clone(), "none".to_owned()];

@@ -10,7 +10,7 @@ use crate::wording::format_amount;
 /// Draws the phases of the configurations in the results table.
 pub fn phases(view: &StudyView<'_>) -> Option<Figure> {
     let mut points: Vec<(String, &Point)> = Vec::new();
-    for row in choices(view.study, view.question) {
+    for row in choices(view.study, view.criteria) {
         let setting = crate::settings::setting(&view.varied, row.point);
         if !points.iter().any(|(known, _)| *known == setting) && !row.point.phases().is_empty() {
             points.push((setting, row.point));

@@ -14,12 +14,12 @@ use crate::study::{columns, study_json};
 /// Makes the document of a report.
 pub fn report_json(
     study: &Study,
-    question: &Criteria,
+    criteria: &Criteria,
     grouped: Option<&GroupedMeans>,
 ) -> document::Report {
-    let view = StudyView::new(study, question);
+    let view = StudyView::new(study, criteria);
     document::Report {
-        study: study_json(study, question),
+        study: study_json(study, criteria),
         answer: answer(&view),
         ranges: ranges(&view),
         groups: grouped.map(groups),

@@ -21,8 +21,8 @@ const MAX_ROWS: usize = 24;
 const MAX_PROBLEMS: usize = 5;
 
 /// Makes the text for a terminal.
-pub fn report_text(study: &Study, question: &Criteria, grouped: Option<&GroupedMeans>) -> String {
-    let view = StudyView::new(study, question);
+pub fn report_text(study: &Study, criteria: &Criteria, grouped: Option<&GroupedMeans>) -> String {
+    let view = StudyView::new(study, criteria);
     let mut parts = vec![wrap(&title(study), 2), answer(&view), table(&view)];
     if let Some(grouped) = grouped {
         parts.push(wrap(&grouped.sentence(&view), 2));
@@ -36,10 +36,10 @@ pub fn report_text(study: &Study, question: &Criteria, grouped: Option<&GroupedM
 /// Makes the Markdown document.
 pub fn report_markdown(
     study: &Study,
-    question: &Criteria,
+    criteria: &Criteria,
     grouped: Option<&GroupedMeans>,
 ) -> String {
-    let view = StudyView::new(study, question);
+    let view = StudyView::new(study, criteria);
     let found = Answer::from_view(&view);
     let mut parts = vec![format!("# {}", study.name()), title(study)];
     parts.push(format!("**{}**: {}", found.headline, found.reason));
@@ -52,7 +52,7 @@ pub fn report_markdown(
         parts.push(facts.join("\n"));
     }
     parts.extend(found.notes);
-    parts.push(rows(study, question).to_markdown());
+    parts.push(rows(study, criteria).to_markdown());
     if let Some(grouped) = grouped {
         parts.push(grouped.sentence(&view));
         parts.push(grouped.rows(&view, usize::MAX).to_markdown());
@@ -101,7 +101,7 @@ fn answer(view: &StudyView<'_>) -> String {
 
 /// Draws the table of `sweep`; if it is too wide, with all settings in one column.
 fn table(view: &StudyView<'_>) -> String {
-    let usual = rows(view.study, view.question).to_terminal_unwrapped();
+    let usual = rows(view.study, view.criteria).to_terminal_unwrapped();
     if usual
         .lines()
         .all(|line| line.chars().count() <= TERMINAL_COLUMNS)
@@ -113,7 +113,7 @@ fn table(view: &StudyView<'_>) -> String {
         .chain(RESULTS)
         .collect();
     let mut rows = Table::new(&headings).with_text_columns(2);
-    for (index, row) in choices(view.study, view.question).into_iter().enumerate() {
+    for (index, row) in choices(view.study, view.criteria).into_iter().enumerate() {
         let mut cells = vec![row.label.clone(), setting(&view.varied, row.point)];
         cells.extend(results(&row, index == 0));
         rows.push(cells);

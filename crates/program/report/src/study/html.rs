@@ -29,8 +29,8 @@ pub struct ReportExtras<'a> {
 }
 
 /// Makes the page.
-pub fn study_html(study: &Study, question: &Criteria, extras: &ReportExtras<'_>) -> String {
-    let view = StudyView::new(study, question);
+pub fn study_html(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>) -> String {
+    let view = StudyView::new(study, criteria);
     let answer = Answer::from_view(&view);
     let drawn = crate::figure::figures(&view, extras.timelines);
     let mut parts = vec![("results".to_owned(), "Results".to_owned())];
@@ -63,7 +63,7 @@ pub fn study_html(study: &Study, question: &Criteria, extras: &ReportExtras<'_>)
         &study.name(),
         &subtitle,
         &body,
-        &foot(study, question, extras),
+        &foot(study, criteria, extras),
     )
 }
 
@@ -120,7 +120,7 @@ fn known(value: Option<f64>, scale: f64, digits: usize) -> String {
 /// Makes the table of the best settings, with the columns of tables 2 and 3 of power_capping_2022.
 fn results(view: &StudyView<'_>) -> Markup {
     let flat = |axis: &Axis| heading(axis).replace('\n', " ");
-    let rows = choices(view.study, view.question);
+    let rows = choices(view.study, view.criteria);
     if rows.is_empty() {
         return html! { p { "No configuration ran without a failure." } };
     }
@@ -322,7 +322,7 @@ fn row(view: &StudyView<'_>, index: usize, items: bool, values: &[String]) -> Ma
     }
 }
 
-fn foot(study: &Study, question: &Criteria, extras: &ReportExtras<'_>) -> Markup {
+fn foot(study: &Study, criteria: &Criteria, extras: &ReportExtras<'_>) -> Markup {
     let plan = &study.plan;
     html! {
         dl {
@@ -338,7 +338,7 @@ fn foot(study: &Study, question: &Criteria, extras: &ReportExtras<'_>) -> Markup
             dt { "Plan" }
             dd { (plan.configurations.len()) " configurations, " (match &plan.search { Some(search) => format!("{} runs by a {} search", study.run_count(), search.strategy), None => format!("{} runs each", plan.repeat) }) ", " (plan.order.to_string()) ", seed " (plan.seed) }
             dt { "Objective" }
-            dd { (question.objective.to_string()) @for limit in &question.limits { ", " (limit.to_string()) } }
+            dd { (criteria.objective.to_string()) @for limit in &criteria.limits { ", " (limit.to_string()) } }
             @if let Some(outline) = extras.outline {
                 dt { "Made by" } dd { (outline.program) " on " (outline.machine) }
             }

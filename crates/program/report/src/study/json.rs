@@ -24,16 +24,16 @@ const OBJECTIVES: [Objective; 9] = [
     Objective::EnergyPerItem,
 ];
 
-/// Makes the document of a study; `question` is the objective and the limits that the user requested.
-pub fn study_json(study: &Study, question: &Criteria) -> document::Study {
-    let objectives = objectives(question.objective);
-    let comparison = study.comparison(&question.tariff);
+/// Makes the document of a study; `criteria` is the objective and the limits that the user requested.
+pub fn study_json(study: &Study, criteria: &Criteria) -> document::Study {
+    let objectives = objectives(criteria.objective);
+    let comparison = study.comparison(&criteria.tariff);
     let best = objectives.iter().filter_map(|objective| {
-        let question = Criteria {
+        let criteria = Criteria {
             objective: *objective,
-            ..question.clone()
+            ..criteria.clone()
         };
-        let choice = study.choose(&comparison, &question).ok()?;
+        let choice = study.choose(&comparison, &criteria).ok()?;
         let best = document::BestPoint {
             point: choice.candidate,
             tied_with: choice.tied_with,
@@ -56,8 +56,8 @@ pub fn study_json(study: &Study, question: &Criteria) -> document::Study {
         seed: study.plan.seed,
         repeat: study.plan.repeat.into(),
         axes: columns(&study.plan.axes),
-        objective: question.objective.to_string(),
-        limits: question.limits.iter().map(ToString::to_string).collect(),
+        objective: criteria.objective.to_string(),
+        limits: criteria.limits.iter().map(ToString::to_string).collect(),
         reference: point_json(&study.reference, of_reference, &comparison, &objectives),
         points: points.collect(),
         best,

@@ -10,21 +10,21 @@ use crate::settings::{axis_name, cell, heading, setting};
 use crate::table::Table;
 
 /// Makes the text for a terminal.
-pub fn study_text(study: &Study, question: &Criteria) -> String {
-    with_table(study, question, rows(study, question).to_terminal())
+pub fn study_text(study: &Study, criteria: &Criteria) -> String {
+    with_table(study, criteria, rows(study, criteria).to_terminal())
 }
 
 /// Makes the Markdown document.
-pub fn study_markdown(study: &Study, question: &Criteria) -> String {
-    with_table(study, question, rows(study, question).to_markdown())
+pub fn study_markdown(study: &Study, criteria: &Criteria) -> String {
+    with_table(study, criteria, rows(study, criteria).to_markdown())
 }
 
-fn with_table(study: &Study, question: &Criteria, table: String) -> String {
+fn with_table(study: &Study, criteria: &Criteria, table: String) -> String {
     let mut parts = vec![title(study), table];
     parts.extend(failures(study));
     parts.extend(no_reference(study));
     parts.extend(shortfalls(study));
-    parts.push(recommendation(study, question));
+    parts.push(recommendation(study, criteria));
     parts.join("\n\n") + "\n"
 }
 
@@ -77,13 +77,13 @@ fn devices(study: &Study) -> &str {
     }
 }
 
-pub(crate) fn rows(study: &Study, question: &Criteria) -> Table {
+pub(crate) fn rows(study: &Study, criteria: &Criteria) -> Table {
     let varied = study.varied_axes();
     let mut headings = vec!["Target metric".to_owned()];
     headings.extend(varied.iter().map(heading));
     headings.extend(RESULTS.map(str::to_owned));
     let mut rows = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for (index, row) in choices(study, question).into_iter().enumerate() {
+    for (index, row) in choices(study, criteria).into_iter().enumerate() {
         let mut cells = vec![row.label.clone()];
         cells.extend(varied.iter().map(|axis| cell(axis, row.point)));
         cells.extend(results(&row, index == 0));

@@ -23,13 +23,13 @@ pub fn tuning_json(job: &TunedJob) -> document::Tuning {
         text: notice.to_string(),
     });
     let last = tuned.last_choice().or(tuned.loads.last());
-    let limits = job.question.limits.iter();
+    let limits = job.criteria.limits.iter();
     document::Tuning {
         schema: SchemaName::TUNE,
         workload: job.workload.clone(),
         devices: devices.collect(),
         knob: job.knob.to_string(),
-        objective: job.question.objective.to_string(),
+        objective: job.criteria.objective.to_string(),
         limits: limits.map(ToString::to_string).collect(),
         strategy: job.strategy.to_string(),
         status: status(job),

@@ -49,11 +49,11 @@ fn title(job: &TunedJob) -> String {
         "sim" => " (simulated)",
         _ => "",
     };
-    let limits = job.question.limits.iter();
+    let limits = job.criteria.limits.iter();
     let limits: String = limits.map(|limit| format!(", {limit}")).collect();
     format!(
         "{}\non {gpus}{simulated}, {} tuned for {}{limits} by {}",
-        job.workload, job.knob, job.question.objective, job.strategy
+        job.workload, job.knob, job.criteria.objective, job.strategy
     )
 }
 
@@ -244,7 +244,7 @@ fn ending(job: &TunedJob) -> String {
     let is_found = |load: &LoadOutcome| load.choice.is_some() && load.found_at.is_some();
     let was_tuned = job.tuned.loads.iter().any(is_found);
     let looked_again = job.tuned.loads.last().is_some_and(|load| !is_found(load));
-    let needed = progress_requirement(&job.question).filter(|_| job.items.is_none());
+    let needed = progress_requirement(&job.criteria).filter(|_| job.items.is_none());
     match (&job.tuned.gave_up, needed) {
         (Some(why), _) if was_tuned => {
             let at = job.tuned.gave_up_at.unwrap_or(job.time);

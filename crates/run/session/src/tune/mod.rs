@@ -58,7 +58,7 @@ pub fn tune(
     guard: GuardProgram<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TunedCommandResult, SessionError> {
-    check_criteria(&request.question)?;
+    check_criteria(&request.criteria)?;
     real::tune(request, command, store, guard, observer)
 }
 
@@ -83,9 +83,9 @@ fn fingerprint(
         simulated,
         workload: workload.to_owned(),
         knob: request.knob.to_string(),
-        objective: request.question.objective.to_string(),
+        objective: request.criteria.objective.to_string(),
         limits: request
-            .question
+            .criteria
             .limits
             .iter()
             .map(ToString::to_string)

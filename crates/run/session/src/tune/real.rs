@@ -70,7 +70,7 @@ pub fn tune(
     let job = TunedJob {
         workload,
         knob: request.knob,
-        question: request.question.clone(),
+        criteria: request.criteria.clone(),
         strategy: request.strategy,
         settings: space.settings.clone(),
         labels: space.labels.clone(),

@@ -162,7 +162,7 @@ pub fn tune(
     earlier: Option<EarlierChoice>,
     on_notice: &mut dyn FnMut(Seconds, &TuneNotice),
 ) -> Result<TunedJob, SimulationError> {
-    if let Some((subject, problem)) = find_unsupported_flag(&request.question) {
+    if let Some((subject, problem)) = find_unsupported_flag(&request.criteria) {
         return Err(SimulationError::Criteria { subject, problem });
     }
     let devices = sequence.descriptors();
@@ -189,7 +189,7 @@ pub fn tune(
         workload: sequence.name(),
         devices,
         knob: request.knob,
-        question: request.question.clone(),
+        criteria: request.criteria.clone(),
         strategy: request.strategy,
         reference: space.space.reference(),
         tuned: simulation.tuner.finish(),

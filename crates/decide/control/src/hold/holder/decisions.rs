@@ -4,7 +4,7 @@ use sweetspot_quantity::Seconds;
 
 use super::{Holder, SettingEffect, SettingSearch};
 use crate::hold::action::HoldNotice;
-use crate::hold::axis_search::SearchDecision;
+use crate::hold::batch_search::SearchDecision;
 use crate::hold::joint_search::GridPosition;
 use crate::hold::paper_search::PaperDecision;
 use crate::hold::window::WindowMeasurement;

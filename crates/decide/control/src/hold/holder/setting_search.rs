@@ -1,7 +1,7 @@
-//! Selects the search of a holder: `axis_search` for `--knob batch` or core clocks alone, `joint_search` for both
+//! Selects the search of a holder: `batch_search` for `--knob batch` or core clocks alone, `joint_search` for both
 //! together, and `paper_search` for the algorithms of the BatchSizer paper.
 
-use crate::hold::axis_search::AxisSearch;
+use crate::hold::batch_search::BatchSearch;
 use crate::hold::config::{DeviceKnob, HoldConfig, HoldMode};
 use crate::hold::joint_search::{GridPosition, JointSearch};
 use crate::hold::paper_search::PaperSearch;
@@ -13,7 +13,7 @@ pub(super) enum SettingSearch {
     /// `step_up`).
     Paper { search: PaperSearch, axis: Axis },
     /// The default search along one axis (`--knob batch` or `core-clock`), which remembers all measurements.
-    Axis { search: AxisSearch, axis: Axis },
+    Axis { search: BatchSearch, axis: Axis },
     /// A search over batch size and device knob together.
     Joint(JointSearch),
     /// The device's own power cap, at the highest level that does not exceed the configured cap, lowered by
@@ -60,13 +60,13 @@ impl SettingSearch {
         };
         match (config.mode, &config.knob) {
             (HoldMode::Robust, DeviceKnob::None) => Self::Axis {
-                search: AxisSearch::over_batches(config),
+                search: BatchSearch::over_batches(config),
                 axis,
             },
             (HoldMode::Robust, DeviceKnob::CoreClock(clocks)) => {
                 let clocks = clocks.iter().map(|clock| clock.get()).collect();
                 Self::Axis {
-                    search: AxisSearch::over_clocks(config, clocks),
+                    search: BatchSearch::over_clocks(config, clocks),
                     axis,
                 }
             }

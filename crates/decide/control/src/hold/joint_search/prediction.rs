@@ -1,7 +1,7 @@
 //! Predictions of power and latency for settings that were not tried.
 
 use super::{DeviceLevels, GridPosition, JointSearch};
-use crate::hold::axis_search::AxisSearch;
+use crate::hold::batch_search::BatchSearch;
 use crate::hold::candidate::OperatingLimits;
 
 /// The assumed share of the power that does not depend on the clock, if the idle power is unknown.
@@ -34,7 +34,7 @@ impl JointSearch {
     fn value_at_nearest_level(
         &self,
         level: usize,
-        value: impl Fn(&AxisSearch) -> Option<f64>,
+        value: impl Fn(&BatchSearch) -> Option<f64>,
     ) -> Option<(usize, f64)> {
         let value_at = |level: usize| value(self.rows.get(level)?).map(|value| (level, value));
         (0..self.rows.len()).find_map(|distance| {

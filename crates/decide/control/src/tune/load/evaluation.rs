@@ -36,9 +36,9 @@ impl LoadSearch {
         let own = self.warm_outcome(config, window, &drift);
         let basis = Basis {
             reference: Some(&reference),
-            tariff: &config.question.tariff,
+            tariff: &config.criteria.tariff,
         };
-        let objective = config.question.objective;
+        let objective = config.criteria.objective;
         let value = |outcome: &Outcome| objective.value(outcome, basis).ok();
         let (own, reference) = (value(&own)?, value(&reference)?);
         Some(match objective {
@@ -113,9 +113,9 @@ impl LoadSearch {
         };
         let basis = Basis {
             reference: Some(&reference),
-            tariff: &config.question.tariff,
+            tariff: &config.criteria.tariff,
         };
-        let limits = config.question.limits.iter();
+        let limits = config.criteria.limits.iter();
         limits
             .into_iter()
             .all(|limit| limit.check(&mean, basis).is_ok())

@@ -318,5 +318,5 @@ fn start_strategy(config: &TuneConfig) -> Box<dyn Strategy> {
         ..SearchOptions::default()
     };
     let space = config.space.clone();
-    config.strategy.start(space, &config.question, search)
+    config.strategy.start(space, &config.criteria, search)
 }

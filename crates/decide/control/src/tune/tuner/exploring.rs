@@ -44,7 +44,7 @@ impl Tuner {
                     now,
                     TuneNotice::NoProgress {
                         waited: Seconds::new(now),
-                        needed_for: progress_requirement(&self.config.question).unwrap_or_default(),
+                        needed_for: progress_requirement(&self.config.criteria).unwrap_or_default(),
                     },
                 );
             }

@@ -62,7 +62,7 @@ impl Tuner {
     /// Creates a tuner for a job that has not started.
     pub fn new(config: TuneConfig) -> Self {
         Self {
-            needs_progress: needs_progress(&config.question),
+            needs_progress: needs_progress(&config.criteria),
             monitor: LoadMonitor::default(),
             stage: Stage::New,
             point: None,

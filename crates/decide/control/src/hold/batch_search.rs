@@ -4,8 +4,8 @@
 //!
 //! It climbs by steps that double while predictions stay within the limits, steps down at once when the cap is
 //! exceeded, and halves the distance between a good candidate and one that failed. Failed candidates are tried again
-//! rarely, and at once after a change of the load or of the cap. `facts/tuning.md` lists the faults of the paper's
-//! algorithm that it avoids.
+//! rarely, and at once after a change of the load or of the cap. `docs/decisions/009-hold-retries-rejected-batch-sizes.md`
+//! lists the faults of the paper's algorithm that it avoids.
 
 mod steps;
 
@@ -40,7 +40,7 @@ impl<P> SearchDecision<P> {
 
 /// A search along one axis.
 #[derive(Clone, Debug)]
-pub struct AxisSearch {
+pub struct BatchSearch {
     /// The values on the axis in ascending order: batch sizes, or clocks in megahertz.
     values: Vec<f64>,
     /// A function of each value in which power is about linear, for predictions.
@@ -72,7 +72,7 @@ struct PausedClimb {
     until: f64,
 }
 
-impl AxisSearch {
+impl BatchSearch {
     /// Creates a search over the batch sizes of the configuration.
     pub fn over_batches(config: &HoldConfig) -> Self {
         let sizes: Vec<f64> = config.batches.iter().map(|size| *size as f64).collect();
@@ -258,7 +258,7 @@ impl AxisSearch {
     }
 }
 
-impl AsMut<[Candidate]> for AxisSearch {
+impl AsMut<[Candidate]> for BatchSearch {
     fn as_mut(&mut self) -> &mut [Candidate] {
         &mut self.candidates
     }

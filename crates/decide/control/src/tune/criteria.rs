@@ -4,13 +4,13 @@ use sweetspot_decide::{Basis, Criteria, Limit, Objective, Outcome, Value};
 use sweetspot_quantity::{Joules, Seconds};
 
 /// The objective or limit that needs the job's progress, as text for a message; `None` if power alone is enough.
-pub fn progress_requirement(question: &Criteria) -> Option<String> {
-    if question.objective != Objective::Power {
-        return Some(format!("the objective {}", question.objective));
+pub fn progress_requirement(criteria: &Criteria) -> Option<String> {
+    if criteria.objective != Objective::Power {
+        return Some(format!("the objective {}", criteria.objective));
     }
     let needs_power_only =
         |limit: &&Limit| matches!(limit.value(), Value::AveragePower | Value::Gpus);
-    let limit = question
+    let limit = criteria
         .limits
         .iter()
         .find(|limit| !needs_power_only(limit))?;
@@ -18,25 +18,25 @@ pub fn progress_requirement(question: &Criteria) -> Option<String> {
 }
 
 /// Whether the objective or a limit needs the job's progress.
-pub fn needs_progress(question: &Criteria) -> bool {
-    progress_requirement(question).is_some()
+pub fn needs_progress(criteria: &Criteria) -> bool {
+    progress_requirement(criteria).is_some()
 }
 
 /// The first `--objective` or `--limit` flag that tuning does not support, and why.
-pub fn find_unsupported_flag(question: &Criteria) -> Option<(String, String)> {
+pub fn find_unsupported_flag(criteria: &Criteria) -> Option<(String, String)> {
     let outcome = Outcome {
         items: Some(1.0),
         ..Outcome::new(Seconds::new(1.0), Joules::new(1.0))
     };
     let basis = Basis {
         reference: Some(&outcome),
-        tariff: &question.tariff,
+        tariff: &criteria.tariff,
     };
-    if let Err(reason) = question.objective.value(&outcome, basis) {
-        let flag = format!("--objective {}", question.objective);
+    if let Err(reason) = criteria.objective.value(&outcome, basis) {
+        let flag = format!("--objective {}", criteria.objective);
         return Some((flag, reason.to_string()));
     }
-    question.limits.iter().find_map(|limit| {
+    criteria.limits.iter().find_map(|limit| {
         let reason = match limit.value() {
             Value::Reported(name) => format!(
                 "`tune` does not measure {name}; use `sweetspot sweep`, whose limits can refer to it"
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    fn question(objective: &str, limits: &[&str]) -> Criteria {
+    fn criteria(objective: &str, limits: &[&str]) -> Criteria {
         Criteria {
             objective: objective.parse().unwrap(),
             limits: limits.iter().map(|limit| limit.parse().unwrap()).collect(),
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn unsupported_flags_are_named() {
         for limit in ["accuracy>=0.7", "time<=100s", "energy<=1J", "items>=5"] {
-            let (flag, _) = find_unsupported_flag(&question("energy", &[limit])).unwrap();
+            let (flag, _) = find_unsupported_flag(&criteria("energy", &[limit])).unwrap();
             assert!(flag.starts_with("--limit "), "{flag}");
         }
         for limit in [
@@ -81,9 +81,9 @@ mod tests {
             "average_power<=200W",
             "items_per_s>=300",
         ] {
-            assert_eq!(find_unsupported_flag(&question("energy", &[limit])), None);
+            assert_eq!(find_unsupported_flag(&criteria("energy", &[limit])), None);
         }
-        let (flag, why) = find_unsupported_flag(&question("cost", &[])).unwrap();
+        let (flag, why) = find_unsupported_flag(&criteria("cost", &[])).unwrap();
         assert_eq!(flag, "--objective cost");
         assert!(!why.is_empty());
         let priced = Criteria {
@@ -91,7 +91,7 @@ mod tests {
                 price: Some(Price::new(0.3, 0.0, "EUR".to_owned()).unwrap()),
                 carbon: None,
             },
-            ..question("cost", &[])
+            ..criteria("cost", &[])
         };
         assert_eq!(find_unsupported_flag(&priced), None);
     }
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn the_requirement_of_progress_is_named() {
         assert_eq!(
-            progress_requirement(&question("power", &["average_power<=200W"])),
+            progress_requirement(&criteria("power", &["average_power<=200W"])),
             None
         );
         let by = |objective, limits: &[&str]| {
-            progress_requirement(&question(objective, limits)).unwrap()
+            progress_requirement(&criteria(objective, limits)).unwrap()
         };
         assert_eq!(by("power", &["time<=+5%"]), "the limit time<=+5%");
         assert_eq!(by("edp", &["time<=+5%"]), "the objective edp");

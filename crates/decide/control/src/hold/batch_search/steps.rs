@@ -1,6 +1,6 @@
 //! How the search along one axis chooses the next candidate.
 
-use super::{AxisSearch, PausedClimb, SearchDecision};
+use super::{BatchSearch, PausedClimb, SearchDecision};
 use crate::hold::candidate::OperatingLimits;
 
 /// The adjacent candidate is tried even if it is predicted to exceed a limit by up to this factor, because
@@ -11,7 +11,7 @@ const LARGE_STEP: f64 = 2.0;
 /// Another candidate replaces the present one only if its power is below this share of the present one's.
 const STAY_PREFERENCE: f64 = 0.98;
 
-impl AxisSearch {
+impl BatchSearch {
     /// Decides after a measurement window within the limits, or after a change of the limits.
     pub(super) fn choose(
         &mut self,
