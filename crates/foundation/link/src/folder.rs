@@ -17,7 +17,7 @@ use crate::map::Map;
 use crate::{Control, LinkError, Moment};
 
 const FOLDER_PREFIX: &str = "sweetspot-link-";
-const CONTROL_DRAFT: &str = ".control";
+const CONTROL_TEMPORARY_FILE: &str = ".control";
 /// The maximum number of folder entries that are listed; further ones are ignored.
 const MAX_ENTRIES: usize = 16_384;
 
@@ -90,17 +90,17 @@ impl Folder {
     /// Writes the control file under a temporary name and renames it, so clients never see a part of it.
     pub fn control(&self, host: &Host, capacity: u32) -> Result<Control, LinkError> {
         let make = || -> io::Result<Control> {
-            match rustix::fs::unlinkat(&self.fd, CONTROL_DRAFT, AtFlags::empty()) {
+            match rustix::fs::unlinkat(&self.fd, CONTROL_TEMPORARY_FILE, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             // Clients only read the control file.
-            let file = rustix::fs::openat(&self.fd, CONTROL_DRAFT, flags, Mode::RUSR)?;
+            let file = rustix::fs::openat(&self.fd, CONTROL_TEMPORARY_FILE, flags, Mode::RUSR)?;
             let file = File::from(file);
             file.write_all_at(&control_bytes(host, capacity), 0)?;
             let map = Map::writable(&file, CONTROL_FILE_SIZE)?;
-            rustix::fs::renameat(&self.fd, CONTROL_DRAFT, &self.fd, CONTROL_FILE)?;
+            rustix::fs::renameat(&self.fd, CONTROL_TEMPORARY_FILE, &self.fd, CONTROL_FILE)?;
             Ok(Control(map))
         };
         make().map_err(|source| LinkError::File {

@@ -197,11 +197,11 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// To measure the reference setting.
+    /// The window measures the reference setting.
     Reference,
-    /// To measure a setting that the search strategy proposed.
+    /// The window measures a setting that the search strategy proposed.
     Explore,
-    /// To check the chosen setting while it is applied.
+    /// The window checks the chosen setting while it is applied.
     Hold,
 }
 

@@ -122,7 +122,7 @@ impl<'a> Lease<'a> {
             state.cap = None;
             state.knobs.clone_from(&wanted);
         }
-        tracing::debug!(%device, ?settings, "settings requested");
+        tracing::debug!(%device, ?settings, "asking the guard to apply settings");
         let applied = self.guard.apply(device, settings)?;
         if let Some(state) = self.state(device) {
             state.cap = settings.power_cap;

@@ -119,7 +119,7 @@ impl JointSearch {
         }
     }
 
-    /// Uses only this level from now on.
+    /// Restricts the search to one level of the device's knob (core clock or power cap), given by its index.
     pub fn fix_level(&mut self, level: usize) {
         self.fixed_level = Some(level);
     }

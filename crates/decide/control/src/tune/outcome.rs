@@ -126,7 +126,7 @@ const INTERVAL_HALF_WIDTH: f64 = 2.1;
 
 impl Savings {
     /// The savings of the reference itself, which are zero.
-    pub(super) const NONE: Self = {
+    pub(super) const NO_SAVINGS: Self = {
         let nothing = RatioInterval {
             value: Ratio::new(0.0),
             low: Ratio::new(0.0),

@@ -15,9 +15,9 @@ const FIRST_SAVED_INDEX: usize = 4;
 
 /// The index of a state variable that contains the energy at one saved moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SavedEnergy(usize);
+pub(crate) struct EnergySlot(usize);
 
-impl SavedEnergy {
+impl EnergySlot {
     pub const fn new(index: usize) -> Self {
         Self(FIRST_SAVED_INDEX + index)
     }
@@ -98,7 +98,7 @@ impl Filter {
 
     /// Saves the present energy in a state variable. `blur` is the variance, in joules squared, due to the
     /// uncertain moment.
-    pub fn save_energy(&mut self, place: SavedEnergy, blur: f64) {
+    pub fn save_energy(&mut self, place: EnergySlot, blur: f64) {
         let n = self.size;
         self.mean[place.0] = self.mean[ENERGY_INDEX];
         for column in 0..n {
@@ -122,7 +122,7 @@ impl Filter {
     /// Updates the state with a measured energy since a saved moment.
     pub fn observe_energy_since(
         &mut self,
-        place: SavedEnergy,
+        place: EnergySlot,
         energy: f64,
         variance: f64,
     ) -> Innovation {
@@ -155,7 +155,7 @@ impl Filter {
     }
 
     /// The energy between two moments, and its variance.
-    pub fn energy_between(&self, begin: SavedEnergy, end: SavedEnergy) -> (f64, f64) {
+    pub fn energy_between(&self, begin: EnergySlot, end: EnergySlot) -> (f64, f64) {
         let n = self.size;
         let (b, e) = (begin.0, end.0);
         let variance = self.covariance[b * n + b] + self.covariance[e * n + e]

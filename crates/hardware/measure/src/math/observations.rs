@@ -3,7 +3,7 @@
 use sweetspot_device::Moment;
 
 use super::counter_steps::CounterStep;
-use super::filter::{Filter, SavedEnergy};
+use super::filter::{EnergySlot, Filter};
 use super::power_process::PowerProcess;
 use super::readings::{PolledPower, PowerSample, Response, Span, WindowSensor};
 
@@ -61,9 +61,9 @@ pub(crate) struct Outcome {
     pub innovations: Vec<(usize, f64)>,
 }
 
-const BEGIN: SavedEnergy = SavedEnergy::new(0);
-const END: SavedEnergy = SavedEnergy::new(1);
-const RUN_START: SavedEnergy = SavedEnergy::new(2);
+const BEGIN_SLOT: EnergySlot = EnergySlot::new(0);
+const END_SLOT: EnergySlot = EnergySlot::new(1);
+const RUN_START_SLOT: EnergySlot = EnergySlot::new(2);
 const FIRST_SLOT: usize = 3;
 
 impl Observations {
@@ -209,7 +209,7 @@ impl Observations {
                     filter.observe_buffer(watts - process.mean, noise * noise)
                 }
                 Event::WindowBegins { slot } => {
-                    filter.save_energy(SavedEnergy::new(FIRST_SLOT + slot), 0.0);
+                    filter.save_energy(EnergySlot::new(FIRST_SLOT + slot), 0.0);
                     open[slot] = true;
                     continue;
                 }
@@ -224,7 +224,7 @@ impl Observations {
                     }
                     let timing = 2.0 * (process.deviation * blur).powi(2);
                     let variance = (noise * length).powi(2) + timing;
-                    let place = SavedEnergy::new(FIRST_SLOT + slot);
+                    let place = EnergySlot::new(FIRST_SLOT + slot);
                     filter.observe_energy_since(place, watts * length, variance)
                 }
                 Event::CounterStep {
@@ -237,21 +237,21 @@ impl Observations {
                     match run {
                         Some((known, first)) if known == of => {
                             is_power = false;
-                            filter.observe_energy_since(RUN_START, joules - first, variance)
+                            filter.observe_energy_since(RUN_START_SLOT, joules - first, variance)
                         }
                         _ => {
-                            filter.save_energy(RUN_START, variance);
+                            filter.save_energy(RUN_START_SLOT, variance);
                             run = Some((of, joules));
                             continue;
                         }
                     }
                 }
                 Event::Begin => {
-                    filter.save_energy(BEGIN, 0.0);
+                    filter.save_energy(BEGIN_SLOT, 0.0);
                     continue;
                 }
                 Event::End => {
-                    filter.save_energy(END, 0.0);
+                    filter.save_energy(END_SLOT, 0.0);
                     continue;
                 }
             };
@@ -263,7 +263,7 @@ impl Observations {
                 outcome.innovations.push((index, square));
             }
         }
-        (outcome.energy, outcome.variance) = filter.energy_between(BEGIN, END);
+        (outcome.energy, outcome.variance) = filter.energy_between(BEGIN_SLOT, END_SLOT);
         outcome
     }
 

@@ -258,7 +258,7 @@ impl Reader {
 }
 
 /// The time after which a sample has reached the buffer.
-const SAMPLE_DELAY: Seconds = Seconds::new(0.12);
+const BUFFER_LAG: Seconds = Seconds::new(0.12);
 /// The longest wait of [`Sampler::collect`] for a counter whose schedule is unknown: the interval is then
 /// wider.
 const MAX_COLLECT_WAIT: Seconds = Seconds::new(0.15);
@@ -326,8 +326,8 @@ fn read_until_stopped(
             Ok(Request::Mark(at)) => {
                 shared.with_recorder(|recorder| recorder.mark(at));
             }
-            Ok(Request::Collect(reply)) => collect = Some((now + SAMPLE_DELAY, reply)),
-            Ok(Request::Stop) => stop_at = stop_at.or(Some(now + SAMPLE_DELAY)),
+            Ok(Request::Collect(reply)) => collect = Some((now + BUFFER_LAG, reply)),
+            Ok(Request::Stop) => stop_at = stop_at.or(Some(now + BUFFER_LAG)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }

@@ -82,7 +82,7 @@ fn irregular_phase_marks_are_reported() {
     let host = TestHost::new("nvidia_h200");
     let shown = warnings(&with_link(&host, &words(&run)));
     let expected = [
-        "phase 'a' ended within phase 'b', which began later: both are counted",
+        "phase 'a' ended within phase 'b', which began later: the overlap counts in both phases",
         "phase 'c' ended without having begun: it is ignored",
         "phase 'd' began and never ended: it is ignored",
     ];

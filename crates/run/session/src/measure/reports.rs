@@ -181,7 +181,7 @@ fn describe(irregularity: &Irregularity) -> Option<String> {
         }
         Irregularity::Crossing { name, open, .. } => {
             format!(
-                "phase '{name}' ended within phase '{open}', which began later: both are counted"
+                "phase '{name}' ended within phase '{open}', which began later: the overlap counts in both phases"
             )
         }
         Irregularity::Backwards { name, .. } => {

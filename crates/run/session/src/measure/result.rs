@@ -121,7 +121,7 @@ impl RunMeasurement {
     }
 }
 
-/// The energy of the idle devices.
+/// The energy that the devices used while idle, measured before the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdleEnergy {
     /// How long the idle devices were measured.

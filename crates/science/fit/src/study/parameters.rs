@@ -30,9 +30,9 @@ pub enum Parameter {
     Launch,
     /// The batch size that keeps half of the cores busy.
     HalfSpeed,
-    /// The memory time of an iteration that does not depend on the batch size, relative to its GPU time.
+    /// The part of an iteration's memory time that is independent of the batch size, relative to its GPU time.
     MemoryPerBatch,
-    /// The host time of an iteration that does not depend on the batch size, relative to the shortest iteration.
+    /// The part of an iteration's host time that is independent of the batch size, relative to the shortest iteration.
     HostPerBatch,
 }
 

@@ -273,7 +273,12 @@ fn averages(
         let from_cells = mean(|row| row.published);
         *rows.add(&labels, SAVING, Some(printed), here, AVERAGE_TOLERANCE) = from_cells
             .filter(|from| (from - printed).abs() > 0.0011)
-            .map(|from| format!("fault of the text: its cells average {:.1} %", 100.0 * from));
+            .map(|from| {
+                format!(
+                    "error in the paper's text: the cells of its table average {:.1} %",
+                    100.0 * from
+                )
+            });
     }
     rows.rows
 }

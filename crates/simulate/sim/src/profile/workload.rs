@@ -178,14 +178,17 @@ impl Profile for WorkloadProfile {
         self.check_phases()?;
         self.check_variants()?;
         if self.on.is_empty() {
-            return Err(problem("on", "the work on at least one GPU is needed"));
+            return Err(problem(
+                "on",
+                "the profile must give the work of an item on at least one GPU",
+            ));
         }
         for (index, on) in self.on.iter().enumerate() {
             if self.on[..index].iter().any(|other| other.gpu == on.gpu) {
                 let message = format!("`{}` is given twice", on.gpu);
                 return Err(problem(format!("on.{index}.gpu"), message));
             }
-            check_on(index, on)?;
+            check_item_work(index, on)?;
         }
         Ok(())
     }
@@ -262,8 +265,8 @@ fn check_names(table: &str, names: &[&String]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks the work on one GPU.
-fn check_on(index: usize, on: &ItemWork) -> Result<(), Problem> {
+/// Checks the values of the work of an item on one GPU.
+fn check_item_work(index: usize, on: &ItemWork) -> Result<(), Problem> {
     let key = |name| format!("on.{index}.{name}");
     check::names(&key("fitted"), &on.fitted, &FITTABLE_ON)?;
     check::count(&key("items"), on.items, MAX_ITEMS)?;

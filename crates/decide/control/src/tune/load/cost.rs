@@ -67,7 +67,7 @@ impl LoadSearch {
             let energy = own.energy.get() / reference.energy.get();
             let noises = [reference.noise, own.noise, self.drift_noise()];
             match is_reference {
-                true => Savings::NONE,
+                true => Savings::NO_SAVINGS,
                 false => Savings::from_ratios(time, energy, &noises),
             }
         });

@@ -28,7 +28,7 @@ const FIRST_PROGRESS_TIMEOUT: f64 = 60.0;
 /// The tuner gives up if the relative noise of a measurement window is above this.
 const MAX_NOISE: f64 = 0.05;
 /// The usual cost of exploring, in seconds of lost time: about 20 s at settings that are some 15 % slower.
-const USUAL_COST: f64 = 3.0;
+const TYPICAL_EXPLORING_COST_S: f64 = 3.0;
 /// The assumed duration of a job of unknown length, in seconds.
 pub(super) const USUAL_JOB_TIME: f64 = 600.0;
 /// The choice of an earlier run is confirmed if its measured gain is lower than the remembered one by at most this.
@@ -167,8 +167,8 @@ impl Tuner {
         }
         let job = self.job_time(now)?;
         let left = job.get() - now;
-        let is_short =
-            USUAL_COST > self.config.budget.get() * job.get() || left < MIN_EXPLORING_TIME / 2.0;
+        let is_short = TYPICAL_EXPLORING_COST_S > self.config.budget.get() * job.get()
+            || left < MIN_EXPLORING_TIME / 2.0;
         is_short.then_some(GiveUpReason::TooShort { time: job })
     }
 

@@ -14,7 +14,7 @@ use crate::search::{EarlierResults, KnobKind, SearchSpace};
 /// The minimum number of measurements with which a level informs the prior of the other levels.
 const MIN_INFORMATIVE_MEASUREMENTS: usize = 3;
 /// The number of failed points that excludes a level none of whose points was measured.
-const EXCLUDING_FAILURES: usize = 2;
+const FAILURES_TO_EXCLUDE_LEVEL: usize = 2;
 
 /// All points, grouped by level; in a space without level knobs, all points belong to a single level.
 pub(super) struct Levels {
@@ -110,7 +110,7 @@ impl Levels {
         let level = self.of_points[point].0;
         let own = (0..self.of_points.len()).filter(|other| self.of_points[*other].0 == level);
         let (failed, others): (Vec<usize>, Vec<usize>) = own.partition(|other| has_failed(*other));
-        failed.len() < EXCLUDING_FAILURES || others.into_iter().any(is_measured)
+        failed.len() < FAILURES_TO_EXCLUDE_LEVEL || others.into_iter().any(is_measured)
     }
 
     /// Draws samples of time and energy at the active points from the posterior.

@@ -34,9 +34,9 @@ const MAX_EVALUATIONS: usize = 16;
 /// The regret above which a recommendation counts as poor.
 const POOR_REGRET: f64 = 0.01;
 /// The search continues while the probability of a poor recommendation is at least this high.
-const MAX_RISK: f64 = 0.12;
-/// [`MAX_RISK`] in a replay of recorded results, in which an evaluation costs nothing.
-const MAX_RISK_IN_REPLAY: f64 = 0.06;
+const MAX_REMAINING_RISK: f64 = 0.12;
+/// [`MAX_REMAINING_RISK`] in a replay of recorded results, in which an evaluation costs nothing.
+const MAX_REMAINING_RISK_IN_REPLAY: f64 = 0.06;
 /// If every evaluation is expected to gain less than this share, a neighbour of the best point is evaluated next, to
 /// check the model.
 const NEGLIGIBLE_GAIN: f64 = 0.0005;
@@ -138,8 +138,8 @@ impl Guided {
 
     fn has_converged(&self, assessment: &Assessment) -> bool {
         let max_risk = match self.options.is_replay {
-            true => MAX_RISK_IN_REPLAY,
-            false => MAX_RISK,
+            true => MAX_REMAINING_RISK_IN_REPLAY,
+            false => MAX_REMAINING_RISK,
         };
         let is_good =
             assessment.regret < self.options.acceptable_regret && assessment.risk < max_risk;

@@ -114,7 +114,8 @@ impl Model {
         }
     }
 
-    /// The logarithm of the posterior weight of each pair (residual process, workload), given recorded results.
+    /// The logarithm of the posterior weight of each combination of a candidate workload and a model of the
+    /// deviations from it, given the recorded results.
     pub(super) fn explain(
         space: &SearchSpace,
         power: f64,

@@ -118,7 +118,8 @@ impl<'a> LevelProcess<'a> {
         })
     }
 
-    /// Draws the value of every level, given the values of the tried levels at their probe points (Matheron's rule).
+    /// Draws a random shift for every level, conditioned on the shifts that were observed at the tried levels
+    /// (Matheron's rule).
     fn draw_shifts(
         &self,
         seed: Seed,
