@@ -68,7 +68,7 @@ fn each_fault_is_reported() {
         "does not begin with the magic bytes of a ring",
     );
     assert_fault(damage(8, &[9], 0), "layout version 9");
-    assert_fault(damage(12, &[1], 0), "lengths");
+    assert_fault(damage(12, &[1], 0), "the sizes in its header");
     assert_fault(damage(20, &[65], 0), "capacity");
     assert_fault(damage(20, &u32::MAX.to_le_bytes(), 0), "capacity");
     assert_fault(damage(24, &u32::MAX.to_le_bytes(), 0), "number of names");

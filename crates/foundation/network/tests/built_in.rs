@@ -142,7 +142,7 @@ fn errors_name_the_line() {
         ),
         (
             "input 3x8x8\nbranch\n  relu\nrelu",
-            "line 4: branches end in",
+            "line 4: branches must be followed by",
         ),
         ("input 3x8x8\ndef f\n  f\nf", "calls itself"),
         ("input 3x8x8\ndef f a\n  relu\nf", "line 4: `f` needs `a`"),

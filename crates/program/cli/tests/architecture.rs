@@ -32,7 +32,10 @@ fn every_file_and_crate_of_the_architecture_exists() {
         .filter(|name| !paths.iter().any(|path| path.ends_with(&format!("/{name}"))))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
-    let is_crate = |path: &&String| path.ends_with("/Cargo.toml") && path.contains("/crates/");
+    let is_crate = |path: &&String| {
+        let path = path.trim_start_matches(root.to_str().unwrap());
+        path.starts_with("/crates/") && path.ends_with("/Cargo.toml")
+    };
     for manifest in paths.iter().filter(is_crate) {
         let folder = Path::new(manifest).parent().unwrap();
         let name = folder.file_name().unwrap().to_string_lossy();

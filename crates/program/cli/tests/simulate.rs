@@ -36,7 +36,7 @@ fn errors_of_one_study_are_shown() {
         let shown = text(&output.stdout);
         let summaries = shown
             .lines()
-            .filter(|line| line.contains("within their tolerance"));
+            .filter(|line| line.contains("within tolerance"));
         assert_eq!(summaries.count(), 1);
         assert!(shown.starts_with("batch_sizer_2021: 0 free parameters"));
     }

@@ -41,7 +41,7 @@ impl Reproduction {
         (judged.iter().filter(|met| **met).count(), judged.len())
     }
 
-    /// Whether every row and every counted tolerance is met.
+    /// Whether every judged row is within its tolerance, and every rule "at least n of these rows within x" is met.
     pub fn is_within(&self) -> bool {
         let (met, judged) = self.count_met();
         met == judged && self.counted_tolerances.iter().all(CountedTolerance::is_met)

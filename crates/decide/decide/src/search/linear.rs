@@ -8,7 +8,7 @@ use super::{KnobKind, SearchOptions};
 const POWER_CAP_STEP: f64 = 25.0;
 /// The number of steps over the range of a clock if no step is given, as in DEPO's linear search.
 const CLOCK_STEPS: f64 = 10.0;
-/// The maximum number of steps along a line.
+/// The maximum number of steps between the lowest and the highest value of a knob; a smaller step is enlarged.
 const MAX_STEPS: f64 = 10_000.0;
 
 pub(super) struct Linear {

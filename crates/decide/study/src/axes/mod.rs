@@ -30,7 +30,7 @@ pub struct ResolvedAxes {
     pub reference: Configuration,
 }
 
-/// The devices of a study, and the default parameters of its workload.
+/// What decides which knobs a study can vary: its devices, and the default parameters of its workload.
 pub struct SupportedKnobs<'a> {
     /// The devices that may be used, in order; at least one.
     pub devices: &'a [Descriptor],

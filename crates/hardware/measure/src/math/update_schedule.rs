@@ -224,7 +224,8 @@ fn best_periods(seen: &[(f64, f64)], reference: f64, low: f64, high: f64) -> Vec
     candidates
 }
 
-/// The number of spans that contain an update at the best phase, and the range of such phases.
+/// Finds the phase of periodic updates that fits the most observed time spans, each of which contains an update:
+/// how many spans fit, and the range of phases that fit as well.
 fn agreement(seen: &[(f64, f64)], reference: f64, period: f64) -> Agreement {
     let mut ends: Vec<(f64, i32)> = Vec::with_capacity(6 * seen.len());
     for (low, high) in seen {

@@ -60,7 +60,7 @@ fn bad_axes_and_commands_are_rejected_before_any_write() {
         ),
         (
             &["--axis", "a b=1", "--", "true"],
-            "a name is made of letters",
+            "a name consists of letters",
         ),
         (
             &["--axis", "a=1", "--axis", "a=2", "--", "true"],
@@ -116,7 +116,7 @@ fn bad_flags_of_simulated_sweeps_are_rejected() {
         ),
         (
             &["--axis", "epochs=1,2"],
-            "a simulated workload has the parameters batch",
+            "a simulated workload has only the parameters batch",
         ),
         (&["--axis", "batch=many"], "`many` is not a number of items"),
         (&["--limit", "time<5"], "time<5"),

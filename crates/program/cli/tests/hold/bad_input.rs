@@ -43,7 +43,7 @@ fn bad_input_is_rejected_in_one_line() {
         (&["--below", "300W", "--settle", "-1s"], "more than zero"),
         (
             &["--below", "300W", "--mode", "text", "--latency-p99", "9ms"],
-            "mode text has no latency bound",
+            "the mode text follows its paper and supports no latency bound",
         ),
         (
             &[
@@ -54,7 +54,7 @@ fn bad_input_is_rejected_in_one_line() {
                 "--objective",
                 "energy-per-item",
             ],
-            "has no objective energy-per-item",
+            "supports no objective energy-per-item",
         ),
         (
             &["--below", "300W", "--fixed-batch", "4"],

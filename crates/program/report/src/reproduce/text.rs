@@ -201,7 +201,12 @@ fn summary(study: &Reproduction) -> String {
             ));
         }
     }
-    lines.extend(study.counted_tolerances.iter().map(counted));
+    lines.extend(
+        study
+            .counted_tolerances
+            .iter()
+            .map(describe_counted_tolerance),
+    );
     let faults = study.rows.iter().filter(|row| is_fault(row)).count();
     if faults > 0 {
         lines.push(format!(
@@ -232,7 +237,8 @@ fn summary(study: &Reproduction) -> String {
     lines.join("\n")
 }
 
-fn counted(counted: &CountedTolerance) -> String {
+/// Says how many rows are within a tolerance, and how many must be.
+fn describe_counted_tolerance(counted: &CountedTolerance) -> String {
     format!(
         "{} of {} ({} needed{}): {}",
         counted.met,

@@ -30,7 +30,7 @@ pub fn deviations_summary(studies: &[SimulatorDeviations]) -> String {
 fn summary(study: &SimulatorDeviations) -> String {
     let (met, judged) = study.count_met();
     format!(
-        "{}: {} free parameters, {} different values; {met} of {judged} are within their tolerance\n",
+        "{}: {} free parameters, {} different values; {met} of {judged} within tolerance\n",
         study.study, study.free_parameters, study.values,
     )
 }
