@@ -121,7 +121,7 @@ fn bad_flags_of_simulated_sweeps_are_rejected() {
         (&["--axis", "batch=many"], "`many` is not a number of items"),
         (&["--limit", "time<5"], "time<5"),
         (&["--until", "0%"], "more than 0 %"),
-        (&["--order", "backwards"], "interleaved, random, as-given"),
+        (&["--order", "backwards"], "interleaved, random or as-given"),
     ];
     for (args, words) in cases {
         let output = sweetspot(folder.path(), &[&simulated[..], args].concat());
