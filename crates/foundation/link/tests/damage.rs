@@ -75,7 +75,10 @@ fn each_fault_is_reported() {
     assert_fault(damage(32, &[0], 0), "CLOCK_MONOTONIC");
     assert_fault(damage(40, &[0xaa; 16], 0), "another boot");
     assert_fault(damage(NAMES + 128, &[0], 0), "damaged at record 0");
-    assert_fault(damage(NAMES + 129, &[0xff, 0xfe], 0), "name is missing in the table");
+    assert_fault(
+        damage(NAMES + 129, &[0xff, 0xfe], 0),
+        "name is missing in the table",
+    );
     assert_fault(
         damage(RECORDS + 5 * 32 + 24, &[99], 5),
         "damaged at record 5",
