@@ -22,8 +22,7 @@ pub enum Parameter {
     Launch,
     /// The batch size at which half of the arithmetic units are busy, the key `half_speed_batch`.
     HalfSpeed,
-    /// The memory time of an iteration that does not depend on the batch size, relative to the GPU time of the largest
-    /// batch.
+    /// The constant part of an iteration's memory time, relative to the GPU time of the largest batch.
     PerBatch,
     /// The share of the GPU time that scales with the memory clock.
     MemoryShare,
@@ -56,15 +55,13 @@ impl ParameterValues {
 /// profiles; rows at one setting cannot determine it.
 const ASSUMED_MEMORY_SHARE: f64 = 0.3;
 
-/// The number of arithmetic units of a GPU on which a batch of one item occupies half of the units; from the H200 and
-/// P40.
+/// The arithmetic units of a GPU on which a batch of one item occupies half of them; from the H200 and P40.
 const UNITS_PER_ITEM: f64 = 600.0;
 
 /// The uncertainty of the assumed half-speed batch, as the standard deviation of its logarithm.
 const HALF_SPEED_SPREAD: f64 = 1.0;
 
-/// The smallest batch size at which times are reproducible; for smaller batches the host, whose time varies, may limit
-/// the speed.
+/// The smallest batch size with reproducible times; smaller ones may be limited by the host, whose time varies.
 const MIN_REPRODUCIBLE_BATCH: u64 = 64;
 /// The tolerated relative deviation of rows whose speed the GPU limits.
 const GPU_BOUND_TOLERANCE: f64 = 0.10;
@@ -336,8 +333,7 @@ fn typical_half_speed(gpu: &GpuProfile) -> f64 {
     gpu.core.units as f64 / UNITS_PER_ITEM
 }
 
-/// Whether the host limits the speed of a row: its batch is small, and its items take more than twice as long as those
-/// of the largest batch.
+/// Whether the host limits a row: a small batch whose items take more than twice the time of the largest batch's.
 fn is_host_bound(row: &MeasuredRow, rows: &[MeasuredRow]) -> bool {
     let each = |row: &MeasuredRow| row.iteration.get() / row.batch as f64;
     let alike = rows.iter().filter(|other| other.settings == row.settings);

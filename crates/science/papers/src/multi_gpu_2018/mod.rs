@@ -4,6 +4,7 @@ mod deviations;
 mod reproduction;
 mod table_1;
 mod table_11;
+mod table_checks;
 pub mod tables;
 
 pub(crate) use deviations::compare;

@@ -2,6 +2,7 @@
 
 use sweetspot_study::{AxisText, BATCH_PARAMETER, Definition, Point, Study};
 
+use super::table_checks::{contradiction, why_unjudged};
 use super::tables::{
     StepCell, read_accuracies, read_average_efficiencies, read_efficiencies, read_iterations,
     read_network_costs, read_step_cells, read_whole_trainings,
@@ -232,38 +233,6 @@ fn step_rows(cell: &StepCell, measured: &[JobMeasurement]) -> Vec<ReproducedRow>
     *energies.add(&labels, POWER, printed, power, Judgement::Shown) = contradiction(cell);
     times.rows.extend(energies.rows);
     times.rows
-}
-
-/// A note if the printed watts are not the printed joules divided by seconds, or are more than the board can draw.
-fn contradiction(cell: &StepCell) -> Option<String> {
-    if cell.is_consistent() {
-        return None;
-    }
-    let power = cell.energy / cell.time;
-    let beyond = match power.get().max(cell.power.get()) >= 275.0 {
-        true => ", and the board draws 250 W at most",
-        false => "",
-    };
-    Some(format!(
-        "fault of the table: its joules over its seconds are {:.0} W, printed are {:.0} W{beyond}",
-        power.get(),
-        cell.power.get()
-    ))
-}
-
-/// Why a cell has no tolerance; nothing if it has one.
-fn why_unjudged(cell: &StepCell) -> Option<String> {
-    match (cell.gpus, cell.is_consistent()) {
-        (1, true) => None,
-        (1, false) => {
-            Some("not judged: its watts, joules and seconds contradict each other".into())
-        }
-        (2, _) => Some("not judged: follows from one GPU and the all-reduce alone".into()),
-        _ => Some(
-            "not judged: follows from the all-reduce alone; \"4 GPUs\" are 2 Pascal and 2 Maxwell"
-                .into(),
-        ),
-    }
 }
 
 /// The rows of tables 6 and 9: whole trainings on all GPUs.
