@@ -113,7 +113,7 @@ fn evaluation() -> impl proptest::strategy::Strategy<Value = Evaluation> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever evaluations it is told, a search proposes only existing points, and ends.
+    /// Whatever the results of its evaluations are, a search proposes only existing points, and ends.
     #[test]
     fn any_evaluations_lead_to_an_end(
         name in prop::sample::select(StrategyName::ALL.to_vec()),

@@ -36,7 +36,7 @@ pub struct Writer {
     header: Header,
     /// The number of the next record to write, counted from 0.
     next: Cell<u64>,
-    /// The first record number for which there is no room, as of the last look at the reader's index.
+    /// The first record number that does not fit into the ring buffer, by the reader's index when it was last read.
     limit: Cell<u64>,
     lost: Cell<u64>,
     /// The batch size last reported as [`crate::value::BATCH_SIZE`]; 0 if none was.

@@ -1,5 +1,6 @@
 //! Parses the reference that the user gives.
 
+use sweetspot_device::Domain;
 use sweetspot_quantity::Megahertz;
 
 use super::values::{read_axis, read_caps};
@@ -28,7 +29,13 @@ pub fn change_reference(
             ))
         })?;
         let (name, value) = (name.trim(), value.trim());
-        match Axis::named(name) {
+        let axis = Axis::named(name);
+        let clock = |axis: Axis, range: &Domain<Megahertz>| {
+            let clocks = read_axis(axis, value, range, Megahertz::new(1.0), supported)?;
+            require_single(&clocks).map_err(error)?;
+            Ok::<_, AxesError>(clocks[0])
+        };
+        match axis {
             Axis::PowerCap => {
                 let gpus = [reference.gpus];
                 let mut caps = read_caps(value, supported, &gpus)?;
@@ -37,27 +44,11 @@ pub fn change_reference(
             }
             Axis::CoreClock => {
                 let range = &supported.core_clocks()?.domain;
-                let clock = read_axis(
-                    Axis::CoreClock,
-                    value,
-                    range,
-                    Megahertz::new(1.0),
-                    supported,
-                )?;
-                require_single(&clock).map_err(error)?;
-                reference.core_clock = Some(clock[0]);
+                reference.core_clock = Some(clock(axis, range)?);
             }
             Axis::MemoryClock => {
                 let range = &supported.memory_clocks()?.domain;
-                let clock = read_axis(
-                    Axis::MemoryClock,
-                    value,
-                    range,
-                    Megahertz::new(1.0),
-                    supported,
-                )?;
-                require_single(&clock).map_err(error)?;
-                reference.memory_clock = Some(clock[0]);
+                reference.memory_clock = Some(clock(axis, range)?);
             }
             Axis::Gpus => {
                 let count: Option<u64> = value.parse().ok();

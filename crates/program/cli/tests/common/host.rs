@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sweetspot_quantity::Watts;
 use sweetspot_sim_host::Host;
@@ -87,4 +88,29 @@ impl Drop for TestHost {
         drop(self.stdin.take());
         let _ = self.keeper.wait();
     }
+}
+
+/// Calls a function for the numbers 0 to `KILLS`, or to `default` without that variable, on four hosts at a time.
+pub fn repeat_on_hosts<T: Send>(default: u64, run: impl Fn(&TestHost, u64) -> T + Sync) -> Vec<T> {
+    let given = std::env::var("KILLS").ok();
+    let count: u64 = given.and_then(|text| text.parse().ok()).unwrap_or(default);
+    let next = AtomicU64::new(0);
+    let work = || {
+        let host = TestHost::new("v100");
+        let mut results = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return results;
+            }
+            results.push(run(&host, number));
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        let results = workers.into_iter().map(|worker| worker.join().unwrap());
+        let results: Vec<T> = results.flatten().collect();
+        assert_eq!(results.len() as u64, count);
+        results
+    })
 }
