@@ -28,7 +28,7 @@ pub use axes::{AxesError, AxisError, ResolvedAxes, SupportedKnobs, parse_axis, r
 pub use configuration::{Axis, BATCH_PARAMETER, Configuration};
 pub use definition::{AxisText, Definition, DefinitionError};
 pub use error::StudyError;
-pub use outline::{Outline, ReferenceFailed, SweepProgress, format_gpu_list};
+pub use outline::{Outline, ReferenceFailed, RepeatsError, SweepProgress, format_gpu_list};
 pub use plan::{Order, Plan, PrecisionTarget, Task};
 pub use prior::PriorStudies;
 pub use results::{Point, Study, Subject, WorkloadInfo};

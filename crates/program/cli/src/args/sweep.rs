@@ -57,7 +57,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NAME=VALUE,...", help_heading = "Axes")]
     pub reference: Option<String>,
 
-    /// Number of runs of each configuration [default: 5].
+    /// Number of runs of each configuration [default: 5]. With --resume: add runs to the study until each configuration
+    /// has this number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Runs")]
     pub repeat: Option<u32>,
 
@@ -164,9 +165,9 @@ pub struct SweepArgs {
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
     pub study: Option<PathBuf>,
 
-    /// Resume an interrupted study.
+    /// Resume an interrupted study, or add runs to a study (with a larger --repeat).
     #[arg(long, value_name = "STUDY", help_heading = "Study", conflicts_with_all = [
-        "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference", "repeat",
+        "file", "device", "power_cap", "core_clock", "memory_clock", "gpus", "axis", "reference",
         "until", "at_most", "order", "warmup", "settle", "cool_to", "timeout", "window", "progress", "method",
         "seed", "simulate", "node", "network", "train", "infer", "conv_algorithm", "dataset", "batch", "items",
         "energy_of", "study", "no_samples", "write_study", "cmd", "strategy", "evaluations", "prior",
@@ -241,6 +242,7 @@ Examples:
   sweetspot sweep --core-clock all --axis batch=64,128 -- python train.py --batch {batch}
   sweetspot sweep --gpus 1,2,4 -- torchrun --nproc-per-node {gpus} train.py
   sweetspot sweep --resume studies/train
+  sweetspot sweep --resume studies/train --repeat 10
   sweetspot sweep --simulate v100 --network resnet50
   sweetspot sweep --simulate tesla_p100 --network vgg16 --infer --core-clock all
   sweetspot sweep --node node_power_capping_2023 --network xception --gpus 1,8 --energy-of node

@@ -95,8 +95,11 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     let documents = Documents::open(args.export.requested())?;
     let folder = crate::study::find_folder(study);
     let mut store = Store::resume(&folder)?;
-    let outline = store.outline()?;
+    let mut outline = store.outline()?;
     check_read_only(&outline, args.read_only)?;
+    if let Some(repeat) = args.repeat {
+        outline.raise_repeats(repeat)?;
+    }
     let sweep = Sweep::resume(&outline)?;
     if sweep.uses_other_gpus() {
         eprintln!(
@@ -106,6 +109,10 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     if args.dry_run {
         print(&plan_text(&sweep.outline, &sweep.estimate()))?;
         return Ok(Outcome::DONE);
+    }
+    if let Some(repeat) = args.repeat {
+        confirm_many_runs(args, outline.plan.max_runs())?;
+        store.raise_repeats(repeat)?;
     }
     if args.retry_failed {
         store.delete_failed_runs()?;
