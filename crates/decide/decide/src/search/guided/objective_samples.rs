@@ -6,16 +6,17 @@ use sweetspot_stats::Seed;
 use crate::search::Noise;
 use crate::{Basis, Criteria, Limit, Objective, Outcome};
 
-/// The objective at every point in every sample of the posterior, as a cost, of which less is better.
+/// The objective as a cost (less is better), for every point in every sample of the posterior.
 pub(super) struct ObjectiveSamples {
     points: usize,
-    /// The divisor that turns a difference of costs into a share; absent if the cost itself is the divisor.
+    /// The divisor that turns a difference of costs into a share; absent if costs are divided by the best cost.
     scale: Option<f64>,
-    /// The costs: for each sample, one after the other, the cost of every point.
+    /// The cost of every point in the first sample, then in the second one, and so on.
     costs: Vec<f64>,
     means: Vec<f64>,
     variances: Vec<f64>,
-    /// For each point of an untried level, the index of that level; such points cannot be recommended.
+    /// For each point, the index of its level if that level has no measurements yet; such a point cannot be
+    /// recommended.
     untried_levels: Vec<Option<usize>>,
 }
 
@@ -23,8 +24,8 @@ pub(super) struct ObjectiveSamples {
 const LIMIT_PENALTY: f64 = 0.05;
 
 impl ObjectiveSamples {
-    /// Computes the costs from samples of log ratios of time and energy to the reference, which is the point with
-    /// the index `reference`.
+    /// Computes the costs from posterior samples of time and energy, which are log ratios to the point with the index
+    /// `reference`.
     pub(super) fn new(
         samples: &[Vec<f64>],
         reference: usize,
@@ -58,14 +59,15 @@ impl ObjectiveSamples {
                 costs.push(match is_allowed {
                     true => own,
                     false => {
-                        let size = scale(criteria).unwrap_or(reference_cost.abs());
-                        reference_cost.max(own) + LIMIT_PENALTY * size
+                        let divisor = scale(criteria).unwrap_or(reference_cost.abs());
+                        reference_cost.max(own) + LIMIT_PENALTY * divisor
                     }
                 });
             }
         }
-        let means = mean_rows(&costs, points, |cost, _| cost);
-        let variances = mean_rows(&costs, points, |cost, point| (cost - means[point]).powi(2));
+        let means = mean_over_samples(&costs, points, |cost, _| cost);
+        let variances =
+            mean_over_samples(&costs, points, |cost, point| (cost - means[point]).powi(2));
         Some(Self {
             points,
             scale: scale(criteria),
@@ -76,12 +78,12 @@ impl ObjectiveSamples {
         })
     }
 
-    /// The divisor that turns a difference from this cost into a share.
-    fn size(&self, cost: f64) -> f64 {
+    /// The divisor that turns a difference from this cost into a share of the cost.
+    fn divisor(&self, cost: f64) -> f64 {
         self.scale.unwrap_or(cost.abs()).max(f64::MIN_POSITIVE)
     }
 
-    /// The point with the least expected cost.
+    /// The point with the least expected cost, among the levels that have measurements.
     pub(super) fn best(&self) -> usize {
         let order = |a: &usize, b: &usize| self.means[*a].total_cmp(&self.means[*b]);
         let tried = (0..self.points).filter(|point| self.untried_levels[*point].is_none());
@@ -90,7 +92,7 @@ impl ObjectiveSamples {
 
     /// By how much the expected cost of a point exceeds that of the point `than`, as a share of the latter.
     pub(super) fn relative_loss(&self, point: usize, than: usize) -> f64 {
-        (self.means[point] - self.means[than]) / self.size(self.means[than])
+        (self.means[point] - self.means[than]) / self.divisor(self.means[than])
     }
 
     /// For each sample, by how much the cost of a point exceeds the least cost of all points, as a share of the
@@ -100,12 +102,12 @@ impl ObjectiveSamples {
         samples
             .map(|sample| {
                 let best = sample.iter().copied().fold(f64::INFINITY, f64::min);
-                (sample[point] - best) / self.size(best)
+                (sample[point] - best) / self.divisor(best)
             })
             .collect()
     }
 
-    /// The variance over the samples of each point's cost.
+    /// The variance of each point's cost over the samples.
     pub(super) fn variances(&self) -> &[f64] {
         &self.variances
     }
@@ -122,8 +124,8 @@ impl ObjectiveSamples {
         let mut slopes = vec![0.0; self.points];
         let gain = |point: usize| {
             let mean = self.means[point];
-            let size = self.size(mean);
-            let all = self.variances[point] + (noise * size).powi(2);
+            let divisor = self.divisor(mean);
+            let all = self.variances[point] + (noise * divisor).powi(2);
             if all <= 0.0 {
                 return 0.0;
             }
@@ -136,7 +138,7 @@ impl ObjectiveSamples {
                 }
             }
             let after = samples.iter().zip(&errors).map(|(sample, error)| {
-                let surprise = sample[point] + error * size - mean;
+                let surprise = sample[point] + error * divisor - mean;
                 let means = self.means.iter().zip(&slopes).zip(&self.untried_levels);
                 means
                     .filter(|(_, untried)| {
@@ -145,7 +147,7 @@ impl ObjectiveSamples {
                     .map(|((mean, slope), _)| mean + slope * surprise)
                     .fold(f64::INFINITY, f64::min)
             });
-            (now - after.sum::<f64>() / count) / self.size(now)
+            (now - after.sum::<f64>() / count) / self.divisor(now)
         };
         (0..self.points).map(gain).collect()
     }
@@ -210,7 +212,7 @@ impl ObjectiveSamples {
                     .map(|((mean, slope), _)| mean + slope[0] * time + slope[1] * energy)
                     .fold(f64::INFINITY, f64::min)
             });
-            (now - after.sum::<f64>() / count) / self.size(now)
+            (now - after.sum::<f64>() / count) / self.divisor(now)
         };
         (0..self.points).map(gain).collect()
     }
@@ -218,6 +220,7 @@ impl ObjectiveSamples {
 
 /// The standard deviation of the objective, as a share, that results from the noise of time and energy.
 pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noise) -> Option<f64> {
+    /// The relative change of time or energy for the numerical derivative.
     const STEP: f64 = 0.01;
     let basis = Basis {
         reference: Some(outcome),
@@ -233,24 +236,28 @@ pub(super) fn objective_noise(criteria: &Criteria, outcome: &Outcome, noise: Noi
         slope(&slower)? * noise.time,
         slope(&more_energy)? * noise.energy,
     );
-    let size = scale(criteria).unwrap_or(value.abs());
-    Some(libm::hypot(time, energy) / size.max(f64::MIN_POSITIVE))
+    let divisor = scale(criteria).unwrap_or(value.abs());
+    Some(libm::hypot(time, energy) / divisor.max(f64::MIN_POSITIVE))
 }
 
-/// The divisor that turns a difference of objective values into a share, if that is not the value itself:
+/// The divisor that turns a difference of objective values into a share; `None` if the value itself is the divisor.
 /// `gain-minus-loss` is a share already and may be near 0.
 fn scale(criteria: &Criteria) -> Option<f64> {
     matches!(criteria.objective, Objective::GainMinusLoss).then_some(1.0)
 }
 
-/// The objective's value for an outcome as a cost, of which less is better; `None` if it has no value.
+/// The objective's value for an outcome as a cost (less is better); `None` if the objective has no value.
 fn cost(criteria: &Criteria, outcome: &Outcome, basis: Basis<'_>) -> Option<f64> {
     let value = criteria.objective.value(outcome, basis).ok()?;
     Some(criteria.objective.direction().as_cost(value))
 }
 
-/// For each point, the mean over the rows of `function(value, point)`.
-fn mean_rows(values: &[f64], points: usize, function: impl Fn(f64, usize) -> f64) -> Vec<f64> {
+/// For each point, the mean of `function(value, point)` over the samples; a row of `values` is one sample.
+fn mean_over_samples(
+    values: &[f64],
+    points: usize,
+    function: impl Fn(f64, usize) -> f64,
+) -> Vec<f64> {
     let rows = values.chunks_exact(points);
     let count = rows.len() as f64;
     let mut means = vec![0.0; points];
