@@ -283,3 +283,56 @@ fn runs_of_a_command_are_added_in_the_order_of_the_plan() {
     let runs = |index: usize| study["points"][index]["runs"].as_u64();
     assert_eq!([0, 1, 3].map(runs), [Some(4); 3]);
 }
+
+#[test]
+fn a_killed_addition_of_a_command_loses_no_run() {
+    let host = TestHost::new("v100");
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let args = words("--power-cap 200,300 --repeat 1 --settle 0 --study st -- sleep 0.1");
+    let first = sweep(&host, folder, &args);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    // Numbers and start times of the stored runs.
+    let stored = || -> Vec<(i64, f64)> {
+        let database = Connection::open(folder.join("st/study.db")).unwrap();
+        let mut select = database
+            .prepare("SELECT id, started_unix_s FROM run ORDER BY id")
+            .unwrap();
+        let runs = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+        runs.unwrap().map(Result::unwrap).collect()
+    };
+    let mut before = stored();
+    assert_eq!(before.len(), 2);
+    for signal in ["-KILL", "-INT", "-TERM"] {
+        let mut child = host
+            .sweetspot()
+            .args(["sweep", "--resume", "st", "--repeat", "12"])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        while stored().len() < before.len() + 3 && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let pid = child.id().to_string();
+        Command::new("kill").args([signal, &pid]).status().unwrap();
+        child.wait().unwrap();
+        let after = stored();
+        assert!(after.len() >= before.len() + 3, "{signal}: {after:?}");
+        assert!(after.len() < 24, "{signal} came too late");
+        assert_eq!(after[..before.len()], before[..], "{signal}");
+        before = after;
+        let killed = Instant::now();
+        while settings(&host) != [(300.0, false)] {
+            assert!(killed.elapsed() < Duration::from_secs(1), "{signal}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let resumed = sweep(&host, folder, &["--resume", "st"]);
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    let after = stored();
+    assert_eq!(after.len(), 24);
+    assert!(before.iter().all(|run| after.contains(run)));
+}
