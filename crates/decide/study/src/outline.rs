@@ -75,7 +75,8 @@ impl Outline {
         mut plan: Plan,
         fingerprint: Option<u64>,
     ) -> Result<(Self, PriorStudies), SearchError> {
-        plan.until = definition.until();
+        plan.until = definition.precision_target();
+        plan.until_sure = definition.certainty_target();
         plan.order = definition.order.unwrap_or_default();
         let (search, prior) = search(definition, &subject, &plan)?;
         plan.search = search;
@@ -113,7 +114,8 @@ impl Outline {
         }
         self.definition.repeat = Some(repeat);
         self.plan.repeat = repeat;
-        self.plan.until = self.definition.until();
+        self.plan.until = self.definition.precision_target();
+        self.plan.until_sure = self.definition.certainty_target();
         Ok(())
     }
 

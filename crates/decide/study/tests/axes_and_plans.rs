@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use sweetspot_device::{Domain, Settings};
 use sweetspot_quantity::{Joules, Megahertz, Ratio, Seconds, Watts};
 use sweetspot_study::{
-    Axis, Configuration, Definition, Energies, Energy, EnergyOf, Failure, Order, Outline, Plan,
-    Point, PrecisionTarget, RepeatsError, RunEnding, RunRecord, RunResult, Status, Subject, Task,
-    WorkloadInfo, parse_axis,
+    Axis, Certainty, Configuration, Definition, Energies, Energy, EnergyOf, Failure, Order,
+    Outline, Plan, Point, PrecisionTarget, RepeatsError, RunEnding, RunRecord, RunResult, Status,
+    Subject, Task, Until, WorkloadInfo, parse_axis,
 };
 
 fn caps() -> Domain<Watts> {
@@ -271,7 +271,8 @@ fn outline(definition: &Definition) -> Outline {
 
 #[test]
 fn raised_repeats_give_the_plan_of_a_study_that_started_with_them() {
-    for until in [None, Some(Ratio::new(0.01))] {
+    let precise = Until::Precision(Ratio::new(0.01));
+    for until in [None, Some(precise), Some(Until::Certainty(Certainty::Sure))] {
         let definition = |repeat, at_most| Definition {
             repeat,
             until,
@@ -289,7 +290,7 @@ fn raised_repeats_give_the_plan_of_a_study_that_started_with_them() {
         }
         // The default number of repeats stays the default.
         let mut same = outline(&definition(None, None));
-        same.raise_repeats(5).unwrap();
+        same.raise_repeats(same.plan.repeat).unwrap();
         assert_eq!(same.definition.repeat, None);
     }
 }

@@ -57,7 +57,9 @@ pub fn run(args: RunArgs) -> Result<Outcome> {
 fn choose_configuration(study: &Path, args: &RunArgs) -> Result<(Configuration, StudyOrigin)> {
     let folder = crate::study::find_folder(study);
     let store = Store::open(&folder)?;
-    let criteria = args.criteria.criteria_for(&store.outline()?.definition)?;
+    let criteria = args
+        .criteria
+        .criteria_for(&store.outline()?.definition, args.prefer)?;
     let study = store.study(None)?;
     let comparison = study.comparison(&criteria.tariff);
     let choice = study.choose(&comparison, &criteria).with_context(|| {

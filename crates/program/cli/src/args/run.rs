@@ -7,7 +7,7 @@ use clap::Args;
 use sweetspot_quantity::{Megahertz, Watts, parse_bare};
 use sweetspot_session::measure::ProgressPattern;
 
-use super::shared::{CriteriaArgs, TextExportArgs};
+use super::shared::{CriteriaArgs, PreferArgs, TextExportArgs};
 
 /// Run a command with the GPUs at a chosen setting, then restore the previous settings.
 ///
@@ -44,6 +44,9 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub criteria: CriteriaArgs,
+
+    #[command(flatten)]
+    pub prefer: PreferArgs,
 
     /// Measure the run like `measure`.
     #[arg(long)]

@@ -9,9 +9,9 @@ use sweetspot_decide::search::StrategyName;
 use sweetspot_measure::MethodChoice;
 use sweetspot_quantity::{Celsius, Ratio, Seconds, parse_bare};
 use sweetspot_session::measure::{ProgressPattern, RunWindow};
-use sweetspot_study::{EnergyOf, Order};
+use sweetspot_study::{Certainty, EnergyOf, Order, Until};
 
-use super::shared::{CriteriaArgs, ExportArgs, WorkArgs, parse_positive_seconds};
+use super::shared::{CriteriaArgs, ExportArgs, PreferArgs, WorkArgs, parse_positive_seconds};
 
 /// Try power caps, clocks, batch sizes or numbers of GPUs, several times each, and recommend the best.
 ///
@@ -63,9 +63,9 @@ pub struct SweepArgs {
     pub repeat: Option<u32>,
 
     /// Repeat a configuration until the 95 % confidence intervals of time and energy are within this share of the mean:
-    /// 1%.
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Runs")]
-    pub until: Option<Ratio>,
+    /// 1%. `sure` adds runs only where they change the recommendation, until it is certain.
+    #[arg(long, value_name = "SHARE|sure", value_parser = parse_until, help_heading = "Runs")]
+    pub until: Option<Until>,
 
     /// With --until: maximum number of runs of a configuration [default: 30].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000), help_heading = "Runs")]
@@ -161,6 +161,9 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub criteria: CriteriaArgs,
 
+    #[command(flatten)]
+    pub prefer: PreferArgs,
+
     /// Store the study in this new folder [default: studies/NAME].
     #[arg(long, value_name = "FOLDER", help_heading = "Study")]
     pub study: Option<PathBuf>,
@@ -235,6 +238,16 @@ pub fn parse_share(text: &str) -> Result<Ratio, String> {
     match share > Ratio::ZERO && share < Ratio::new(1.0) {
         true => Ok(share),
         false => Err("the share must be more than 0 % and less than 100 %".to_owned()),
+    }
+}
+
+/// Parses when a study needs no more runs: a share or `sure`.
+fn parse_until(text: &str) -> Result<Until, String> {
+    match text {
+        "sure" => Ok(Until::Certainty(Certainty::Sure)),
+        text => parse_share(text)
+            .map(Until::Precision)
+            .map_err(|problem| format!("{problem}, or sure")),
     }
 }
 

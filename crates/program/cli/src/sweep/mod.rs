@@ -6,12 +6,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sweetspot_decide::NoChoice;
-use sweetspot_report::{plan_text, study_text};
+use sweetspot_decide::{Criteria, NoChoice};
+use sweetspot_report::{plan_text, study_text, suggested_runs};
 use sweetspot_session::{
     DevicesError, SessionError, Sweep, SweepError, SweepOptions, all_runs_succeeded,
 };
-use sweetspot_study::{Definition, Outline, Store, StudyError};
+use sweetspot_study::{Definition, Outline, Store, Study, StudyError};
 use sweetspot_virtual_time::SimulationError;
 
 use crate::args::SweepArgs;
@@ -123,6 +123,15 @@ fn resume(args: &SweepArgs, study: &Path) -> Result<Outcome> {
     run_sweep(args, &sweep, Some(&mut store), &documents)
 }
 
+/// Says which command adds the runs that would tell more settings apart; `None` if there are enough runs.
+pub fn more_runs_hint(study: &Study, criteria: &Criteria, store: &Store) -> Option<String> {
+    let runs = suggested_runs(study, criteria)?;
+    Some(format!(
+        "More runs would tell more settings apart: sweetspot sweep --resume {} --repeat {runs}",
+        store.folder().display()
+    ))
+}
+
 /// Rejects a study that changes device settings in read-only mode.
 pub fn check_read_only(outline: &Outline, read_only_flag: bool) -> Result<()> {
     let definition = &outline.definition;
@@ -146,7 +155,9 @@ fn run_sweep(
         guard: &guard_program()?,
         show_output: args.show_output,
     };
-    let criteria = args.criteria.criteria_for(&sweep.outline.definition)?;
+    let criteria = args
+        .criteria
+        .criteria_for(&sweep.outline.definition, args.prefer)?;
     let mut display = ProgressDisplay::new(criteria.clone());
     let study = sweep.run(store.as_deref_mut(), &options, &mut display);
     display.clear_bar();
@@ -158,8 +169,10 @@ fn run_sweep(
     let place = store.map(|store| format!("Study: {}", store.folder().display()));
     let shown_place = place.clone();
     let mut content = study_content(store, &study, &criteria).text(|| {
+        let more = store.and_then(|store| more_runs_hint(&study, &criteria, store));
+        let more = more.map_or(String::new(), |hint| format!("\n{hint}\n"));
         let place = shown_place.map_or(String::new(), |place| format!("\n{place}\n"));
-        study_text(&study, &criteria) + &place
+        study_text(&study, &criteria) + &more + &place
     });
     if documents.on_stdout() {
         content = content.notes(place);
