@@ -1,8 +1,10 @@
-//! Constants that several benchmarks use.
+//! Constants and curves that several benchmarks use.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
+
+pub mod curves;
 
 use sweetspot_decide::Objective;
 
@@ -24,3 +26,8 @@ pub const OBJECTIVES: [Objective; 4] = [
     Objective::Eds(1.5),
     Objective::Eds(2.0),
 ];
+
+/// A share as a percentage.
+pub fn percentage(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}

@@ -1,11 +1,11 @@
 //! The choice of the best candidate, and how certain it is.
 
+use crate::best::pick;
 use crate::comparison::Entry;
 use crate::margin::Judged;
-use crate::objective::same;
 use crate::{
-    Basis, BrokenLimit, Comparison, Criteria, Estimate, Limit, Margin, NoChoice, NoValue,
-    Objective, Outcome, Preference, Standing, Value,
+    BrokenLimit, Comparison, Criteria, Estimate, Limit, Margin, NoChoice, NoValue, Objective,
+    Outcome, Preference, Standing, Value,
 };
 
 /// The best candidate by an objective among those that meet the limits.
@@ -25,6 +25,9 @@ pub struct Choice {
     pub reference_breaks: Vec<BrokenLimit>,
     /// The indices of the allowed candidates that may be the best: none is significantly better.
     pub may_be_best: Vec<usize>,
+    /// The indices of the candidates of which the choice is the preferred one: those that may be best, are better than
+    /// the reference and cost at most [`MAX_TIE_LOSS`] more than the best; empty if no preference decided.
+    pub preferred_of: Vec<usize>,
     /// The number of runs of the allowed candidate with the fewest runs. With a single run each, the noise of runs is
     /// assumed.
     pub fewest_runs: usize,
@@ -99,7 +102,7 @@ impl std::fmt::Display for Exclusion {
 
 /// The preferred candidate may be worse than the best by this share at most, by their expected costs: with noisy runs
 /// even much worse candidates may be the best.
-const MAX_TIE_LOSS: f64 = 0.01;
+pub const MAX_TIE_LOSS: f64 = 0.01;
 
 /// How the candidate is chosen among those that meet the limits.
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +184,7 @@ impl Comparison {
             Some(assessment) => assessment.may_be_best(&indices),
             None => indices.clone(),
         };
+        let mut preferred_of = Vec::new();
         let chosen = match rule {
             Rule::BestMean => None,
             Rule::Searched(point) => Some(point),
@@ -190,14 +194,14 @@ impl Comparison {
                     let standing = assessment.as_ref()?.against_reference(*candidate);
                     Some(standing == Standing::Better)
                 };
-                let mut better = may_be_best.clone();
-                better.retain(|one| !must_be_better || is_better(one).unwrap_or(false));
+                preferred_of.clone_from(&may_be_best);
+                preferred_of.retain(|one| !must_be_better || is_better(one).unwrap_or(false));
                 let loss = |candidate: &usize| {
                     let assessment = assessment.as_ref()?;
                     assessment.mean_loss(*candidate, &may_be_best)
                 };
-                better.retain(|one| loss(one).is_none_or(|loss| loss <= MAX_TIE_LOSS));
-                self.preferred(&better, preference)
+                preferred_of.retain(|one| loss(one).is_none_or(|loss| loss <= MAX_TIE_LOSS));
+                self.preferred(&preferred_of, preference)
             }
         };
         let chosen = allowed
@@ -234,6 +238,7 @@ impl Comparison {
                 .map(|reference| judged.margin(&reference, objective, standing)),
             reference_breaks,
             may_be_best,
+            preferred_of,
             fewest_runs: fewest_runs.unwrap_or(0),
             chance_of_no_gain: assessment
                 .as_ref()
@@ -347,49 +352,5 @@ impl Comparison {
             })
             .unzip();
         pick(&judged, objective).map(|position| positions[position])
-    }
-}
-
-/// The index of the best outcome; equal outcomes are ordered by less time, then by less energy, then by index.
-/// `None` if the objective has no value for any outcome.
-pub fn best<'a>(
-    outcomes: &[Outcome],
-    basis: impl Into<Basis<'a>>,
-    objective: Objective,
-) -> Option<usize> {
-    let basis = basis.into();
-    let (indices, judged): (Vec<usize>, Vec<(f64, &Outcome)>) = outcomes
-        .iter()
-        .enumerate()
-        .filter_map(|(index, outcome)| {
-            let value = objective.value(outcome, basis).ok()?;
-            Some((index, (value, outcome)))
-        })
-        .unzip();
-    pick(&judged, objective).map(|index| indices[index])
-}
-
-/// The position in `judged`, pairs of objective value and outcome, of the best outcome. Values that differ only by
-/// floating-point rounding count as equal; otherwise the unit of a value could decide between equal outcomes.
-fn pick(judged: &[(f64, &Outcome)], objective: Objective) -> Option<usize> {
-    let direction = objective.direction();
-    let mut left: Vec<usize> = (0..judged.len()).collect();
-    let value = |index: usize| direction.as_cost(judged[index].0);
-    let time = |index: usize| judged[index].1.time.get();
-    let energy = |index: usize| judged[index].1.energy.map_or(f64::INFINITY, |e| e.get());
-    retain_least(&mut left, value, |a, b| objective.is_same(a, b));
-    retain_least(&mut left, time, same);
-    retain_least(&mut left, energy, same);
-    left.first().copied()
-}
-
-/// Removes all indices from `left` whose cost is not the least.
-fn retain_least(
-    left: &mut Vec<usize>,
-    cost: impl Fn(usize) -> f64,
-    same: impl Fn(f64, f64) -> bool,
-) {
-    if let Some(least) = left.iter().map(|index| cost(*index)).reduce(f64::min) {
-        left.retain(|index| same(cost(*index), least));
     }
 }

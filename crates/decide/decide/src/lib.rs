@@ -25,6 +25,7 @@
 )]
 
 mod assessment;
+mod best;
 mod choice;
 mod comparison;
 mod criteria;
@@ -45,7 +46,8 @@ mod tariff;
 mod value;
 
 pub use assessment::{Assessment, Change, LinePosition};
-pub use choice::{Choice, Excluded, Exclusion, best};
+pub use best::best;
+pub use choice::{Choice, Excluded, Exclusion, MAX_TIE_LOSS};
 pub use comparison::{Candidate, Comparison};
 pub use criteria::Criteria;
 pub use group::{Cell, Group, GroupError, Groups, Mean, group};

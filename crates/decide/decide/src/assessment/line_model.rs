@@ -83,9 +83,10 @@ pub(super) fn draw_costs(runs: &[Vec<f64>], places: &[LinePosition], count: usiz
     let best = best_process(&components);
     let of_best = components.iter().filter(|one| Some(one.process) == best);
     let of_best: Vec<Component> = of_best.copied().collect();
+    let normals = normal_pairs(runs.len(), count);
     ModelDraws {
-        values: draw_from(&lines, &components, runs.len(), count),
-        of_best_process: draw_from(&lines, &of_best, runs.len(), count),
+        values: draw_from(&lines, &components, runs.len(), &normals),
+        of_best_process: draw_from(&lines, &of_best, runs.len(), &normals),
     }
 }
 
@@ -98,22 +99,35 @@ fn best_process(components: &[Component]) -> Option<Process> {
         .map(|component| component.process)
 }
 
-/// Draws the log costs of all `points` configurations from a mixture, `count` times.
-fn draw_from(lines: &[Line], components: &[Component], points: usize, count: usize) -> Vec<f64> {
-    let mut values = vec![0.0; count * points];
-    let mut rows = values.chunks_exact_mut(points).enumerate();
-    for (component, share) in even_shares(components, count) {
+/// Two independent standard normal numbers for every configuration in every draw.
+fn normal_pairs(points: usize, count: usize) -> Vec<[f64; 2]> {
+    let seed = Seed::new(0).label("assessment");
+    let numbers = 0..(points * count) as u64;
+    numbers
+        .map(|number| seed.number(number).normals())
+        .collect()
+}
+
+/// Draws the log costs of all `points` configurations from a mixture, once for each `points` pairs of `normals`.
+fn draw_from(
+    lines: &[Line],
+    components: &[Component],
+    points: usize,
+    normals: &[[f64; 2]],
+) -> Vec<f64> {
+    let mut values = vec![0.0; normals.len()];
+    let mut rows = values
+        .chunks_exact_mut(points)
+        .zip(normals.chunks_exact(points));
+    for (component, share) in even_shares(components, normals.len() / points) {
         let solvers: Vec<Option<LineSolver>> = lines
             .iter()
             .map(|line| LineSolver::new(line, component))
             .collect();
-        for (draw, row) in rows.by_ref().take(share) {
-            for (number, (line, solver)) in lines.iter().zip(&solvers).enumerate() {
-                let seed = Seed::new(draw as u64)
-                    .label("assessment")
-                    .number(number as u64);
+        for (row, normals) in rows.by_ref().take(share) {
+            for (line, solver) in lines.iter().zip(&solvers) {
                 match solver {
-                    Some(solver) => solver.draw(line, seed, row),
+                    Some(solver) => solver.draw(line, normals, row),
                     None => line.set(row, &line.means),
                 }
             }
@@ -323,15 +337,14 @@ impl LineSolver {
 
     /// Writes one draw into `row`. For neighbours it is a draw from the prior process, corrected by its difference from
     /// the measured means (Matheron's rule).
-    fn draw(&self, line: &Line, seed: Seed, row: &mut [f64]) {
-        let normals = |point: usize| seed.number(point as u64).normals();
+    fn draw(&self, line: &Line, normals: &[[f64; 2]], row: &mut [f64]) {
+        let normals = line.points.iter().map(|point| normals[*point]);
         match self {
             Self::Independent(posterior) => {
-                let mut costs = Vec::with_capacity(posterior.len());
-                for (number, pair) in posterior.chunks(2).enumerate() {
-                    let pair = pair.iter().zip(normals(number));
-                    costs.extend(pair.map(|((mean, deviation), normal)| mean + deviation * normal));
-                }
+                let pairs = posterior.iter().zip(normals);
+                let costs: Vec<f64> = pairs
+                    .map(|((mean, deviation), [normal, _])| mean + deviation * normal)
+                    .collect();
                 line.set(row, &costs);
             }
             Self::Correlated {
@@ -341,8 +354,7 @@ impl LineSolver {
                 deviations,
             } => {
                 let size = line.points.len();
-                let (process, noise): (Vec<f64>, Vec<f64>) =
-                    (0..size).map(|point| normals(point).into()).unzip();
+                let (process, noise): (Vec<f64>, Vec<f64>) = normals.map(Into::into).unzip();
                 let mut costs = prior.times(&process);
                 let mut differences: Vec<f64> = (0..size)
                     .map(|i| line.means[i] - costs[i] - deviations[i] * noise[i])

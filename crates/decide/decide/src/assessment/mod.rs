@@ -14,7 +14,7 @@ use crate::{Comparison, Objective, Standing};
 use draws::CostDraws;
 
 /// The number of draws, unless there are so many configurations that fewer must do.
-const MAX_DRAWS: usize = 2000;
+const MAX_DRAWS: usize = 1500;
 /// The least number of draws.
 const MIN_DRAWS: usize = 400;
 /// The maximum of the number of draws times the number of configurations.

@@ -3,6 +3,7 @@
 mod bad_input;
 mod criteria;
 mod exports;
+mod recommendations;
 
 use std::path::Path;
 

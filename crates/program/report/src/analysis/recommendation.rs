@@ -1,6 +1,6 @@
 //! The recommendation of a study: which setting to use, which others may be as good, and what it saves.
 
-use sweetspot_decide::{Change, Choice, Criteria, Objective, Preference};
+use sweetspot_decide::{Change, Choice, Criteria, MAX_TIE_LOSS, Objective, Preference};
 use sweetspot_study::{Study, is_sure};
 
 use crate::analysis::choices::{caveats, keep_instruction, set_instruction};
@@ -61,17 +61,21 @@ pub fn reason(view: &StudyView<'_>, choice: &Choice) -> String {
     if view.keeps_reference() {
         return format!("no other setting is significantly better in {objective}");
     }
-    let ties = choice.may_be_best.len();
-    let is_tied = ties > 1 && choice.may_be_best.contains(&choice.candidate);
-    let is_searched = view.study.search_recommendation(view.criteria).is_some();
     let preferred = match view.criteria.preference {
         Preference::Time => "fastest",
         Preference::Energy => "least energy",
         Preference::Mean => "best mean",
     };
-    match is_tied && !is_searched {
+    let ties = choice.preferred_of.len();
+    if ties < 2 {
+        return format!("best {objective}");
+    }
+    match ties == choice.may_be_best.len() {
         true => format!("{preferred} of {ties} settings that may be best in {objective}"),
-        false => format!("best {objective}"),
+        false => format!(
+            "{preferred} of {ties} settings within {:.0} % of the best {objective}",
+            100.0 * MAX_TIE_LOSS
+        ),
     }
 }
 

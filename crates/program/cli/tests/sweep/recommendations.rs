@@ -1,0 +1,164 @@
+//! Recommendations of sweeps: ties, preferences, added runs and unusual studies.
+
+use serde_json::Value;
+
+use super::{folder, json};
+use crate::common::{sweetspot, text};
+
+const CAPS: [&str; 7] = [
+    "sweep",
+    "--simulate",
+    "v100",
+    "--network",
+    "resnet50",
+    "--power-cap",
+    "150..300:10",
+];
+
+/// The recommendation of a sweep with these flags.
+fn recommendation(args: &[&str]) -> (Value, String) {
+    let folder = folder();
+    let more = ["--no-study", "--export-json", "study.json"];
+    let output = sweetspot(folder.path(), &[args, &more].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    let study = json(&folder.path().join("study.json"));
+    (study["recommendation"].clone(), shown)
+}
+
+fn indices(list: &Value) -> Vec<u64> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|one| one.as_u64().unwrap()).collect()
+}
+
+#[test]
+fn the_preference_decides_among_ties() {
+    let by = |prefer| recommendation(&[&CAPS[..], &["--prefer", prefer]].concat()).0;
+    let (time, energy, mean) = (by("time"), by("energy"), by("mean"));
+    let ties = indices(&time["may_be_best"]);
+    assert!((2..=7).contains(&ties.len()), "{time}");
+    assert_eq!(indices(&energy["may_be_best"]), ties);
+    assert_eq!(time["point"], *ties.last().unwrap());
+    assert_eq!(energy["point"], ties[0]);
+    assert!(ties.contains(&mean["point"].as_u64().unwrap()));
+    assert_eq!(
+        (&time["change"], &time["objective"]),
+        (&true.into(), &"edp".into())
+    );
+    let saving = &time["saving"];
+    let interval = saving["ci95"]["energy"].as_array().unwrap();
+    let energy = saving["energy"].as_f64().unwrap();
+    assert!(energy < -0.15 && saving["time"].as_f64().unwrap() > 0.05);
+    assert!(interval[0].as_f64().unwrap() < energy && energy < interval[1].as_f64().unwrap());
+    let (_, shown) = recommendation(&CAPS);
+    let reason = time["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("fastest of ") && shown.contains(reason),
+        "{reason}: {shown}"
+    );
+    let folder = folder();
+    let wrong = [&CAPS[..], &["--prefer", "speed"]].concat();
+    let output = sweetspot(folder.path(), &wrong);
+    assert!(text(&output.stderr).contains("use time, energy or mean"));
+}
+
+#[test]
+fn caps_that_do_not_bind_change_nothing() {
+    let caps = [
+        "sweep",
+        "--simulate",
+        "v100",
+        "--network",
+        "alexnet",
+        "--power-cap",
+    ];
+    for seed in ["1", "2", "3", "4"] {
+        let args = [&caps[..], &["270..300:1", "--seed", seed]].concat();
+        let (recommendation, shown) = recommendation(&args);
+        assert_eq!(recommendation["change"], false, "{recommendation}");
+        assert_eq!(recommendation["point"], 30, "{recommendation}");
+        assert_eq!(indices(&recommendation["may_be_best"]).len(), 31);
+        assert!(recommendation["saving"].is_null());
+        assert!(
+            shown.contains("no other setting is significantly better in edp"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_study_of_few_runs_says_how_to_add_more() {
+    let folder = folder();
+    let args = [&CAPS[..], &["--repeat", "1", "--study", "few"]].concat();
+    let shown = text(&sweetspot(folder.path(), &args).stdout);
+    assert!(
+        shown.contains("the noise of runs is assumed, not measured"),
+        "{shown}"
+    );
+    let command = "sweetspot sweep --resume few --repeat 5";
+    assert!(shown.contains(command), "{shown}");
+    let report = text(&sweetspot(folder.path(), &["report", "few"]).stdout);
+    assert!(report.contains(command), "{report}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let shown = text(&sweetspot(folder.path(), &words).stdout);
+    assert!(
+        shown.contains("5 runs each") && !shown.contains("More runs"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn runs_are_added_until_the_recommendation_is_certain() {
+    let folder = folder();
+    let until = [
+        "--until",
+        "sure",
+        "--study",
+        "sure",
+        "--export-json",
+        "sure.json",
+    ];
+    let output = sweetspot(folder.path(), &[&CAPS[..], &until].concat());
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(shown.contains(" Certain after "), "{shown}");
+    let study = json(&folder.path().join("sure.json"));
+    let runs = |point: &Value| point["runs"].as_u64().unwrap();
+    let all: Vec<u64> = study["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(runs)
+        .collect();
+    assert!(all.iter().all(|runs| (3..=30).contains(runs)), "{all:?}");
+    // Only settings that may be best, and the reference, are repeated more often than the others.
+    let least = *all.iter().min().unwrap();
+    assert!(
+        all.iter().filter(|runs| **runs > least).count() < all.len() / 2,
+        "{all:?}"
+    );
+    assert!(study["recommendation"]["expected_loss"].as_f64().unwrap() < 0.005);
+    let again = sweetspot(folder.path(), &["sweep", "--resume", "sure"]);
+    assert_eq!(text(&again.stdout), shown);
+    // Far too few runs: the answer says that it is not certain.
+    let caps = [
+        "--power-cap",
+        "160..190:1",
+        "--until",
+        "sure",
+        "--at-most",
+        "3",
+        "--no-study",
+    ];
+    let few = sweetspot(folder.path(), &[&CAPS[..5], &caps].concat());
+    assert!(few.status.success());
+    let wrong = [&CAPS[..], &["--until", "certain"]].concat();
+    let output = sweetspot(folder.path(), &wrong);
+    assert!(
+        text(&output.stderr).contains("or sure"),
+        "{}",
+        text(&output.stderr)
+    );
+    let both = [&CAPS[..], &["--until", "sure", "--strategy", "guided"]].concat();
+    assert!(!sweetspot(folder.path(), &both).status.success());
+}
