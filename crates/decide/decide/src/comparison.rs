@@ -1,8 +1,8 @@
 //! The comparison of candidates by their means for the same work.
 
-use sweetspot_stats::{Summary, any_differs};
+use sweetspot_stats::{Interval, Summary, any_differs};
 
-use crate::margin::{Judged, shifted};
+use crate::margin::Judged;
 use crate::{Aim, Basis, Estimate, LinePosition, NoValue, Objective, Outcome, Tariff, pareto};
 
 /// A configuration that can be chosen, and the outcomes of its runs.
@@ -212,13 +212,47 @@ impl Comparison {
             (Objective::Carbon, Some(summary)) => summary.mean,
             _ => objective.value(mean, self.basis())?,
         };
-        let spread = summary.and_then(|summary| Some((summary.mean, summary.interval95?)));
+        let half = summary.and_then(|summary| Some(summary.interval95?.high - summary.mean));
+        let of_reference = self.reference_half_width(entry, mean, objective);
+        let half = half
+            .zip(of_reference)
+            .map(|(own, reference)| libm::hypot(own, reference));
         let estimate = Estimate {
             value,
-            interval95: spread.map(|(mean, interval)| shifted(interval, value - mean)),
+            interval95: half.map(|half| Interval {
+                low: value - half,
+                high: value + half,
+            }),
             runs: values.len(),
         };
         Ok(Judged { estimate, values })
+    }
+
+    /// Half the width of the 95 % interval of an objective that results from the scatter of the reference's runs; 0 if
+    /// the objective is not relative to the reference, `None` if the reference has a single run.
+    fn reference_half_width(
+        &self,
+        entry: &Entry,
+        mean: &Outcome,
+        objective: Objective,
+    ) -> Option<f64> {
+        let is_reference = |reference: &&Entry| reference.candidate == entry.candidate;
+        let reference = match &self.reference {
+            Some(reference) if objective.needs_reference() && !is_reference(&reference) => {
+                reference
+            }
+            _ => return Some(0.0),
+        };
+        let value = |run: &Outcome| {
+            let basis = Basis {
+                reference: Some(run),
+                tariff: &self.tariff,
+            };
+            objective.value(mean, basis).ok()
+        };
+        let values: Vec<f64> = reference.runs.iter().filter_map(value).collect();
+        let summary = Summary::of(&values)?;
+        Some(summary.interval95?.high - summary.mean)
     }
 }
 

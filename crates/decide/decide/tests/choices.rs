@@ -376,3 +376,15 @@ fn a_large_study_is_compared() {
         );
     }
 }
+
+#[test]
+fn the_interval_of_a_relative_objective_includes_the_scatter_of_the_reference() {
+    let width = |reference: &Candidate| {
+        let study = study(&[around(12.0, 1900.0), around(11.0, 2200.0)], reference);
+        let interval = study.estimate(0, Objective::Eds(1.5)).unwrap().interval95;
+        let interval = interval.unwrap();
+        interval.high - interval.low
+    };
+    let scattered = Candidate::of([run(9.0, 2300.0), run(10.0, 2500.0), run(11.0, 2700.0)]);
+    assert!(width(&scattered) > 3.0 * width(&around(10.0, 2500.0)));
+}

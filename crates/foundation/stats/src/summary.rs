@@ -74,6 +74,8 @@ pub struct Difference {
     pub mean: f64,
     /// The 95 % confidence interval of the difference (Welch); `None` if a set is too small to have a spread.
     pub interval95: Option<Interval>,
+    /// The standard error of the difference and its degrees of freedom.
+    error: Option<(f64, f64)>,
 }
 
 impl Difference {
@@ -81,36 +83,52 @@ impl Difference {
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         let (a, b) = (Summary::of(a)?, Summary::of(b)?);
         let mean = a.mean - b.mean;
-        let interval95 = welch_half_width(&a, &b).map(|half| Interval {
+        let error = welch_error(&a, &b);
+        let half = error.and_then(|error| half_width(error, 1));
+        let interval95 = half.map(|half| Interval {
             low: mean - half,
             high: mean + half,
         });
-        Some(Self { mean, interval95 })
+        Some(Self {
+            mean,
+            interval95,
+            error,
+        })
     }
 
     /// Whether the difference is significant at the 5 % level; `None` if a set is too small to have a spread.
     pub fn is_significant(&self) -> Option<bool> {
-        let interval = self.interval95?;
-        Some(interval.low > 0.0 || interval.high < 0.0)
+        self.is_significant_among(1)
+    }
+
+    /// Whether the difference is significant if `count` differences are tested and none of them may be called
+    /// significant wrongly with more than 5 % probability (Bonferroni); `None` if a set is too small to have a spread.
+    pub fn is_significant_among(&self, count: usize) -> Option<bool> {
+        Some(self.mean.abs() > half_width(self.error?, count)?)
     }
 }
 
-/// Half the width of the 95 % confidence interval of the difference of two means (Welch); `None` if a set has a single
-/// value.
-fn welch_half_width(a: &Summary, b: &Summary) -> Option<f64> {
+/// Half the width of the interval that contains all of `count` differences with 95 % probability.
+fn half_width((error, degrees): (f64, f64), count: usize) -> Option<f64> {
+    if error == 0.0 {
+        return Some(0.0);
+    }
+    let probability = 1.0 - 0.025 / count.max(1) as f64;
+    let distribution = StudentsT::new(0.0, 1.0, degrees).ok()?;
+    Some(error * distribution.inverse_cdf(probability))
+}
+
+/// The standard error of the difference of two means, and its degrees of freedom (Welch).
+fn welch_error(a: &Summary, b: &Summary) -> Option<(f64, f64)> {
     let share = |summary: &Summary| Some(summary.deviation?.powi(2) / summary.count as f64);
     let (of_a, of_b) = (share(a)?, share(b)?);
     let variance = of_a + of_b;
     if variance == 0.0 {
-        return Some(0.0);
+        return Some((0.0, 1.0));
     }
     let part = |share: f64, count: usize| share.powi(2) / (count - 1) as f64;
     let degrees = variance.powi(2) / (part(of_a, a.count) + part(of_b, b.count));
-    if !(variance.is_finite() && degrees.is_finite()) {
-        return None;
-    }
-    let quantile = StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(0.975);
-    Some(quantile * libm::sqrt(variance))
+    (variance.is_finite() && degrees.is_finite()).then(|| (libm::sqrt(variance), degrees))
 }
 
 /// Whether two sets of measurements differ at the 5 % level (Welch's test); `None` if one of them is too small

@@ -90,13 +90,14 @@ pub struct RelativeDifference {
     pub relative: Option<f64>,
     /// The 95 % confidence interval of that fraction (Welch); `None` for single runs.
     pub interval95: Option<(f64, f64)>,
-    /// Whether the difference is significant; `None` for single runs.
+    /// Whether the difference is significant, given how many settings are compared; `None` for single runs.
     pub significant: Option<bool>,
 }
 
 impl RelativeDifference {
-    /// Compares the values of the first study's runs with the values of another study's runs.
-    pub fn between(first: &[f64], here: &[f64]) -> Option<Self> {
+    /// Compares the values of the first study's runs with the values of another study's runs. The difference is one of
+    /// `count` that are tested together.
+    pub fn between(first: &[f64], here: &[f64], count: usize) -> Option<Self> {
         let (of_first, of_here) = (Summary::of(first)?.mean, Summary::of(here)?.mean);
         let difference = Difference::of(here, first)?;
         let share = |value: f64| Some(value / of_first.abs()).filter(|share| share.is_finite());
@@ -107,7 +108,7 @@ impl RelativeDifference {
             interval95: difference
                 .interval95
                 .and_then(|interval| Some((share(interval.low)?, share(interval.high)?))),
-            significant: difference.is_significant(),
+            significant: difference.is_significant_among(count),
         })
     }
 }
@@ -196,6 +197,7 @@ impl<'a> StudyComparison<'a> {
         RelativeDifference::between(
             &quantity.values(first, &self.studies[0].view)?,
             &quantity.values(here, &self.studies[side].view)?,
+            self.common_settings.len(),
         )
     }
 
